@@ -1,0 +1,63 @@
+"""Penstock: Kafka for Python people, in one package.
+
+A broker that starts inside a test, a client that hands topics over as Arrow tables, the CloudEvents
+binding, and a pipeline on Spark. Every name below is imported on first use, so that
+``import penstock`` costs next to nothing and pulls in none of the optional libraries.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from penstock.broker import Broker as Broker
+    from penstock.client import Admin as Admin
+    from penstock.client import Consumer as Consumer
+    from penstock.client import Producer as Producer
+    from penstock.client import read_topic as read_topic
+    from penstock.client import scan_topic as scan_topic
+    from penstock.client import write_topic as write_topic
+    from penstock.cloudevents import Event as Event
+    from penstock.log import read_log as read_log
+    from penstock.log import scan_log as scan_log
+    from penstock.model import EARLIEST as EARLIEST
+    from penstock.model import LATEST as LATEST
+    from penstock.model import Record as Record
+    from penstock.model import RecordMetadata as RecordMetadata
+    from penstock.model import TopicPartition as TopicPartition
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Admin": "client",
+    "Broker": "broker",
+    "Consumer": "client",
+    "EARLIEST": "model",
+    "Event": "cloudevents",
+    "LATEST": "model",
+    "Producer": "client",
+    "Record": "model",
+    "RecordMetadata": "model",
+    "TopicPartition": "model",
+    "read_log": "log",
+    "read_topic": "client",
+    "scan_log": "log",
+    "scan_topic": "client",
+    "write_topic": "client",
+}
+
+__all__ = sorted([*_HOMES, "__version__"])
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'penstock' has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(f"penstock.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

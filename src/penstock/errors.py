@@ -1,0 +1,68 @@
+"""The error tree: everything that Penstock raises on purpose.
+
+Subclasses exist where a caller would catch them. Messages say what was wrong and what to do;
+the command line prints them as they are, without a traceback.
+"""
+
+from __future__ import annotations
+
+
+class PenstockError(Exception):
+    """Base of every error that Penstock raises on purpose."""
+
+
+class ConfigError(PenstockError, ValueError):
+    """An option is unknown, malformed or contradicts another one."""
+
+
+class MissingDependencyError(PenstockError, ImportError):
+    """An optional library is needed; the message names the extra that installs it."""
+
+
+class DecodeError(PenstockError, ValueError):
+    """Bytes from a peer or a file do not follow the format."""
+
+
+class CorruptRecordError(DecodeError):
+    """A record batch fails its checksum or contradicts its own header (Kafka error 2)."""
+
+
+class EncodeError(PenstockError, ValueError):
+    """A value cannot be written in the format or version asked for. The caller's fault."""
+
+
+class StorageError(PenstockError, OSError):
+    """The log directory cannot be read or written: full disk, permissions, damaged files."""
+
+
+class NetworkError(PenstockError, ConnectionError):
+    """A peer cannot be reached, or the connection ended while answers were due."""
+
+
+class RequestTimeoutError(PenstockError, TimeoutError):
+    """No answer, or no success in spite of retries, within the time allowed."""
+
+
+class UnsupportedVersionError(PenstockError):
+    """The two ends share no version of an API, or the version lacks a feature that was asked for."""
+
+
+class KafkaError(PenstockError):
+    """An error code answered by a broker.
+
+    `code` is Kafka's number, `name` its constant (``UNKNOWN_TOPIC_OR_PARTITION``); `retriable`
+    says whether the same request may succeed later.
+    """
+
+    def __init__(self, code: int, name: str, message: str, *, retriable: bool = False) -> None:
+        super().__init__(message)
+        self.code = code
+        self.name = name
+        self.retriable = retriable
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_kafka_error, (self.code, self.name, str(self), self.retriable))
+
+
+def _kafka_error(code: int, name: str, message: str, retriable: bool) -> KafkaError:
+    return KafkaError(code, name, message, retriable=retriable)

@@ -1,0 +1,64 @@
+"""The nouns every layer shares. No I/O, nothing heavy to import."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
+
+Header = tuple[str, bytes | None]
+"""One record header: name and value. Names may repeat; a value may be null."""
+
+NO_TIMESTAMP = -1
+"""The timestamp of a record that carries none (magic 0)."""
+
+EARLIEST = -2
+"""Stands for the first offset still in the log, as in ListOffsets."""
+
+LATEST = -1
+"""Stands for the offset that the next record will get, as in ListOffsets."""
+
+COLUMN_NAMES = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
+"""The columns of a topic, named as Spark's Kafka source names them."""
+
+
+class TimestampType(IntEnum):
+    """What a record's timestamp means (attribute bit 3 of a batch)."""
+
+    NONE = -1
+    CREATE_TIME = 0
+    LOG_APPEND_TIME = 1
+
+
+class TopicPartition(NamedTuple):
+    """One partition of one topic."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record as the row API hands it out. `timestamp` is in milliseconds since 1970, UTC."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    timestamp_type: TimestampType
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[Header]
+
+
+class RecordMetadata(NamedTuple):
+    """Where a produced record went. `offset` is -1 where the broker was not asked to answer."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int

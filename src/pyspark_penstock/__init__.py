@@ -1,0 +1,1 @@
+"""Makes the Spark data source `penstock` known: Spark imports every module named `pyspark_*`."""
