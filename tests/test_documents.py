@@ -1,0 +1,115 @@
+"""Every code block of the documentation runs, top to bottom, one process per file.
+
+`python` blocks share one namespace; `sh` blocks run under ``bash -euo pipefail`` in the same
+working directory, at their place between them. A block whose fence says `no-run` is shown but not
+run (installation commands, clusters nobody has here); the fence must give the reason:
+```` ```sh no-run: installs ````.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+FILES = sorted(
+    [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *(ROOT / "docs").rglob("*.md")],
+    key=lambda path: path.as_posix(),
+)
+FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```\s*$", re.MULTILINE | re.DOTALL)
+LANGUAGES_RUN = {"python", "sh"}
+LANGUAGES_SHOWN = {"", "text", "json", "toml", "ini", "mermaid", "sql", "console"}
+
+
+def blocks(path: Path) -> list[tuple[str, str, int]]:
+    """(language and remark, code, line number) of every fenced block."""
+    text = path.read_text(encoding="utf-8")
+    return [(m[1].strip(), m[2], text.count("\n", 0, m.start()) + 1) for m in FENCE.finditer(text)]
+
+
+def script_for(path: Path) -> str:
+    """A Python program that runs the blocks of a file in order; empty when there is nothing to run."""
+    lines = []
+    for info, code, line in blocks(path):
+        language, _, remark = info.partition(" ")
+        if language not in LANGUAGES_RUN or remark.startswith("no-run"):
+            continue
+        where = f"{path.name}:{line}"
+        if language == "python":
+            lines.append(f"exec(compile({code!r}, {where!r}, 'exec'), namespace)")
+        else:
+            lines.append(f"shell({code!r}, {where!r})")
+    if not lines:
+        return ""
+    return "\n".join([PRELUDE, *lines])
+
+
+PRELUDE = """
+import subprocess, sys
+namespace = {'__name__': '__main__'}
+def shell(code, where):
+    done = subprocess.run(['bash', '-euo', 'pipefail', '-c', code], stdin=subprocess.DEVNULL)
+    if done.returncode != 0:
+        sys.exit(f'{where}: exit code {done.returncode}')
+"""
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_fences_name_a_known_language_and_a_reason_not_to_run(path: Path) -> None:
+    for info, _, line in blocks(path):
+        language, _, remark = info.partition(" ")
+        assert language in LANGUAGES_RUN | LANGUAGES_SHOWN, f"{path.name}:{line}: fence {info!r}"
+        if remark:
+            assert re.fullmatch(r"no-run: \S.*", remark), f"{path.name}:{line}: fence {info!r}"
+
+
+def runnable() -> list[object]:
+    marked = []
+    for path in FILES:
+        script = script_for(path)
+        if script:
+            marks = [pytest.mark.spark] if "spark" in script else []
+            marked.append(pytest.param(path, id=path.relative_to(ROOT).as_posix(), marks=marks))
+    return marked
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("path", runnable())
+def test_blocks_run(path: Path, tmp_path: Path) -> None:
+    environment = os.environ | {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "COLUMNS": "100",
+    }
+    output = tmp_path / "output.txt"
+    workplace = tmp_path / "workplace"
+    workplace.mkdir()
+    with output.open("wb") as stream:
+        process = subprocess.Popen(
+            [sys.executable, "-c", script_for(path)],
+            cwd=workplace,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            code = process.wait(timeout=280)
+        finally:
+            # Brokers that a block started in the background end with the file.
+            kill_group(process.pid)
+            process.wait()
+    assert code == 0, output.read_text(errors="replace")[-4000:]
+
+
+def kill_group(group: int) -> None:
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except ProcessLookupError:
+        return

@@ -1,0 +1,74 @@
+"""Build the wheel, install it into an empty environment per Python, run the README's examples there.
+
+Usage: python tools/try_wheel.py [3.11 3.12 3.13]
+
+Interpreters are looked for as ``pythonX.Y`` on PATH and below the versions folder of pyenv. One that
+is asked for on the command line and is not there is an error; without arguments every version of
+3.11 to 3.13 that the machine has is tried, and those missing are named.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+VERSIONS = ("3.11", "3.12", "3.13")
+EXTRAS = "spark"
+README_TEST = "tests/test_documents.py::test_blocks_run[README.md]"
+
+
+def works(python: Path | str) -> bool:
+    done = subprocess.run([python, "-c", "import ensurepip"], capture_output=True, check=False)
+    return done.returncode == 0
+
+
+def interpreter(version: str) -> Path | None:
+    """A Python of this version that can make virtual environments."""
+    candidates = [Path(found)] if (found := shutil.which(f"python{version}")) else []
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    candidates += sorted(pyenv.glob(f"{version}.*/bin/python"))
+    return next((python for python in candidates if works(python)), None)
+
+
+def run(*command: str | Path) -> None:
+    print("+", *command, flush=True)
+    subprocess.run(command, cwd=ROOT, check=True)
+
+
+def try_wheel(python: Path, wheel: Path, place: Path) -> None:
+    run(python, "-m", "venv", place)
+    pip = [place / "bin" / "python", "-m", "pip", "install", "--quiet", "--constraint", "constraints.txt"]
+    run(*pip, f"{wheel}[{EXTRAS}]", "pytest", "pytest-timeout")
+    probe = "import penstock, pathlib; print(pathlib.Path(penstock.__file__).parent)"
+    home = subprocess.run([place / "bin" / "python", "-c", probe], cwd=place, capture_output=True, text=True, check=True)
+    if not Path(home.stdout.strip()).is_relative_to(place):
+        raise SystemExit(f"penstock was imported from {home.stdout.strip()}, not from the wheel")
+    run(place / "bin" / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", README_TEST)
+
+
+def main(wanted: list[str]) -> int:
+    found = {version: interpreter(version) for version in wanted or VERSIONS}
+    missing = [version for version, python in found.items() if python is None]
+    if missing:
+        print(f"not on this machine: Python {', '.join(missing)}", file=sys.stderr)
+        if wanted:
+            return 1
+    with tempfile.TemporaryDirectory(prefix="penstock-wheel-") as folder:
+        run(sys.executable, "-m", "build", "--wheel", "--outdir", folder)
+        wheel = next(Path(folder).glob("*.whl"))
+        for version, python in found.items():
+            if python is not None:
+                place = Path(folder) / f"venv-{version}"
+                try_wheel(python, wheel, place)
+                shutil.rmtree(place)
+    print("the README's examples ran on Python", *(v for v, python in found.items() if python is not None))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
