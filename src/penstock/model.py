@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -41,9 +40,12 @@ class TopicPartition(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One record as the row API hands it out. `timestamp` is in milliseconds since 1970, UTC."""
+class Record(NamedTuple):
+    """One record as the row API hands it out. `timestamp` is in milliseconds since 1970, UTC.
+
+    A tuple and not a dataclass, because consumers make millions of them: a frozen dataclass takes
+    four times as long to build.
+    """
 
     topic: str
     partition: int
