@@ -1,0 +1,72 @@
+"""Files that are there whole or not at all, also after a power cut."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from penstock.errors import StorageError
+
+TEMPORARY_SUFFIX = ".unfinished"
+
+
+def write_whole(target: Path, write: Callable[[Path], None]) -> None:
+    """Let `write` fill a hidden file beside `target`, then give it the name of `target`.
+
+    Replaces what had that name before. The hidden file starts with a dot and ends in
+    TEMPORARY_SUFFIX, so that no reader of the directory takes it for data.
+
+    Raises:
+        StorageError: the disk is full, the directory not writable, or the like.
+    """
+    hidden = target.with_name(f".{target.name}.{os.getpid()}{TEMPORARY_SUFFIX}")
+    try:
+        write(hidden)
+        _flush(hidden)
+        hidden.rename(target)
+        _flush(target.parent)
+    except OSError as error:
+        hidden.unlink(missing_ok=True)
+        raise storage_error(target, error) from error
+
+
+def make_directory(directory: Path) -> None:
+    """Create `directory` where it is missing.
+
+    Raises:
+        StorageError: it cannot be created or is a file.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise storage_error(directory, error) from error
+
+
+def remove_unfinished(directory: Path) -> int:
+    """Delete what `write_whole` left behind when its process was killed; how many there were."""
+    leftovers = list(directory.glob(f".*{TEMPORARY_SUFFIX}"))
+    for leftover in leftovers:
+        leftover.unlink(missing_ok=True)
+    return len(leftovers)
+
+
+def storage_error(path: Path, error: OSError) -> StorageError:
+    """`error` as one line that names the path and what to do."""
+    advice = {
+        errno.ENOSPC: "the disk is full; free some space and start again",
+        errno.EDQUOT: "the disk quota is used up; free some space and start again",
+        errno.EACCES: "not permitted; choose another directory or change its permissions",
+        errno.EPERM: "not permitted; choose another directory or change its permissions",
+        errno.EROFS: "the file system is read-only; choose another directory",
+    }.get(error.errno or 0, error.strerror or str(error))
+    return StorageError(f"cannot write {path}: {advice}")
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

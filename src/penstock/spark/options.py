@@ -1,0 +1,417 @@
+"""What a user may ask of the data source: option names, their meaning, and what contradicts what.
+
+The names are those of Spark's Kafka source, so that a query changes over by its format name alone.
+Spark hands the keys over in lower case and every value as text; errors here speak of the names as
+they are documented. Nothing here knows a broker or Spark.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from penstock.errors import ConfigError
+from penstock.model import EARLIEST, LATEST, TopicPartition
+
+BOOTSTRAP_NAMES = ("kafka.bootstrap.servers", "bootstrap.servers", "bootstrapServers")
+SELECTION_NAMES = ("assign", "subscribe", "subscribePattern")
+
+READ_NAMES = (
+    *SELECTION_NAMES,
+    "startingOffsets",
+    "startingTimestamp",
+    "startingOffsetsByTimestamp",
+    "startingOffsetsByTimestampStrategy",
+    "endingOffsets",
+    "endingTimestamp",
+    "endingOffsetsByTimestamp",
+    "maxOffsetsPerTrigger",
+    "minOffsetsPerTrigger",
+    "maxTriggerDelay",
+    "minPartitions",
+    "maxRecordsPerPartition",
+    "failOnDataLoss",
+    "groupIdPrefix",
+    "fetchOffset.numRetries",
+    "fetchOffset.retryIntervalMs",
+    "kafkaConsumer.pollTimeoutMs",
+    "cloudevents",
+    "cloudevents.profile",
+    "cloudevents.strict",
+    "cloudevents.invalid",
+    "cloudevents.raw",
+)
+WRITE_NAMES = ("topic",)
+SHARED_NAMES = (*BOOTSTRAP_NAMES, "includeHeaders")
+SPARK_NAMES = ("checkpointLocation", "queryName", "outputMode")
+"""Spark's own options of a streaming query, which it hands to the sink along with the sink's."""
+
+_CANONICAL = {name.lower(): name for name in (*READ_NAMES, *WRITE_NAMES, *SHARED_NAMES, *SPARK_NAMES)}
+
+_REFUSED_CLIENT_OPTIONS = {
+    "kafka.auto.offset.reset": "the source keeps its own offsets; say startingOffsets",
+    "kafka.enable.auto.commit": "the source keeps its own offsets and commits none",
+    "kafka.key.deserializer": "keys come as bytes; cast the column instead",
+    "kafka.value.deserializer": "values come as bytes; cast the column instead",
+    "kafka.key.serializer": "keys are written as they are; cast the column instead",
+    "kafka.value.serializer": "values are written as they are; cast the column instead",
+    "kafka.interceptor.classes": "interceptors are Java classes",
+}
+
+_DURATION_MS = {"us": 0.001, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which partitions to read: exactly one of the three is set."""
+
+    topics: tuple[str, ...] = ()
+    pattern: str | None = None
+    partitions: tuple[TopicPartition, ...] = ()
+
+    def matches(self, topic: str) -> bool:
+        """Whether `topic` belongs to what was selected."""
+        if self.pattern is not None:
+            return re.fullmatch(self.pattern, topic) is not None
+        return topic in self.topics or any(topic == chosen.topic for chosen in self.partitions)
+
+    def __str__(self) -> str:
+        if self.pattern is not None:
+            return f"subscribePattern {self.pattern!r}"
+        if self.partitions:
+            return f"assign {', '.join(map(str, self.partitions))}"
+        return f"subscribe {', '.join(self.topics)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Where reading starts or ends, as a ListOffsets question per partition.
+
+    `everywhere` is the question for every partition (EARLIEST, LATEST or milliseconds since 1970).
+    Where it is None, `offsets` or `timestamps` names every partition by itself; values of `offsets`
+    may be EARLIEST or LATEST. `option` is the name the user wrote, for messages.
+    """
+
+    option: str
+    everywhere: int | None = None
+    offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
+    timestamps: Mapping[TopicPartition, int] = field(default_factory=dict)
+    late_means_latest: bool = False
+
+    @property
+    def by_time(self) -> bool:
+        return bool(self.timestamps) or (self.everywhere is not None and self.everywhere >= 0)
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimits:
+    """How much one micro-batch takes. `max_trigger_delay_ms` only matters beside `min_rows`."""
+
+    max_rows: int | None = None
+    min_rows: int | None = None
+    max_trigger_delay_ms: int = 15 * 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class CloudEventsOptions:
+    """How events are decoded.
+
+    `invalid`: "keep" rows that are no valid event (with `error` set), "drop" them or "fail" on the first.
+    `raw`: value and headers of "invalid" rows only, or of "all".
+    """
+
+    profile: str = "strict"
+    invalid: str = "keep"
+    raw: str = "invalid"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """Everything a reader needs to know, checked."""
+
+    bootstrap_servers: str
+    selection: Selection
+    start: Bound
+    end: Bound
+    limits: RateLimits
+    min_partitions: int | None
+    max_records_per_partition: int | None
+    fail_on_data_loss: bool
+    include_headers: bool
+    cloudevents: CloudEventsOptions | None
+    client: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """Everything a writer needs to know, checked."""
+
+    bootstrap_servers: str
+    topic: str | None
+    client: Mapping[str, str]
+
+
+def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
+    """Check the options of a reader.
+
+    Raises:
+        ConfigError: an option is unknown, malformed, missing, or contradicts another one.
+    """
+    given = _known(options)
+    return ReadOptions(
+        bootstrap_servers=_bootstrap_servers(given),
+        selection=_selection(given),
+        start=_start_bound(given, streaming),
+        end=_end_bound(given, streaming),
+        limits=_limits(given),
+        min_partitions=_count(given, "minPartitions"),
+        max_records_per_partition=_count(given, "maxRecordsPerPartition"),
+        fail_on_data_loss=_flag(given, "failOnDataLoss", True),
+        include_headers=_flag(given, "includeHeaders", False),
+        cloudevents=_cloudevents(given),
+        client=_client_options(given),
+    )
+
+
+def write_options(options: Mapping[str, str]) -> WriteOptions:
+    """Check the options of a writer.
+
+    Raises:
+        ConfigError: an option is unknown, malformed, missing, or contradicts another one.
+    """
+    given = _known(options)
+    for name in READ_NAMES:
+        if name in given:
+            raise ConfigError(f"{name} is an option for reading; the sink takes: topic, kafka.*")
+    return WriteOptions(_bootstrap_servers(given), given.get("topic") or None, _client_options(given))
+
+
+def schema_options(options: Mapping[str, str]) -> tuple[bool, CloudEventsOptions | None]:
+    """The two options the schema depends on: (headers wanted, how events are decoded)."""
+    given = _known(options)
+    return _flag(given, "includeHeaders", False), _cloudevents(given)
+
+
+def _known(options: Mapping[str, str]) -> dict[str, str]:
+    """The options under their documented names; `kafka.*` ones stay in lower case, as Kafka has them."""
+    given: dict[str, str] = {}
+    for key, value in options.items():
+        lowered = key.lower()
+        if lowered == "path":
+            raise ConfigError(
+                "load and save take no path: name topics with subscribe, or with topic when writing"
+            )
+        if lowered in _REFUSED_CLIENT_OPTIONS:
+            raise ConfigError(f"{lowered} cannot be set: {_REFUSED_CLIENT_OPTIONS[lowered]}")
+        if lowered not in _CANONICAL and not lowered.startswith("kafka."):
+            raise ConfigError(f"unknown option {key!r}{_nearest(lowered)}")
+        given[_CANONICAL.get(lowered, lowered)] = str(value).strip()
+    return given
+
+
+def _nearest(lowered: str) -> str:
+    near = difflib.get_close_matches(lowered, _CANONICAL, n=1, cutoff=0.6)
+    if near:
+        return f"; did you mean {_CANONICAL[near[0]]!r}?"
+    return "; options for the Kafka client start with 'kafka.'"
+
+
+def _bootstrap_servers(given: Mapping[str, str]) -> str:
+    answers = {name: given[name] for name in BOOTSTRAP_NAMES if given.get(name)}
+    if not answers:
+        raise ConfigError("say which broker: option 'kafka.bootstrap.servers' as host:port[,host:port...]")
+    if len(set(answers.values())) > 1:
+        raise ConfigError(f"{' and '.join(answers)} name different brokers; keep one")
+    return next(iter(answers.values()))
+
+
+def _client_options(given: Mapping[str, str]) -> dict[str, str]:
+    """Settings for the client, without their `kafka.` prefix."""
+    return {
+        name.removeprefix("kafka."): value
+        for name, value in given.items()
+        if name.startswith("kafka.") and name not in BOOTSTRAP_NAMES
+    }
+
+
+def _selection(given: Mapping[str, str]) -> Selection:
+    chosen = [name for name in SELECTION_NAMES if name in given]
+    if not chosen:
+        raise ConfigError("say what to read: one of the options subscribe, subscribePattern, assign")
+    if len(chosen) > 1:
+        raise ConfigError(f"{' and '.join(chosen)} contradict each other; keep one")
+    name, text = chosen[0], given[chosen[0]]
+    if name == "subscribe":
+        topics = tuple(sorted({topic.strip() for topic in text.split(",") if topic.strip()}))
+        if not topics:
+            raise ConfigError("subscribe names no topic; write it as topic[,topic...]")
+        return Selection(topics=topics)
+    if name == "assign":
+        return Selection(partitions=_assigned(text))
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ConfigError(f"subscribePattern {text!r} is no regular expression: {error}") from None
+    if not text:
+        raise ConfigError("subscribePattern is empty")
+    return Selection(pattern=text)
+
+
+def _assigned(text: str) -> tuple[TopicPartition, ...]:
+    shape = 'assign takes JSON like {"topic": [0, 1]}'
+    document = _json_object(text, shape)
+    partitions: set[TopicPartition] = set()
+    for topic, numbers in document.items():
+        if not isinstance(numbers, list) or not all(_is_count(number) for number in numbers):
+            raise ConfigError(f"{shape}, not {text!r}")
+        partitions.update(TopicPartition(topic, number) for number in numbers)
+    if not partitions:
+        raise ConfigError("assign names no partition")
+    return tuple(sorted(partitions))
+
+
+def _start_bound(given: Mapping[str, str], streaming: bool) -> Bound:
+    """Where to start. As in Spark, one timestamp counts before timestamps, and these before offsets."""
+    late = given.get("startingOffsetsByTimestampStrategy", "error").lower()
+    if late not in ("error", "latest"):
+        raise ConfigError(f"startingOffsetsByTimestampStrategy is 'error' or 'latest', not {late!r}")
+    timed = _time_bound(given, "startingTimestamp", "startingOffsetsByTimestamp", late == "latest")
+    if timed is not None:
+        return timed
+    option = "startingOffsets"
+    text = given.get(option, "latest" if streaming else "earliest")
+    if text.lower() == "earliest":
+        return Bound(option, everywhere=EARLIEST)
+    if text.lower() == "latest":
+        if not streaming:
+            raise ConfigError(
+                "startingOffsets 'latest' reads nothing in a batch query; say 'earliest' or offsets"
+            )
+        return Bound(option, everywhere=LATEST)
+    offsets = _offsets(text, option, lowest=EARLIEST)
+    if not streaming and LATEST in offsets.values():
+        raise ConfigError(
+            "startingOffsets -1 (latest) reads nothing in a batch query; say -2 (earliest) or an offset"
+        )
+    return Bound(option, offsets=offsets)
+
+
+def _end_bound(given: Mapping[str, str], streaming: bool) -> Bound:
+    names = [n for n in ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets") if n in given]
+    if streaming and names:
+        raise ConfigError(
+            f"{names[0]} means nothing in a streaming query; use trigger(availableNow=True) to stop"
+        )
+    timed = _time_bound(given, "endingTimestamp", "endingOffsetsByTimestamp", True)
+    if timed is not None:
+        return timed
+    option = "endingOffsets"
+    text = given.get(option, "latest")
+    if text.lower() == "latest":
+        return Bound(option, everywhere=LATEST)
+    if text.lower() == "earliest":
+        raise ConfigError("endingOffsets 'earliest' reads nothing; say 'latest' or offsets")
+    offsets = _offsets(text, option, lowest=LATEST)
+    return Bound(option, offsets=offsets)
+
+
+def _time_bound(given: Mapping[str, str], single: str, each: str, late_means_latest: bool) -> Bound | None:
+    if single in given:
+        timestamp = _count(given, single, least=0)
+        return Bound(single, everywhere=timestamp, late_means_latest=late_means_latest)
+    if each in given:
+        timestamps = _offsets(given[each], each, lowest=0)
+        return Bound(each, timestamps=timestamps, late_means_latest=late_means_latest)
+    return None
+
+
+def _offsets(text: str, option: str, lowest: int) -> dict[TopicPartition, int]:
+    shape = f'{option} takes JSON like {{"topic": {{"0": 23, "1": 42}}}}'
+    offsets: dict[TopicPartition, int] = {}
+    for topic, partitions in _json_object(text, shape).items():
+        if not isinstance(partitions, dict):
+            raise ConfigError(f"{shape}, not {text!r}")
+        for partition, offset in partitions.items():
+            if not partition.isdecimal() or not _is_count(offset, lowest):
+                raise ConfigError(f"{shape}; {topic!r}, {partition!r}: {offset!r} does not fit")
+            offsets[TopicPartition(topic, int(partition))] = offset
+    if not offsets:
+        raise ConfigError(f"{option} names no partition")
+    return offsets
+
+
+def _json_object(text: str, shape: str) -> dict[str, object]:
+    try:
+        document = json.loads(text)
+    except ValueError:
+        document = None
+    if not isinstance(document, dict):
+        raise ConfigError(f"{shape}, not {text!r}")
+    return document
+
+
+def _is_count(value: object, least: int = 0) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _limits(given: Mapping[str, str]) -> RateLimits:
+    most = _count(given, "maxOffsetsPerTrigger")
+    least = _count(given, "minOffsetsPerTrigger")
+    if most is not None and least is not None and least > most:
+        raise ConfigError(f"minOffsetsPerTrigger {least} is above maxOffsetsPerTrigger {most}")
+    delay = given.get("maxTriggerDelay")
+    if delay is None:
+        return RateLimits(most, least)
+    return RateLimits(most, least, _duration_ms("maxTriggerDelay", delay))
+
+
+def _duration_ms(option: str, text: str) -> int:
+    match = re.fullmatch(r"(\d+)\s*([a-z]*)", text.lower())
+    if match is None or (match[2] or "ms") not in _DURATION_MS:
+        raise ConfigError(f"{option} takes a duration like 500ms, 10s or 15m, not {text!r}")
+    return int(int(match[1]) * _DURATION_MS[match[2] or "ms"])
+
+
+def _count(given: Mapping[str, str], name: str, least: int = 1) -> int | None:
+    text = given.get(name)
+    if text is None:
+        return None
+    if not text.isdecimal() or int(text) < least:
+        raise ConfigError(f"{name} takes a whole number from {least}, not {text!r}")
+    return int(text)
+
+
+def _flag(given: Mapping[str, str], name: str, default: bool) -> bool:
+    text = given.get(name, str(default)).lower()
+    if text not in ("true", "false"):
+        raise ConfigError(f"{name} is 'true' or 'false', not {given[name]!r}")
+    return text == "true"
+
+
+def _choice(given: Mapping[str, str], name: str, choices: tuple[str, ...]) -> str:
+    text = given.get(name, choices[0]).lower()
+    if text not in choices:
+        raise ConfigError(f"{name} is one of {', '.join(choices)}, not {given[name]!r}")
+    return text
+
+
+def _cloudevents(given: Mapping[str, str]) -> CloudEventsOptions | None:
+    if _choice(given, "cloudevents", ("off", "columns")) == "off":
+        extra = [name for name in given if name.startswith("cloudevents.")]
+        if extra:
+            raise ConfigError(f"{extra[0]} needs the option cloudevents = 'columns'")
+        return None
+    profile = _choice(given, "cloudevents.profile", ("strict", "lenient"))
+    if "cloudevents.strict" in given:
+        named = "strict" if _flag(given, "cloudevents.strict", True) else "lenient"
+        if "cloudevents.profile" in given and named != profile:
+            raise ConfigError("cloudevents.strict and cloudevents.profile contradict each other; keep one")
+        profile = named
+    return CloudEventsOptions(
+        profile=profile,
+        invalid=_choice(given, "cloudevents.invalid", ("keep", "drop", "fail")),
+        raw=_choice(given, "cloudevents.raw", ("invalid", "all")),
+    )
