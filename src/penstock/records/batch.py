@@ -367,8 +367,8 @@ def _encode_headers(headers: Iterable[Header]) -> bytes:
 # --- a batch to rows ----------------------------------------------------------------------------------
 
 
-def read_varint(data: bytes, position: int, bits: int = 32) -> tuple[int, int]:
-    """Read a zig-zag varint of at most `bits` bits; return (number, next position).
+def read_unsigned(data: bytes, position: int, bits: int = 32) -> tuple[int, int]:
+    """Read a varint of at most `bits` bits, not yet un-zig-zagged; return (number, next position).
 
     Raises:
         IndexError: the bytes run out.
@@ -386,6 +386,12 @@ def read_varint(data: bytes, position: int, bits: int = 32) -> tuple[int, int]:
             raise CorruptRecordError(f"a varint of more than {bits} bits")
     if result >> bits:
         raise CorruptRecordError(f"a varint of more than {bits} bits")
+    return result, position
+
+
+def read_varint(data: bytes, position: int, bits: int = 32) -> tuple[int, int]:
+    """Read a zig-zag varint of at most `bits` bits; return (number, next position). Raises likewise."""
+    result, position = read_unsigned(data, position, bits)
     return (result >> 1) ^ -(result & 1), position
 
 
@@ -429,67 +435,96 @@ def decode_batch(
 
 
 def _decode_records(data: bytes, header: BatchHeader, topic: str, partition: int) -> list[Record]:
-    """Read `record_count` records from `data`. Numbers of one byte, the common case, are read in place."""
+    """Read `record_count` records from `data`.
+
+    The hot loop of the row API: numbers of one or two bytes, nearly all there are, are read in place.
+    """
     base_offset, base_timestamp = header.base_offset, header.base_timestamp
     timestamp_type = header.timestamp_type
     appended_at = header.max_timestamp if header.attributes & LOG_APPEND_BIT else None
-    varint = read_varint
     size_of_data = len(data)
+    new_record = tuple.__new__
     out: list[Record] = []
+    append = out.append
     position = 0
-    key: bytes | None
-    value: bytes | None
+    headers: Sequence[Header]
     for _ in range(header.record_count):
-        length, position = varint(data, position)
-        end = position + length
-        if length < 0 or end > size_of_data:
-            raise CorruptRecordError(f"a record of {length} bytes, {size_of_data - position} are left")
-        delta, position = varint(data, position + 1, 64)
-        byte = data[position]
-        if byte < 0x80:
-            offset_delta = (byte >> 1) ^ -(byte & 1)
+        length = data[position]
+        position += 1
+        if length > 0x7F:
+            more = data[position]
             position += 1
-        else:
-            offset_delta, position = varint(data, position)
-        byte = data[position]
-        if byte < 0x80:
-            size = (byte >> 1) ^ -(byte & 1)
+            length = length & 0x7F | more << 7
+            if more > 0x7F:
+                length, position = read_unsigned(data, position - 2)
+        end = position + ((length >> 1) ^ -(length & 1))
+        if end > size_of_data or length & 1:
+            raise CorruptRecordError(f"a record that ends at {end} of {size_of_data} bytes")
+        position += 1  # attributes: none are defined
+        delta = data[position]
+        position += 1
+        if delta > 0x7F:
+            more = data[position]
             position += 1
-        else:
-            size, position = varint(data, position)
-        if size < 0:
+            delta = delta & 0x7F | more << 7
+            if more > 0x7F:
+                delta, position = read_unsigned(data, position - 2, 64)
+        offset = data[position]
+        position += 1
+        if offset > 0x7F:
+            more = data[position]
+            position += 1
+            offset = offset & 0x7F | more << 7
+            if more > 0x7F:
+                offset, position = read_unsigned(data, position - 2)
+        size = data[position]
+        position += 1
+        if size > 0x7F:
+            more = data[position]
+            position += 1
+            size = size & 0x7F | more << 7
+            if more > 0x7F:
+                size, position = read_unsigned(data, position - 2)
+        if size & 1:
             key = None
         else:
+            size >>= 1
             key = data[position : position + size]
             position += size
-        byte = data[position]
-        if byte < 0x80:
-            size = (byte >> 1) ^ -(byte & 1)
+        size = data[position]
+        position += 1
+        if size > 0x7F:
+            more = data[position]
             position += 1
-        else:
-            size, position = varint(data, position)
-        if size < 0:
+            size = size & 0x7F | more << 7
+            if more > 0x7F:
+                size, position = read_unsigned(data, position - 2)
+        if size & 1:
             value = None
         else:
+            size >>= 1
             value = data[position : position + size]
             position += size
-        headers: Sequence[Header] = ()
         if data[position]:
             headers, position = _decode_headers(data, position, end)
         else:
+            headers = ()
             position += 1
         if position != end:
             raise CorruptRecordError(f"a record ends {position - end:+} bytes from where its length says")
-        out.append(
-            Record(
-                topic,
-                partition,
-                base_offset + offset_delta,
-                base_timestamp + delta if appended_at is None else appended_at,
-                timestamp_type,
-                key,
-                value,
-                headers,
+        append(
+            new_record(
+                Record,
+                (
+                    topic,
+                    partition,
+                    base_offset + ((offset >> 1) ^ -(offset & 1)),
+                    base_timestamp + ((delta >> 1) ^ -(delta & 1)) if appended_at is None else appended_at,
+                    timestamp_type,
+                    key,
+                    value,
+                    headers,
+                ),
             )
         )
     if position != size_of_data:

@@ -1,0 +1,136 @@
+"""Compile the record kernels where numba is installed, and run them as they are where it is not.
+
+A kernel is a plain function of arrays and integers. numba compiles it on first use and keeps the
+machine code on disk, beside the package or in the user's cache directory, so that a machine compiles
+once. ``PENSTOCK_NO_JIT=1`` turns compilation off: the same functions run, slower, with the same
+results.
+
+Four primitives have a compiled twin that says what numba's own array operations cannot: an index that
+is never negative, a copy that is one memcpy, sums that wrap as 64-bit numbers do, and a multiplication
+that wraps at 32 bits.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Bytes = NDArray[np.uint8]
+Ints = NDArray[np.int64]
+Int32s = NDArray[np.int32]
+
+_Function = TypeVar("_Function", bound="Callable[..., Any]")
+
+_log = logging.getLogger("penstock.records")
+
+
+def _numba() -> Any:
+    """Return the numba module, or None where kernels run uncompiled."""
+    if os.environ.get("PENSTOCK_NO_JIT", "0") not in ("", "0"):
+        return None
+    try:
+        import numba
+    except ImportError:
+        return None
+    return numba
+
+
+numba = _numba()
+COMPILED = numba is not None
+"""Whether kernels are compiled."""
+
+
+def kernel(function: _Function) -> _Function:
+    """Compile `function` on first use, without the interpreter's lock and without bounds checks."""
+    if numba is None:
+        return function
+    options = {"nogil": True, "boundscheck": False, "error_model": "numpy"}
+    try:
+        compiled = numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # neither the package nor a home directory can be written: compile per process
+        compiled = numba.njit(**options)(function)
+    return compiled  # type: ignore[no-any-return]
+
+
+if numba is None:
+
+    def byte_at(data: Bytes, position: int) -> int:
+        """Return the byte at a position that the caller has checked."""
+        return int(data[position])
+
+    def copy_bytes(target: Bytes, to: int, source: Bytes, start: int, size: int) -> None:
+        """Copy `size` bytes between two arrays. The caller has checked both ends."""
+        target[to : to + size] = source[start : start + size]
+
+    def wrap64(number: int) -> int:
+        """Return `number` as a signed number of 64 bits holds it."""
+        return (number + (1 << 63)) % (1 << 64) - (1 << 63)
+
+    def multiply32(left: int, right: int) -> int:
+        """Return the product of two unsigned 32-bit numbers, modulo 2^32."""
+        return left * right & 0xFFFFFFFF
+
+else:
+    from llvmlite import ir
+    from numba.core import cgutils, event, types
+    from numba.extending import intrinsic
+
+    def _address(context: Any, builder: Any, kind: Any, array: Any, position: Any) -> Any:
+        return builder.gep(context.make_array(kind)(context, builder, array).data, [position])
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def byte_at(typing_context: Any, data: Any, position: Any) -> Any:
+        """Load one byte. An ordinary index would also be tested for being negative."""
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            address = _address(context, builder, signature.args[0], *arguments)
+            return builder.zext(builder.load(address), ir.IntType(64))
+
+        return types.int64(data, types.int64), generate
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def copy_bytes(typing_context: Any, target: Any, to: Any, source: Any, start: Any, size: Any) -> Any:
+        """One memcpy. Slices of arrays would build two array descriptors for every record."""
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            array_to, at, array_from, begin, count = arguments
+            destination = _address(context, builder, signature.args[0], array_to, at)
+            origin = _address(context, builder, signature.args[2], array_from, begin)
+            cgutils.raw_memcpy(builder, destination, origin, count, 1)
+            return context.get_dummy_value()
+
+        return types.void(target, types.int64, source, types.int64, types.int64), generate
+
+    @kernel
+    def wrap64(number: int) -> int:
+        """Compiled integers wrap by themselves."""
+        return number
+
+    @kernel
+    def multiply32(left: int, right: int) -> int:
+        """Return the product of two unsigned 32-bit numbers, modulo 2^32."""
+        return left * right & 0xFFFFFFFF
+
+    class _Notice(event.Listener):  # type: ignore[misc]
+        """Say once why the first decode on a fresh machine takes a while."""
+
+        def __init__(self) -> None:
+            self._said = False
+
+        def on_start(self, happening: Any) -> None:
+            compiling = happening.data.get("dispatcher")
+            if not self._said and getattr(compiling, "__module__", "").startswith("penstock.records"):
+                self._said = True
+                _log.warning("compiling the record kernels for this machine; this happens once and takes seconds")
+
+        def on_end(self, happening: Any) -> None:
+            pass
+
+    event.register("numba:compile", _Notice())

@@ -1,0 +1,259 @@
+"""The loops over every record: find the fields, copy them together, write them out again.
+
+Functions of arrays and integers, nothing else; what a failure means is said by the callers, `decode`
+and `encode`. Two rules keep them safe without an interpreter underneath: every length read from the
+data is compared with the bytes that are left before it is used, and every caller makes the arrays
+large enough for what it asks. Results of several calls line up in one set of arrays: where the next
+row goes and how much is used so far is kept in `state`.
+
+"Ends" are Arrow's offsets: `ends[row]` to `ends[row + 1]` is where the bytes of a row are. "At" is
+where they were found; -1 stands for null.
+"""
+
+from __future__ import annotations
+
+from penstock.records.jit import Bytes, Ints, Int32s, byte_at, copy_bytes, kernel, multiply32, wrap64
+
+# What a kernel reports.
+OK, DONE, LEGACY, CUT, BAD_MAGIC, BAD_LENGTH, BAD_COUNT, BAD_RECORD, TRAILING, BAD_HEADERS = range(10)
+
+# Columns of the table that `walk_batches` fills: one line per batch.
+BATCH_AT, RECORDS_AT, END, BASE_OFFSET, LAST_OFFSET, TIME, COUNT, ATTRIBUTES, PRODUCER_ID, CRC = range(10)
+TABLE_COLUMNS = 10
+
+# Entries of `state` in `walk_batches`.
+POSITION, LINES, RECORDS, NEXT_OFFSET, ATTRIBUTES_SEEN = range(5)
+
+# Entries of `state` in the kernels that fill rows.
+ROWS, KEY_BYTES, KEY_NULLS, VALUE_BYTES, VALUE_NULLS, HEADERS, FAILED_LINE = range(7)
+NAME_BYTES, HEADER_VALUE_BYTES, HEADER_VALUE_NULLS, HEADERS_READ = range(7, 11)
+STATE_SIZE = 11
+
+_MAX63 = (1 << 63) - 1
+
+
+@kernel
+def read_unsigned(data: Bytes, position: int, end: int) -> tuple[int, int]:
+    """Read a varint of 32 bits; return (value, next position), -1 if the bytes run out or run on."""
+    value = 0
+    shift = 0
+    while position < end and shift < 35:
+        byte = byte_at(data, position)
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if value > 0xFFFFFFFF:
+                return 0, -1
+            return value, position
+        shift += 7
+    return 0, -1
+
+
+@kernel
+def read_unsigned_long(data: Bytes, position: int, end: int) -> tuple[int, int]:
+    """Read a varint of 64 bits, as `read_unsigned` does. Compiled, the top bit makes it negative."""
+    value = 0
+    shift = 0
+    while position < end and shift < 70:
+        byte = byte_at(data, position)
+        position += 1
+        if shift == 63 and byte > 1:
+            return 0, -1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position
+        shift += 7
+    return 0, -1
+
+
+@kernel
+def read_int(data: Bytes, position: int, size: int) -> int:
+    """Read a signed big-endian number of `size` bytes."""
+    value = byte_at(data, position)
+    if value > 127:
+        value -= 256
+    for index in range(1, size):
+        value = (value << 8) | byte_at(data, position + index)
+    return value
+
+
+@kernel
+def walk_batches(
+    data: Bytes, position: int, group_bytes: int, first_offset: int, end_offset: int, table: Ints, state: Ints
+) -> int:
+    """List the batches of magic 2 from `position` on, until the table is full or `group_bytes` are passed.
+
+    Batches without records, or wholly outside first_offset..end_offset, are passed over. Returns OK
+    (there may be more), DONE (end of the data, a partial batch, or end_offset), LEGACY (a message of
+    magic 0 or 1 comes next) or what is wrong. `state` says where the walk stands.
+    """
+    size = len(data)
+    stop = position + group_bytes
+    lines = 0
+    records = 0
+    seen = 0
+    outcome = OK
+    while lines < len(table) and position < stop:
+        if position + 17 > size:
+            outcome = DONE
+            break
+        length = read_int(data, position + 8, 4)
+        magic = byte_at(data, position + 16)
+        if magic != 2:
+            outcome = LEGACY if magic < 2 else BAD_MAGIC
+            break
+        if length < 49:
+            outcome = BAD_LENGTH
+            break
+        end = position + 12 + length
+        if end > size:
+            outcome = DONE
+            break
+        base_offset = read_int(data, position, 8)
+        if base_offset >= end_offset:
+            outcome = DONE
+            break
+        attributes = read_int(data, position + 21, 2)
+        last_delta = read_int(data, position + 23, 4)
+        count = read_int(data, position + 57, 4)
+        plain = attributes & 0x07 == 0
+        if count < 0 or last_delta < 0 or base_offset < 0 or (plain and count * 7 > end - position - 61):
+            outcome = BAD_COUNT
+            break
+        last_offset = wrap64(base_offset + last_delta)
+        state[NEXT_OFFSET] = wrap64(last_offset + 1)
+        if count > 0 and last_offset >= first_offset:
+            table[lines, BATCH_AT] = position
+            table[lines, RECORDS_AT] = position + 61
+            table[lines, END] = end
+            table[lines, BASE_OFFSET] = base_offset
+            table[lines, LAST_OFFSET] = last_offset
+            table[lines, TIME] = read_int(data, position + (35 if attributes & 0x08 else 27), 8)
+            table[lines, COUNT] = count
+            table[lines, ATTRIBUTES] = attributes
+            table[lines, PRODUCER_ID] = read_int(data, position + 43, 8)
+            table[lines, CRC] = read_int(data, position + 17, 4) & 0xFFFFFFFF
+            lines += 1
+            records += count
+            seen |= attributes
+        position = end
+    state[POSITION] = position
+    state[LINES] = lines
+    state[RECORDS] = records
+    state[ATTRIBUTES_SEEN] = seen
+    return outcome
+
+
+@kernel
+def scan_records(
+    data: Bytes,
+    table: Ints,
+    lines: int,
+    first_offset: int,
+    end_offset: int,
+    offsets: Ints,
+    timestamps: Ints,
+    timestamp_types: Int32s,
+    key_at: Int32s,
+    key_ends: Int32s,
+    value_at: Int32s,
+    value_ends: Int32s,
+    headers_at: Int32s,
+    headers_stop: Int32s,
+    header_ends: Int32s,
+    state: Ints,
+) -> int:
+    """Find the fields of every record of the listed batches. An array of no length is not asked for.
+
+    Rows outside first_offset..end_offset are left out. Returns OK, or what is wrong with the batch
+    in line `state[FAILED_LINE]`.
+    """
+    row = state[ROWS]
+    key_bytes, key_nulls = state[KEY_BYTES], state[KEY_NULLS]
+    value_bytes, value_nulls = state[VALUE_BYTES], state[VALUE_NULLS]
+    headers = state[HEADERS]
+    want_offset, want_time, want_type = len(offsets) > 0, len(timestamps) > 0, len(timestamp_types) > 0
+    want_key, want_value, want_headers = len(key_at) > 0, len(value_at) > 0, len(headers_at) > 0
+    for line in range(lines):
+        state[FAILED_LINE] = line
+        position = table[line, RECORDS_AT]
+        end = table[line, END]
+        base_offset = table[line, BASE_OFFSET]
+        base_time = table[line, TIME]
+        append_time = (table[line, ATTRIBUTES] >> 3) & 1
+        for _ in range(table[line, COUNT]):
+            number, position = read_unsigned(data, position, end)
+            if position < 0 or number & 1 or (number >> 1) > end - position:
+                return CUT
+            record_end = position + (number >> 1)
+            delta, position = read_unsigned_long(data, position + 1, record_end)
+            if position < 0:
+                return BAD_RECORD
+            number, position = read_unsigned(data, position, record_end)
+            if position < 0:
+                return BAD_RECORD
+            offset = wrap64(base_offset + ((number >> 1) ^ -(number & 1)))
+            number, position = read_unsigned(data, position, record_end)
+            if position < 0:
+                return BAD_RECORD
+            key_position, key_size = -1, 0
+            if not number & 1:
+                key_position, key_size = position, number >> 1
+                if key_size > record_end - position:
+                    return BAD_RECORD
+                position += key_size
+            number, position = read_unsigned(data, position, record_end)
+            if position < 0:
+                return BAD_RECORD
+            value_position, value_size = -1, 0
+            if not number & 1:
+                value_position, value_size = position, number >> 1
+                if value_size > record_end - position:
+                    return BAD_RECORD
+                position += value_size
+            if position >= record_end:
+                return BAD_RECORD
+            header_count = byte_at(data, position)
+            if header_count == 0:
+                position += 1
+                if position != record_end:
+                    return TRAILING
+            elif want_headers:
+                number, position = read_unsigned(data, position, record_end)
+                header_count = number >> 1
+                if position < 0 or number & 1 or header_count > (record_end - position) >> 1:
+                    return BAD_HEADERS
+            if offset >= first_offset and offset < end_offset:
+                if want_offset:
+                    offsets[row] = offset
+                if want_time:
+                    if append_time:
+                        timestamps[row] = base_time
+                    else:
+                        timestamps[row] = wrap64(base_time + (((delta >> 1) & _MAX63) ^ -(delta & 1)))
+                if want_type:
+                    timestamp_types[row] = append_time
+                if want_key:
+                    key_at[row] = key_position
+                    key_bytes += key_size
+                    key_nulls += key_position < 0
+                    key_ends[row + 1] = key_bytes
+                if want_value:
+                    value_at[row] = value_position
+                    value_bytes += value_size
+                    value_nulls += value_position < 0
+                    value_ends[row + 1] = value_bytes
+                if want_headers:
+                    headers_at[row] = position
+                    headers_stop[row] = record_end
+                    headers += header_count
+                    header_ends[row + 1] = headers
+                row += 1
+            position = record_end
+        if position != end:
+            return TRAILING
+    state[ROWS] = row
+    state[KEY_BYTES], state[KEY_NULLS] = key_bytes, key_nulls
+    state[VALUE_BYTES], state[VALUE_NULLS] = value_bytes, value_nulls
+    state[HEADERS] = headers
+    return OK
