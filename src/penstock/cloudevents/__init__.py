@@ -1,0 +1,57 @@
+"""CloudEvents on Kafka: one event, or a whole Arrow batch, to records and back.
+
+`Event`, `to_record` and `from_record` work on one record; `decode_events` and `encode_events` on a
+`pyarrow.RecordBatch` (they need ``penstock[arrow]``, the others nothing). Names are imported on
+first use.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from penstock.cloudevents.binding import from_record as from_record
+    from penstock.cloudevents.binding import other_headers as other_headers
+    from penstock.cloudevents.binding import partitionkey_mapper as partitionkey_mapper
+    from penstock.cloudevents.binding import to_record as to_record
+    from penstock.cloudevents.event import Event as Event
+    from penstock.cloudevents.outcome import InvalidEvent as InvalidEvent
+    from penstock.cloudevents.outcome import InvalidEventError as InvalidEventError
+    from penstock.cloudevents.outcome import NotAnEvent as NotAnEvent
+    from penstock.cloudevents.types import URI as URI
+    from penstock.cloudevents.types import WELL_KNOWN_EXTENSIONS as WELL_KNOWN_EXTENSIONS
+    from penstock.cloudevents.types import AttributeType as AttributeType
+    from penstock.cloudevents.types import Timestamp as Timestamp
+    from penstock.cloudevents.types import URIReference as URIReference
+
+_HOMES = {
+    "AttributeType": "types",
+    "Event": "event",
+    "InvalidEvent": "outcome",
+    "InvalidEventError": "outcome",
+    "NotAnEvent": "outcome",
+    "Timestamp": "types",
+    "URI": "types",
+    "URIReference": "types",
+    "WELL_KNOWN_EXTENSIONS": "types",
+    "from_record": "binding",
+    "other_headers": "binding",
+    "partitionkey_mapper": "binding",
+    "to_record": "binding",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'penstock.cloudevents' has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(f"penstock.cloudevents.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,401 @@
+"""The Kafka protocol binding for one record: (key, value, headers) to an event and back.
+
+Promises: the value of a binary-mode record is the data byte for byte, null for no data; the key is
+the caller's unless a key mapper was asked for; nothing is invented on reading; reading never raises,
+whatever the record holds.
+
+Headers are what confluent-kafka, kafka-python and aiokafka hand out and take: a sequence of (name,
+bytes) pairs. Names may repeat, values may be None, and the whole may be None.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any, Literal
+
+from penstock.cloudevents.event import (
+    JSON_TYPE,
+    NO_EXTENSIONS,
+    SPECVERSION,
+    Event,
+    check_core,
+    check_partitionkey,
+    check_specversion,
+    make_event,
+)
+from penstock.cloudevents.formats import Format, FormatName, format_named
+from penstock.cloudevents.json_format import has_required_members
+from penstock.cloudevents.mediatype import essence, is_media_type
+from penstock.cloudevents.outcome import NO_CLAIM, InvalidEvent, InvalidEventError, NotAnEvent, shown
+from penstock.cloudevents.timestamps import parse_timestamp
+from penstock.cloudevents.types import (
+    WELL_KNOWN_EXTENSIONS,
+    AttributeType,
+    AttributeValue,
+    canonical_text,
+    check_string,
+    is_attribute_name,
+    read_text,
+)
+from penstock.cloudevents.uris import check_uri_reference
+from penstock.errors import ConfigError, EncodeError
+
+Profile = Literal["strict", "lenient"]
+Mode = Literal["binary", "structured"]
+HeaderPairs = Iterable[tuple[str, Any]]
+Headers = HeaderPairs | Mapping[str, Any] | None
+Outcome = Event | NotAnEvent | InvalidEvent
+RecordParts = tuple[bytes | None, bytes | None, list[tuple[str, bytes]]]
+KeyMapper = Callable[[Event], bytes | str | None]
+
+PREFIX = "ce_"
+CONTENT_TYPE = "content-type"
+STRUCTURED_PREFIX = b"application/cloudevents"
+REQUIRED_SET = frozenset(("id", "source", "specversion", "type"))
+
+_SPECVERSION_BYTES = SPECVERSION.encode()
+_log = logging.getLogger("penstock.cloudevents")
+_warned = False
+
+
+def partitionkey_mapper(event: Event) -> bytes | None:
+    """The ready key mapper (rule K19): the UTF-8 bytes of `partitionkey`, None where there is none."""
+    value = event.extensions.get("partitionkey")
+    return None if value is None else canonical_text(value).encode()
+
+
+def to_record(
+    event: Event,
+    *,
+    mode: Mode = "binary",
+    key: bytes | str | None = None,
+    key_mapper: KeyMapper | None = None,
+    event_format: FormatName = "json",
+    text_data: bool = False,
+    binary_headers: bool = False,
+    headers: Iterable[tuple[str, bytes]] = (),
+    magic: int = 2,
+) -> RecordParts:
+    """The record (key, value, headers) that carries `event`.
+
+    The key is `key`, unless `key_mapper` returns one. In structured mode `event_format` renders the
+    value, `text_data` is its option, and `binary_headers` adds the ``ce_`` headers for routing
+    (rule K33). `headers` are sent along, after the event's own. `magic` below 2 means a broker so
+    old that records have no headers.
+
+    Raises:
+        EncodeError: the combination is not possible: binary mode without headers (K9), or one of
+            `headers` would pass for an attribute.
+    """
+    if key_mapper is not None:
+        mapped = key_mapper(event)
+        key = key if mapped is None else mapped
+    if isinstance(key, str):
+        key = key.encode()
+    if mode == "binary":
+        if magic < 2:
+            raise EncodeError("K9: records of this message format have no headers; use mode='structured'")
+        value = event.data
+        content_type = event.datacontenttype or (JSON_TYPE if event.json_implied else None)
+        written = _attribute_headers(event, content_type)
+    elif mode == "structured":
+        rendering = format_named(event_format)
+        if rendering is None:
+            raise ConfigError(f"no event format is called {event_format!r}")
+        value = rendering.write_event(event, text_data=text_data)
+        written = [(CONTENT_TYPE, rendering.MEDIA_TYPE.encode())]
+        if binary_headers:
+            written += _attribute_headers(event, None)
+        if magic < 2:
+            written = []
+    else:
+        raise ConfigError(f"mode must be 'binary' or 'structured', not {mode!r}")
+    if headers:
+        written += _extra_headers(headers)
+    return key, value, written
+
+
+def _attribute_headers(event: Event, content_type: str | None) -> list[tuple[str, bytes]]:
+    """One header per attribute, in the order of rule V5."""
+    headers = [
+        ("ce_specversion", _SPECVERSION_BYTES),
+        ("ce_id", event.id.encode()),
+        ("ce_source", event.source.encode()),
+        ("ce_type", event.type.encode()),
+    ]
+    if content_type is not None:
+        headers.append((CONTENT_TYPE, content_type.encode()))
+    if event.dataschema is not None:
+        headers.append(("ce_dataschema", event.dataschema.encode()))
+    if event.subject is not None:
+        headers.append(("ce_subject", event.subject.encode()))
+    if event.time_text is not None:
+        headers.append(("ce_time", event.time_text.encode()))
+    if event.extensions:
+        headers += [
+            (PREFIX + name, canonical_text(value).encode())
+            for name, value in sorted(event.extensions.items())
+        ]
+    return headers
+
+
+def _extra_headers(headers: Iterable[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
+    extra = list(headers)
+    for name, _ in extra:
+        if name.startswith(PREFIX) or name.lower() == CONTENT_TYPE:
+            raise EncodeError(f"C23: the header {name!r} would pass for a part of the event")
+    return extra
+
+
+def other_headers(headers: Headers) -> list[tuple[str, Any]]:
+    """The headers that are no part of an event, bytes untouched (rules D7, C23)."""
+    return [
+        (name, value)
+        for name, value in header_pairs(headers)
+        if not name.startswith(PREFIX) and name.lower() != CONTENT_TYPE
+    ]
+
+
+def header_pairs(headers: Headers) -> HeaderPairs:
+    """Whatever shape headers come in, as pairs."""
+    if headers.__class__ is list or headers.__class__ is tuple:  # an isinstance of Mapping takes longer
+        return headers
+    if headers is None:
+        return ()
+    return headers.items() if isinstance(headers, Mapping) else headers
+
+
+def from_record(
+    key: bytes | None,
+    value: bytes | None,
+    headers: Headers,
+    *,
+    profile: Profile = "strict",
+    assume_structured: bool = False,
+    partitionkey_from_key: bool = False,
+    extension_types: Mapping[str, AttributeType] = WELL_KNOWN_EXTENSIONS,
+) -> Outcome:
+    """What the record is: an `Event`, `NotAnEvent` or `InvalidEvent`. Never raises for what is in it.
+
+    The lenient profile folds the case of header names (D1), lets the last of several different
+    values win (D3), passes over ``ce_`` headers that name no attribute (D6), keeps a declared
+    extension of the wrong type as it is, and recognises structured JSON sent as plain
+    ``application/json`` (D10). Required attributes and their rules are the same in both profiles.
+
+    `assume_structured` reads records without content-type as structured JSON (D9).
+    `partitionkey_from_key` fills an absent `partitionkey` from the record key (D21).
+    `extension_types` declares extensions that are not Strings.
+    """
+    if profile not in ("strict", "lenient"):
+        raise ConfigError(f"profile must be 'strict' or 'lenient', not {profile!r}")
+    lenient = profile == "lenient"
+    try:
+        attributes, content_type, conflict = _select(header_pairs(headers), lenient)
+        if conflict is not None and not _may_be_event(attributes, content_type):
+            return NO_CLAIM
+        if conflict is not None:
+            return InvalidEvent("D3", f"the header {conflict} is there twice, with different values")
+        if content_type is not None and content_type[:23].lower() == STRUCTURED_PREFIX:
+            event = _read_structured(content_type, value, lenient, extension_types)
+        elif not REQUIRED_SET.isdisjoint(attributes):
+            event = _read_binary(attributes, content_type, value, lenient, extension_types)
+        elif _passes_for_structured(content_type, value, lenient, assume_structured):
+            event = _read_structured(b"application/cloudevents+json", value, lenient, extension_types)
+        else:
+            return NO_CLAIM
+        if partitionkey_from_key and key:
+            return _with_partitionkey(event, key)
+        return event
+    except InvalidEventError as error:
+        return InvalidEvent(error.rule, error.reason)
+
+
+def _select(pairs: HeaderPairs, lenient: bool) -> tuple[dict[str, bytes | None], bytes | None, str | None]:
+    """The ``ce_`` headers by attribute, the content type, and the first header that contradicts itself."""
+    attributes: dict[str, bytes | None] = {}
+    content_types: list[bytes | None] = []
+    conflict: str | None = None
+    for name, value in pairs:
+        if name[:3] != PREFIX and not (lenient and name[:3].lower() == PREFIX):
+            if len(name) == 12 and name.lower() == CONTENT_TYPE:
+                content_types.append(_as_bytes(value))
+            continue
+        attribute = name[3:].lower() if lenient else name[3:]
+        if value.__class__ is not bytes:
+            value = _as_bytes(value)
+        if not lenient and conflict is None and attributes.setdefault(attribute, value) != value:
+            conflict = name
+        attributes[attribute] = value
+    if not content_types:
+        return attributes, None, conflict
+    if not lenient and conflict is None and content_types.count(content_types[0]) != len(content_types):
+        conflict = CONTENT_TYPE
+        # Enough to tell whether the record claims to be an event.
+        content_types.sort(key=lambda value: value is not None and value[:23].lower() == STRUCTURED_PREFIX)
+    return attributes, content_types[-1], conflict
+
+
+def _as_bytes(value: Any) -> bytes | None:
+    if value is None or isinstance(value, bytes):
+        return value
+    return value.encode("utf-8", "surrogatepass") if isinstance(value, str) else bytes(value)
+
+
+def _may_be_event(attributes: dict[str, bytes | None], content_type: bytes | None) -> bool:
+    if content_type is not None and content_type[:23].lower() == STRUCTURED_PREFIX:
+        return True
+    return not REQUIRED_SET.isdisjoint(attributes)
+
+
+def _passes_for_structured(
+    content_type: bytes | None, value: bytes | None, lenient: bool, assume_structured: bool
+) -> bool:
+    """Rules D9 and D10: structured JSON under a content type that does not say so."""
+    if content_type is None:
+        return assume_structured
+    if not lenient or value is None:
+        return False
+    return essence(content_type.decode("latin-1")) == JSON_TYPE and has_required_members(bytes(value))
+
+
+@lru_cache(maxsize=256)
+def _format_of(content_type: bytes) -> Format:
+    media_type = essence(content_type.decode("utf-8", "replace"))
+    name = media_type.removeprefix("application/cloudevents")
+    if name.startswith("-batch"):
+        raise InvalidEventError("K3", "the batch content mode does not exist on Kafka")
+    rendering = format_named(name[1:]) if name[:1] == "+" else None
+    if rendering is None:
+        raise InvalidEventError("K15", f"the event format {shown(media_type)} cannot be read here")
+    return rendering
+
+
+def _read_structured(
+    content_type: bytes, value: bytes | None, lenient: bool, extension_types: Mapping[str, AttributeType]
+) -> Event:
+    rendering = _format_of(content_type)
+    if value is None:
+        raise InvalidEventError("K32", "a structured record has no value")
+    return rendering.read_event(_as_bytes(value) or b"", lenient=lenient, extension_types=extension_types)
+
+
+def _read_binary(
+    attributes: dict[str, bytes | None],
+    content_type: bytes | None,
+    value: bytes | None,
+    lenient: bool,
+    extension_types: Mapping[str, AttributeType],
+) -> Event:
+    if not attributes.keys() >= REQUIRED_SET:
+        missing = ", ".join(sorted(PREFIX + name for name in REQUIRED_SET - attributes.keys()))
+        raise InvalidEventError("C1", f"required and not there: {missing}")
+    take = attributes.pop
+    specversion = take("specversion")
+    if specversion != _SPECVERSION_BYTES:
+        check_specversion(_required("specversion", specversion))
+    id = _required("id", take("id"))
+    if not (id.isascii() and id.isprintable()):
+        check_string("id", id)
+    source = _required("source", take("source"))
+    check_uri_reference("source", source)
+    type = _required("type", take("type"))
+    if not (type.isascii() and type.isprintable()):
+        check_string("type", type)
+    time = time_text = datacontenttype = subject = dataschema = None
+    extensions = NO_EXTENSIONS
+    if attributes:
+        raw = take("time", None)
+        if raw is not None:
+            time_text = _text("time", raw)
+            time = parse_timestamp("time", time_text)
+        if attributes:
+            stray = take("datacontenttype", None)
+            if stray is not None and content_type is None:
+                content_type = stray
+                _warn_of_stray_content_type()
+            subject = _optional("subject", take("subject", None))
+            dataschema = _optional("dataschema", take("dataschema", None))
+            if attributes:
+                extensions = _read_extensions(attributes, lenient, extension_types)
+    if content_type is not None:
+        datacontenttype = _text("datacontenttype", content_type)
+        if not is_media_type(datacontenttype):
+            check_core("datacontenttype", datacontenttype)
+    if value.__class__ is not bytes:
+        value = _as_bytes(value)
+    return make_event(
+        id, source, type, subject, time, time_text, datacontenttype, dataschema, extensions, value
+    )
+
+
+def _text(name: str, raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        raise InvalidEventError("D8", f"the header of {name} is not UTF-8: {shown(raw)}") from None
+
+
+def _required(name: str, raw: bytes | None) -> str:
+    if raw:
+        return _text(name, raw)
+    if raw is None:
+        raise InvalidEventError("D4", f"the required attribute {name} is null")
+    check_core(name, "")
+    raise AssertionError("an empty attribute passed")
+
+
+def _optional(name: str, raw: bytes | None) -> str | None:
+    if raw is None:
+        return None
+    text = _text(name, raw)
+    check_core(name, text)
+    return text
+
+
+def _read_extensions(
+    attributes: dict[str, bytes | None], lenient: bool, extension_types: Mapping[str, AttributeType]
+) -> Mapping[str, AttributeValue]:
+    extensions: dict[str, AttributeValue] = {}
+    for name, raw in attributes.items():
+        if not is_attribute_name(name):
+            if lenient:
+                continue
+            raise InvalidEventError("D6", f"the header {shown(PREFIX + name)} names no attribute")
+        if raw is not None:
+            text = _text(name, raw)
+            declared = extension_types.get(name, AttributeType.STRING)
+            extensions[name] = _read_extension(name, declared, text, lenient)
+    return MappingProxyType(extensions) if extensions else NO_EXTENSIONS
+
+
+def _read_extension(name: str, declared: AttributeType, text: str, lenient: bool) -> AttributeValue:
+    try:
+        if name == "partitionkey" and not lenient:
+            check_partitionkey(text)
+        return read_text(name, declared, text)
+    except InvalidEventError:
+        if not lenient or declared is AttributeType.STRING:
+            raise
+    return read_text(name, AttributeType.STRING, text)
+
+
+def _with_partitionkey(event: Event, key: bytes) -> Event:
+    if "partitionkey" in event.extensions:
+        return event
+    try:
+        return event.replace(extensions={**event.extensions, "partitionkey": key.decode()})
+    except ValueError:  # neither bytes that are no UTF-8 nor characters that no attribute may have
+        return event
+
+
+def _warn_of_stray_content_type() -> None:
+    global _warned
+    if not _warned:
+        _warned = True
+        _log.warning(
+            "D5: a producer writes the header ce_datacontenttype where the binding wants content-type; "
+            "it is understood, and this is said once"
+        )

@@ -1,0 +1,32 @@
+"""Which event formats can be read and written, by media type (rules K14, K15, K3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, Protocol
+
+from penstock.cloudevents.event import Event
+from penstock.cloudevents.types import AttributeType
+
+FormatName = Literal["json"]
+
+
+class Format(Protocol):
+    """What a module of an event format offers."""
+
+    MEDIA_TYPE: str
+
+    def read_event(
+        self, data: bytes, *, lenient: bool = ..., extension_types: Mapping[str, AttributeType] = ...
+    ) -> Event: ...
+
+    def write_event(self, event: Event, *, text_data: bool = ...) -> bytes: ...
+
+
+def format_named(name: str) -> Format | None:
+    """The format called `name`, which is what follows the ``+`` of its media type."""
+    if name == "json":
+        from penstock.cloudevents import json_format
+
+        return json_format
+    return None

@@ -1,0 +1,419 @@
+"""The JSON event format (rules J1 to J19, D15 to D18): one event, or a batch, to bytes and back.
+
+The data of an event are never re-rendered: on reading, the bytes between the quotes, braces or
+digits of `data` are cut out of the text; on writing, JSON data are put in as they are. That keeps
+number precision, member order and spelling. What cannot stand there as it is goes to `data_base64`.
+JSON data with white space around them do too: in `data` it would be lost.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from binascii import b2a_base64
+from collections.abc import Callable, Iterable, Mapping
+from json.encoder import encode_basestring as _quote
+from types import MappingProxyType
+from typing import NoReturn
+
+from penstock.cloudevents.event import (
+    NO_EXTENSIONS,
+    REQUIRED,
+    Event,
+    check_core,
+    check_partitionkey,
+    check_specversion,
+    make_event,
+)
+from penstock.cloudevents.mediatype import charset_of, is_json, is_text
+from penstock.cloudevents.outcome import InvalidEventError, shown
+from penstock.cloudevents.timestamps import parse_timestamp
+from penstock.cloudevents.types import (
+    WELL_KNOWN_EXTENSIONS,
+    AttributeType,
+    AttributeValue,
+    check_integer,
+    is_attribute_name,
+    read_base64,
+    read_text,
+)
+
+MEDIA_TYPE = "application/cloudevents+json"
+BATCH_MEDIA_TYPE = "application/cloudevents-batch+json"
+
+_SPACES = " \t\n\r"
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise InvalidEventError("J19", f"{name} is not JSON")
+
+
+def _whole_number(text: str) -> int:
+    # Python refuses to read very long integers; no attribute can hold one, and data are kept as text.
+    return int(text) if len(text) < 20 else 10**20
+
+
+_raw_decode = json.JSONDecoder(parse_int=_whole_number, parse_constant=_refuse_constant).raw_decode
+# Objects become lists of pairs, so that a member that is there twice shows.
+_decode_pairs = json.JSONDecoder(object_pairs_hook=list, parse_constant=_refuse_constant).decode
+_skip_white_space = re.compile(rf"[{_SPACES}]*").match
+_skip_colon = re.compile(rf"[{_SPACES}]*:[{_SPACES}]*").match
+
+Members = dict[str, object]
+Span = tuple[int, int]
+"""Where the value of `data` begins and ends in the text."""
+
+
+def read_event(
+    data: bytes,
+    *,
+    lenient: bool = False,
+    extension_types: Mapping[str, AttributeType] = WELL_KNOWN_EXTENSIONS,
+) -> Event:
+    """The event that a JSON object stands for.
+
+    Raises:
+        InvalidEventError: it is not JSON, or not a valid event.
+    """
+    text = _read_utf8(data)
+    members, span = _scan_quickly(text) or _scan(text)
+    return _read_object(text, members, span, lenient, extension_types)
+
+
+def has_required_members(data: bytes) -> bool:
+    """Is it a JSON object with members for all four required attributes (rule D10)?"""
+    try:
+        members, _ = _scan(_read_utf8(data))
+    except InvalidEventError:
+        return False
+    return members.keys() >= set(REQUIRED)
+
+
+def _read_utf8(data: bytes) -> str:
+    try:
+        return str(data, "utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError:
+        raise InvalidEventError("J19", "the value is not UTF-8 text") from None
+
+
+def _scan_quickly(text: str) -> tuple[Members, Span | None] | None:
+    """The same as `_scan` for well-formed envelopes without escapes that end with the data; None for others.
+
+    One call reads the whole text, where `_scan` makes two for each member.
+    """
+    if text[:1] != "{" or "\\" in text:
+        return None
+    try:
+        pairs = _decode_pairs(text)
+    except (ValueError, RecursionError):
+        return None
+    members: Members = dict(pairs)
+    if len(members) != len(pairs):
+        return None
+    if "data" not in members:
+        return members, None
+    at = text.find('"data"')
+    if pairs[-1][0] != "data" or text.find('"data"', at + 1) >= 0:
+        return None
+    colon = _skip_colon(text, at + 6)
+    closing = text.rstrip(_SPACES)[:-1].rstrip(_SPACES)
+    return (members, (colon.end(), len(closing))) if colon else None
+
+
+def _scan(text: str) -> tuple[Members, Span | None]:
+    """The members of the one object that `text` must be."""
+    try:
+        members, span, end = _scan_object(text, _skip(text, 0))
+        if _skip(text, end) != len(text):
+            raise InvalidEventError("J1", "there is more text after the JSON object")
+    except InvalidEventError:
+        raise
+    except (ValueError, IndexError):
+        raise InvalidEventError("J1", "the value is not a JSON object") from None
+    except RecursionError:
+        raise InvalidEventError("J1", "the JSON is nested too deeply") from None
+    return members, span
+
+
+def _skip(text: str, position: int) -> int:
+    """Where the next character that is no white space stands, or the end of the text."""
+    match = _skip_white_space(text, position)
+    return match.end() if match else position
+
+
+def _scan_object(text: str, start: int) -> tuple[Members, Span | None, int]:
+    """The members of the object that begins at `start`, the place of its data, and where it ends.
+
+    Raises:
+        ValueError, IndexError: the text is not JSON, or not an object.
+    """
+    if text[start] != "{":
+        raise ValueError("not an object")
+    members: Members = {}
+    span: Span | None = None
+    position = _skip(text, start + 1)
+    if text[position] == "}":
+        return members, None, position + 1
+    while True:
+        if text[position] != '"':
+            raise ValueError("a member has no name")
+        name, position = _raw_decode(text, position)
+        position = _skip(text, position)
+        if text[position] != ":":
+            raise ValueError("no colon")
+        begin = _skip(text, position + 1)
+        value, end = _raw_decode(text, begin)
+        if name in members:
+            raise InvalidEventError("D18", f"the member {shown(name)} is there twice")
+        members[name] = value
+        if name == "data":
+            span = begin, end
+        position = _skip(text, end)
+        if text[position] == "}":
+            return members, span, position + 1
+        if text[position] != ",":
+            raise ValueError("no comma")
+        position = _skip(text, position + 1)
+
+
+def _read_object(
+    text: str,
+    members: Members,
+    span: Span | None,
+    lenient: bool,
+    extension_types: Mapping[str, AttributeType],
+) -> Event:
+    take = members.pop
+    check_specversion(_required(take, "specversion"))
+    id = _required(take, "id")
+    if not (id and id.isascii() and id.isprintable()):
+        check_core("id", id)
+    source = _required(take, "source")
+    check_core("source", source)
+    type = _required(take, "type")
+    if not (type and type.isascii() and type.isprintable()):
+        check_core("type", type)
+    content_type = dataschema = subject = time = time_text = payload = None
+    extensions = NO_EXTENSIONS
+    if members:
+        payload_text = take("data", None)
+        data_base64 = take("data_base64", None)
+        content_type = _optional(take, "datacontenttype")
+        dataschema = _optional(take, "dataschema")
+        subject = _optional(take, "subject")
+        time_text = _core_text("time", take("time", None))
+        if time_text is not None:
+            time = parse_timestamp("time", time_text)
+        if members:
+            extensions = _read_extensions(members, lenient, extension_types)
+        if data_base64 is not None:
+            payload = _read_base64(data_base64, span)
+        elif span is not None:
+            payload = _read_data(payload_text, text[span[0] : span[1]], content_type, lenient)
+    implied = span is not None and content_type is None
+    return make_event(
+        id, source, type, subject, time, time_text, content_type, dataschema, extensions, payload, implied
+    )
+
+
+def _required(take: Callable[..., object], name: str) -> str:
+    value = take(name, ...)
+    if isinstance(value, str):
+        return value
+    if value is ...:
+        raise InvalidEventError("C1", f"the required attribute {name} is missing")
+    if value is None:
+        raise InvalidEventError("J4", f"the required attribute {name} is null")
+    return _core_text(name, value) or ""
+
+
+def _optional(take: Callable[..., object], name: str) -> str | None:
+    text = _core_text(name, take(name, None))
+    if text is not None:
+        check_core(name, text)
+    return text
+
+
+def _core_text(name: str, value: object) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    rule = "C5" if isinstance(value, (list, dict)) else "J3"
+    raise InvalidEventError(rule, f"{name} must be a JSON string")
+
+
+def _read_extensions(
+    members: Members, lenient: bool, extension_types: Mapping[str, AttributeType]
+) -> Mapping[str, AttributeValue]:
+    extensions: dict[str, AttributeValue] = {}
+    for name, value in members.items():
+        if not is_attribute_name(name):
+            raise InvalidEventError("C3", f"not an attribute name: {shown(name)}")
+        if value is not None:
+            extensions[name] = _read_extension(name, value, lenient, extension_types.get(name))
+    if not lenient:
+        check_partitionkey(extensions.get("partitionkey"))
+    return MappingProxyType(extensions) if extensions else NO_EXTENSIONS
+
+
+def _read_extension(
+    name: str, value: object, lenient: bool, declared: AttributeType | None
+) -> AttributeValue:
+    if isinstance(value, str):
+        try:
+            return read_text(name, declared or AttributeType.STRING, value)
+        except InvalidEventError:
+            if not lenient or declared in (None, AttributeType.STRING):
+                raise
+            return read_text(name, AttributeType.STRING, value)
+    if isinstance(value, bool):
+        actual = AttributeType.BOOLEAN
+    elif isinstance(value, int):
+        actual = AttributeType.INTEGER
+        check_integer(name, value)
+    elif isinstance(value, float):
+        raise InvalidEventError("J3", f"{name} is a number with a fraction or exponent")
+    else:
+        raise InvalidEventError("C5", f"{name} is an object or array, which no attribute can be")
+    if declared is not None and declared is not actual and not lenient:
+        raise InvalidEventError("C16", f"{name} must be a {declared.value}, not a {actual.value}")
+    return value
+
+
+def _read_base64(value: object, span: Span | None) -> bytes:
+    if span is not None:
+        raise InvalidEventError("J11", "data and data_base64 exclude each other")
+    if not isinstance(value, str):
+        raise InvalidEventError("J13", "data_base64 must be a JSON string")
+    return read_base64("data_base64", value, "J13")
+
+
+def _read_data(value: object, text: str, content_type: str | None, lenient: bool) -> bytes | None:
+    if content_type is None or is_json(content_type):
+        return text.encode()
+    if isinstance(value, str):
+        return _encode_text(value, content_type)
+    if not lenient:
+        raise InvalidEventError(
+            "J15", f"data must be a JSON string where datacontenttype is {shown(content_type)}"
+        )
+    return None if value is None else text.encode()
+
+
+def _encode_text(string: str, content_type: str) -> bytes:
+    try:
+        return string.encode(charset_of(content_type))
+    except UnicodeEncodeError:
+        pass
+    try:
+        return string.encode()
+    except UnicodeEncodeError:
+        raise InvalidEventError("J15", "data has a surrogate without its partner") from None
+
+
+def write_event(event: Event, *, text_data: bool = False) -> bytes:
+    """The event as a JSON object, without white space, attributes in a fixed order.
+
+    `text_data` puts the data of text media types into `data` as a string where they are UTF-8;
+    without it they go to `data_base64`, which every reader turns back into the same bytes.
+    """
+    parts = [f'{{"specversion":"{event.specversion}","id":{_quote(event.id)},"source":{_quote(event.source)}']
+    parts.append(f',"type":{_quote(event.type)}')
+    content_type = event.datacontenttype
+    if content_type is not None:
+        parts.append(f',"datacontenttype":{_quote(content_type)}')
+    if event.dataschema is not None:
+        parts.append(f',"dataschema":{_quote(event.dataschema)}')
+    if event.subject is not None:
+        parts.append(f',"subject":{_quote(event.subject)}')
+    if event.time_text is not None:
+        parts.append(f',"time":"{event.time_text}"')
+    if event.extensions:
+        parts += [f',"{name}":{_write_value(value)}' for name, value in sorted(event.extensions.items())]
+    if event.data is not None:
+        parts.append(_write_data(event.data, event.content_type, text_data))
+    parts.append("}")
+    return "".join(parts).encode()
+
+
+def _write_value(value: AttributeValue) -> str:
+    if isinstance(value, str):
+        return _quote(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    return f'"{_base64(value)}"'
+
+
+def _base64(data: bytes) -> str:
+    return b2a_base64(data, newline=False).decode("ascii")
+
+
+def _write_data(data: bytes, content_type: str | None, text_data: bool) -> str:
+    if content_type is not None:
+        if is_json(content_type):
+            text = json_text(data)
+            if text is not None:
+                return f',"data":{text}'
+        elif text_data and is_text(content_type) and charset_of(content_type) in ("utf-8", "ascii"):
+            try:
+                return f',"data":{_quote(data.decode())}'
+            except UnicodeDecodeError:
+                pass
+    return f',"data_base64":"{_base64(data)}"'
+
+
+def json_text(data: bytes) -> str | None:
+    """`data` as text if it is one JSON value with nothing around it, else None."""
+    try:
+        text = data.decode()
+        _, end = _raw_decode(text, 0)
+    except (ValueError, RecursionError):
+        return None
+    return text if end == len(text) else None
+
+
+def read_batch(
+    data: bytes,
+    *,
+    lenient: bool = False,
+    extension_types: Mapping[str, AttributeType] = WELL_KNOWN_EXTENSIONS,
+) -> list[Event]:
+    """The events of a JSON array (rules J18, C25). For files and HTTP bodies; Kafka has no batches.
+
+    Raises:
+        InvalidEventError: it is not a JSON array, or one of its events is not valid.
+    """
+    text = _read_utf8(data)
+    events: list[Event] = []
+    try:
+        position = _skip(text, 0)
+        if text[position] != "[":
+            raise InvalidEventError("J18", "a batch must be a JSON array")
+        position = _skip(text, position + 1)
+        more = text[position] != "]"
+        position += not more
+        while more:
+            if text[position] != "{":
+                raise InvalidEventError("J18", f"entry {len(events)} of the batch is not a JSON object")
+            members, span, end = _scan_object(text, position)
+            events.append(_read_object(text, members, span, lenient, extension_types))
+            position = _skip(text, end)
+            more = text[position] == ","
+            if not more and text[position] != "]":
+                raise ValueError("no comma")
+            position = _skip(text, position + 1)
+        if _skip(text, position) != len(text):
+            raise ValueError("more text")
+    except InvalidEventError:
+        raise
+    except (ValueError, IndexError):
+        raise InvalidEventError("J18", "the batch is not a JSON array") from None
+    except RecursionError:
+        raise InvalidEventError("J18", "the JSON is nested too deeply") from None
+    return events
+
+
+def write_batch(events: Iterable[Event], *, text_data: bool = False) -> bytes:
+    """The events as a JSON array."""
+    return b"[" + b",".join(write_event(event, text_data=text_data) for event in events) + b"]"

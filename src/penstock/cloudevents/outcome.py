@@ -1,0 +1,57 @@
+"""What a record can turn out to be, besides an event.
+
+Reading a record has three outcomes: an `Event`, `NotAnEvent` (an ordinary record that makes no claim
+to be one) and `InvalidEvent` (it claims to be one and breaks a rule). Rules are named by the
+identifiers of the binding checklist in ``docs/reference/cloudevents.md``: K for the Kafka binding,
+C for the core, T for types, J for the JSON format, A for Avro, R for Protobuf, P for partitioning,
+D for decisions where the texts leave a case open.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from penstock.errors import PenstockError
+
+
+class InvalidEventError(PenstockError, ValueError):
+    """Something breaks a CloudEvents rule. `rule` names it, `reason` says what was wrong."""
+
+    def __init__(self, rule: str, reason: str) -> None:
+        super().__init__(rule, reason)
+        self.rule = rule
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {self.reason}"
+
+
+class NotAnEvent(NamedTuple):
+    """An ordinary Kafka record: nothing in it claims to be an event."""
+
+    reason: str
+    rule: str = "K16"
+
+    def __str__(self) -> str:
+        return f"{self.rule}: not an event: {self.reason}"
+
+
+class InvalidEvent(NamedTuple):
+    """A record that claims to be an event and breaks a rule, or whose format nobody here can read."""
+
+    rule: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {self.reason}"
+
+
+NO_CLAIM = NotAnEvent(
+    "its content-type is no event format's, and none of ce_id, ce_source, ce_specversion, ce_type is there"
+)
+"""By far the most common way not to be an event."""
+
+
+def shown(value: str | bytes) -> str:
+    """A value from a record as a reason quotes it: escaped, and cut where it is long."""
+    return repr(value) if len(value) <= 80 else f"{value[:80]!r}..."

@@ -1,0 +1,101 @@
+"""RFC 3339 timestamps (rule T7): checked, turned into a `datetime`, written in one canonical form.
+
+A text may be a legal timestamp and yet have no `datetime`: the year 0000, or a leap second at the
+very end of the year 9999. Leap seconds otherwise count as the second that follows, as POSIX has it.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+from penstock.cloudevents.outcome import InvalidEventError, shown
+
+_TIMESTAMP = re.compile(
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt](?:[01][0-9]|2[0-3]):[0-5][0-9]:([0-5][0-9]|60)(?:\.([0-9]+))?"
+    r"(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
+)
+_FIRST = datetime(1, 1, 1, tzinfo=UTC)
+_LAST = datetime.max.replace(tzinfo=UTC)
+_ONE_SECOND = timedelta(seconds=1)
+_is_timestamp = _TIMESTAMP.fullmatch
+_from_text = datetime.fromisoformat
+
+
+def parse_timestamp(name: str, text: str) -> datetime | None:
+    """The moment that `text` names, cut to microseconds, with the text's own offset.
+
+    None for a legal timestamp outside of what UTC has between the years 1 and 9999.
+
+    Raises:
+        InvalidEventError: T7, `text` is no RFC 3339 date-time. `name` is used in the reason.
+    """
+    match = _is_timestamp(text)
+    if match is not None:
+        try:
+            moment = _from_text(text)
+        except ValueError:
+            return _parse_rare(name, text, match)
+        if 1 < moment.year < 9999:
+            return moment
+        return moment if _fits(moment) else None
+    raise InvalidEventError("T7", f"{name} is not an RFC 3339 timestamp: {shown(text)}")
+
+
+def _parse_rare(name: str, text: str, match: re.Match[str]) -> datetime | None:
+    """Leap seconds, the year 0000, lower-case letters; and days that do not exist."""
+    year, _, _, second, _ = match.groups()
+    # Year 0 of the proleptic calendar is a leap year, and so is 2000.
+    stand_in = ("2000" if year == "0000" else year) + text[4:].upper()
+    if second == "60":
+        stand_in = stand_in[:17] + "59" + stand_in[19:]
+    try:
+        moment = _from_text(stand_in)
+        if second == "60":
+            moment += _ONE_SECOND
+    except OverflowError:
+        return None
+    except ValueError:
+        raise InvalidEventError("T7", f"{name} is not a date of the calendar: {shown(text)}") from None
+    return moment if year != "0000" and _fits(moment) else None
+
+
+def _fits(moment: datetime) -> bool:
+    return _FIRST <= moment <= _LAST
+
+
+def format_timestamp(name: str, moment: datetime) -> str:
+    """RFC 3339 text with 0, 3 or 6 digits after the second and ``Z`` for UTC.
+
+    Raises:
+        InvalidEventError: T7, `moment` has no offset from UTC.
+    """
+    offset = moment.utcoffset()
+    if offset is None:
+        raise InvalidEventError("T7", f"{name} has no offset from UTC: {moment!r}")
+    if offset.seconds % 60 or offset.microseconds:
+        moment = moment.astimezone(UTC)
+        offset = timedelta(0)
+    micros = moment.microsecond
+    text = moment.isoformat(
+        timespec="seconds" if not micros else "microseconds" if micros % 1000 else "milliseconds"
+    )
+    return text if offset else text[:-6] + "Z"
+
+
+def instant(text: str) -> tuple[int, int, str]:
+    """The instant of a legal timestamp in days, seconds and digits of the fraction, to compare."""
+    match = _is_timestamp(text)
+    if match is None:
+        raise InvalidEventError("T7", f"not an RFC 3339 timestamp: {shown(text)}")
+    year, _, _, second, fraction = match.groups()
+    # 400 years later is the same calendar and keeps the year 0 within reach of datetime.
+    upper = text.upper()
+    leap = second == "60"
+    whole = upper[4:17] + ("59" if leap else second)
+    zone = upper[-1:] if upper.endswith("Z") else upper[-6:]
+    shifted = int(year) + (400 if int(year) < 5000 else -400)
+    moment = _from_text(f"{shifted:04}{whole}{zone}").astimezone(UTC)
+    days = moment.toordinal() + (146_097 if int(year) >= 5000 else -146_097)
+    seconds = moment.hour * 3600 + moment.minute * 60 + moment.second + leap
+    return days + seconds // 86400, seconds % 86400, (fraction or "").rstrip("0")

@@ -1,0 +1,129 @@
+"""Records to events and back, one at a time."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.cloudevents import (
+    Event,
+    InvalidEvent,
+    NotAnEvent,
+    from_record,
+    other_headers,
+    partitionkey_mapper,
+    to_record,
+)
+from penstock.errors import ConfigError, EncodeError
+
+EVENT = Event(
+    id="1",
+    source="/here",
+    type="com.example.thing",
+    subject="ä",
+    time="2018-04-05T03:56:24.123Z",
+    datacontenttype="application/json",
+    dataschema="https://example.com/schema",
+    extensions={"partitionkey": "p", "sampledrate": 5, "note": "%20 €"},
+    data=b'{"a": 1.10}',
+)
+
+
+def test_a_binary_record_has_the_headers_in_their_fixed_order():
+    key, value, headers = to_record(EVENT)
+    assert key is None
+    assert value == b'{"a": 1.10}'
+    assert headers == [
+        ("ce_specversion", b"1.0"),
+        ("ce_id", b"1"),
+        ("ce_source", b"/here"),
+        ("ce_type", b"com.example.thing"),
+        ("content-type", b"application/json"),
+        ("ce_dataschema", b"https://example.com/schema"),
+        ("ce_subject", "ä".encode()),
+        ("ce_time", b"2018-04-05T03:56:24.123Z"),
+        ("ce_note", "%20 €".encode()),
+        ("ce_partitionkey", b"p"),
+        ("ce_sampledrate", b"5"),
+    ]
+
+
+def test_a_structured_record_holds_the_data_as_they_were_written():
+    _, value, headers = to_record(EVENT, mode="structured")
+    assert headers == [("content-type", b"application/cloudevents+json")]
+    assert value is not None
+    assert value.endswith('"note":"%20 €","partitionkey":"p","sampledrate":5,"data":{"a": 1.10}}'.encode())
+
+
+@pytest.mark.parametrize("mode", ["binary", "structured"])
+@pytest.mark.parametrize("data", [None, b"", b"null", b'{"a": 1.10}', b" 1 ", b"{", b"\xff\x00"])
+@pytest.mark.parametrize(
+    "datacontenttype", [None, "application/json", "text/plain", "application/octet-stream"]
+)
+def test_data_come_back_byte_for_byte(mode, data, datacontenttype):
+    event = Event(id="1", source="/s", type="t", data=data, datacontenttype=datacontenttype)
+    assert from_record(*to_record(event, mode=mode)) == event
+
+
+def test_the_key_is_the_callers_unless_a_mapper_was_asked_for():
+    assert to_record(EVENT)[0] is None
+    assert to_record(EVENT, key=b"k")[0] == b"k"
+    assert to_record(EVENT, key="k", key_mapper=partitionkey_mapper)[0] == b"p"
+    assert to_record(EVENT.replace(extensions={}), key="k", key_mapper=partitionkey_mapper)[0] == b"k"
+    assert to_record(EVENT, key_mapper=lambda event: event.subject)[0] == "ä".encode()
+    assert ("ce_partitionkey", b"p") in to_record(EVENT, key_mapper=partitionkey_mapper)[2]
+
+
+def test_a_key_never_becomes_an_attribute_unless_asked_for():
+    parts = to_record(Event(id="1", source="/s", type="t"), key=b"k")
+    event = from_record(*parts)
+    assert isinstance(event, Event)
+    assert event.extensions == {}
+    filled = from_record(*parts, partitionkey_from_key=True)
+    assert isinstance(filled, Event)
+    assert filled.extensions == {"partitionkey": "k"}
+    for key in (b"", b"\xff", b"\x00"):
+        assert from_record(key, *parts[1:], partitionkey_from_key=True) == event
+    both = from_record(*to_record(EVENT, key=b"k"), partitionkey_from_key=True)
+    assert both == EVENT
+
+
+def test_what_makes_no_claim_is_not_an_event():
+    for headers in (None, [], [("a", b"\xff")], [("content-type", b"application/json")], [("ce_foo", b"x")]):
+        assert isinstance(from_record(b"k", b"{}", headers), NotAnEvent)
+
+
+def test_old_message_formats_take_structured_mode_only():
+    with pytest.raises(EncodeError, match="K9"):
+        to_record(EVENT, magic=1)
+    assert to_record(EVENT, mode="structured", magic=1)[2] == []
+
+
+def test_extra_headers_stay_beside_the_event():
+    parts = to_record(EVENT, headers=[("user-agent", b"\xff")])
+    assert other_headers(parts[2]) == [("user-agent", b"\xff")]
+    assert from_record(*parts) == EVENT
+    for name in ("ce_x", "Content-Type"):
+        with pytest.raises(EncodeError, match="C23"):
+            to_record(EVENT, headers=[(name, b"")])
+
+
+def test_wrong_options_are_refused():
+    with pytest.raises(ConfigError):
+        from_record(None, None, None, profile="loose")
+    with pytest.raises(ConfigError):
+        to_record(EVENT, mode="batch")
+    with pytest.raises(ConfigError):
+        to_record(EVENT, mode="structured", event_format="xml")
+
+
+@pytest.mark.parametrize("shape", [list, tuple, dict, iter])
+def test_headers_come_in_any_shape(shape):
+    key, value, headers = to_record(EVENT)
+    assert from_record(key, value, shape(headers)) == EVENT
+
+
+def test_an_event_claimed_and_broken_names_its_rule():
+    _, value, headers = to_record(EVENT)
+    outcome = from_record(None, value, [header for header in headers if header[0] != "ce_id"])
+    assert outcome == InvalidEvent("C1", "required and not there: ce_id")
+    assert str(outcome) == "C1: required and not there: ce_id"
