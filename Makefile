@@ -1,0 +1,74 @@
+# make demo    the main job, end to end: broker, replay, Spark, table, picture    (ARGS="--limit 14" for a small one)
+# make setup   virtual environment in .venv with everything the other targets need
+# make test    the tests            make compat   the tests that need other people's clients or brokers
+# make check   format, lint, types, import rules, and the tests
+# make bench   the benchmarks       make clean    remove what the tools left behind (the environment stays)
+
+SHELL := /bin/bash
+VENV := .venv
+BIN := $(VENV)/bin
+ARGS ?=
+PYTEST := $(BIN)/python -m pytest
+
+# What an installation depends on. A stamp file that is newer than these says that nothing is left to do.
+PINS := pyproject.toml constraints.txt
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo lint test check compat bench clean
+
+help:
+	@sed -n 's/^# \{0,1\}//p; /^$$/q' Makefile
+
+setup: $(VENV)/.everything
+
+demo: $(VENV)/.demo
+	@$(BIN)/penstock demo $(ARGS)
+
+lint: $(VENV)/.everything
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: $(VENV)/.everything
+	$(PYTEST) -m "not compat"
+
+check: lint test
+
+compat: $(VENV)/.everything
+	$(PYTEST) -m compat
+
+bench: $(VENV)/.everything
+	@set -e; for benchmark in benchmarks/*.py; do echo "== $$benchmark"; $(BIN)/python "$$benchmark"; done
+
+clean:
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage htmlcov spark-warehouse
+	find src tests benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+$(VENV)/.python:
+	@command -v python3 >/dev/null || { echo "make: python3 is missing; on Debian: apt install python3 python3-venv" >&2; exit 1; }
+	@set -e; for candidate in $(PYTHON) python3 python3.13 python3.12 python3.11; do \
+	    if command -v "$$candidate" >/dev/null \
+	        && "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then python=$$candidate; break; fi; \
+	done; \
+	if [ -z "$$python" ]; then \
+	    echo "make: Python 3.11 or newer is needed, $$(python3 --version) is here; name another with: make PYTHON=/path/to/python" >&2; \
+	    exit 1; \
+	fi; \
+	if ! "$$python" -c 'import ensurepip, venv' 2>/dev/null; then \
+	    echo "make: this Python cannot make virtual environments; on Debian: apt install python3-venv" >&2; exit 1; \
+	fi; \
+	"$$python" -m venv $(VENV)
+	@$(PIP) --upgrade 'pip>=25.1'
+	@touch $@
+
+$(VENV)/.demo: $(VENV)/.python $(PINS)
+	@echo "make: installing Penstock and what its demo needs into $(VENV) (once; some 500 MB, mostly Spark)"
+	@$(PIP) --editable '.[demo]'
+	@touch $@
+
+$(VENV)/.everything: $(VENV)/.demo
+	@echo "make: installing the tools for tests and checks into $(VENV) (once)"
+	@$(PIP) --group dev
+	@touch $@
