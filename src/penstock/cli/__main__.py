@@ -1,0 +1,9 @@
+"""``python -m penstock.cli``: the command line of this interpreter, whatever is on PATH."""
+
+from __future__ import annotations
+
+import sys
+
+from penstock.cli import main
+
+sys.exit(main())

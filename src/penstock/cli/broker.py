@@ -1,0 +1,76 @@
+"""``penstock broker``: options as a table, read without click when they are plain.
+
+A broker starts in about the time that importing click takes, so a command line that needs neither help
+nor an error message is read here, from the same table that click's command is built from. Whatever is
+not plain (an unknown option, a missing value, `--help`) is left to click, which explains it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+DEFAULT_HOST = "127.0.0.1"
+DEFAULT_PORT = 9092
+
+SPELLINGS = {
+    "--data-dir": "data_dir",
+    "-d": "data_dir",
+    "--host": "host",
+    "--port": "port",
+    "-o": "config",
+    "--config": "config",
+    "--override": "config",
+}
+"""Every option of the command, and the setting that it sets. `config` may be repeated."""
+
+
+class Settings:
+    """What to start: `data_dir` None keeps everything in memory; `config` has Kafka's dotted names."""
+
+    __slots__ = ("config", "data_dir", "host", "port")
+
+    def __init__(self, data_dir: str | None, host: str, port: int, config: Mapping[str, str]) -> None:
+        self.data_dir = data_dir
+        self.host = host
+        self.port = port
+        self.config = config
+
+
+def read_plain(words: Sequence[str]) -> Settings | None:
+    """The settings that `words` ask for, or None where click has something to say about them."""
+    values: dict[str, str] = {}
+    config: dict[str, str] = {}
+    rest = iter(words)
+    for word in rest:
+        option, joined, value = word.partition("=")
+        setting = SPELLINGS.get(option)
+        if setting is None or (joined and not option.startswith("--")):
+            return None
+        if not joined:
+            value = next(rest, "")
+        if not value or value.startswith("-"):
+            return None
+        if setting == "config":
+            name, equals, text = value.partition("=")
+            if not name or not equals:
+                return None
+            config[name] = text
+        else:
+            values[setting] = value
+    port = values.get("port", str(DEFAULT_PORT))
+    if not port.isdecimal() or int(port) > 65535:
+        return None
+    return Settings(values.get("data_dir"), values.get("host", DEFAULT_HOST), int(port), config)
+
+
+def run(settings: Settings) -> int:
+    """Serve until SIGTERM or Ctrl-C.
+
+    Raises:
+        PenstockError: the port is in use, the directory cannot be written, a setting is unknown.
+    """
+    from penstock.broker.server import run_broker
+
+    return run_broker(
+        data_dir=settings.data_dir, host=settings.host, port=settings.port, config=settings.config
+    )

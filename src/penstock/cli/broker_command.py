@@ -1,0 +1,45 @@
+"""``penstock broker`` as click sees it: help and error messages for the table in `penstock.cli.broker`."""
+
+from __future__ import annotations
+
+import click
+
+from penstock.cli.broker import DEFAULT_HOST, DEFAULT_PORT, Settings, run
+from penstock.cli.options import pairs
+
+
+@click.command("broker")
+@click.option(
+    "-d", "--data-dir", metavar="DIR", help="Keep the log here, in Kafka's own layout. Without it: in memory."
+)
+@click.option(
+    "--host", metavar="ADDRESS", default=DEFAULT_HOST, show_default=True, help="Address to listen on."
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=DEFAULT_PORT,
+    show_default=True,
+    help="Port to listen on; 0 takes a free one and says which.",
+)
+@click.option(
+    "-o",
+    "--config",
+    "--override",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="A broker setting under Kafka's name, as in server.properties. May be repeated.",
+)
+def command(data_dir: str | None, host: str, port: int, config: tuple[str, ...]) -> int:
+    """Run a Kafka broker until Ctrl-C or SIGTERM.
+
+    It speaks Kafka's protocol to any Kafka client and prints one line when it is ready:
+    `listening on HOST:PORT`.
+
+    \b
+    Examples:
+      penstock broker                              in memory, on 127.0.0.1:9092
+      penstock broker --data-dir data --port 0     on disk, on any free port
+      penstock broker -o num.partitions=6 -o auto.create.topics.enable=false
+    """
+    return run(Settings(data_dir, host, port, pairs(config, "--config")))

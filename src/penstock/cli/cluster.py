@@ -1,0 +1,40 @@
+"""What commands ask a cluster before they start."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from penstock.errors import ConfigError, KafkaError, PenstockError
+from penstock.model import TopicPartition
+
+UNKNOWN_TOPIC = 3
+
+
+def unknown_topic(topic: str, bootstrap: str) -> PenstockError:
+    """The error for a topic that is not there, with the way to see which are."""
+    return PenstockError(f"no topic {topic!r} on {bootstrap}; see: penstock topic list -b {bootstrap}")
+
+
+def partitions_of(
+    bootstrap: str, topic: str, chosen: Collection[int], config: Mapping[str, str]
+) -> list[TopicPartition]:
+    """The partitions of `topic`, or the `chosen` ones among them.
+
+    Raises:
+        ConfigError: a chosen partition does not exist.
+        PenstockError: the topic does not exist, or the cluster cannot be reached.
+    """
+    from penstock.client import Admin
+
+    with Admin(bootstrap_servers=bootstrap, config=config) as admin:
+        try:
+            (description,) = admin.describe_topics([topic])
+        except KafkaError as error:
+            raise unknown_topic(topic, bootstrap) if error.code == UNKNOWN_TOPIC else error from None
+    numbers = sorted(partition.partition for partition in description.partitions)
+    missing = sorted(set(chosen) - set(numbers))
+    if missing:
+        raise ConfigError(
+            f"topic {topic!r} has no partition {missing[0]}; its partitions are 0 to {numbers[-1]}"
+        )
+    return [TopicPartition(topic, number) for number in numbers if not chosen or number in chosen]

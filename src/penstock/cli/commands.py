@@ -1,0 +1,74 @@
+"""The click side of the command line: the tree of commands, imported noun by noun."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+
+import click
+
+from penstock.cli.outcome import INTERRUPTED, WRONG_USE, say
+
+NOUNS = {
+    "broker": "penstock.cli.broker_command",
+    "topic": "penstock.cli.topic",
+    "produce": "penstock.cli.produce",
+    "consume": "penstock.cli.consume",
+    "demo": "penstock.cli.demo",
+}
+
+
+class Nouns(click.Group):
+    """Commands that are imported when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(NOUNS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in NOUNS:
+            return None
+        command: click.Command = importlib.import_module(NOUNS[cmd_name]).command
+        return command
+
+
+@click.command(
+    cls=Nouns,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Every command explains itself: penstock consume --help",
+)
+@click.version_option(package_name="penstock", prog_name="penstock")
+def penstock() -> None:
+    """Kafka for Python people: a broker, a client, and a pipeline on Spark.
+
+    \b
+    Start a broker, fill a topic, read it back:
+      penstock broker --data-dir data &
+      printf 'one\\ntwo\\n' | penstock produce -t numbers
+      penstock consume -t numbers -e
+
+    \b
+    See the whole thing work on real data:
+      penstock demo
+    """
+
+
+def run(words: Sequence[str]) -> int:
+    """Run the command that `words` name; mistakes become one line and exit code 2."""
+    try:
+        code = penstock.main(args=list(words), prog_name="penstock", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.ctx.get_help() if error.ctx else error.format_message())
+        return WRONG_USE
+    except click.ClickException as error:
+        say(_with_advice(error))
+        return WRONG_USE
+    except click.Abort:
+        return INTERRUPTED
+    return code if isinstance(code, int) else 0
+
+
+def _with_advice(error: click.ClickException) -> str:
+    """The message in one line, and where the right spelling is explained."""
+    message = " ".join(error.format_message().split()).rstrip(".")
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    return f"{message}; see {context.command_path if context else 'penstock'} --help"

@@ -1,0 +1,179 @@
+"""``penstock consume``: print the records of a topic, with kcat's flags."""
+
+from __future__ import annotations
+
+import sys
+from typing import IO, TYPE_CHECKING
+
+import click
+
+from penstock.cli.cluster import partitions_of
+from penstock.cli.formats import Printer, format_printer, json_printer
+from penstock.cli.options import bootstrap_option, delimiter, pairs, property_option
+from penstock.cli.positions import Span, parse_span, resolve
+from penstock.clock import SystemClock
+from penstock.errors import ConfigError
+from penstock.model import TopicPartition
+
+if TYPE_CHECKING:
+    from penstock.client import Consumer
+
+POLL_MS = 200
+
+
+@click.command("consume")
+@bootstrap_option()
+@click.option("-t", "--topic", required=True, help="Topic to read.")
+@click.option(
+    "-p", "--partition", "chosen", type=click.IntRange(0), multiple=True, help="Only this partition."
+)
+@click.option(
+    "-o",
+    "--offset",
+    "offsets",
+    multiple=True,
+    metavar="WHERE",
+    help="beginning (default), end, an offset, -N (N before the end), s@MS (from a time), e@MS (up to it).",
+)
+@click.option("-c", "--count", type=click.IntRange(1), help="Exit after so many messages.")
+@click.option(
+    "-e", "--exit", "exit_at_end", is_flag=True, help="Exit when everything there is has been printed."
+)
+@click.option(
+    "-f", "--format", "layout", metavar="FORMAT", help="How to print a message; the tokens are below."
+)
+@click.option("-J", "--json", "as_json", is_flag=True, help="Print each message as one line of JSON.")
+@click.option("-K", "--key-delimiter", metavar="TEXT", help="Print the key and this text before the value.")
+@click.option(
+    "-D", "--delimiter", "between", metavar="TEXT", default="\\n", show_default=True, help="Ends a message."
+)
+@click.option("-Z", "--null", "show_null", is_flag=True, help="Print null keys and values as NULL.")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr at the end of a partition.")
+@click.option("-u", "--unbuffered", is_flag=True, help="Write each message out at once.")
+@property_option()
+def command(
+    bootstrap: str,
+    topic: str,
+    chosen: tuple[int, ...],
+    offsets: tuple[str, ...],
+    count: int | None,
+    exit_at_end: bool,
+    layout: str | None,
+    as_json: bool,
+    key_delimiter: str | None,
+    between: str,
+    show_null: bool,
+    quiet: bool,
+    unbuffered: bool,
+    properties: tuple[str, ...],
+) -> None:
+    r"""Print the messages of a topic, from the beginning unless -o says otherwise.
+
+    \b
+    Examples:
+      penstock consume -t delays -e                      everything there is, then exit
+      penstock consume -t delays -o -5 -e                the last five of each partition
+      penstock consume -t delays -o s@1357034400000      from a moment on, and wait for more
+      penstock consume -t delays -J -c 1                 one message as JSON
+      penstock consume -t delays -f '%t/%p/%o %k: %s\n'
+
+    \b
+    Tokens of -f:
+      %s value   %S its length   %R its length in 4 bytes   %k key   %K its length
+      %t topic   %p partition    %o offset   %T timestamp   %h headers   %% a percent sign
+    """
+    if as_json and (layout is not None or key_delimiter is not None):
+        raise ConfigError("-J is a format of its own: leave out -f and -K")
+    printer = _printer(
+        as_json, layout, key_delimiter, delimiter(between, "-D"), b"NULL" if show_null else b""
+    )
+    span = parse_span(offsets)
+    config = pairs(properties, "-X")
+
+    from penstock.client import Consumer
+
+    partitions = partitions_of(bootstrap, topic, chosen, config)
+    with Consumer(bootstrap_servers=bootstrap, config=config) as consumer:
+        reading = Reading(consumer, partitions, span, exit_at_end=exit_at_end, quiet=quiet)
+        reading.print_to(sys.stdout.buffer, printer, count, unbuffered=unbuffered)
+
+
+def _printer(
+    as_json: bool, layout: str | None, key_delimiter: str | None, between: bytes, null: bytes
+) -> Printer:
+    if as_json:
+        return json_printer
+    if layout is not None:
+        return format_printer(layout, null)
+    value = format_printer("%s", null)
+    if key_delimiter is None:
+        return lambda record: value(record) + between
+    key, separator = format_printer("%k", null), delimiter(key_delimiter, "-K")
+    return lambda record: key(record) + separator + value(record) + between
+
+
+class Reading:
+    """Records of some partitions from a start on, until the count, the end or the stop time is reached."""
+
+    def __init__(
+        self,
+        consumer: Consumer,
+        partitions: list[TopicPartition],
+        span: Span,
+        *,
+        exit_at_end: bool,
+        quiet: bool,
+    ) -> None:
+        self._consumer = consumer
+        self._stop_ms = span.stop_ms
+        # Up to a time that has passed already, there is nothing to wait for either.
+        self._exit_at_end = exit_at_end or (
+            span.stop_ms is not None and span.stop_ms <= SystemClock().now_ms()
+        )
+        self._quiet = quiet
+        # The end is the one seen at the start: a topic that is written all the time still comes to it.
+        self._ends = dict(consumer.end_offsets(partitions))
+        self._unfinished = set(partitions)
+        starts = resolve(span, partitions, consumer)
+        consumer.assign(partitions)
+        for partition, offset in starts.items():
+            consumer.seek(partition, offset)
+
+    def print_to(self, output: IO[bytes], printer: Printer, count: int | None, *, unbuffered: bool) -> None:
+        """Print until there is a reason to stop. A slow topic is shown as it comes."""
+        left = -1 if count is None else count
+        self._note_ends()
+        while self._unfinished and left != 0:
+            records = self._consumer.poll(
+                timeout_ms=POLL_MS, max_records=10_000 if left < 0 else min(left, 10_000)
+            )
+            for record in records:
+                place = TopicPartition(record.topic, record.partition)
+                if place not in self._unfinished:
+                    continue
+                if self._exit_at_end and record.offset >= self._ends[place]:
+                    continue
+                if self._stop_ms is not None and record.timestamp >= self._stop_ms:
+                    self._finish(place)
+                    continue
+                output.write(printer(record))
+                if unbuffered:
+                    output.flush()
+                left -= 1
+            output.flush()
+            self._note_ends()
+
+    def _note_ends(self) -> None:
+        """Cross out the partitions whose end has been reached. Control records move positions, too."""
+        if not self._exit_at_end:
+            return
+        for place in sorted(self._unfinished):
+            if self._consumer.position(place) >= self._ends[place]:
+                self._finish(place)
+
+    def _finish(self, place: TopicPartition) -> None:
+        self._unfinished.discard(place)
+        self._consumer.pause([place])
+        if not self._quiet:
+            end = f"{place.topic} [{place.partition}] at offset {self._consumer.position(place)}"
+            print(f"% Reached end of topic {end}", file=sys.stderr)

@@ -1,0 +1,96 @@
+"""How `penstock consume` prints a record: kcat's format strings, and its JSON envelope."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+
+from penstock.cli.options import unescape
+from penstock.errors import ConfigError
+from penstock.model import Header, Record, TimestampType
+
+Printer = Callable[[Record], bytes]
+
+TOKENS = "sSRkKTtpoh"
+"""The letters that may follow % in a format string, besides % itself."""
+
+_TIMESTAMP_NAMES = {TimestampType.CREATE_TIME: "create", TimestampType.LOG_APPEND_TIME: "logappend"}
+
+
+def format_printer(text: str, null: bytes = b"") -> Printer:
+    r"""A printer for a format string such as ``%t/%p/%o: %s\n``; `null` stands for a null key or value.
+
+    Raises:
+        ConfigError: an unknown % token or backslash escape.
+    """
+    literals: list[bytes] = []
+    tokens: list[Printer] = []
+    readers = _readers(null)
+    first, *pieces = text.replace("%%", "\0").split("%")
+    literals.append(_literal(first))
+    for piece in pieces:
+        reader = readers.get(piece[:1])
+        if reader is None:
+            raise ConfigError(f"-f {text!r}: %{piece[:1]} is no token; use one of %{' %'.join(TOKENS)} or %%")
+        tokens.append(reader)
+        literals.append(_literal(piece[1:]))
+
+    def render(record: Record) -> bytes:
+        line = literals[0]
+        for token, literal in zip(tokens, literals[1:], strict=True):
+            line += token(record) + literal
+        return line
+
+    return render
+
+
+def json_printer(record: Record) -> bytes:
+    """One line of JSON with kcat's names. Bytes that are not UTF-8 are shown with replacement characters."""
+    envelope = {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "tstype": _TIMESTAMP_NAMES.get(record.timestamp_type, "unknown"),
+        "ts": record.timestamp,
+        "key": _text(record.key),
+        "payload": _text(record.value),
+    }
+    if record.headers:
+        envelope["headers"] = [text for name, value in record.headers for text in (name, _text(value))]
+    return json.dumps(envelope, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+def _readers(null: bytes) -> dict[str, Printer]:
+    def or_null(value: bytes | None) -> bytes:
+        return null if value is None else value
+
+    return {
+        "s": lambda record: or_null(record.value),
+        "S": lambda record: _length(record.value),
+        "R": lambda record: (-1 if record.value is None else len(record.value)).to_bytes(
+            4, "big", signed=True
+        ),
+        "k": lambda record: or_null(record.key),
+        "K": lambda record: _length(record.key),
+        "T": lambda record: b"%d" % record.timestamp,
+        "t": lambda record: record.topic.encode(),
+        "p": lambda record: b"%d" % record.partition,
+        "o": lambda record: b"%d" % record.offset,
+        "h": lambda record: _headers(record.headers, null),
+    }
+
+
+def _literal(text: str) -> bytes:
+    return unescape(text.replace("\0", "%"))
+
+
+def _length(value: bytes | None) -> bytes:
+    return b"%d" % (-1 if value is None else len(value))
+
+
+def _headers(headers: Sequence[Header], null: bytes) -> bytes:
+    return b",".join(name.encode() + b"=" + (null if value is None else value) for name, value in headers)
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode("utf-8", "replace")

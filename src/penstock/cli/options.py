@@ -1,0 +1,88 @@
+"""Options that several commands share, and the small languages their values are written in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import click
+
+from penstock.errors import ConfigError
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+
+_ESCAPES = {"n": b"\n", "r": b"\r", "t": b"\t", "0": b"\0", "\\": b"\\"}
+
+
+def bootstrap_option() -> Decorator:
+    """``-b``, as kcat and the console tools spell it."""
+    return click.option(
+        "-b",
+        "--bootstrap-server",
+        "--broker",
+        "bootstrap",
+        metavar="HOST:PORT",
+        default=DEFAULT_BOOTSTRAP,
+        show_default=True,
+        help="Where the cluster is; several addresses separated by commas.",
+    )
+
+
+def property_option() -> Decorator:
+    """``-X name=value``: a client setting under Kafka's own dotted name."""
+    return click.option(
+        "-X",
+        "properties",
+        metavar="NAME=VALUE",
+        multiple=True,
+        help="A client setting under its dotted name, as in -X client.id=me. May be repeated.",
+    )
+
+
+def pairs(values: Iterable[str], option: str) -> dict[str, str]:
+    """`name=value` words as a mapping.
+
+    Raises:
+        ConfigError: a word has no name or no equals sign.
+    """
+    found = {}
+    for word in values:
+        name, equals, value = word.partition("=")
+        if not name or not equals:
+            raise ConfigError(f"{option} wants NAME=VALUE, not {word!r}")
+        found[name] = value
+    return found
+
+
+def unescape(text: str) -> bytes:
+    r"""Bytes of `text`, in which ``\n``, ``\t``, ``\r``, ``\0``, ``\\`` and ``\xHH`` mean what they do in C.
+
+    Raises:
+        ConfigError: a backslash is followed by anything else.
+    """
+    pieces = re.split(r"\\(x[0-9a-fA-F]{2}|.|$)", text, flags=re.DOTALL)
+    result = bytearray(pieces[0].encode())
+    for escape, plain in zip(pieces[1::2], pieces[2::2], strict=True):
+        if escape in _ESCAPES:
+            result += _ESCAPES[escape]
+        elif len(escape) == 3:
+            result.append(int(escape[1:], 16))
+        else:
+            raise ConfigError(f"{text!r}: \\{escape} is no escape; use \\n \\r \\t \\0 \\\\ or \\xHH")
+        result += plain.encode()
+    return bytes(result)
+
+
+def delimiter(text: str, option: str) -> bytes:
+    """The bytes that separate messages or keys; never empty.
+
+    Raises:
+        ConfigError: nothing is left of `text`.
+    """
+    separator = unescape(text)
+    if not separator:
+        raise ConfigError(f"{option} wants at least one character")
+    return separator

@@ -1,0 +1,76 @@
+"""How a command ends: one line on stderr and an exit code, never a traceback.
+
+Codes follow the shell's habits: 1 for a failure, 2 for a wrong option, 130 for Ctrl-C, 141 when the
+reader of a pipe went away. Set PENSTOCK_TRACEBACK=1 to see where an error came from.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import sys
+from collections.abc import Callable
+
+from penstock.errors import ConfigError, PenstockError
+
+FAILURE, WRONG_USE, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
+
+_OS_HINTS = {
+    errno.ENOSPC: "the disk is full; free some space, or choose another directory",
+    errno.EDQUOT: "the disk quota is used up; free some space, or choose another directory",
+    errno.EACCES: "permission denied; choose a place this user may write, or change its permissions",
+    errno.EPERM: "permission denied; choose a place this user may write, or change its permissions",
+    errno.EROFS: "the file system is read-only; choose another directory",
+    errno.ENOENT: "no such file or directory",
+    errno.ENOTDIR: "a part of this path is a file, not a directory",
+    errno.EISDIR: "this is a directory, not a file",
+    errno.EADDRINUSE: "the port is in use; choose another with --port, or 0 for any free one",
+    errno.EADDRNOTAVAIL: "this machine has no such address; choose another with --host",
+    errno.EMFILE: "too many open files; raise the limit with ulimit -n",
+}
+
+
+def guarded(call: Callable[[], int]) -> int:
+    """Run `call`; turn whatever it raises into one line and an exit code."""
+    try:
+        code = call()
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        _forget_stdout()
+        return PIPE_CLOSED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except (Exception, SystemExit) as error:
+        if isinstance(error, SystemExit):
+            return error.code if isinstance(error.code, int) else int(error.code is not None)
+        if os.environ.get("PENSTOCK_TRACEBACK"):
+            raise
+        say(one_line(error))
+        return WRONG_USE if isinstance(error, ConfigError) else FAILURE
+
+
+def say(line: str) -> None:
+    """Write one line for a person, on stderr."""
+    with contextlib.suppress(OSError):  # where nobody listens any more, the exit code still tells
+        print(f"penstock: {line}", file=sys.stderr, flush=True)
+
+
+def one_line(error: BaseException) -> str:
+    """What to tell about `error`, in one line that says what to do where that is known."""
+    if isinstance(error, PenstockError):
+        return _text(error)
+    if isinstance(error, OSError):
+        place = f"{error.filename}: " if error.filename is not None else ""
+        return f"{place}{_OS_HINTS[error.errno]}" if error.errno in _OS_HINTS else _text(error)
+    return f"unexpected {type(error).__name__}: {_text(error)} (a bug; PENSTOCK_TRACEBACK=1 shows where)"
+
+
+def _text(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _forget_stdout() -> None:
+    """Point stdout nowhere, so that the interpreter's last flush does not complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,95 @@
+"""Where `penstock consume` starts and stops: the values of ``-o``, written as kcat writes them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from penstock.errors import ConfigError
+from penstock.model import TopicPartition
+
+Offsets = Mapping[TopicPartition, int]
+
+
+class Kind(Enum):
+    """What the number of a start means."""
+
+    BEGINNING = "beginning"
+    END = "end"
+    OFFSET = "an offset"
+    BEFORE_END = "so many records before the end"
+    TIME = "the first record at or after a time, in milliseconds since 1970"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What to read: where to start, and up to which time (exclusive), if any."""
+
+    start: Kind = Kind.BEGINNING
+    number: int = 0
+    stop_ms: int | None = None
+
+
+class Ends(Protocol):
+    """What a span needs to know about partitions. `penstock.client.Consumer` is one."""
+
+    def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> Offsets: ...
+
+    def end_offsets(self, partitions: Iterable[TopicPartition]) -> Offsets: ...
+
+    def offsets_for_times(
+        self, times: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, int | None]: ...
+
+
+def parse_span(words: Iterable[str]) -> Span:
+    """The span that one or two ``-o`` values ask for: `beginning`, `end`, `N`, `-N`, `s@MS`, `e@MS`.
+
+    Raises:
+        ConfigError: anything else, or two starts.
+    """
+    span = Span()
+    started = False
+    for word in words:
+        kind, number = _parse(word)
+        if kind is None:
+            span = Span(span.start, span.number, number)
+            continue
+        if started:
+            raise ConfigError(f"-o {word}: there is a start already; a second -o may only be e@MILLISECONDS")
+        span, started = Span(kind, number, span.stop_ms), True
+    return span
+
+
+def _parse(word: str) -> tuple[Kind | None, int]:
+    if word in ("beginning", "earliest"):
+        return Kind.BEGINNING, 0
+    if word in ("end", "latest"):
+        return Kind.END, 0
+    match = re.fullmatch(r"(-|s@|e@|)(\d{1,18})", word, flags=re.ASCII)
+    if match is None:
+        raise ConfigError(
+            f"-o {word}: want beginning, end, an offset, -N (N before the end), "
+            "s@MILLISECONDS or e@MILLISECONDS"
+        )
+    kinds = {"": Kind.OFFSET, "-": Kind.BEFORE_END, "s@": Kind.TIME, "e@": None}
+    return kinds[match[1]], int(match[2])
+
+
+def resolve(span: Span, partitions: list[TopicPartition], ends: Ends) -> dict[TopicPartition, int]:
+    """The offset at which to start in each partition, never outside what the log holds."""
+    first = ends.beginning_offsets(partitions)
+    last = ends.end_offsets(partitions)
+    if span.start is Kind.BEGINNING:
+        return dict(first)
+    if span.start is Kind.END:
+        return dict(last)
+    if span.start is Kind.TIME:
+        found = ends.offsets_for_times(dict.fromkeys(partitions, span.number))
+        return {p: last[p] if (offset := found.get(p)) is None else offset for p in partitions}
+    if span.start is Kind.BEFORE_END:
+        return {p: max(first[p], last[p] - span.number) for p in partitions}
+    return {p: min(max(first[p], span.number), last[p]) for p in partitions}

@@ -1,0 +1,166 @@
+"""``penstock produce``: messages from stdin or files into a topic, with kcat's flags."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import IO, TYPE_CHECKING
+
+import click
+
+from penstock.cli.options import bootstrap_option, delimiter, pairs, property_option
+from penstock.errors import ConfigError, PenstockError
+from penstock.model import Header
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from penstock.model import RecordMetadata
+
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+READ_BYTES = 1 << 16
+
+
+@click.command("produce")
+@bootstrap_option()
+@click.option("-t", "--topic", required=True, help="Topic to write to.")
+@click.option(
+    "-p", "--partition", type=click.IntRange(-1), default=-1, help="Partition; -1 lets the key decide."
+)
+@click.option("-k", "--key", metavar="TEXT", help="The key of every message.")
+@click.option(
+    "-K", "--key-delimiter", metavar="TEXT", help="Split each message into key and value at this text."
+)
+@click.option(
+    "-H", "--header", "headers", metavar="NAME=VALUE", multiple=True, help="A header; may be repeated."
+)
+@click.option(
+    "-D", "--delimiter", "between", metavar="TEXT", default="\\n", show_default=True, help="Ends a message."
+)
+@click.option("-Z", "--null", "empty_is_null", is_flag=True, help="Send empty keys and values as null.")
+@click.option(
+    "-z", "--compression", "codec", type=click.Choice(CODECS), default="none", help="Compression codec."
+)
+@click.option("-c", "--count", type=click.IntRange(1), help="Stop after so many messages.")
+@click.option("-l", "--lines", "split_file", is_flag=True, help="Split FILE into messages, as stdin is.")
+@property_option()
+@click.argument("files", nargs=-1, metavar="[FILE]...", type=click.Path(exists=True, dir_okay=False))
+def command(
+    bootstrap: str,
+    topic: str,
+    partition: int,
+    key: str | None,
+    key_delimiter: str | None,
+    headers: tuple[str, ...],
+    between: str,
+    empty_is_null: bool,
+    codec: str,
+    count: int | None,
+    split_file: bool,
+    properties: tuple[str, ...],
+    files: tuple[str, ...],
+) -> None:
+    r"""Send messages to a topic: one per line of stdin, or one per FILE.
+
+    \b
+    Examples:
+      printf 'a\nb\n' | penstock produce -t letters
+      printf 'EWR:12\nJFK:7\n' | penstock produce -t delays -K :
+      penstock produce -t letters -l lines.txt          one message per line
+      penstock produce -t pictures -k cat cat.png       the file is the message
+      echo hi | penstock produce -t letters -H lang=en -z zstd
+    """
+    if key is not None and key_delimiter is not None:
+        raise ConfigError("-k gives every message one key, -K takes keys from the messages: choose one")
+    if split_file and len(files) != 1:
+        raise ConfigError("-l splits exactly one FILE into messages")
+    header_list = [_header(word) for word in headers]
+    values = _messages(files, split_file, delimiter(between, "-D"))
+    keyed = _with_keys(
+        values,
+        None if key is None else key.encode(),
+        None if key_delimiter is None else delimiter(key_delimiter, "-K"),
+    )
+    if empty_is_null:
+        keyed = ((k or None, v or None) for k, v in keyed)
+    _send(
+        islice(keyed, count),
+        topic,
+        None if partition < 0 else partition,
+        header_list,
+        bootstrap,
+        {"compression.type": codec, **pairs(properties, "-X")},
+    )
+
+
+def split(stream: IO[bytes], separator: bytes) -> Iterator[bytes]:
+    """The pieces of `stream` between separators, in bounded memory; a last one without separator counts."""
+    rest = b""
+    read = getattr(stream, "read1", stream.read)
+    while chunk := read(READ_BYTES):
+        *whole, rest = (rest + chunk).split(separator)
+        yield from whole
+    if rest:
+        yield rest
+
+
+def _messages(files: tuple[str, ...], split_file: bool, separator: bytes) -> Iterator[bytes]:
+    if not files:
+        yield from split(sys.stdin.buffer, separator)
+    for name in files:
+        with open(name, "rb") as file:
+            if split_file:
+                yield from split(file, separator)
+            else:
+                yield file.read()
+
+
+def _with_keys(
+    values: Iterable[bytes], key: bytes | None, separator: bytes | None
+) -> Iterator[tuple[bytes | None, bytes | None]]:
+    """Pairs of key and value. A message without the key delimiter is a value without key, as in kcat."""
+    if separator is None:
+        return ((key, value) for value in values)
+
+    def cut(message: bytes) -> tuple[bytes | None, bytes]:
+        before, found, after = message.partition(separator)
+        return (before, after) if found else (None, message)
+
+    return (cut(message) for message in values)
+
+
+def _header(word: str) -> Header:
+    name, equals, value = word.partition("=")
+    if not name:
+        raise ConfigError(f"-H wants NAME=VALUE, not {word!r}")
+    return name, value.encode() if equals else None
+
+
+def _send(
+    messages: Iterable[tuple[bytes | None, bytes | None]],
+    topic: str,
+    partition: int | None,
+    headers: list[Header],
+    bootstrap: str,
+    config: dict[str, str],
+) -> None:
+    """Send everything and wait for every acknowledgement; the first failure ends it."""
+    from penstock.client import Producer
+
+    failures: list[BaseException] = []
+
+    def note(future: Future[RecordMetadata]) -> None:
+        error = future.exception()
+        if error is not None:
+            failures.append(error)
+
+    with Producer(bootstrap_servers=bootstrap, config=config) as producer:
+        for key, value in messages:
+            producer.send(topic, value, key=key, partition=partition, headers=headers).add_done_callback(note)
+            if failures:
+                break
+        producer.flush()
+    if failures:
+        first = failures[0]
+        raise first if isinstance(first, PenstockError) else PenstockError(f"a message was not sent: {first}")

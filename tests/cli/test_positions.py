@@ -1,0 +1,55 @@
+"""The values of -o: what they mean, and what they come to in a partition."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.cli.positions import Kind, Span, parse_span, resolve
+from penstock.errors import ConfigError
+from penstock.model import TopicPartition
+
+P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+class Log:
+    """Two partitions: offsets 10 to 19, and 0 to 2; their records are a second apart."""
+
+    def beginning_offsets(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+        return {P0: 10, P1: 0}
+
+    def end_offsets(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+        return {P0: 20, P1: 3}
+
+    def offsets_for_times(self, times: dict[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+        return {P0: times[P0] // 1000, P1: None}
+
+
+TABLE = [
+    ([], Span(), (10, 0)),
+    (["beginning"], Span(), (10, 0)),
+    (["earliest"], Span(), (10, 0)),
+    (["end"], Span(Kind.END), (20, 3)),
+    (["latest"], Span(Kind.END), (20, 3)),
+    (["2"], Span(Kind.OFFSET, 2), (10, 2)),
+    (["15"], Span(Kind.OFFSET, 15), (15, 3)),
+    (["-5"], Span(Kind.BEFORE_END, 5), (15, 0)),
+    (["s@12000"], Span(Kind.TIME, 12000), (12, 3)),
+    (["s@12000", "e@13000"], Span(Kind.TIME, 12000, 13000), (12, 3)),
+    (["e@13000", "-1"], Span(Kind.BEFORE_END, 1, 13000), (19, 2)),
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "span", "starts"), TABLE, ids=[" ".join(row[0]) or "nothing" for row in TABLE]
+)
+def test_spans(words: list[str], span: Span, starts: tuple[int, int]) -> None:
+    assert parse_span(words) == span
+    assert resolve(span, [P0, P1], Log()) == {P0: starts[0], P1: starts[1]}
+
+
+@pytest.mark.parametrize(
+    "words", [["middle"], ["--5"], ["s@"], ["1", "2"], ["end", "s@1"], ["+3"], ["٣"], [""]]
+)
+def test_anything_else_is_refused(words: list[str]) -> None:
+    with pytest.raises(ConfigError, match="-o "):
+        parse_span(words)
