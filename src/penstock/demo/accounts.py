@@ -1,0 +1,109 @@
+"""The accounts: how much went in, what became of it, and whether that adds up.
+
+The names are those of ``accounts.json``. Every figure on the right of a check comes from somewhere else
+than the one on the left: the data, the pipeline's own counts, the topics, the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.demo.output import read_json
+from penstock.errors import PenstockError
+
+Accounts = dict[str, int]
+
+CELL = ("origin", "carrier", "hour")
+
+
+class AccountsError(PenstockError):
+    """Something was lost, doubled or made up on the way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What the replay put in, counted in the data. `departed` have a departure delay."""
+
+    departures: int
+    departed: int
+    malformed: int
+    observations: int
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What the pipeline left in the topics."""
+
+    dead_letters: int
+    delay_events: int
+
+
+def draw_up(replayed: Replayed, triage: Mapping[str, int], written: Written, cells: pa.Table) -> Accounts:
+    """The accounts of a finished run. `triage` are the sums of what the pipeline counted per batch.
+
+    Raises:
+        AccountsError: two figures that must be equal are not.
+    """
+    accounts = {
+        "flights.replayed": replayed.departures,
+        "flights.malformed": triage["flights.malformed"],
+        "flights.decoded": triage["flights.decoded"],
+        "weather.replayed": replayed.observations,
+        "weather.malformed": triage["weather.malformed"],
+        "weather.decoded": triage["weather.decoded"],
+        "dead_lettered": written.dead_letters,
+        "delays.rows": cells.num_rows,
+        "delays.scheduled": _sum(cells, "scheduled"),
+        "delays.departed": _sum(cells, "departed"),
+    }
+    wrong = [
+        f"{what}: {left:,} against {right:,}"
+        for what, left, right in _pairs(accounts, replayed, written, cells)
+        if left != right
+    ]
+    if wrong:
+        raise AccountsError(f"the accounts do not add up: {'; '.join(wrong)}")
+    return accounts
+
+
+def _pairs(
+    accounts: Accounts, replayed: Replayed, written: Written, cells: pa.Table
+) -> Iterator[tuple[str, int, int]]:
+    """What must be equal, by name."""
+    yield "departures decoded and replayed", accounts["flights.decoded"], replayed.departures
+    yield "malformed records found and planted", accounts["flights.malformed"], replayed.malformed
+    yield "observations decoded and replayed", accounts["weather.decoded"], replayed.observations
+    yield "malformed observations", accounts["weather.malformed"], 0
+    malformed = accounts["flights.malformed"] + accounts["weather.malformed"]
+    yield "dead letters and malformed records", accounts["dead_lettered"], malformed
+    yield "departures in the table and in the data", accounts["delays.scheduled"], replayed.departures
+    yield "flights that left, in the table and in the data", accounts["delays.departed"], replayed.departed
+    yield "cells and rows of the table", cells.group_by(list(CELL)).aggregate([]).num_rows, cells.num_rows
+    yield "delay events and rows of the table", written.delay_events, cells.num_rows
+
+
+def sum_of_batches(directory: Path) -> Accounts:
+    """The counts of all micro-batches, one file each, added up."""
+    total: Accounts = {}
+    for path in sorted(directory.glob("*.json")):
+        for name, count in read_json(path).items():
+            total[name] = total.get(name, 0) + count
+    return total
+
+
+def worst(cells: pa.Table, count: int = 10) -> pa.Table:
+    """The cells with the longest mean delay, the worst first."""
+    order = [
+        ("mean_dep_delay", "descending"),
+        *((name, "ascending") for name in ("hour", "origin", "carrier")),
+    ]
+    return cells.filter(pc.is_valid(cells["mean_dep_delay"])).sort_by(order).slice(0, count)
+
+
+def _sum(cells: pa.Table, name: str) -> int:
+    return int(pc.sum(cells[name]).as_py() or 0)

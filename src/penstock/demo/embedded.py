@@ -1,0 +1,141 @@
+"""The demo's own broker: a process beside it, with its log under the demo's directory.
+
+A demo that is killed alone leaves its broker behind. The next one finds it by the file that says which
+process it is, and stops it before it starts its own: what was on its way into the log has then arrived,
+and nobody writes behind the new replay's back.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from penstock.demo.output import Output, read_json, write_json
+from penstock.errors import NetworkError, StorageError
+
+HOST = "127.0.0.1"
+START_SECONDS = 30.0
+STOP_SECONDS = 15.0
+LISTENING = re.compile(r"listening on (\S+):(\d+)")
+
+
+class EmbeddedBroker:
+    """A running broker process. Use as a context manager: it is stopped at the end, unless told to stay."""
+
+    def __init__(self, output: Output, process: subprocess.Popen[bytes], port: int) -> None:
+        self._output = output
+        self._process = process
+        self.port = port
+        self.bootstrap_server = f"{HOST}:{port}"
+        self.stays = False
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @classmethod
+    def start(cls, output: Output, port: int = 0) -> EmbeddedBroker:
+        """Start a broker on `port` (0: a free one) and wait until it listens.
+
+        Raises:
+            NetworkError: it did not start; the message has the broker's own words.
+        """
+        stop_leftover(output)
+        # A file rather than a pipe: the broker may outlive this process, and a pipe would not.
+        with output.broker_log.open("ab") as log:
+            written_before = log.tell()
+            process = subprocess.Popen(
+                _command(output, port),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=os.environ | {"PYTHONUNBUFFERED": "1"},
+            )
+        try:
+            write_json(output.broker_file, {"pid": process.pid})
+            return cls(output, process, _wait_until_listening(process, output.broker_log, written_before))
+        except BaseException:
+            _stop(process)
+            raise
+
+    def __enter__(self) -> EmbeddedBroker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if not self.stays:
+            _stop(self._process)
+            self._output.broker_file.unlink(missing_ok=True)
+
+
+def _command(output: Output, port: int) -> list[str]:
+    where = ["--data-dir", str(output.broker_directory), "--host", HOST, "--port", str(port)]
+    return [sys.executable, "-m", "penstock.cli", "broker", *where]
+
+
+def stop_leftover(output: Output) -> None:
+    """Stop the broker that an earlier demo in this directory left running, if there is one.
+
+    Raises:
+        StorageError: it does not stop.
+    """
+    if not output.broker_file.exists():
+        return
+    try:
+        pid = int(read_json(output.broker_file)["pid"])
+    except (ValueError, KeyError):
+        pid = 0
+    if pid > 0 and _serves(pid, output.broker_directory):
+        for sign, seconds in ((signal.SIGTERM, STOP_SECONDS), (signal.SIGKILL, STOP_SECONDS)):
+            os.kill(pid, sign)
+            deadline = time.monotonic() + seconds
+            while time.monotonic() < deadline and _serves(pid, output.broker_directory):
+                time.sleep(0.02)
+            if not _serves(pid, output.broker_directory):
+                break
+        else:
+            raise StorageError(f"process {pid}, the broker of an earlier demo, does not stop; end it by hand")
+    output.broker_file.unlink(missing_ok=True)
+
+
+def _serves(pid: int, directory: Path) -> bool:
+    """Whether process `pid` runs, is no zombie, and its command line names `directory`."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except FileNotFoundError:
+        shown = subprocess.run(["ps", "-p", str(pid), "-o", "command="], capture_output=True, check=False)
+        words = shown.stdout
+    except OSError:
+        return False
+    return os.fsencode(directory) in words
+
+
+def _wait_until_listening(process: subprocess.Popen[bytes], log: Path, position: int) -> int:
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        ended = process.poll() is not None
+        with log.open("rb") as file:
+            file.seek(position)
+            said = file.read().decode("utf-8", "replace")
+        found = LISTENING.search(said)
+        if found:
+            return int(found[2])
+        if ended or time.monotonic() > deadline:
+            words = said.strip().splitlines()
+            cause = words[-1].removeprefix("penstock: ") if words else "it said nothing"
+            raise NetworkError(f"the broker did not start: {cause}")
+        time.sleep(0.01)
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

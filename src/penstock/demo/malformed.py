@@ -1,0 +1,137 @@
+"""Records that are not valid events: what a topic that many programs write to collects over time.
+
+Each kind is a way to spoil a good departure. Which departure is spoilt how, and where the result is put,
+follows from one seed, so a replay that is interrupted and resumed plants the same records.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from penstock.model import Header
+
+MALFORMED_COUNT = 200
+SEED = 2013
+
+CONTENT_TYPE = "content-type"
+STRUCTURED_TYPE = b"application/cloudevents+json; charset=UTF-8"
+BATCH_TYPE = b"application/cloudevents-batch+json; charset=UTF-8"
+
+Spoilt = tuple[bytes | None, bytes | None, list[Header]]
+"""Key, value and headers of a record."""
+
+
+class Good(NamedTuple):
+    """A valid event before it is spoilt: its record's key and timestamp, its attributes, its JSON data."""
+
+    key: bytes
+    timestamp_ms: int
+    attributes: Mapping[str, str]
+    data: str
+
+    def but(self, name: str, text: str | None) -> Good:
+        """The same with one attribute changed, or left out where `text` is None."""
+        kept = {n: t for n, t in self.attributes.items() if n != name}
+        return self._replace(attributes=kept if text is None else kept | {name: text})
+
+    def record(self) -> Spoilt:
+        """As a record in binary content mode."""
+        headers: list[Header] = [(CONTENT_TYPE, self.attributes["datacontenttype"].encode())]
+        for name, text in self.attributes.items():
+            if name != "datacontenttype":
+                headers.append((f"ce_{name}", text.encode()))
+        return self.key, self.data.encode(), headers
+
+    def envelope(self) -> dict[str, object]:
+        """As the JSON object of structured content mode."""
+        return {**self.attributes, "data": json.loads(self.data)}
+
+
+class Planted(NamedTuple):
+    """A malformed record and its place: right after departure number `after`, in `partition`."""
+
+    kind: str
+    after: int
+    partition: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: list[Header]
+
+
+def plant(events: int, partitions: int, event_at: Callable[[int], Good], seed: int = SEED) -> list[Planted]:
+    """`MALFORMED_COUNT` records, all kinds in turn, ordered by place among so many `events` (at least one).
+
+    `event_at` gives the event of a number, to be spoilt.
+    """
+    dice = random.Random(seed)
+    names = list(KINDS)
+    planted = []
+    for number, after in enumerate(sorted(dice.randrange(events) for _ in range(MALFORMED_COUNT))):
+        kind, good = names[number % len(names)], event_at(after)
+        key, value, headers = KINDS[kind](good, dice)
+        planted.append(
+            Planted(kind, after, dice.randrange(partitions), good.timestamp_ms, key, value, headers)
+        )
+    return planted
+
+
+def _without_required_attribute(good: Good, dice: random.Random) -> Spoilt:
+    return good.but(dice.choice(["id", "source", "type"]), None).record()
+
+
+def _unknown_specversion(good: Good, dice: random.Random) -> Spoilt:
+    return good.but("specversion", dice.choice(["0.9", "1.7", "2.0", "one"])).record()
+
+
+def _bad_time(good: Good, dice: random.Random) -> Spoilt:
+    return good.but("time", dice.choice(["yesterday", "2013-13-01T10:00:00Z", "2013-02-30 25:00"])).record()
+
+
+def _data_not_json(good: Good, dice: random.Random) -> Spoilt:
+    cut = good.data[: len(good.data) // 2]
+    return good._replace(data=dice.choice([cut, f"<departure>{good.data}</departure>", "n/a"])).record()
+
+
+def _broken_envelope(good: Good, dice: random.Random) -> Spoilt:
+    whole = json.dumps(good.envelope()).encode()
+    return good.key, whole[: dice.randrange(1, len(whole))], [(CONTENT_TYPE, STRUCTURED_TYPE)]
+
+
+def _attribute_not_utf8(good: Good, dice: random.Random) -> Spoilt:
+    key, value, headers = good.record()
+    spoilt = dice.choice(["ce_source", "ce_subject", "ce_id"])
+    return (
+        key,
+        value,
+        [(name, b"\xff\xfe" + (text or b"") if name == spoilt else text) for name, text in headers],
+    )
+
+
+def _batch(good: Good, dice: random.Random) -> Spoilt:
+    events = [good.envelope()] * dice.randrange(1, 4)
+    return good.key, json.dumps(events).encode(), [(CONTENT_TYPE, BATCH_TYPE)]
+
+
+def _tombstone(good: Good, dice: random.Random) -> Spoilt:
+    return good.key, None, []
+
+
+def _plain_message(good: Good, dice: random.Random) -> Spoilt:
+    return dice.choice([None, b"someone"]), dice.choice([b"hello", b"is this thing on?"]), []
+
+
+KINDS: dict[str, Callable[[Good, random.Random], Spoilt]] = {
+    "a required attribute is missing": _without_required_attribute,
+    "specversion is unknown": _unknown_specversion,
+    "time is not a time": _bad_time,
+    "data is not JSON": _data_not_json,
+    "the structured envelope is broken": _broken_envelope,
+    "attribute bytes are not UTF-8": _attribute_not_utf8,
+    "the content type says batch": _batch,
+    "the record is a tombstone": _tombstone,
+    "the message is no event": _plain_message,
+}

@@ -1,0 +1,141 @@
+"""The demo's directory: where everything is, what the run was asked for, and who is using it now.
+
+The intent is on disk before anything else happens. Whoever starts again with the same arguments resumes;
+with others, the directory is refused, because half of what is in it would be about something else.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from penstock.errors import ConfigError
+from penstock.spark.durable import make_directory, storage_error, write_whole
+
+FORMAT = 1
+
+
+class Intent(NamedTuple):
+    """What decides the content of topics and table; the same intent resumes.
+
+    `bootstrap_server` is None for the demo's own broker. `days` of the year 2013 are replayed.
+    """
+
+    days: int
+    bootstrap_server: str | None
+    topic_prefix: str
+
+    def topic(self, name: str) -> str:
+        """The full name of one of the demo's topics."""
+        return f"{self.topic_prefix}{name}"
+
+
+class Output:
+    """Names of everything under the demo's directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.intent_file = directory / "demo.json"
+        self.lock_file = directory / ".lock"
+        self.broker_directory = directory / "broker"
+        self.broker_log = directory / "broker.log"
+        self.broker_file = directory / "broker.json"
+        self.checkpoints = directory / "checkpoints"
+        self.triage = directory / "triage"
+        self.delays = directory / "delays"
+        self.accounts = directory / "accounts.json"
+        self.picture = directory / "year.png"
+        self.failure_log = directory / "failure.log"
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Create the directory and keep other demos out of it, for as long as the block runs.
+
+        Raises:
+            ConfigError: another demo is running there.
+            StorageError: the directory cannot be written.
+        """
+        make_directory(self.directory)
+        try:
+            handle = os.open(self.lock_file, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise storage_error(self.directory, error) from error
+        try:
+            _lock(handle, self.directory)
+            yield
+        finally:
+            os.close(handle)
+
+    def intent(self) -> Intent | None:
+        """What an earlier run in this directory was asked for; None where there was none.
+
+        Raises:
+            ConfigError: the directory holds something else.
+        """
+        if not self.intent_file.exists():
+            others = [path.name for path in self.directory.iterdir() if path != self.lock_file]
+            if others:
+                raise ConfigError(
+                    f"{self.directory} holds {others[0]!r} and no demo; choose another --output"
+                )
+            return None
+        try:
+            document = json.loads(self.intent_file.read_bytes())
+            if document.pop("format") != FORMAT:
+                raise ValueError("written by another version")
+            return Intent(**document)
+        except (ValueError, KeyError, TypeError) as error:
+            raise ConfigError(
+                f"{self.intent_file} cannot be understood ({error}); delete {self.directory} to start over"
+            ) from None
+
+    def remember(self, intent: Intent) -> None:
+        """Note what this run is asked for, before it does anything."""
+        write_json(self.intent_file, {"format": FORMAT, **intent._asdict()})
+
+
+def _lock(handle: int, directory: Path) -> None:
+    """Lock an open file until it is closed, which the end of the process does in any case."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise ConfigError(
+            f"another demo is running in {directory}; wait for it, or choose another --output"
+        ) from None
+
+
+def refuse_other_intent(output: Output, before: Intent, now: Intent) -> None:
+    """Raise ConfigError where a directory was filled with other arguments than those given now."""
+    flags = {"days": "--limit", "bootstrap_server": "--bootstrap-server", "topic_prefix": "--topic-prefix"}
+    for name, flag in flags.items():
+        was, wanted = getattr(before, name), getattr(now, name)
+        if was != wanted:
+            raise ConfigError(
+                f"{output.directory} was filled with {flag} {_shown(was)}, not {_shown(wanted)}: "
+                "give the same arguments, choose another --output, or delete the directory"
+            )
+
+
+def write_json(path: Path, document: object) -> None:
+    """Write `document` so that it is there whole or not at all."""
+    text = json.dumps(document, indent=2) + "\n"
+    write_whole(path, lambda hidden: _write_text(hidden, text))
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The JSON object in `path`."""
+    document: dict[str, Any] = json.loads(path.read_bytes())
+    return document
+
+
+def _write_text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+
+
+def _shown(value: object) -> str:
+    return "(none)" if value in (None, "") else str(value)

@@ -1,0 +1,166 @@
+"""What the replay will write: for every partition a fixed sequence of records.
+
+The sequence follows from the data and one seed alone. So an interrupted replay needs no notes: a
+partition that holds 1,000 records holds the first 1,000 of its sequence, and the rest is what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.client.partitioner import PARTITIONERS
+from penstock.cloudevents import encode_events
+from penstock.demo import malformed
+from penstock.demo.events import JSON_TYPE, departure_events, hour_text, key_column, observation_events
+
+IntArray = np.ndarray[Any, np.dtype[Any]]
+
+CHUNK_ROWS = 8192
+
+FLIGHTS_PARTITIONS = 6
+WEATHER_PARTITIONS = 1
+
+
+class Plan:
+    """The records of one topic in the order of the replay, and the partition of each.
+
+    `encode(start, stop)` makes the records of the good events start to stop: a batch with the columns
+    key, value, headers and timestamp. `planted` are the malformed ones, ordered by place.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        partitions: int,
+        homes: IntArray,
+        encode: Callable[[int, int], pa.RecordBatch],
+        planted: Sequence[malformed.Planted] = (),
+    ) -> None:
+        self.topic = topic
+        self.partitions = partitions
+        self.events = len(homes)
+        self.planted = planted
+        self._encode = encode
+        self._is_planted = np.zeros(len(homes) + len(planted), np.bool_)
+        self._is_planted[[record.after + 1 + number for number, record in enumerate(planted)]] = True
+        self._partition = np.empty(len(self._is_planted), np.int32)
+        self._partition[~self._is_planted] = homes
+        self._partition[self._is_planted] = [record.partition for record in planted]
+        self._rank = np.empty(len(self._is_planted), np.int64)
+        for partition in range(partitions):
+            rows = np.flatnonzero(self._partition == partition)
+            self._rank[rows] = np.arange(len(rows))
+
+    def __len__(self) -> int:
+        return len(self._is_planted)
+
+    @property
+    def lengths(self) -> list[int]:
+        """How many records each partition will hold."""
+        return [int(count) for count in np.bincount(self._partition, minlength=self.partitions)]
+
+    def missing(self, written: Sequence[int]) -> Iterator[pa.RecordBatch]:
+        """What is to be written after the first `written` records of each partition, in order.
+
+        Batches have the columns key, value, headers, timestamp and partition.
+        """
+        pending = self._rank >= np.asarray(written, np.int64)[self._partition]
+        events_before = 0
+        planted_before = 0
+        for start in range(0, len(self), CHUNK_ROWS):
+            is_planted = self._is_planted[start : start + CHUNK_ROWS]
+            events = events_before + int(np.count_nonzero(~is_planted))
+            planted = planted_before + int(np.count_nonzero(is_planted))
+            chosen = np.flatnonzero(pending[start : start + CHUNK_ROWS])
+            if len(chosen):
+                batch = self._chunk(is_planted, events_before, events, planted_before, planted)
+                partition = pa.array(self._partition[start : start + CHUNK_ROWS])
+                yield batch.append_column("partition", partition).take(pa.array(chosen))
+            events_before, planted_before = events, planted
+
+    def _chunk(
+        self, is_planted: IntArray, first_event: int, last_event: int, first_planted: int, last_planted: int
+    ) -> pa.RecordBatch:
+        """Events and malformed records of one stretch, woven together."""
+        events = self._encode(first_event, last_event)
+        if not is_planted.any():
+            return events
+        spoilt = _records(self.planted[first_planted:last_planted], events.schema)
+        woven = np.empty(len(is_planted), np.int64)
+        woven[~is_planted] = np.arange(events.num_rows)
+        woven[is_planted] = np.arange(events.num_rows, len(is_planted))
+        return pa.concat_batches([events, spoilt]).take(pa.array(woven))
+
+
+def flights_plan(topic: str, departures: pa.Table) -> Plan:
+    """Departures in binary content mode, keyed by carrier, with the malformed records among them."""
+
+    def encode(start: int, stop: int) -> pa.RecordBatch:
+        rows = departures.slice(start, stop - start)
+        return _encoded(departure_events(rows), rows["carrier"], "binary")
+
+    def good(number: int) -> malformed.Good:
+        row = departures.slice(number, 1)
+        event = departure_events(row)
+        attributes = {
+            name: event[name][0].as_py() for name in ("specversion", "id", "source", "type", "subject")
+        }
+        attributes |= {
+            "time": f"{hour_text(row['time_hour'])[0].as_py()[:-1]}:00Z",
+            "datacontenttype": JSON_TYPE,
+        }
+        data = event["data"][0].as_py().decode()
+        timestamp_ms = event["time"].cast(pa.timestamp("ms", tz="UTC")).cast(pa.int64())[0].as_py()
+        return malformed.Good(row["carrier"][0].as_py().encode(), timestamp_ms, attributes, data)
+
+    planted = malformed.plant(departures.num_rows, FLIGHTS_PARTITIONS, good)
+    return Plan(topic, FLIGHTS_PARTITIONS, homes(departures["carrier"], FLIGHTS_PARTITIONS), encode, planted)
+
+
+def weather_plan(topic: str, observations: pa.Table) -> Plan:
+    """Observations in structured content mode, keyed by airport."""
+
+    def encode(start: int, stop: int) -> pa.RecordBatch:
+        rows = observations.slice(start, stop - start)
+        return _encoded(observation_events(rows), rows["origin"], "structured")
+
+    return Plan(topic, WEATHER_PARTITIONS, homes(observations["origin"], WEATHER_PARTITIONS), encode)
+
+
+def homes(keys: pa.ChunkedArray, partitions: int) -> IntArray:
+    """The partition of each key, as Kafka's producers choose it. Keys repeat, so each is hashed once."""
+    choose = PARTITIONERS["murmur2"]
+    encoded = keys.combine_chunks().dictionary_encode()
+    chosen = [choose(key.encode(), partitions) for key in encoded.dictionary.to_pylist()]
+    picked: IntArray = np.asarray(chosen, np.int32)[encoded.indices.to_numpy()]
+    return picked
+
+
+def _encoded(events: pa.RecordBatch, keys: pa.ChunkedArray, mode: str) -> pa.RecordBatch:
+    """Events as records with their event time as timestamp and an attribute of our choosing as key."""
+    records = encode_events(events, mode=mode)
+    return pa.RecordBatch.from_pydict(
+        {
+            "key": key_column(keys),
+            "value": records["value"],
+            "headers": records["headers"],
+            "timestamp": events["time"],
+        }
+    )
+
+
+def _records(planted: Sequence[malformed.Planted], schema: pa.Schema) -> pa.RecordBatch:
+    """Malformed records with the columns of good ones."""
+    headers = [[{"key": name, "value": value} for name, value in record.headers] for record in planted]
+    columns = {
+        "key": [record.key for record in planted],
+        "value": [record.value for record in planted],
+        "headers": headers,
+    }
+    arrays = [pa.array(columns[name], schema.field(name).type) for name in columns]
+    times = pa.array([record.timestamp_ms for record in planted], pa.timestamp("ms", tz="UTC"))
+    return pa.RecordBatch.from_arrays([*arrays, times.cast(schema.field("timestamp").type)], schema=schema)
