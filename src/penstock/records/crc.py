@@ -33,6 +33,11 @@ def crc32c(data: Buffer) -> int:
     return int(crc)
 
 
+def crc32c_array(array: object) -> int:
+    """Return the CRC-32C of a contiguous numpy array of bytes, without copying it."""
+    return int(_value(array))
+
+
 def crc32(data: Buffer) -> int:
     """Return the CRC-32 (IEEE) of `data`, as an unsigned 32-bit number."""
     return _crc32(data)

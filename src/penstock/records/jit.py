@@ -5,9 +5,8 @@ machine code on disk, beside the package or in the user's cache directory, so th
 once. ``PENSTOCK_NO_JIT=1`` turns compilation off: the same functions run, slower, with the same
 results.
 
-Four primitives have a compiled twin that says what numba's own array operations cannot: an index that
-is never negative, a copy that is one memcpy, sums that wrap as 64-bit numbers do, and a multiplication
-that wraps at 32 bits.
+Three primitives have a compiled twin that says what numba's own operations on arrays cannot: an index
+that is never negative, a copy that is one memcpy, and sums that wrap as 64-bit numbers do.
 """
 
 from __future__ import annotations
@@ -73,19 +72,15 @@ if numba is None:
         """Return `number` as a signed number of 64 bits holds it."""
         return (number + (1 << 63)) % (1 << 64) - (1 << 63)
 
-    def multiply32(left: int, right: int) -> int:
-        """Return the product of two unsigned 32-bit numbers, modulo 2^32."""
-        return left * right & 0xFFFFFFFF
-
 else:
-    from llvmlite import ir
+    from llvmlite import ir  # type: ignore[import-untyped]
     from numba.core import cgutils, event, types
     from numba.extending import intrinsic
 
     def _address(context: Any, builder: Any, kind: Any, array: Any, position: Any) -> Any:
         return builder.gep(context.make_array(kind)(context, builder, array).data, [position])
 
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def byte_at(typing_context: Any, data: Any, position: Any) -> Any:
         """Load one byte. An ordinary index would also be tested for being negative."""
 
@@ -95,7 +90,7 @@ else:
 
         return types.int64(data, types.int64), generate
 
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def copy_bytes(typing_context: Any, target: Any, to: Any, source: Any, start: Any, size: Any) -> Any:
         """One memcpy. Slices of arrays would build two array descriptors for every record."""
 
@@ -103,7 +98,8 @@ else:
             array_to, at, array_from, begin, count = arguments
             destination = _address(context, builder, signature.args[0], array_to, at)
             origin = _address(context, builder, signature.args[2], array_from, begin)
-            cgutils.raw_memcpy(builder, destination, origin, count, 1)
+            raw_memcpy: Any = cgutils.raw_memcpy
+            raw_memcpy(builder, destination, origin, count, 1)
             return context.get_dummy_value()
 
         return types.void(target, types.int64, source, types.int64, types.int64), generate
@@ -113,12 +109,7 @@ else:
         """Compiled integers wrap by themselves."""
         return number
 
-    @kernel
-    def multiply32(left: int, right: int) -> int:
-        """Return the product of two unsigned 32-bit numbers, modulo 2^32."""
-        return left * right & 0xFFFFFFFF
-
-    class _Notice(event.Listener):  # type: ignore[misc]
+    class _Notice(event.Listener):
         """Say once why the first decode on a fresh machine takes a while."""
 
         def __init__(self) -> None:
@@ -126,11 +117,14 @@ else:
 
         def on_start(self, happening: Any) -> None:
             compiling = happening.data.get("dispatcher")
-            if not self._said and getattr(compiling, "__module__", "").startswith("penstock.records"):
+            if not self._said and getattr(compiling, "__module__", "").startswith("penstock."):
                 self._said = True
-                _log.warning("compiling the record kernels for this machine; this happens once and takes seconds")
+                _log.warning(
+                    "compiling the record kernels for this machine; this happens once and takes seconds"
+                )
 
         def on_end(self, happening: Any) -> None:
             pass
 
-    event.register("numba:compile", _Notice())
+    _register: Any = event.register
+    _register("numba:compile", _Notice())

@@ -12,7 +12,7 @@ where they were found; -1 stands for null.
 
 from __future__ import annotations
 
-from penstock.records.jit import Bytes, Ints, Int32s, byte_at, copy_bytes, kernel, multiply32, wrap64
+from penstock.records.jit import Bytes, Int32s, Ints, byte_at, copy_bytes, kernel, wrap64
 
 # What a kernel reports.
 OK, DONE, LEGACY, CUT, BAD_MAGIC, BAD_LENGTH, BAD_COUNT, BAD_RECORD, TRAILING, BAD_HEADERS = range(10)
@@ -21,15 +21,19 @@ OK, DONE, LEGACY, CUT, BAD_MAGIC, BAD_LENGTH, BAD_COUNT, BAD_RECORD, TRAILING, B
 BATCH_AT, RECORDS_AT, END, BASE_OFFSET, LAST_OFFSET, TIME, COUNT, ATTRIBUTES, PRODUCER_ID, CRC = range(10)
 TABLE_COLUMNS = 10
 
+MAGIC = PRODUCER_ID  # in the lines of `scan_messages`
+
 # Entries of `state` in `walk_batches`.
-POSITION, LINES, RECORDS, NEXT_OFFSET, ATTRIBUTES_SEEN = range(5)
+POSITION, LINES, NEXT_OFFSET, ATTRIBUTES_SEEN = range(4)
+WALK_SIZE = 4
 
 # Entries of `state` in the kernels that fill rows.
 ROWS, KEY_BYTES, KEY_NULLS, VALUE_BYTES, VALUE_NULLS, HEADERS, FAILED_LINE = range(7)
-NAME_BYTES, HEADER_VALUE_BYTES, HEADER_VALUE_NULLS, HEADERS_READ = range(7, 11)
-STATE_SIZE = 11
+NAME_BYTES, HEADER_VALUE_BYTES, HEADER_VALUE_NULLS = range(7, 10)
+STATE_SIZE = 10
 
 _MAX63 = (1 << 63) - 1
+_MAX31 = (1 << 31) - 1
 
 
 @kernel
@@ -84,13 +88,13 @@ def walk_batches(
     """List the batches of magic 2 from `position` on, until the table is full or `group_bytes` are passed.
 
     Batches without records, or wholly outside first_offset..end_offset, are passed over. Returns OK
-    (there may be more), DONE (end of the data, a partial batch, or end_offset), LEGACY (a message of
-    magic 0 or 1 comes next) or what is wrong. `state` says where the walk stands.
+    (there may be more: call again with what is left), DONE (end of the data, a partial batch, or
+    end_offset), LEGACY (a message of magic 0 or 1 comes next) or what is wrong. `state` says where
+    the walk stands.
     """
     size = len(data)
     stop = position + group_bytes
     lines = 0
-    records = 0
     seen = 0
     outcome = OK
     while lines < len(table) and position < stop:
@@ -108,6 +112,9 @@ def walk_batches(
         end = position + 12 + length
         if end > size:
             outcome = DONE
+            break
+        if end > _MAX31:
+            outcome = OK if lines > 0 else BAD_LENGTH
             break
         base_offset = read_int(data, position, 8)
         if base_offset >= end_offset:
@@ -134,12 +141,10 @@ def walk_batches(
             table[lines, PRODUCER_ID] = read_int(data, position + 43, 8)
             table[lines, CRC] = read_int(data, position + 17, 4) & 0xFFFFFFFF
             lines += 1
-            records += count
             seen |= attributes
         position = end
     state[POSITION] = position
     state[LINES] = lines
-    state[RECORDS] = records
     state[ATTRIBUTES_SEEN] = seen
     return outcome
 
@@ -257,3 +262,159 @@ def scan_records(
     state[VALUE_BYTES], state[VALUE_NULLS] = value_bytes, value_nulls
     state[HEADERS] = headers
     return OK
+
+
+@kernel
+def scan_messages(
+    data: Bytes,
+    table: Ints,
+    lines: int,
+    first_offset: int,
+    end_offset: int,
+    offsets: Ints,
+    timestamps: Ints,
+    timestamp_types: Int32s,
+    key_at: Int32s,
+    key_ends: Int32s,
+    value_at: Int32s,
+    value_ends: Int32s,
+    headers_at: Int32s,
+    headers_stop: Int32s,
+    header_ends: Int32s,
+    state: Ints,
+) -> int:
+    """Do for runs of uncompressed messages of magic 0 and 1 what `scan_records` does for batches.
+
+    A line of the table is a run: BASE_OFFSET is added to every offset, MAGIC is the magic all of them
+    must have (-1: any), and where ATTRIBUTES has the log-append bit, TIME is everybody's timestamp.
+    """
+    row = state[ROWS]
+    key_bytes, key_nulls = state[KEY_BYTES], state[KEY_NULLS]
+    value_bytes, value_nulls = state[VALUE_BYTES], state[VALUE_NULLS]
+    for line in range(lines):
+        state[FAILED_LINE] = line
+        position = table[line, RECORDS_AT]
+        end = table[line, END]
+        while position < end:
+            if end - position < 26:
+                return CUT
+            length = read_int(data, position + 8, 4)
+            if length < 14 or length > end - position - 12:
+                return BAD_LENGTH
+            message_end = position + 12 + length
+            offset = wrap64(read_int(data, position, 8) + table[line, BASE_OFFSET])
+            magic = byte_at(data, position + 16)
+            attributes = byte_at(data, position + 17)
+            if magic > 1 or (table[line, MAGIC] >= 0 and magic != table[line, MAGIC]):
+                return BAD_MAGIC
+            if attributes & 0x07 != 0 or (magic == 1 and length < 22):
+                return BAD_RECORD
+            position += 18
+            time, time_type = -1, -1
+            if magic == 1:
+                time, time_type = read_int(data, position, 8), (attributes >> 3) & 1
+                position += 8
+                if table[line, ATTRIBUTES] & 0x08:
+                    time, time_type = table[line, TIME], 1
+            key_size = read_int(data, position, 4)
+            position += 4
+            if key_size > message_end - position - 4:
+                return BAD_RECORD
+            key_position = -1
+            if key_size >= 0:
+                key_position = position
+                position += key_size
+            key_size = max(key_size, 0)
+            value_size = read_int(data, position, 4)
+            position += 4
+            if value_size > message_end - position:
+                return BAD_RECORD
+            value_position = -1
+            if value_size >= 0:
+                value_position = position
+                position += value_size
+            value_size = max(value_size, 0)
+            if position != message_end:
+                return TRAILING
+            if offset >= first_offset and offset < end_offset:
+                if len(offsets) > 0:
+                    offsets[row] = offset
+                if len(timestamps) > 0:
+                    timestamps[row] = time
+                if len(timestamp_types) > 0:
+                    timestamp_types[row] = time_type
+                if len(key_at) > 0:
+                    key_at[row] = key_position
+                    key_bytes += key_size
+                    key_nulls += key_position < 0
+                    key_ends[row + 1] = key_bytes
+                if len(value_at) > 0:
+                    value_at[row] = value_position
+                    value_bytes += value_size
+                    value_nulls += value_position < 0
+                    value_ends[row + 1] = value_bytes
+                if len(headers_at) > 0:
+                    headers_at[row] = 0
+                    headers_stop[row] = 0
+                    header_ends[row + 1] = state[HEADERS]
+                row += 1
+    state[ROWS] = row
+    state[KEY_BYTES], state[KEY_NULLS] = key_bytes, key_nulls
+    state[VALUE_BYTES], state[VALUE_NULLS] = value_bytes, value_nulls
+    return OK
+
+
+@kernel
+def scan_headers(
+    data: Bytes,
+    headers_at: Int32s,
+    headers_stop: Int32s,
+    header_ends: Int32s,
+    first_row: int,
+    end_row: int,
+    name_at: Int32s,
+    name_ends: Int32s,
+    value_at: Int32s,
+    value_ends: Int32s,
+    state: Ints,
+) -> int:
+    """Find names and values of the headers of rows first_row..end_row. Returns OK or BAD_HEADERS."""
+    name_bytes, value_bytes, nulls = state[NAME_BYTES], state[HEADER_VALUE_BYTES], state[HEADER_VALUE_NULLS]
+    for row in range(first_row, end_row):
+        position = int(headers_at[row])
+        stop = int(headers_stop[row])
+        first, last = header_ends[row], header_ends[row + 1]
+        for header in range(first, last):
+            number, position = read_unsigned(data, position, stop)
+            if position < 0 or number & 1 or (number >> 1) > stop - position:
+                return BAD_HEADERS
+            name_at[header] = position
+            name_bytes += number >> 1
+            name_ends[header + 1] = name_bytes
+            number, position = read_unsigned(data, position + (number >> 1), stop)
+            if position < 0:
+                return BAD_HEADERS
+            value_at[header] = -1
+            if number & 1:
+                nulls += 1
+            else:
+                if (number >> 1) > stop - position:
+                    return BAD_HEADERS
+                value_at[header] = position
+                value_bytes += number >> 1
+                position += number >> 1
+            value_ends[header + 1] = value_bytes
+        if last > first and position != stop:
+            return TRAILING
+    state[NAME_BYTES], state[HEADER_VALUE_BYTES], state[HEADER_VALUE_NULLS] = name_bytes, value_bytes, nulls
+    return OK
+
+
+@kernel
+def gather(data: Bytes, at: Int32s, ends: Int32s, first: int, last: int, target: Bytes) -> None:
+    """Copy entries first..last from where they were found to where they belong."""
+    for entry in range(first, last):
+        position = int(at[entry])
+        if position >= 0:
+            begin = int(ends[entry])
+            copy_bytes(target, begin, data, position, int(ends[entry + 1]) - begin)

@@ -1,0 +1,99 @@
+"""Records as columns: numpy arrays that are Arrow's buffers already.
+
+Promises nothing about where the columns came from; `decode` makes them from batches, `arrow` makes
+them from and turns them into Arrow arrays without copying.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from penstock.records.jit import Bytes, Int32s, Ints
+
+NO_BYTES: Bytes = np.empty(0, dtype=np.uint8)
+
+
+@dataclass(slots=True)
+class BytesColumn:
+    """A column of byte strings: row `i` is ``data[offsets[i]:offsets[i + 1]]``.
+
+    `validity` is Arrow's bitmap, least significant bit first, or None where there are no nulls;
+    row 0 is its bit number `validity_offset`.
+    """
+
+    data: Bytes
+    offsets: Int32s
+    validity: Bytes | None = None
+    null_count: int = 0
+    validity_offset: int = 0
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def is_valid(self, row: int) -> bool:
+        if self.validity is None:
+            return True
+        bit = row + self.validity_offset
+        return bool(self.validity[bit >> 3] >> (bit & 7) & 1)
+
+    def __getitem__(self, row: int) -> bytes | None:
+        """Return one row as bytes. For tests and curiosity: columns are there to avoid this."""
+        if not -len(self) <= row < len(self):
+            raise IndexError(f"row {row} of {len(self)}")
+        row %= len(self)
+        if not self.is_valid(row):
+            return None
+        return self.data[self.offsets[row] : self.offsets[row + 1]].tobytes()
+
+    def to_list(self) -> list[bytes | None]:
+        return [self[row] for row in range(len(self))]
+
+
+@dataclass(slots=True)
+class HeadersColumn:
+    """A column of header lists: row `i` has headers ``offsets[i]`` to ``offsets[i + 1]``.
+
+    Names are valid UTF-8 (what was not has U+FFFD in its place); a name may occur more than once.
+    """
+
+    offsets: Int32s
+    names: BytesColumn
+    values: BytesColumn
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, row: int) -> list[tuple[str, bytes | None]]:
+        if not 0 <= row < len(self):
+            raise IndexError(f"row {row} of {len(self)}")
+        return [
+            ((self.names[header] or b"").decode(), self.values[header])
+            for header in range(self.offsets[row], self.offsets[row + 1])
+        ]
+
+    def to_list(self) -> list[list[tuple[str, bytes | None]]]:
+        return [self[row] for row in range(len(self))]
+
+
+@dataclass(slots=True)
+class RecordColumns:
+    """`row_count` records of one partition, in offset order; None for a column that was not asked for.
+
+    Timestamps are milliseconds since 1970, -1 where a record has none. `next_offset` is where to read
+    on: behind everything that was looked at, including what was left out.
+    """
+
+    row_count: int
+    offsets: Ints | None = None
+    timestamps: Ints | None = None
+    timestamp_types: Int32s | None = None
+    key: BytesColumn | None = None
+    value: BytesColumn | None = None
+    headers: HeadersColumn | None = None
+    partitions: Int32s | None = None
+    next_offset: int = 0
+
+    def __len__(self) -> int:
+        return self.row_count

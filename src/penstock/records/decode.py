@@ -1,0 +1,359 @@
+"""Batches of any magic to columns: the reading half of the package's speed.
+
+A buffer is walked in groups of about half a megabyte, so that a group is still in the processor's
+cache when the next step looks at it: list its batches, compare checksums, decompress what is
+compressed into a scratch buffer, find the fields of every record, copy the columns asked for.
+
+Promises: control batches and aborted transactions never show; rows are trimmed to the range; whatever
+bytes come in, the outcome is columns or a `DecodeError`, and memory follows the data. A partial batch
+at the end of a buffer is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from penstock.errors import CorruptRecordError
+from penstock.model import COLUMN_NAMES
+from penstock.records import kernels
+from penstock.records.aborted import AbortedTransactions
+from penstock.records.batch import (
+    ABORT_MARKER,
+    CODEC_MASK,
+    CONTROL_BIT,
+    LOG_APPEND_BIT,
+    RECORD_BYTES_MIN,
+    TRANSACTIONAL_BIT,
+    read_marker,
+    split_batches,
+)
+from penstock.records.columns import RecordColumns
+from penstock.records.compression import Codec, decompress, decompress_into, decompressed_size_max
+from penstock.records.crc import crc32c_array
+from penstock.records.growing import GrowingColumns, problem
+from penstock.records.jit import Bytes, Ints
+from penstock.records.legacy import Message, inner_messages, read_message, verify_message_crc
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+GROUP_BYTES = 512 * 1024
+"""What is taken through all steps at a time: half of a common second-level cache."""
+
+LIMIT_BYTES = 1 << 31
+"""What the compressed batches of one call may grow to altogether where the caller names no limit."""
+
+BATCH_BYTES = 1 << 20
+"""Size of the columns that `iter_columns` makes: what Spark and Arrow consumers like best."""
+
+_TABLE_LINES = 1024
+_OFFSET_MAX = (1 << 63) - 1
+_MESSAGE_BYTES_MIN = 26
+
+
+def decode_columns(
+    buffers: Sequence[Buffer] | Buffer,
+    *,
+    columns: Collection[str] = COLUMN_NAMES,
+    start_offset: int = 0,
+    end_offset: int | None = None,
+    aborted: Iterable[tuple[int, int]] = (),
+    verify_crcs: bool = True,
+    limit_bytes: int = LIMIT_BYTES,
+) -> RecordColumns:
+    """Return the records in `buffers`, which hold whole batches of one partition in offset order.
+
+    `columns` are names of `model.COLUMN_NAMES` (``topic`` and ``partition`` are not in the data and
+    cost nothing). `end_offset` is exclusive. `aborted` lists (producer id, first offset) of aborted
+    transactions, as a fetch response does; leave it out to read uncommitted data.
+
+    Raises:
+        CorruptRecordError: a checksum or the layout is wrong, or compressed batches grow beyond
+            `limit_bytes` altogether.
+        DecodeError: a column of more than 2 GiB.
+        ValueError: an unknown column.
+    """
+    decoder = _Decoder(buffers, columns, start_offset, end_offset, aborted, verify_crcs, limit_bytes)
+    for _ in decoder.steps():
+        pass
+    return decoder.finish()
+
+
+def iter_columns(
+    buffers: Iterable[Buffer] | Buffer,
+    *,
+    columns: Collection[str] = COLUMN_NAMES,
+    start_offset: int = 0,
+    end_offset: int | None = None,
+    aborted: Iterable[tuple[int, int]] = (),
+    verify_crcs: bool = True,
+    limit_bytes: int = LIMIT_BYTES,
+    batch_bytes: int = BATCH_BYTES,
+) -> Iterator[RecordColumns]:
+    """Yield the same records as `decode_columns` in pieces of about `batch_bytes`, in bounded memory.
+
+    A piece has at least one batch of the log, however large that is; no piece is empty. `limit_bytes`
+    holds for each piece. Raises as `decode_columns` does.
+    """
+    decoder = _Decoder(
+        buffers,
+        columns,
+        start_offset,
+        end_offset,
+        aborted,
+        verify_crcs,
+        limit_bytes,
+        min(batch_bytes, GROUP_BYTES),
+    )
+    for size_bytes in decoder.steps():
+        if size_bytes >= batch_bytes:
+            yield decoder.finish()
+    rest = decoder.finish()
+    if rest.row_count:
+        yield rest
+
+
+class _Decoder:
+    """The walk through the buffers, one group per step."""
+
+    def __init__(
+        self,
+        buffers: Iterable[Buffer] | Buffer,
+        columns: Collection[str],
+        start_offset: int,
+        end_offset: int | None,
+        aborted: Iterable[tuple[int, int]],
+        verify_crcs: bool,
+        limit_bytes: int,
+        group_bytes: int = GROUP_BYTES,
+    ) -> None:
+        if isinstance(buffers, (bytes, bytearray, memoryview)):
+            buffers = (buffers,)
+        unknown = set(columns) - set(COLUMN_NAMES)
+        if unknown:
+            raise ValueError(
+                f"no column is called {', '.join(sorted(unknown))}; known: {', '.join(COLUMN_NAMES)}"
+            )
+        self._buffers = cast("Iterable[Buffer]", buffers)
+        self._columns = columns
+        self._first_offset = start_offset
+        self._end_offset = _OFFSET_MAX if end_offset is None else end_offset
+        aborted = list(aborted)
+        self._aborted = AbortedTransactions(aborted) if aborted else None
+        self._verify = verify_crcs
+        self._limit_bytes = limit_bytes
+        self._left_bytes = limit_bytes
+        self._group_bytes = group_bytes
+        self._walk: Ints = np.zeros(kernels.WALK_SIZE, dtype=np.int64)
+        self._walk[kernels.NEXT_OFFSET] = start_offset
+        self._scratch: Bytes = np.empty(0, dtype=np.uint8)
+        self._rows = GrowingColumns(columns)
+        self._bytes_known = sum(memoryview(b).nbytes for b in buffers) if isinstance(buffers, Sequence) else 0
+        self._bytes_done = 0
+
+    def finish(self) -> RecordColumns:
+        """Return what was decoded since the last call."""
+        next_offset = max(int(self._walk[kernels.NEXT_OFFSET]), self._first_offset)
+        columns = self._rows.finish(min(next_offset, self._end_offset))
+        self._rows = GrowingColumns(self._columns)
+        self._left_bytes = self._limit_bytes
+        return columns
+
+    def steps(self) -> Iterator[int]:
+        """Decode one group after the other; yield the size of the columns so far after each."""
+        for buffer in self._buffers:
+            whole = memoryview(buffer).nbytes
+            if not whole:
+                continue
+            data: Bytes = np.frombuffer(memoryview(buffer), dtype=np.uint8)
+            data.flags.writeable = False  # one type of array, so that kernels are compiled once
+            table: Ints = np.empty(
+                (min(_TABLE_LINES, len(data) // 61 + 1), kernels.TABLE_COLUMNS), dtype=np.int64
+            )
+            while True:
+                outcome = kernels.walk_batches(
+                    data, 0, self._group_bytes, self._first_offset, self._end_offset, table, self._walk
+                )
+                size = int(self._walk[kernels.POSITION])
+                self._bytes_done += size
+                lines = int(self._walk[kernels.LINES])
+                if lines:
+                    self._take_batches(data, table, lines)
+                    yield self._rows.size_bytes
+                data = data[size:]
+                if outcome == kernels.LEGACY:
+                    taken = yield from self._take_messages(data)
+                    if not taken:
+                        break
+                    data = data[taken:]
+                elif outcome == kernels.DONE:
+                    break
+                elif outcome != kernels.OK:
+                    raise problem(outcome, f"byte {whole - len(data)}")
+
+    def _share_done(self) -> float:
+        """How much of the input is behind us: what is left will need room in proportion."""
+        return min(self._bytes_done / self._bytes_known, 1.0) if self._bytes_known else 1.0
+
+    # --- magic 2 ---
+
+    def _take_batches(self, data: Bytes, table: Ints, lines: int) -> None:
+        seen = int(self._walk[kernels.ATTRIBUTES_SEEN])
+        if self._verify:
+            _verify_crcs(data, table, lines)
+        if seen & CONTROL_BIT or (self._aborted is not None and seen & TRANSACTIONAL_BIT):
+            lines = self._drop_uncommitted(data, table, lines)
+        if seen & CODEC_MASK:
+            self._take_compressed(data, table, lines)
+        else:
+            records = int(table[:lines, kernels.COUNT].sum())
+            self._scan(data, table, lines, records)
+
+    def _scan(self, data: Bytes, table: Ints, lines: int, records: int) -> None:
+        self._rows.take(
+            kernels.scan_records,
+            data,
+            table,
+            lines,
+            records,
+            self._first_offset,
+            self._end_offset,
+            self._share_done(),
+        )
+
+    def _drop_uncommitted(self, data: Bytes, table: Ints, lines: int) -> int:
+        """Close the gaps that control batches and aborted transactions leave in the table."""
+        kept = 0
+        for line in range(lines):
+            attributes = int(table[line, kernels.ATTRIBUTES])
+            producer_id = int(table[line, kernels.PRODUCER_ID])
+            last_offset = int(table[line, kernels.LAST_OFFSET])
+            if attributes & CONTROL_BIT:
+                if self._aborted is not None and attributes & TRANSACTIONAL_BIT:
+                    start, end = int(table[line, kernels.BATCH_AT]), int(table[line, kernels.END])
+                    if read_marker(data.data, start, end)[0] == ABORT_MARKER:
+                        self._aborted.end_transaction(producer_id, last_offset)
+                continue
+            if (
+                self._aborted is not None
+                and attributes & TRANSACTIONAL_BIT
+                and self._aborted.is_aborted(producer_id, last_offset)
+            ):
+                continue
+            table[kept] = table[line]
+            kept += 1
+        return kept
+
+    def _take_compressed(self, data: Bytes, table: Ints, lines: int) -> None:
+        """Lay the records of all listed batches into the scratch buffer, one group at a time."""
+        view = data.data
+        first = filled = records = 0
+        for line in range(lines):
+            batch = table[line]
+            codec, count = int(batch[kernels.ATTRIBUTES]) & CODEC_MASK, int(batch[kernels.COUNT])
+            compressed = view[int(batch[kernels.RECORDS_AT]) : int(batch[kernels.END])]
+            end = self._decompress(codec, compressed, filled)
+            if count * RECORD_BYTES_MIN > end - filled:
+                raise CorruptRecordError(f"{count} records do not fit into {end - filled} bytes")
+            batch[kernels.RECORDS_AT], batch[kernels.END] = filled, end
+            filled = end
+            records += count
+            if filled >= self._group_bytes or line == lines - 1:
+                scratch = self._scratch[:filled]
+                scratch.flags.writeable = False
+                self._scan(scratch, table[first:], line + 1 - first, records)
+                first, filled, records = line + 1, 0, 0
+
+    def _decompress(self, codec: int, compressed: memoryview, at: int) -> int:
+        """Decompress to position `at` of the scratch buffer; return where it ends."""
+        if codec == Codec.GZIP:  # its size is not known before it is done
+            whole = decompress(codec, compressed, self._left_bytes)
+            codec, compressed = Codec.NONE, whole
+        room = min(decompressed_size_max(codec, compressed), self._left_bytes)
+        if at + room > len(self._scratch):
+            larger: Bytes = np.empty(max(at + room, 2 * self._group_bytes), dtype=np.uint8)
+            larger[:at] = self._scratch[:at]
+            self._scratch = larger
+        size = decompress_into(codec, compressed, self._scratch.data[at : at + room])
+        self._left_bytes -= size
+        return at + size
+
+    # --- magic 0 and 1 ---
+
+    def _take_messages(self, data: Bytes) -> Generator[int, None, int]:
+        """Take the messages at the beginning of `data`, step by step; return the bytes they take."""
+        view = data.data
+        run_start = position = 0
+        for start, end, magic in split_batches(view):
+            if magic > 1:
+                break
+            if self._verify:
+                verify_message_crc(view, start, end)
+            message = read_message(view, start, end)
+            if message.offset >= self._end_offset and not message.codec:
+                break
+            self._walk[kernels.NEXT_OFFSET] = message.offset + 1
+            if message.codec:
+                self._scan_run(data[run_start:start])
+                if message.offset >= self._first_offset:
+                    self._take_wrapper(message)
+                run_start = end
+            elif end - run_start >= self._group_bytes:
+                self._scan_run(data[run_start:end])
+                run_start = end
+            self._bytes_done += end - position
+            position = end
+            if run_start == end:
+                yield self._rows.size_bytes
+        self._scan_run(data[run_start:position])
+        yield self._rows.size_bytes
+        return position
+
+    def _scan_run(self, run: Bytes) -> None:
+        """Take uncompressed messages, one behind the other."""
+        if len(run):
+            self._scan_messages(run, 0, -1, 0, 0)
+
+    def _take_wrapper(self, wrapper: Message) -> None:
+        inner, delta = inner_messages(wrapper, self._left_bytes)
+        self._left_bytes -= len(inner)
+        run: Bytes = np.frombuffer(inner, dtype=np.uint8)
+        run.flags.writeable = False
+        self._scan_messages(run, delta, wrapper.magic, wrapper.attributes & LOG_APPEND_BIT, wrapper.timestamp)
+
+    def _scan_messages(
+        self, run: Bytes, offset_delta: int, magic: int, attributes: int, timestamp: int
+    ) -> None:
+        table: Ints = np.zeros((1, kernels.TABLE_COLUMNS), dtype=np.int64)
+        table[0, kernels.END] = len(run)
+        table[0, kernels.BASE_OFFSET] = offset_delta
+        table[0, kernels.MAGIC] = magic
+        table[0, kernels.ATTRIBUTES] = attributes
+        table[0, kernels.TIME] = timestamp
+        self._rows.take(
+            kernels.scan_messages,
+            run,
+            table,
+            1,
+            len(run) // _MESSAGE_BYTES_MIN,
+            self._first_offset,
+            self._end_offset,
+            self._share_done(),
+        )
+
+
+def _verify_crcs(data: Bytes, table: Ints, lines: int) -> None:
+    """Compare the checksums of the listed batches. They cover everything from the attributes on."""
+    positions = table[:lines, kernels.BATCH_AT].tolist()
+    ends = table[:lines, kernels.END].tolist()
+    expected = table[:lines, kernels.CRC].tolist()
+    for line in range(lines):
+        actual = crc32c_array(data[positions[line] + 21 : ends[line]])
+        if actual != expected[line]:
+            raise CorruptRecordError(
+                f"the batch with base offset {table[line, kernels.BASE_OFFSET]} has checksum {actual:#010x}, "
+                f"its header says {expected[line]:#010x}"
+            )

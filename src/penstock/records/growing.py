@@ -1,0 +1,257 @@
+"""The arrays that `decode` fills: they grow as records turn up, and become columns at the end.
+
+Promises that memory follows the data: room is made for what has been found, and guessed ahead from the
+share of the input that is done, never from a number in the data alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.errors import CorruptRecordError, DecodeError
+from penstock.records import kernels
+from penstock.records.columns import BytesColumn, HeadersColumn, RecordColumns
+from penstock.records.jit import Bytes, Int32s, Ints
+
+COLUMN_BYTES_MAX = (1 << 31) - 1
+"""Arrow's `binary` and `string` count bytes in 32 bits."""
+
+_GUESS_MARGIN = 1.02
+_GUESS_FACTOR_MAX = 16
+_LARGE = 1 << 24
+
+_PROBLEMS = {
+    kernels.CUT: "a record is longer than what is left of its batch",
+    kernels.BAD_MAGIC: "unknown magic, or another one than its wrapper's",
+    kernels.BAD_LENGTH: "an impossible length",
+    kernels.BAD_COUNT: "an impossible offset or number of records",
+    kernels.BAD_RECORD: "a record's fields do not fit into its length",
+    kernels.TRAILING: "bytes are left over behind a record",
+    kernels.BAD_HEADERS: "a record's headers do not fit into its length",
+}
+
+
+def problem(outcome: int, where: int | str) -> CorruptRecordError:
+    """Return the error for what a kernel reported about the batch at `where`."""
+    return CorruptRecordError(f"batch at {where}: {_PROBLEMS[outcome]}")
+
+
+def _room(array: NDArray[Any], used: int, needed: int, done: float) -> NDArray[Any]:
+    """Return `array`, or a larger copy with room for `needed` entries and what is likely to follow."""
+    if needed <= len(array):
+        return array
+    likely = int(needed / max(done, 1e-6) * _GUESS_MARGIN) + 64
+    size = max(needed, min(likely, needed * (_GUESS_FACTOR_MAX if needed < _LARGE else 2)))
+    larger = np.empty(size, dtype=array.dtype)
+    larger[:used] = array[:used]
+    return larger
+
+
+def _cut(array: NDArray[Any], size: int) -> NDArray[Any]:
+    """Give back what was guessed too much. The memory stays where it is."""
+    array.resize(size, refcheck=False)
+    return array
+
+
+class _GrowingBytes:
+    """One column of byte strings: where each was found, where it goes, and the bytes copied so far."""
+
+    __slots__ = ("at", "data", "ends", "used")
+
+    def __init__(self, is_wanted: bool) -> None:
+        self.at: Int32s = np.empty(int(is_wanted), dtype=np.int32)
+        self.ends: Int32s = np.zeros(2 * is_wanted, dtype=np.int32)
+        self.data: Bytes = np.empty(0, dtype=np.uint8)
+        self.used = 0
+
+    def make_room(self, rows: int, needed: int, done: float) -> None:
+        self.at = _room(self.at, rows, needed, done)
+        self.ends = _room(self.ends, rows + 1, needed + 1, done)
+
+    def gather(self, source: Bytes, first: int, last: int, size: int, done: float) -> None:
+        """Copy rows first..last, after which the column holds `size` bytes."""
+        if size > COLUMN_BYTES_MAX:
+            raise DecodeError(
+                f"a column of more than {COLUMN_BYTES_MAX} bytes: decode in pieces, as iter_columns does"
+            )
+        self.data = _room(self.data, self.used, size, done)
+        kernels.gather(source, self.at, self.ends, first, last, self.data)
+        self.used = size
+
+    def column(self, rows: int, nulls: int) -> BytesColumn:
+        validity = np.packbits(self.at[:rows] >= 0, bitorder="little") if nulls else None
+        return BytesColumn(_cut(self.data, self.used), _cut(self.ends, rows + 1), validity, nulls)
+
+
+class GrowingColumns:
+    """Rows so far, in the columns asked for (names as in `model.COLUMN_NAMES`)."""
+
+    def __init__(self, columns: Collection[str]) -> None:
+        def empty(is_wanted: bool, dtype: type) -> NDArray[Any]:
+            return np.empty(int(is_wanted), dtype=dtype)
+
+        self._columns = columns
+        self.state: Ints = np.zeros(kernels.STATE_SIZE, dtype=np.int64)
+        self._offsets: Ints = empty("offset" in columns, np.int64)
+        self._timestamps: Ints = empty("timestamp" in columns, np.int64)
+        self._types: Int32s = empty("timestampType" in columns, np.int32)
+        self._key = _GrowingBytes("key" in columns)
+        self._value = _GrowingBytes("value" in columns)
+        self._has_headers = "headers" in columns
+        self._headers_at: Int32s = empty(self._has_headers, np.int32)
+        self._headers_stop: Int32s = empty(self._has_headers, np.int32)
+        self._header_ends: Int32s = np.zeros(2 * self._has_headers, dtype=np.int32)
+        self._names = _GrowingBytes(self._has_headers)
+        self._header_values = _GrowingBytes(self._has_headers)
+        self._capacity = 0
+
+    @property
+    def row_count(self) -> int:
+        return int(self.state[kernels.ROWS])
+
+    @property
+    def size_bytes(self) -> int:
+        """How large the columns are, roughly: keys, values, headers, and 28 bytes a row."""
+        state = self.state
+        return int(
+            state[kernels.KEY_BYTES]
+            + state[kernels.VALUE_BYTES]
+            + state[kernels.NAME_BYTES]
+            + state[kernels.HEADER_VALUE_BYTES]
+            + 28 * state[kernels.ROWS]
+        )
+
+    def take(
+        self,
+        scan: Callable[..., int],
+        data: Bytes,
+        table: Ints,
+        lines: int,
+        records: int,
+        first_offset: int,
+        end_offset: int,
+        done: float,
+    ) -> None:
+        """Add the rows of `lines` batches: at most `records`, found by `scan` in `data`.
+
+        `done` is the share of the input that is behind us then.
+
+        Raises:
+            CorruptRecordError: a batch does not follow the format.
+            DecodeError: a column grows beyond what Arrow can count.
+        """
+        first = self.row_count
+        self._make_room(first, first + records, done)
+        outcome = scan(
+            data,
+            table,
+            lines,
+            first_offset,
+            end_offset,
+            self._offsets,
+            self._timestamps,
+            self._types,
+            self._key.at,
+            self._key.ends,
+            self._value.at,
+            self._value.ends,
+            self._headers_at,
+            self._headers_stop,
+            self._header_ends,
+            self.state,
+        )
+        if outcome != kernels.OK:
+            raise problem(outcome, f"offset {table[self.state[kernels.FAILED_LINE], kernels.BASE_OFFSET]}")
+        last = self.row_count
+        if len(self._key.at):
+            self._key.gather(data, first, last, int(self.state[kernels.KEY_BYTES]), done)
+        if len(self._value.at):
+            self._value.gather(data, first, last, int(self.state[kernels.VALUE_BYTES]), done)
+        if self._has_headers:
+            self._take_headers(data, first, last, done)
+
+    def _make_room(self, rows: int, needed: int, done: float) -> None:
+        if needed <= self._capacity:
+            return
+        if len(self._offsets):
+            self._offsets = _room(self._offsets, rows, needed, done)
+        if len(self._timestamps):
+            self._timestamps = _room(self._timestamps, rows, needed, done)
+        if len(self._types):
+            self._types = _room(self._types, rows, needed, done)
+        for column in (self._key, self._value):
+            if len(column.at):
+                column.make_room(rows, needed, done)
+        if self._has_headers:
+            self._headers_at = _room(self._headers_at, rows, needed, done)
+            self._headers_stop = _room(self._headers_stop, rows, needed, done)
+            self._header_ends = _room(self._header_ends, rows + 1, needed + 1, done)
+        self._capacity = needed
+
+    def _take_headers(self, data: Bytes, first: int, last: int, done: float) -> None:
+        begin, end = int(self._header_ends[first]), int(self.state[kernels.HEADERS])
+        if end == begin:
+            return
+        self._names.make_room(begin, end, done)
+        self._header_values.make_room(begin, end, done)
+        outcome = kernels.scan_headers(
+            data,
+            self._headers_at,
+            self._headers_stop,
+            self._header_ends,
+            first,
+            last,
+            self._names.at,
+            self._names.ends,
+            self._header_values.at,
+            self._header_values.ends,
+            self.state,
+        )
+        if outcome != kernels.OK:
+            raise problem(outcome, f"row {first} and following")
+        self._names.gather(data, begin, end, int(self.state[kernels.NAME_BYTES]), done)
+        self._header_values.gather(data, begin, end, int(self.state[kernels.HEADER_VALUE_BYTES]), done)
+
+    def finish(self, next_offset: int) -> RecordColumns:
+        """Return what was found. The arrays are handed over: nothing may be added afterwards."""
+        state, rows, columns = self.state, self.row_count, self._columns
+        headers = None
+        if self._has_headers:
+            count = int(state[kernels.HEADERS])
+            headers = HeadersColumn(
+                _cut(self._header_ends, rows + 1),
+                with_valid_names(self._names.column(count, 0)),
+                self._header_values.column(count, int(state[kernels.HEADER_VALUE_NULLS])),
+            )
+        return RecordColumns(
+            rows,
+            offsets=_cut(self._offsets, rows) if "offset" in columns else None,
+            timestamps=_cut(self._timestamps, rows) if "timestamp" in columns else None,
+            timestamp_types=_cut(self._types, rows) if "timestampType" in columns else None,
+            key=self._key.column(rows, int(state[kernels.KEY_NULLS])) if "key" in columns else None,
+            value=self._value.column(rows, int(state[kernels.VALUE_NULLS])) if "value" in columns else None,
+            headers=headers,
+            next_offset=next_offset,
+        )
+
+
+def with_valid_names(names: BytesColumn) -> BytesColumn:
+    """Return `names` with U+FFFD in the place of whatever is not UTF-8: Arrow strings must be."""
+    if not len(names.data) or names.data.max() < 0x80:
+        return names
+    starts = names.offsets[:-1][names.offsets[:-1] < len(names.data)]
+    try:
+        names.data.tobytes().decode()
+    except UnicodeDecodeError:
+        pass
+    else:
+        if not ((names.data[starts] & 0xC0) == 0x80).any():
+            return names  # valid as a whole, and no name begins inside a character
+    repaired = [(name or b"").decode(errors="replace").encode() for name in names.to_list()]
+    offsets = np.zeros(len(repaired) + 1, dtype=np.int32)
+    np.cumsum([len(name) for name in repaired], out=offsets[1:])
+    return BytesColumn(np.frombuffer(b"".join(repaired), dtype=np.uint8), offsets)

@@ -1,0 +1,260 @@
+"""Messages of magic 0 and 1, as Kafka wrote them before 0.11: read and written as rows.
+
+A message is its own entry in the log: offset, size, checksum, key, value. A compressed one, the
+wrapper, holds a whole set of messages as its value. Promises the same rows as `batch` and the same
+errors. Nothing here needs numpy; `decode` turns long runs of messages into columns on its own.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.errors import CorruptRecordError, EncodeError
+from penstock.model import NO_TIMESTAMP, Record, TimestampType
+from penstock.records.batch import (
+    CODEC_MASK,
+    DECOMPRESSED_BYTES_MAX,
+    LENGTH_EXTRA_BYTES,
+    LOG_APPEND_BIT,
+    split_batches,
+)
+from penstock.records.compression import Codec, compress, decompress
+from penstock.records.crc import crc32
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+_HEAD = struct.Struct(">qiIbb")
+_INT32 = struct.Struct(">i")
+_INT64 = struct.Struct(">q")
+_CRC_AT, _CHECKED_FROM = 12, 16
+_MAGICS = (0, 1)
+
+MessageRow = tuple["bytes | None", "bytes | None", int]
+"""What a message is made of: key, value, timestamp in milliseconds (ignored by magic 0)."""
+
+
+class Message(NamedTuple):
+    """One entry of a message set. Key and value are views of the bytes it was read from."""
+
+    offset: int
+    crc: int
+    magic: int
+    attributes: int
+    timestamp: int
+    key: memoryview | None
+    value: memoryview | None
+
+    @property
+    def codec(self) -> int:
+        return self.attributes & CODEC_MASK
+
+    @property
+    def timestamp_type(self) -> TimestampType:
+        if self.magic == 0:
+            return TimestampType.NONE
+        return (
+            TimestampType.LOG_APPEND_TIME if self.attributes & LOG_APPEND_BIT else TimestampType.CREATE_TIME
+        )
+
+
+def read_message(buffer: Buffer, start: int, end: int) -> Message:
+    """Read the message of magic 0 or 1 in `buffer[start:end]`.
+
+    Raises:
+        CorruptRecordError: another magic, or its fields do not fill the bytes.
+    """
+    view = memoryview(buffer)
+    try:
+        offset, length, crc, magic, attributes = _HEAD.unpack_from(view, start)
+        if magic not in _MAGICS or start + LENGTH_EXTRA_BYTES + length != end:
+            raise CorruptRecordError(f"a message of magic {magic} and length {length} in {end - start} bytes")
+        position = start + _HEAD.size
+        timestamp = NO_TIMESTAMP
+        if magic == 1:
+            timestamp = _INT64.unpack_from(view, position)[0]
+            position += 8
+        key, position = _read_bytes(view, position, end)
+        value, position = _read_bytes(view, position, end)
+    except struct.error:
+        raise CorruptRecordError(f"a message of {end - start} bytes is cut short") from None
+    if position != end:
+        raise CorruptRecordError(f"{end - position} bytes are left over in a message")
+    return Message(offset, crc, magic, attributes, timestamp, key, value)
+
+
+def _read_bytes(view: memoryview, position: int, end: int) -> tuple[memoryview | None, int]:
+    size = _INT32.unpack_from(view, position)[0]
+    position += 4
+    if size > end - position:
+        raise CorruptRecordError(f"a field of {size} bytes in a message, {end - position} are left")
+    if size < 0:
+        return None, position
+    return view[position : position + size], position + size
+
+
+def verify_message_crc(buffer: Buffer, start: int, end: int) -> None:
+    """Compare the checksum of the message in `buffer[start:end]` with its bytes.
+
+    Raises:
+        CorruptRecordError: they differ.
+    """
+    expected = int.from_bytes(memoryview(buffer)[start + _CRC_AT : start + _CHECKED_FROM], "big")
+    actual = crc32(memoryview(buffer)[start + _CHECKED_FROM : end])
+    if actual != expected:
+        raise CorruptRecordError(
+            f"the message at position {start} has checksum {actual:#010x}, its header says {expected:#010x}"
+        )
+
+
+def inner_messages(wrapper: Message, limit_bytes: int = DECOMPRESSED_BYTES_MAX) -> tuple[memoryview, int]:
+    """Return the message set inside a compressed `wrapper`, and what to add to the offsets in it.
+
+    Inner offsets of magic 1 are relative to the last one, which has the wrapper's; a wrapper offset
+    of 0 comes from producers that leave it out. Inner offsets of magic 0 are absolute.
+
+    Raises:
+        CorruptRecordError: nothing inside, cut short, wrappers inside, or more than `limit_bytes`.
+    """
+    if wrapper.value is None:
+        raise CorruptRecordError("a compressed message without a value")
+    if wrapper.codec == Codec.ZSTD:
+        raise CorruptRecordError(f"zstd in a message of magic {wrapper.magic}")
+    inner = decompress(wrapper.codec, wrapper.value, limit_bytes)
+    last_offset = None
+    position = 0
+    for start, end, magic in split_batches(inner):
+        if magic != wrapper.magic or inner[start + 17] & CODEC_MASK:
+            raise CorruptRecordError("a compressed message holds one of another magic, or a compressed one")
+        last_offset = _INT64.unpack_from(inner, start)[0]
+        position = end
+    if last_offset is None or position != len(inner):
+        raise CorruptRecordError("a compressed message holds no whole number of messages")
+    if wrapper.magic == 0 or wrapper.offset == 0:
+        return inner, 0
+    return inner, wrapper.offset - last_offset
+
+
+def iter_messages(
+    buffer: Buffer, start: int, end: int, *, verify: bool = True, limit_bytes: int = DECOMPRESSED_BYTES_MAX
+) -> Iterator[Message]:
+    """Yield what the entry in `buffer[start:end]` holds: itself, or the messages inside it.
+
+    Offsets are absolute, and a log-append timestamp of the wrapper is everybody's.
+
+    Raises:
+        CorruptRecordError: wrong checksum (if `verify`) or layout.
+    """
+    if verify:
+        verify_message_crc(buffer, start, end)
+    message = read_message(buffer, start, end)
+    if not message.codec:
+        yield message
+        return
+    inner, delta = inner_messages(message, limit_bytes)
+    appended = message.timestamp_type == TimestampType.LOG_APPEND_TIME
+    for inner_start, inner_end, _ in split_batches(inner):
+        one = read_message(inner, inner_start, inner_end)
+        if appended:
+            one = one._replace(timestamp=message.timestamp, attributes=one.attributes | LOG_APPEND_BIT)
+        yield one._replace(offset=one.offset + delta) if delta else one
+
+
+def decode_entry(
+    buffer: Buffer,
+    start: int,
+    end: int,
+    topic: str,
+    partition: int,
+    *,
+    verify: bool = True,
+    limit_bytes: int = DECOMPRESSED_BYTES_MAX,
+) -> list[Record]:
+    """Return the records of the entry in `buffer[start:end]`; `batch.decode_batch` comes here for old magic.
+
+    Raises:
+        CorruptRecordError: wrong checksum (if `verify`) or layout.
+    """
+    return [
+        Record(
+            topic,
+            partition,
+            message.offset,
+            message.timestamp,
+            message.timestamp_type,
+            None if message.key is None else bytes(message.key),
+            None if message.value is None else bytes(message.value),
+            (),
+        )
+        for message in iter_messages(buffer, start, end, verify=verify, limit_bytes=limit_bytes)
+    ]
+
+
+def encode_message(
+    magic: int, offset: int, key: Buffer | None, value: Buffer | None, timestamp: int, attributes: int = 0
+) -> bytes:
+    """Write one message of magic 0 or 1 with its offset and checksum.
+
+    Raises:
+        EncodeError: another magic, or a field too large.
+    """
+    if magic not in _MAGICS:
+        raise EncodeError(f"messages have magic 0 or 1, not {magic}")
+    try:
+        checked = b"".join(
+            (
+                bytes((magic, attributes)),
+                _INT64.pack(timestamp) if magic else b"",
+                b"\xff\xff\xff\xff" if key is None else _INT32.pack(memoryview(key).nbytes),
+                key or b"",
+                b"\xff\xff\xff\xff" if value is None else _INT32.pack(memoryview(value).nbytes),
+                value or b"",
+            )
+        )
+        return (
+            _INT64.pack(offset) + _INT32.pack(len(checked) + 4) + crc32(checked).to_bytes(4, "big") + checked
+        )
+    except (struct.error, TypeError) as error:
+        raise EncodeError(f"a message cannot be written: {error}") from error
+
+
+def encode_message_set(
+    records: Sequence[MessageRow],
+    magic: int,
+    *,
+    codec: int = Codec.NONE,
+    level: int | None = None,
+    offsets: Sequence[int] | None = None,
+    timestamp_type: TimestampType = TimestampType.CREATE_TIME,
+) -> bytes:
+    """Write records as messages of magic 0 or 1; with a codec, as one wrapper around them.
+
+    `offsets` are absolute (default 0, 1, 2, ...). A wrapper of magic 1 holds relative ones, counted
+    from the first, and the greatest timestamp; an lz4 wrapper of magic 0 has the wrong header
+    checksum that readers of magic 0 expect.
+
+    Raises:
+        EncodeError: no records, another magic, zstd, or a field too large.
+    """
+    if not records:
+        raise EncodeError("a message set needs at least one record")
+    if offsets is None:
+        offsets = range(len(records))
+    appended = LOG_APPEND_BIT if magic == 1 and timestamp_type == TimestampType.LOG_APPEND_TIME else 0
+    if not codec:
+        return b"".join(
+            encode_message(magic, offset, key, value, timestamp, appended)
+            for offset, (key, value, timestamp) in zip(offsets, records, strict=True)
+        )
+    if codec == Codec.ZSTD:
+        raise EncodeError(f"messages of magic {magic} cannot be compressed with zstd")
+    base = offsets[0] if magic == 1 else 0
+    inner = b"".join(
+        encode_message(magic, offset - base, key, value, timestamp, appended)
+        for offset, (key, value, timestamp) in zip(offsets, records, strict=True)
+    )
+    value = compress(codec, inner, level, broken_lz4_checksum=magic == 0)
+    greatest = max(timestamp for _, _, timestamp in records)
+    return encode_message(magic, offsets[-1], None, value, greatest, codec | appended)
