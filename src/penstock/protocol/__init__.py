@@ -1,0 +1,50 @@
+"""Kafka's wire protocol: messages described as data, codecs compiled from them, frames and headers.
+
+Nothing here does I/O. `codec_for` is the way to bytes, `penstock.protocol.messages` holds the
+message classes, `API_TABLE` says which APIs and versions there are.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from penstock.protocol.api import API_TABLE as API_TABLE
+    from penstock.protocol.api import Api as Api
+    from penstock.protocol.api import ApiKey as ApiKey
+    from penstock.protocol.classes import load_message as load_message
+    from penstock.protocol.codec import Codec as Codec
+    from penstock.protocol.codec import codec_for as codec_for
+    from penstock.protocol.error_codes import ErrorCode as ErrorCode
+    from penstock.protocol.error_codes import error_for as error_for
+    from penstock.protocol.framing import FrameReader as FrameReader
+    from penstock.protocol.message import Message as Message
+
+_HOMES = {
+    "API_TABLE": "api",
+    "Api": "api",
+    "ApiKey": "api",
+    "Codec": "codec",
+    "ErrorCode": "error_codes",
+    "FrameReader": "framing",
+    "Message": "message",
+    "codec_for": "codec",
+    "error_for": "error_codes",
+    "load_message": "classes",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,88 @@
+"""The table of APIs: what each key means, which versions exist, which header goes in front."""
+
+from __future__ import annotations
+
+import importlib
+
+from penstock.protocol.api_keys import API_ROWS
+from penstock.protocol.api_keys import ApiKey as ApiKey
+from penstock.protocol.message import Message
+
+
+class Api:
+    """One API. `request` and `response` are imported when they are first asked for."""
+
+    __slots__ = ("_request", "_response", "flexible_since", "key", "latest_unstable", "listeners", "name", "versions")
+
+    def __init__(
+        self,
+        key: int,
+        name: str,
+        versions: tuple[int, int],
+        flexible_since: int | None,
+        latest_unstable: bool,
+        listeners: tuple[str, ...],
+    ) -> None:
+        self.key = key
+        self.name = name
+        self.versions = versions
+        self.flexible_since = flexible_since
+        self.latest_unstable = latest_unstable
+        self.listeners = listeners
+        self._request: type[Message] | None = None
+        self._response: type[Message] | None = None
+
+    @property
+    def request(self) -> type[Message]:
+        """The class of the request."""
+        if self._request is None:
+            self._request = _message_class(self.name + "Request")
+        return self._request
+
+    @property
+    def response(self) -> type[Message]:
+        """The class of the response."""
+        if self._response is None:
+            self._response = _message_class(self.name + "Response")
+        return self._response
+
+    def is_flexible(self, version: int) -> bool:
+        """Whether a version uses compact types and tagged fields."""
+        return self.flexible_since is not None and version >= self.flexible_since
+
+    def __repr__(self) -> str:
+        return f"<Api {self.key} {self.name} {self.versions[0]}-{self.versions[1]}>"
+
+
+def _message_class(name: str) -> type[Message]:
+    found: type[Message] = getattr(importlib.import_module("penstock.protocol.messages"), name)
+    return found
+
+
+API_TABLE: dict[int, Api] = {
+    key: Api(key, name, (low, high), flexible_since, unstable, listeners)
+    for key, name, low, high, flexible_since, unstable, listeners in API_ROWS
+}
+"""Every API by key, those that Kafka dropped included."""
+
+
+def request_header_version(key: int, version: int) -> int:
+    """The version of the header in front of a request.
+
+    Raises:
+        KeyError: there is no such API.
+    """
+    if API_TABLE[key].is_flexible(version):
+        return 2
+    # ControlledShutdown v0 alone carries no client id.
+    return 0 if key == ApiKey.CONTROLLED_SHUTDOWN and version == 0 else 1
+
+
+def response_header_version(key: int, version: int) -> int:
+    """The version of the header in front of a response.
+
+    Raises:
+        KeyError: there is no such API.
+    """
+    # A client reads the answer to ApiVersions before it knows what the broker speaks.
+    return 1 if key != ApiKey.API_VERSIONS and API_TABLE[key].is_flexible(version) else 0

@@ -1,0 +1,142 @@
+"""From a definition to the Python source of its message classes.
+
+The same source serves twice: `tools/generate_messages.py` writes it into `penstock.protocol.messages`
+for Kafka's own messages, and `load_message` runs it for a definition that somebody brings along.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import ModuleType
+
+from penstock.protocol.definition import (
+    Definition,
+    DefinitionError,
+    FieldSpec,
+    NewStruct,
+    StructSpec,
+    read_definition,
+    snake_case,
+)
+from penstock.protocol.message import Message
+from penstock.protocol.versions import NO_VERSIONS
+
+_PYTHON_TYPES = {
+    "bool": "bool", "float64": "float", "uuid": "bytes", "string": "str", "bytes": "bytes", "records": "Records",
+}  # fmt: skip
+
+
+def load_message(path: str | os.PathLike[str]) -> type[Message]:
+    """Read a definition of one's own and make its message class. Structs are in the class's module.
+
+    Raises:
+        DefinitionError: the definition breaks a rule of the language.
+        OSError: the file cannot be read.
+    """
+    return message_class(read_definition(path))
+
+
+def message_class(definition: Definition) -> type[Message]:
+    """Make the class of a definition that is not one of Kafka's own."""
+    name = f"penstock.protocol.loaded.{snake_case(definition.name)}_{id(definition):x}"
+    module = ModuleType(name)
+    sys.modules[name] = module
+    exec(compile(module_source(definition), f"<classes of {definition.source}>", "exec"), module.__dict__)
+    made: type[Message] = getattr(module, definition.name)
+    made.DEFINITION = definition
+    return made
+
+
+def module_source(definition: Definition) -> str:
+    """The module of one message: the class of the message, then those of its structs."""
+    if definition.name in definition.structs:
+        raise DefinitionError(f"{definition.source}: struct {definition.name} is called as the message")
+    structs = list(definition.structs.values())
+    classes = [_class_source(definition.root, definition), *(_class_source(struct, None) for struct in structs)]
+    uses_records = any("Records" in source for source in classes)
+    names = ["Message", *(["Records"] if uses_records else []), *(["Struct"] if structs else []), "UnknownTags"]
+    head = [
+        f'"""{_title(definition)}. Generated from the definition: do not edit."""',
+        "",
+        "from __future__ import annotations",
+        "",
+        f"from penstock.protocol.message import {', '.join(names)}",
+    ]
+    return "\n\n\n".join(["\n".join(head), *classes]) + "\n"
+
+
+def _title(definition: Definition) -> str:
+    key = "" if definition.api_key is None else f" (key {definition.api_key})"
+    flexible = definition.flexible.intersect(definition.valid)
+    suffix = f", flexible from {flexible.lowest}" if flexible else ""
+    return f"{definition.name}{key}, versions {definition.valid}{suffix}"
+
+
+def _class_source(struct: StructSpec, definition: Definition | None) -> str:
+    fields = struct.fields
+    lines = [f"class {struct.name}({'Message' if definition else 'Struct'}):"]
+    if definition:
+        lines.append(f'    """{_title(definition)}."""')
+    else:
+        lines.append(f'    """Versions {struct.versions}."""')
+    lines += ["", *_wrapped_slots(fields), ""]
+    if definition:
+        lines += [
+            f'    NAME = "{definition.name}"',
+            f"    API_KEY = {definition.api_key}",
+            f"    VERSIONS = ({definition.valid.lowest}, {definition.valid.highest})",
+            "",
+        ]
+    lines += ["    def __init__(", "        self,", "        *,"]
+    lines += [f"        {field.attribute}: {_argument(field)}," for field in fields]
+    lines += ["        unknown_tags: UnknownTags = None,", "    ) -> None:"]
+    lines += [f"        self.{field.attribute}{_assignment(field)}" for field in fields]
+    lines.append("        self.unknown_tags = unknown_tags")
+    return "\n".join(lines)
+
+
+def _wrapped_slots(fields: list[FieldSpec]) -> list[str]:
+    names = [f'"{field.attribute}",' for field in fields]
+    if not names:
+        return ["    __slots__ = ()"]
+    one_line = f"    __slots__ = ({' '.join(names) if len(names) == 1 else ' '.join(names).removesuffix(',')})"
+    if len(one_line) <= 110:
+        return [one_line]
+    return ["    __slots__ = (", *(f"        {name}" for name in names), "    )"]
+
+
+def attribute_type(field: FieldSpec) -> str:
+    """The Python type of a field's attribute, None left aside."""
+    field_type = field.widest
+    base = _PYTHON_TYPES.get(field_type.base, "int" if field_type.is_integer else field_type.base)
+    return f"list[{base}]" if field_type.is_array else base
+
+
+def _is_optional(field: FieldSpec) -> bool:
+    return field.nullable != NO_VERSIONS or (field.widest.base == "records" and field.default is None)
+
+
+def _argument(field: FieldSpec) -> str:
+    """Annotation and default of an argument of __init__. Where None means null, () asks for the default."""
+    optional = " | None" if _is_optional(field) else ""
+    if field.default == () or field.default is NewStruct:
+        return f"{attribute_type(field)} | None{' | tuple[()] = ()' if optional else ' = None'}"
+    if field.default is None:
+        return f"{attribute_type(field)} | None = None"
+    default = "bytes(16)" if field.default == bytes(16) else repr(field.default).replace("'", '"')
+    return f"{attribute_type(field)}{optional} = {default}"
+
+
+def _assignment(field: FieldSpec) -> str:
+    name = field.attribute
+    if field.default == () or field.default is NewStruct:
+        fresh = "[]" if field.default == () else f"{field.widest.base}()"
+        if not _is_optional(field):
+            return f" = {fresh} if {name} is None else {name}"
+        line = f": {attribute_type(field)} | None = {fresh} if isinstance({name}, tuple) else {name}"
+        if len(name) + len(line) <= 97:
+            return line
+        value = f"            {fresh} if isinstance({name}, tuple) else {name}"
+        return f": {attribute_type(field)} | None = (\n{value}\n        )"
+    return f" = {name}"

@@ -1,0 +1,148 @@
+"""Messages to bytes and back: one codec per message and version, compiled on first use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from penstock.errors import EncodeError, UnsupportedVersionError
+from penstock.protocol.message import Message
+
+M = TypeVar("M", bound=Message)
+
+CHUNK_BYTES_MIN = 4096
+"""Bytes-like values longer than this stay uncopied, as chunks of their own."""
+
+Decode = Callable[[Any, int], tuple[M, int]]
+
+
+class Codec(Generic[M]):
+    """Reads and writes one message at one version.
+
+    Each direction is compiled when it is first used: a broker never writes a request.
+    """
+
+    __slots__ = ("_definition", "_layout", "_write", "decode", "message_class", "version")
+
+    decode: Callable[..., tuple[M, int]]
+    """decode(data, position=0) -> (message, position of the byte after it).
+
+    Trailing bytes are ignored, unknown tagged fields kept. `records` come as views of `data`.
+    Raises DecodeError for bytes that are no such message.
+    """
+
+    def __init__(self, message_class: type[M], version: int) -> None:
+        low, high = message_class.VERSIONS
+        if not low <= version <= high:
+            raise UnsupportedVersionError(f"{message_class.NAME} has versions {low} to {high}, not {version}")
+        self.message_class = message_class
+        self.version = version
+        self._layout: Any = None
+        self._write: Callable[[M, list[Any]], None] = self._compile_write
+        self.decode = self._compile_decode
+
+    def write(self, message: M, parts: list[Any]) -> None:
+        """Append the pieces of a message to `parts`: bytes, and records values as they are.
+
+        Raises:
+            EncodeError: a value does not fit its type, or this version cannot carry it.
+        """
+        try:
+            self._write(message, parts)
+        except Exception as error:
+            raise self._explain(message, error) from error
+
+    def encode(self, message: M) -> bytes:
+        """The bytes of a message.
+
+        Raises:
+            EncodeError: a value does not fit its type, or this version cannot carry it.
+        """
+        parts: list[Any] = []
+        try:
+            self._write(message, parts)
+            return b"".join(parts)
+        except Exception as error:
+            raise self._explain(message, error) from error
+
+    def encode_chunks(self, message: M) -> list[Any]:
+        """The bytes of a message in chunks, so that large values need not be copied.
+
+        Bytes-like values over 4 KiB are chunks of their own, and so is any records value that is
+        not bytes-like, such as a region of a file: it only needs a length.
+
+        Raises:
+            EncodeError: a value does not fit its type, or this version cannot carry it.
+        """
+        parts: list[Any] = []
+        self.write(message, parts)
+        return join_chunks(parts)
+
+    def _compile_decode(self, data: Any, position: int = 0) -> tuple[M, int]:
+        from penstock.protocol.compile import build, classes_of, decoder_source
+
+        layout = self.layout
+        source, constants = decoder_source(layout)
+        self.decode = build("decode", layout, source, constants, classes_of(self.message_class))
+        return self.decode(data, position)
+
+    def _compile_write(self, message: M, parts: list[Any]) -> None:
+        from penstock.protocol.compile import build, classes_of, encoder_source
+
+        layout = self.layout
+        source, constants = encoder_source(layout)
+        self._write = build("write", layout, source, constants, classes_of(self.message_class))
+        self._write(message, parts)
+
+    @property
+    def layout(self) -> Any:
+        """The message at this version, as a `penstock.protocol.structs.StructLayout`."""
+        if self._layout is None:
+            from penstock.protocol.definition import load_definition
+            from penstock.protocol.layout import resolve
+
+            definition = self.message_class.DEFINITION or load_definition(self.message_class.NAME)
+            self._layout = resolve(definition, self.version)
+        return self._layout
+
+    def _explain(self, message: M, error: Exception) -> EncodeError:
+        """Find the field that a failure was about. This is slow, and needed only then."""
+        from penstock.protocol.structs import struct_problem
+
+        if not isinstance(message, self.message_class):
+            return EncodeError(f"{message!r} is no {self.message_class.NAME}")
+        title = f"{self.message_class.NAME} v{self.version}"
+        problem = struct_problem(self.layout, message)
+        return EncodeError(f"{title}{problem}" if problem else f"{title}: {error}")
+
+
+def codec_for(message_class: type[M], version: int) -> Codec[M]:
+    """The codec of a message class at a version.
+
+    Raises:
+        UnsupportedVersionError: the message has no such version.
+    """
+    codec = message_class.CODECS.get(version)
+    if codec is None:
+        codec = message_class.CODECS[version] = Codec(message_class, version)
+    return codec
+
+
+def join_chunks(parts: list[Any]) -> list[Any]:
+    """Join neighbouring small pieces; leave large and opaque ones alone. No chunk is empty."""
+    chunks: list[Any] = []
+    small: list[Any] = []
+    for part in parts:
+        size = len(part)
+        if size <= CHUNK_BYTES_MIN and isinstance(part, (bytes, bytearray, memoryview)):
+            small.append(part)
+        elif size:
+            if isinstance(part, str):
+                raise EncodeError("a string where bytes were expected")
+            if small:
+                chunks.append(b"".join(small))
+                small = []
+            chunks.append(part)
+    if small:
+        chunks.append(b"".join(small))
+    return chunks

@@ -1,0 +1,91 @@
+"""From a layout to functions that read and write it.
+
+The source is registered with `linecache`, so that tracebacks and debuggers show it.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from typing import Any
+
+from penstock.errors import DecodeError, EncodeError
+from penstock.protocol import runtime
+from penstock.protocol.emit import DecodeEmitter, EncodeEmitter
+from penstock.protocol.structs import StructLayout, decode_struct, encode_struct
+
+_RUNTIME = {
+    "DecodeError": DecodeError,
+    "EncodeError": EncodeError,
+    "new": object.__new__,
+    "struct_error": struct.error,
+    "read_heads": runtime.read_heads,
+    "write_heads": runtime.write_heads,
+    "read_tag": runtime.read_tag,
+    "read_unknown_tags": runtime.read_unknown_tags,
+    "write_tag_section": runtime.write_tag_section,
+    "records_size": runtime.records_size,
+    "add_records": runtime.add_records,
+}
+
+
+def decoder_source(layout: StructLayout) -> tuple[str, dict[str, Any]]:
+    """Source of ``decode(data, pos=0)``, and the constants it needs."""
+    view = layout.holds_records
+    out = DecodeEmitter(layout.spec.name, view)
+    with out.block("def decode(data, pos=0):"):
+        if view:
+            out.line("data = memoryview(data)")
+        else:
+            out.line("if type(data) is not bytes:")
+            out.line("    data = bytes(data)")
+        out.line("size = len(data)")
+        with out.block("try:"):
+            decode_struct(out, layout, "message")
+        out.line("except DecodeError as error:")
+        out.line(f'    raise DecodeError(f"{_title(layout)}: {{error}}") from None')
+        out.line("except (struct_error, IndexError, UnicodeDecodeError) as error:")
+        out.line(f'    raise DecodeError(f"{_title(layout)}: {{error}} (near byte {{pos}})") from error')
+        out.line("if pos > size:")
+        out.line(f'    raise DecodeError(f"{_title(layout)}: {{pos}} bytes expected, {{size}} found")')
+        out.line("return message, pos")
+    return out.source(), out.constants
+
+
+def encoder_source(layout: StructLayout) -> tuple[str, dict[str, Any]]:
+    """Source of ``write(message, parts)``, and the constants it needs."""
+    out = EncodeEmitter(layout.spec.name)
+    with out.block("def write(message, parts):"):
+        out.line("append = parts.append")
+        encode_struct(out, layout, "message")
+    return out.source(), out.constants
+
+
+def build(name: str, layout: StructLayout, source: str, constants: dict[str, Any], classes: dict[str, Any]) -> Any:
+    """Compile source and return the function `name` in it."""
+    filename = f"<penstock {name} {_title(layout)}>"
+    namespace = {**_RUNTIME, **constants}
+    for struct_name in (layout.spec.name, *layout.structs):
+        namespace[struct_name] = classes[struct_name]
+    exec(compile(source, filename, "exec"), namespace)
+    _Lines.register(filename, source)
+    return namespace[name]
+
+
+class _Lines:
+    """Hands the source to `linecache` without importing it where nobody has yet."""
+
+    @staticmethod
+    def register(filename: str, source: str) -> None:
+        import linecache
+
+        linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+
+
+def _title(layout: StructLayout) -> str:
+    return f"{layout.spec.name} v{layout.version}"
+
+
+def classes_of(message_class: type) -> dict[str, Any]:
+    """The message class and the struct classes beside it."""
+    return vars(sys.modules[message_class.__module__])

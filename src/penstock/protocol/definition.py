@@ -1,0 +1,483 @@
+"""The definition language: messages described as data, read and checked.
+
+A definition is a JSON object in Kafka's own language. It names the message, the versions that
+exist and those that are flexible, and its fields: each with a type and the versions that carry it.
+Two properties extend the language as KIP-625 proposes: `type` may be an object that maps version
+ranges to types, and `encoding` may map version ranges to encodings of an integer.
+
+Promises that whatever passes `parse_definition` resolves at every valid version. Every rule that a
+definition breaks is a `DefinitionError` that names file and field. Does not know any bytes:
+`penstock.protocol.layout` resolves a definition at one version.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from penstock.errors import ConfigError
+from penstock.protocol.uuid import ZERO_UUID, uuid_from_text
+from penstock.protocol.versions import NO_VERSIONS, OPEN_END, Versions
+
+FIXED, SIGNED, UNSIGNED = "fixed", "signed", "unsigned"
+
+INTEGER_BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64, "uint16": 16, "uint32": 32}
+OTHER_SCALARS = ("bool", "float64", "uuid", "string", "bytes", "records")
+NULLABLE_SCALARS = ("string", "bytes", "records")
+
+MESSAGE_TYPES = ("request", "response", "header", "data", "metadata", "coordinator-key", "coordinator-value")
+ENTITY_TYPES = {
+    "unknown": None, "transactionalId": "string", "producerId": "int64", "groupId": "string",
+    "topicName": "string", "brokerId": "int32",
+}  # fmt: skip
+
+_MESSAGE_KEYS = {
+    "name", "type", "apiKey", "listeners", "validVersions", "flexibleVersions", "latestVersionUnstable",
+    "deprecatedVersions", "fields", "commonStructs", "about",
+}  # fmt: skip
+_FIELD_KEYS = {
+    "name", "type", "encoding", "versions", "nullableVersions", "taggedVersions", "tag", "flexibleVersions",
+    "ignorable", "default", "mapKey", "entityType", "zeroCopy", "fields", "about",
+}  # fmt: skip
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+_VARINT = re.compile(r"(unsigned_)?varint(16|32|64)")
+_ENCODING = re.compile(r"(fixed|signed|unsigned)(8|16|32|64)")
+_WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+class DefinitionError(ConfigError):
+    """A definition breaks a rule of the language. The message names file and field."""
+
+
+class NewStruct:
+    """The default of a struct that is not null: a new one with its own defaults."""
+
+
+class FieldType(NamedTuple):
+    """What a field holds at some version: a scalar or struct `base`, or an array of it."""
+
+    base: str
+    encoding: str = FIXED
+    is_array: bool = False
+
+    @property
+    def is_integer(self) -> bool:
+        return self.base in INTEGER_BITS
+
+    @property
+    def is_struct(self) -> bool:
+        return self.base not in INTEGER_BITS and self.base not in OTHER_SCALARS
+
+    @property
+    def can_be_null(self) -> bool:
+        return self.is_array or self.is_struct or self.base in NULLABLE_SCALARS
+
+
+class FieldSpec:
+    """One field of a struct, all versions together."""
+
+    __slots__ = (
+        "attribute", "default", "entity_type", "flexible", "ignorable", "map_key", "name", "nullable",
+        "path", "tag", "tagged", "types", "versions",
+    )  # fmt: skip
+
+    path: str
+    name: str
+    attribute: str
+    types: Sequence[tuple[Versions, FieldType]]
+    versions: Versions
+    nullable: Versions
+    tagged: Versions
+    tag: int | None
+    flexible: Versions | None
+    ignorable: bool
+    default: object
+    map_key: bool
+    entity_type: str | None
+
+    def type_at(self, version: int) -> FieldType:
+        """The type at a version that has the field."""
+        return next(field_type for versions, field_type in self.types if version in versions)
+
+    @property
+    def widest(self) -> FieldType:
+        """The type that holds what any version of the field holds."""
+        return max((each for _, each in self.types), key=lambda each: INTEGER_BITS.get(each.base, 0))
+
+
+class StructSpec(NamedTuple):
+    """A group of fields with a name: a whole message, or a part of one."""
+
+    name: str
+    versions: Versions
+    fields: list[FieldSpec]
+
+
+class Definition(NamedTuple):
+    """A message, all versions together. `structs` holds every struct inside it, outermost first."""
+
+    source: str
+    name: str
+    type: str
+    api_key: int | None
+    listeners: Sequence[str]
+    valid: Versions
+    flexible: Versions
+    latest_unstable: bool
+    root: StructSpec
+    structs: Mapping[str, StructSpec]
+
+
+def snake_case(name: str) -> str:
+    """The Python spelling of a field's name: ``maxWaitMs`` is ``max_wait_ms``."""
+    return _WORD_START.sub("_", name).lower()
+
+
+def definitions_directory() -> str:
+    """Where the definitions of Kafka's own messages are kept."""
+    return os.path.join(os.path.dirname(__file__), "definitions")
+
+
+def load_definition(name: str) -> Definition:
+    """Read one of Kafka's messages by name, such as ``FetchRequest``."""
+    return read_definition(os.path.join(definitions_directory(), name + ".json"))
+
+
+def read_definition(path: str | os.PathLike[str]) -> Definition:
+    """Read a definition from a file. Lines that begin with ``//`` are comments.
+
+    Raises:
+        DefinitionError: the file is no JSON or breaks a rule of the language.
+        OSError: the file cannot be read.
+    """
+    import json
+
+    with open(path, encoding="utf-8") as file:
+        text = "\n".join("" if line.lstrip().startswith("//") else line for line in file.read().split("\n"))
+    try:
+        source = json.loads(text)
+    except ValueError as error:
+        raise DefinitionError(f"{os.fspath(path)}: no JSON: {error}") from error
+    return parse_definition(source, os.path.basename(path))
+
+
+def parse_definition(source: object, origin: str) -> Definition:
+    """Check a definition that was read from `origin` and put it into shape.
+
+    Raises:
+        DefinitionError: it breaks a rule of the language.
+    """
+    return _Parser(origin).message(source)
+
+
+class _Parser:
+    """Reads one definition. Keeps what the rules about the whole need to know."""
+
+    def __init__(self, origin: str) -> None:
+        self._origin = origin
+        self._structs: dict[str, StructSpec] = {}
+        self._uses: list[tuple[str, str, Versions]] = []
+        self._valid = NO_VERSIONS
+        self._flexible = NO_VERSIONS
+
+    def fail(self, path: str, problem: str) -> DefinitionError:
+        return DefinitionError(f"{self._origin}: {path}: {problem}" if path else f"{self._origin}: {problem}")
+
+    # Messages
+
+    def message(self, source: object) -> Definition:
+        spec = self.keyed(source, "", _MESSAGE_KEYS)
+        name = self.name(spec, "")
+        message_type = spec.get("type")
+        if message_type not in MESSAGE_TYPES:
+            raise self.fail("", f"type must be one of {', '.join(MESSAGE_TYPES)}")
+        if "flexibleVersions" not in spec:
+            raise self.fail("", "flexibleVersions is missing: write 0+ for a new message, or none")
+        self._valid = self.versions(spec, "validVersions", "")
+        self._flexible = self.versions(spec, "flexibleVersions", "")
+        if self._flexible and self._flexible.highest < self._valid.highest:
+            raise self.fail("", "flexibleVersions must have no end: a message never turns back")
+        is_api = message_type in ("request", "response")
+        for key, allowed in (("listeners", ("request",)), ("latestVersionUnstable", ("request",))):
+            if spec.get(key) and message_type not in allowed:
+                raise self.fail("", f"{key} belongs to requests only")
+        api_key = spec.get("apiKey")
+        if is_api and not (isinstance(api_key, int) and 0 <= api_key <= OPEN_END):
+            raise self.fail("", "apiKey must be a number from 0 to 32767")
+        for common in self.items(spec, "commonStructs", ""):
+            struct_name = self.name(self.keyed(common, "commonStructs", {"name", "versions", "fields", "about"}), "")
+            self.struct(struct_name, common, f"commonStructs {struct_name}", self.versions(common, "versions", ""))
+        fields = self.fields(spec, "")
+        root = StructSpec(name, self._valid, fields)
+        self.check_structs(root)
+        return Definition(
+            self._origin, name, message_type, api_key, tuple(spec.get("listeners", ())), self._valid,
+            self._flexible, bool(spec.get("latestVersionUnstable")), root, self.ordered_structs(root),
+        )  # fmt: skip
+
+    def check_structs(self, root: StructSpec) -> None:
+        for path, name, versions in self._uses:
+            struct = self._structs.get(name)
+            if struct is None:
+                raise self.fail(path, f"there is no type and no struct called {name}")
+            if not struct.versions.covers(versions.intersect(self._valid)):
+                raise self.fail(path, f"used in versions {versions}, but struct {name} has {struct.versions}")
+        self.check_recursion(root, (root.name,))
+
+    def check_recursion(self, struct: StructSpec, outer: tuple[str, ...]) -> None:
+        for inner in inner_structs(struct):
+            if inner in outer:
+                raise self.fail(f"struct {inner}", "contains itself")
+            self.check_recursion(self._structs[inner], (*outer, inner))
+
+    def ordered_structs(self, root: StructSpec) -> dict[str, StructSpec]:
+        ordered: dict[str, StructSpec] = {}
+        todo = list(inner_structs(root))
+        while todo:
+            name = todo.pop(0)
+            if name not in ordered:
+                ordered[name] = self._structs[name]
+                todo += inner_structs(self._structs[name])
+        unused = self._structs.keys() - ordered.keys()
+        if unused:
+            raise self.fail(f"struct {min(unused)}", "is never used")
+        return ordered
+
+    # Structs and fields
+
+    def struct(self, name: str, spec: Mapping[str, Any], path: str, versions: Versions) -> None:
+        if name in self._structs:
+            raise self.fail(path, f"there are two structs called {name}")
+        if not name[0].isupper():
+            raise self.fail(path, f"struct {name} must begin with a capital letter")
+        self._structs[name] = StructSpec(name, versions, [])
+        self._structs[name].fields.extend(self.fields(spec, path))
+
+    def fields(self, spec: Mapping[str, Any], path: str) -> list[FieldSpec]:
+        fields = [self.field(each, path) for each in self.items(spec, "fields", path)]
+        seen: set[str] = set()
+        for field in fields:
+            if field.attribute in seen:
+                raise self.fail(field.path, "the name occurs twice")
+            seen.add(field.attribute)
+        tags = sorted(field.tag for field in fields if field.tag is not None)
+        for expected, tag in enumerate(tags):
+            if tag != expected:
+                raise self.fail(path, f"tags must be 0, 1, 2 … without gap or repetition: {tags}")
+        return fields
+
+    def field(self, source: object, parent: str) -> FieldSpec:
+        spec = self.keyed(source, parent, _FIELD_KEYS)
+        field = FieldSpec()
+        field.name = self.name(spec, parent)
+        field.path = path = f"{parent}.{field.name}" if parent else field.name
+        field.attribute = snake_case(field.name)
+        field.tagged = self.versions(spec, "taggedVersions", path, NO_VERSIONS)
+        field.versions = self.versions(spec, "versions", path, field.tagged or None)
+        field.nullable = self.versions(spec, "nullableVersions", path, NO_VERSIONS)
+        field.flexible = self.versions(spec, "flexibleVersions", path) if "flexibleVersions" in spec else None
+        field.tag = spec.get("tag")
+        field.ignorable = self.flag(spec, "ignorable", path)
+        field.map_key = self.flag(spec, "mapKey", path)
+        field.entity_type = spec.get("entityType")
+        field.types = self.types(spec, field)
+        self.check_field(field)
+        field.default = self.default(field, spec.get("default"))
+        base = field.types[0][1]
+        if spec.get("fields"):
+            if not base.is_struct:
+                raise self.fail(path, f"only a struct can have fields, and {base.base} is none")
+            self.struct(base.base, spec, path, field.versions)
+        if base.is_struct:
+            self._uses.append((path, base.base, field.versions))
+        return field
+
+    def check_field(self, field: FieldSpec) -> None:
+        path, field_type = field.path, field.types[0][1]
+        if field.nullable and not field_type.can_be_null:
+            raise self.fail(path, f"a {field_type.base} cannot be null")
+        if field.flexible is not None and (field_type.base not in ("string", "bytes") or field_type.is_array):
+            raise self.fail(path, "flexibleVersions of a field is only for string and bytes")
+        if field.entity_type is not None:
+            if field.entity_type not in ENTITY_TYPES:
+                raise self.fail(path, f"unknown entityType {field.entity_type!r}")
+            if ENTITY_TYPES[field.entity_type] not in (None, field.widest.base):
+                raise self.fail(path, f"a {field.entity_type} is a {ENTITY_TYPES[field.entity_type]}")
+        if field.tag is None:
+            if field.tagged:
+                raise self.fail(path, "taggedVersions without a tag")
+            return
+        if not isinstance(field.tag, int) or isinstance(field.tag, bool) or field.tag < 0:
+            raise self.fail(path, "tag must be a number from 0 up")
+        if not field.tagged:
+            raise self.fail(path, "a tag without taggedVersions")
+        if field.tagged.highest != OPEN_END:
+            raise self.fail(path, "taggedVersions must have no end: a tag is never used again")
+        if not field.versions.covers(field.tagged):
+            raise self.fail(path, "taggedVersions reach beyond versions")
+        if not self._flexible.covers(field.tagged.intersect(self._valid)):
+            raise self.fail(path, f"tagged in {field.tagged}, but flexible versions are {self._flexible}")
+        if field.nullable.intersect(field.tagged) not in (NO_VERSIONS, field.tagged):
+            raise self.fail(path, "either all tagged versions are nullable or none")
+        if field.map_key:
+            raise self.fail(path, "a tagged field cannot be a key")
+
+    # Types
+
+    def types(self, spec: Mapping[str, Any], field: FieldSpec) -> list[tuple[Versions, FieldType]]:
+        path, source = field.path, spec.get("type")
+        if isinstance(source, str):
+            types = [(Versions(0, OPEN_END), self.type(source, path))]
+        elif isinstance(source, dict) and source:
+            types = [(self.range(key, path), self.type(each, path)) for key, each in source.items()]
+        else:
+            raise self.fail(path, "type must be a name, or an object of version ranges and names")
+        if len(types) > 1 or isinstance(source, dict):
+            self.check_ranges(types, field)
+            if any(not each.is_integer or each.is_array != types[0][1].is_array for _, each in types):
+                raise self.fail(path, "only the width and encoding of an integer may change between versions")
+        if "encoding" in spec:
+            if isinstance(source, dict):
+                raise self.fail(path, "give a type per version or an encoding per version, not both")
+            types = self.encodings(spec["encoding"], types[0][1], field)
+        return types
+
+    def encodings(
+        self, source: object, field_type: FieldType, field: FieldSpec
+    ) -> list[tuple[Versions, FieldType]]:
+        if not field_type.is_integer or field_type.encoding != FIXED:
+            raise self.fail(field.path, "encoding is for fields of a plain integer type")
+        if isinstance(source, str):
+            source = {str(field.versions): source}
+        if not isinstance(source, dict) or not source:
+            raise self.fail(field.path, "encoding must be an object of version ranges and encodings")
+        types = []
+        for key, each in source.items():
+            match = _ENCODING.fullmatch(each) if isinstance(each, str) else None
+            if not match or int(match[2]) != INTEGER_BITS[field_type.base]:
+                bits = INTEGER_BITS[field_type.base]
+                raise self.fail(field.path, f"encoding of a {field_type.base} is fixed{bits}, signed{bits} or "
+                                            f"unsigned{bits}, not {each!r}")  # fmt: skip
+            if match[1] != FIXED and field_type.base not in ("int16", "int32", "int64"):
+                raise self.fail(field.path, f"a {field_type.base} is always fixed")
+            types.append((self.range(key, field.path), field_type._replace(encoding=match[1])))
+        self.check_ranges(types, field)
+        return types
+
+    def check_ranges(self, types: Sequence[tuple[Versions, FieldType]], field: FieldSpec) -> None:
+        """Every version of the field has exactly one type."""
+        needed = field.versions.intersect(self._valid)
+        for version in needed.up_to(self._valid.highest):
+            hits = sum(version in versions for versions, _ in types)
+            if hits != 1:
+                problem = "no type" if not hits else "more than one type"
+                raise self.fail(field.path, f"version {version} has {problem}")
+
+    def type(self, text: object, path: str) -> FieldType:
+        if not isinstance(text, str):
+            raise self.fail(path, f"{text!r} is no type")
+        is_array, base = text.startswith("[]"), text.removeprefix("[]")
+        if base in INTEGER_BITS or base in OTHER_SCALARS:
+            if is_array and base == "records":
+                raise self.fail(path, "there are no arrays of records")
+            return FieldType(base, FIXED, is_array)
+        if match := _VARINT.fullmatch(base):
+            return FieldType(f"int{match[2]}", UNSIGNED if match[1] else SIGNED, is_array)
+        if base.startswith("[]"):
+            raise self.fail(path, "there are no arrays of arrays: use an array of structs")
+        if not _NAME.fullmatch(base) or not base[0].isupper():
+            raise self.fail(path, f"there is no type called {text!r}")
+        return FieldType(base, FIXED, is_array)
+
+    # Defaults
+
+    def default(self, field: FieldSpec, source: object) -> object:
+        """The default as a Python value: () for an empty array, NewStruct for a struct."""
+        field_type, path = field.widest, field.path
+        if source == "null":
+            if not field.nullable.covers(field.versions.intersect(self._valid)):
+                raise self.fail(path, "null is no default where not all versions of the field are nullable")
+            return None
+        is_empty = source is None or source == ""
+        if field_type.is_array or field_type.is_struct or field_type.base in ("bytes", "records"):
+            if not is_empty:
+                raise self.fail(path, f"default of {field_type.base} can only be empty or null, not {source!r}")
+            if field_type.is_array:
+                return ()
+            return {"bytes": b"", "records": None}.get(field_type.base, NewStruct)
+        try:
+            return _scalar_default(field_type.base, None if is_empty else source)
+        except ValueError as error:
+            raise self.fail(path, f"{source!r} is no {field_type.base}: {error}") from error
+
+    # Pieces of JSON
+
+    def keyed(self, source: object, path: str, known: set[str]) -> dict[str, Any]:
+        if not isinstance(source, dict):
+            raise self.fail(path, f"expected an object, found {source!r}")
+        if unknown := source.keys() - known:
+            raise self.fail(path, f"unknown property {min(unknown)!r}")
+        return source
+
+    def items(self, spec: Mapping[str, Any], key: str, path: str) -> list[Any]:
+        items = spec.get(key, [])
+        if not isinstance(items, list):
+            raise self.fail(path, f"{key} must be a list")
+        return items
+
+    def name(self, spec: Mapping[str, Any], path: str) -> str:
+        name = spec.get("name")
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise self.fail(path, f"{name!r} is no name: letters and digits, a letter first")
+        return name
+
+    def flag(self, spec: Mapping[str, Any], key: str, path: str) -> bool:
+        flag = spec.get(key, False)
+        if not isinstance(flag, bool):
+            raise self.fail(path, f"{key} must be true or false")
+        return flag
+
+    def range(self, text: object, path: str) -> Versions:
+        try:
+            return Versions.parse(text if isinstance(text, str) else repr(text))
+        except ValueError as error:
+            raise self.fail(path, str(error)) from error
+
+    def versions(
+        self, spec: Mapping[str, Any], key: str, path: str, missing: Versions | None = None
+    ) -> Versions:
+        if key in spec:
+            return self.range(spec[key], path or key)
+        if missing is None:
+            raise self.fail(path, f"{key} is missing")
+        return missing
+
+
+def inner_structs(struct: StructSpec) -> Iterator[str]:
+    """The names of the structs that the fields of `struct` hold, in order."""
+    for field in struct.fields:
+        if field.types[0][1].is_struct:
+            yield field.types[0][1].base
+
+
+def _scalar_default(base: str, source: object) -> object:
+    if base == "bool":
+        if source not in (None, True, False, "true", "false"):
+            raise ValueError("write true or false")
+        return source in (True, "true")
+    if base == "float64":
+        return float(source or 0)  # type: ignore[arg-type]
+    if base == "uuid":
+        return uuid_from_text(str(source)) if source else ZERO_UUID
+    if base == "string":
+        return str(source or "")
+    if isinstance(source, (bool, float)):
+        raise ValueError("not a whole number")
+    number = int(source, 0) if isinstance(source, str) else int(source or 0)  # type: ignore[call-overload]
+    bits = INTEGER_BITS[base]
+    lowest, highest = (0, 2**bits - 1) if base.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    if not lowest <= number <= highest:
+        raise ValueError(f"out of range {lowest} … {highest}")
+    return number

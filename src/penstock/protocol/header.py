@@ -1,0 +1,131 @@
+"""The header in front of every request. Written by hand: each request of each client passes here.
+
+The compiled codecs of `RequestHeader` and `ResponseHeader` give the same bytes; a test says so.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from penstock.errors import DecodeError, UnsupportedVersionError
+from penstock.protocol.api import API_TABLE, request_header_version
+from penstock.protocol.runtime import Data, read_uvarint
+
+_START = struct.Struct(">hhi")
+_START_AND_LENGTH = struct.Struct(">hhih")
+
+
+class RequestHeader:
+    """Who asks, for what, at which version, and under which number the answer is expected."""
+
+    __slots__ = ("api_key", "api_version", "client_id", "correlation_id")
+
+    def __init__(self, api_key: int, api_version: int, correlation_id: int, client_id: str | None = None) -> None:
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+
+    def __repr__(self) -> str:
+        return (
+            f"RequestHeader(api_key={self.api_key}, api_version={self.api_version}, "
+            f"correlation_id={self.correlation_id}, client_id={self.client_id!r})"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RequestHeader):
+            return NotImplemented
+        mine = (self.api_key, self.api_version, self.correlation_id, self.client_id)
+        return mine == (other.api_key, other.api_version, other.correlation_id, other.client_id)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class UnsupportedRequestError(UnsupportedVersionError):
+    """A request whose key or version is unknown. It carries what an answer to ApiVersions needs."""
+
+    def __init__(self, api_key: int, api_version: int, correlation_id: int) -> None:
+        api = API_TABLE.get(api_key)
+        known = f"{api.name} has versions {api.versions[0]} to {api.versions[1]}" if api else "there is no such API"
+        super().__init__(f"request with key {api_key}, version {api_version}: {known}")
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (UnsupportedRequestError, (self.api_key, self.api_version, self.correlation_id))
+
+
+def decode_request_header(frame: Data) -> tuple[RequestHeader, int]:
+    """Read the header of a request and return it with the position of the body.
+
+    Raises:
+        UnsupportedRequestError: the key or the version is unknown.
+        DecodeError: the bytes are no request header.
+    """
+    try:
+        key, version, correlation_id = _START.unpack_from(frame, 0)
+        api = API_TABLE.get(key)
+        if api is None or not api.versions[0] <= version <= api.versions[1]:
+            raise UnsupportedRequestError(key, version, correlation_id)
+        header_version = request_header_version(key, version)
+        if header_version == 0:
+            return RequestHeader(key, version, correlation_id), 8
+        length = _START_AND_LENGTH.unpack_from(frame, 0)[3]
+        position = 10
+        client_id = None
+        if length >= 0:
+            position += length
+            client_id = str(frame[10:position], "utf-8")
+        elif length != -1:
+            raise DecodeError(f"request header: client id of {length} bytes")
+        if header_version == 2:
+            position = _skip_tags(frame, position)
+    except (struct.error, IndexError, UnicodeDecodeError) as error:
+        raise DecodeError(f"request header: {error}") from error
+    if position > len(frame):
+        raise DecodeError(f"request header: {position} bytes expected, {len(frame)} found")
+    return RequestHeader(key, version, correlation_id, client_id), position
+
+
+def _skip_tags(frame: Data, position: int) -> int:
+    if frame[position] == 0:
+        return position + 1
+    count, position = read_uvarint(frame, position)
+    for _ in range(count):
+        _, position = read_uvarint(frame, position)
+        size, position = read_uvarint(frame, position)
+        position += size
+    return position
+
+
+def encode_request_header(api_key: int, api_version: int, correlation_id: int, client_id: str | None) -> bytes:
+    """The bytes of a request header, of the version that the API and its version ask for."""
+    header_version = request_header_version(api_key, api_version)
+    if header_version == 0:
+        return _START.pack(api_key, api_version, correlation_id)
+    tags = b"\0" if header_version == 2 else b""
+    if client_id is None:
+        return _START_AND_LENGTH.pack(api_key, api_version, correlation_id, -1) + tags
+    name = client_id.encode()
+    return _START_AND_LENGTH.pack(api_key, api_version, correlation_id, len(name)) + name + tags
+
+
+def decode_response_header(frame: Data, header_version: int) -> tuple[int, int]:
+    """Read the correlation id of a response and return it with the position of the body.
+
+    Raises:
+        DecodeError: the bytes are no response header.
+    """
+    if len(frame) < 4 + header_version:
+        raise DecodeError(f"response of {len(frame)} bytes is too short for its header")
+    correlation_id = int.from_bytes(frame[:4], "big", signed=True)
+    if header_version == 0:
+        return correlation_id, 4
+    try:
+        position = _skip_tags(frame, 4)
+    except IndexError as error:
+        raise DecodeError("response header: tagged fields run past the end") from error
+    if position > len(frame):
+        raise DecodeError("response header: tagged fields run past the end")
+    return correlation_id, position

@@ -1,0 +1,26 @@
+"""AddOffsetsToTxnResponse (key 25), versions 0-4, flexible from 3. Generated from the definition: do not edit."""
+
+from __future__ import annotations
+
+from penstock.protocol.message import Message, UnknownTags
+
+
+class AddOffsetsToTxnResponse(Message):
+    """AddOffsetsToTxnResponse (key 25), versions 0-4, flexible from 3."""
+
+    __slots__ = ("throttle_time_ms", "error_code")
+
+    NAME = "AddOffsetsToTxnResponse"
+    API_KEY = 25
+    VERSIONS = (0, 4)
+
+    def __init__(
+        self,
+        *,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        unknown_tags: UnknownTags = None,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.unknown_tags = unknown_tags

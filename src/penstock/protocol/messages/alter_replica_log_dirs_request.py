@@ -1,0 +1,58 @@
+"""AlterReplicaLogDirsRequest (key 34), versions 0-2, flexible from 2. Generated from the definition: do not edit."""
+
+from __future__ import annotations
+
+from penstock.protocol.message import Message, Struct, UnknownTags
+
+
+class AlterReplicaLogDirsRequest(Message):
+    """AlterReplicaLogDirsRequest (key 34), versions 0-2, flexible from 2."""
+
+    __slots__ = ("dirs",)
+
+    NAME = "AlterReplicaLogDirsRequest"
+    API_KEY = 34
+    VERSIONS = (0, 2)
+
+    def __init__(
+        self,
+        *,
+        dirs: list[AlterReplicaLogDir] | None = None,
+        unknown_tags: UnknownTags = None,
+    ) -> None:
+        self.dirs = [] if dirs is None else dirs
+        self.unknown_tags = unknown_tags
+
+
+class AlterReplicaLogDir(Struct):
+    """Versions 0+."""
+
+    __slots__ = ("path", "topics")
+
+    def __init__(
+        self,
+        *,
+        path: str = "",
+        topics: list[AlterReplicaLogDirTopic] | None = None,
+        unknown_tags: UnknownTags = None,
+    ) -> None:
+        self.path = path
+        self.topics = [] if topics is None else topics
+        self.unknown_tags = unknown_tags
+
+
+class AlterReplicaLogDirTopic(Struct):
+    """Versions 0+."""
+
+    __slots__ = ("name", "partitions")
+
+    def __init__(
+        self,
+        *,
+        name: str = "",
+        partitions: list[int] | None = None,
+        unknown_tags: UnknownTags = None,
+    ) -> None:
+        self.name = name
+        self.partitions = [] if partitions is None else partitions
+        self.unknown_tags = unknown_tags

@@ -1,0 +1,77 @@
+"""AssignReplicasToDirsRequest (key 73), versions 0, flexible from 0. Generated from the definition: do not edit."""
+
+from __future__ import annotations
+
+from penstock.protocol.message import Message, Struct, UnknownTags
+
+
+class AssignReplicasToDirsRequest(Message):
+    """AssignReplicasToDirsRequest (key 73), versions 0, flexible from 0."""
+
+    __slots__ = ("broker_id", "broker_epoch", "directories")
+
+    NAME = "AssignReplicasToDirsRequest"
+    API_KEY = 73
+    VERSIONS = (0, 0)
+
+    def __init__(
+        self,
+        *,
+        broker_id: int = 0,
+        broker_epoch: int = -1,
+        directories: list[DirectoryData] | None = None,
+        unknown_tags: UnknownTags = None,
+    ) -> None:
+        self.broker_id = broker_id
+        self.broker_epoch = broker_epoch
+        self.directories = [] if directories is None else directories
+        self.unknown_tags = unknown_tags
+
+
+class DirectoryData(Struct):
+    """Versions 0+."""
+
+    __slots__ = ("id", "topics")
+
+    def __init__(
+        self,
+        *,
+        id: bytes = bytes(16),
+        topics: list[TopicData] | None = None,
+        unknown_tags: UnknownTags = None,
+    ) -> None:
+        self.id = id
+        self.topics = [] if topics is None else topics
+        self.unknown_tags = unknown_tags
+
+
+class TopicData(Struct):
+    """Versions 0+."""
+
+    __slots__ = ("topic_id", "partitions")
+
+    def __init__(
+        self,
+        *,
+        topic_id: bytes = bytes(16),
+        partitions: list[PartitionData] | None = None,
+        unknown_tags: UnknownTags = None,
+    ) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is None else partitions
+        self.unknown_tags = unknown_tags
+
+
+class PartitionData(Struct):
+    """Versions 0+."""
+
+    __slots__ = ("partition_index",)
+
+    def __init__(
+        self,
+        *,
+        partition_index: int = 0,
+        unknown_tags: UnknownTags = None,
+    ) -> None:
+        self.partition_index = partition_index
+        self.unknown_tags = unknown_tags

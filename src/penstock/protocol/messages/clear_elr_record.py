@@ -1,0 +1,24 @@
+"""ClearElrRecord (key 28), versions 0, flexible from 0. Generated from the definition: do not edit."""
+
+from __future__ import annotations
+
+from penstock.protocol.message import Message, UnknownTags
+
+
+class ClearElrRecord(Message):
+    """ClearElrRecord (key 28), versions 0, flexible from 0."""
+
+    __slots__ = ("topic_name",)
+
+    NAME = "ClearElrRecord"
+    API_KEY = 28
+    VERSIONS = (0, 0)
+
+    def __init__(
+        self,
+        *,
+        topic_name: str = "",
+        unknown_tags: UnknownTags = None,
+    ) -> None:
+        self.topic_name = topic_name
+        self.unknown_tags = unknown_tags

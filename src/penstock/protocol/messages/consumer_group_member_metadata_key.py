@@ -1,0 +1,26 @@
+"""ConsumerGroupMemberMetadataKey (key 5), versions 0. Generated from the definition: do not edit."""
+
+from __future__ import annotations
+
+from penstock.protocol.message import Message, UnknownTags
+
+
+class ConsumerGroupMemberMetadataKey(Message):
+    """ConsumerGroupMemberMetadataKey (key 5), versions 0."""
+
+    __slots__ = ("group_id", "member_id")
+
+    NAME = "ConsumerGroupMemberMetadataKey"
+    API_KEY = 5
+    VERSIONS = (0, 0)
+
+    def __init__(
+        self,
+        *,
+        group_id: str = "",
+        member_id: str = "",
+        unknown_tags: UnknownTags = None,
+    ) -> None:
+        self.group_id = group_id
+        self.member_id = member_id
+        self.unknown_tags = unknown_tags

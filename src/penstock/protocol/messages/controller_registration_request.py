@@ -1,0 +1,72 @@
+"""ControllerRegistrationRequest (key 70), versions 0, flexible from 0. Generated from the definition: do not edit."""
+
+from __future__ import annotations
+
+from penstock.protocol.message import Message, Struct, UnknownTags
+
+
+class ControllerRegistrationRequest(Message):
+    """ControllerRegistrationRequest (key 70), versions 0, flexible from 0."""
+
+    __slots__ = ("controller_id", "incarnation_id", "zk_migration_ready", "listeners", "features")
+
+    NAME = "ControllerRegistrationRequest"
+    API_KEY = 70
+    VERSIONS = (0, 0)
+
+    def __init__(
+        self,
+        *,
+        controller_id: int = 0,
+        incarnation_id: bytes = bytes(16),
+        zk_migration_ready: bool = False,
+        listeners: list[Listener] | None = None,
+        features: list[Feature] | None = None,
+        unknown_tags: UnknownTags = None,
+    ) -> None:
+        self.controller_id = controller_id
+        self.incarnation_id = incarnation_id
+        self.zk_migration_ready = zk_migration_ready
+        self.listeners = [] if listeners is None else listeners
+        self.features = [] if features is None else features
+        self.unknown_tags = unknown_tags
+
+
+class Listener(Struct):
+    """Versions 0+."""
+
+    __slots__ = ("name", "host", "port", "security_protocol")
+
+    def __init__(
+        self,
+        *,
+        name: str = "",
+        host: str = "",
+        port: int = 0,
+        security_protocol: int = 0,
+        unknown_tags: UnknownTags = None,
+    ) -> None:
+        self.name = name
+        self.host = host
+        self.port = port
+        self.security_protocol = security_protocol
+        self.unknown_tags = unknown_tags
+
+
+class Feature(Struct):
+    """Versions 0+."""
+
+    __slots__ = ("name", "min_supported_version", "max_supported_version")
+
+    def __init__(
+        self,
+        *,
+        name: str = "",
+        min_supported_version: int = 0,
+        max_supported_version: int = 0,
+        unknown_tags: UnknownTags = None,
+    ) -> None:
+        self.name = name
+        self.min_supported_version = min_supported_version
+        self.max_supported_version = max_supported_version
+        self.unknown_tags = unknown_tags

@@ -1,0 +1,28 @@
+"""ControllerRegistrationResponse (key 70), versions 0, flexible from 0. Generated from the definition: do not edit."""
+
+from __future__ import annotations
+
+from penstock.protocol.message import Message, UnknownTags
+
+
+class ControllerRegistrationResponse(Message):
+    """ControllerRegistrationResponse (key 70), versions 0, flexible from 0."""
+
+    __slots__ = ("throttle_time_ms", "error_code", "error_message")
+
+    NAME = "ControllerRegistrationResponse"
+    API_KEY = 70
+    VERSIONS = (0, 0)
+
+    def __init__(
+        self,
+        *,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        error_message: str | None = "",
+        unknown_tags: UnknownTags = None,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.error_message = error_message
+        self.unknown_tags = unknown_tags

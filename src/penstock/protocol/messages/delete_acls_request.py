@@ -1,0 +1,59 @@
+"""DeleteAclsRequest (key 31), versions 0-3, flexible from 2. Generated from the definition: do not edit."""
+
+from __future__ import annotations
+
+from penstock.protocol.message import Message, Struct, UnknownTags
+
+
+class DeleteAclsRequest(Message):
+    """DeleteAclsRequest (key 31), versions 0-3, flexible from 2."""
+
+    __slots__ = ("filters",)
+
+    NAME = "DeleteAclsRequest"
+    API_KEY = 31
+    VERSIONS = (0, 3)
+
+    def __init__(
+        self,
+        *,
+        filters: list[DeleteAclsFilter] | None = None,
+        unknown_tags: UnknownTags = None,
+    ) -> None:
+        self.filters = [] if filters is None else filters
+        self.unknown_tags = unknown_tags
+
+
+class DeleteAclsFilter(Struct):
+    """Versions 0+."""
+
+    __slots__ = (
+        "resource_type_filter",
+        "resource_name_filter",
+        "pattern_type_filter",
+        "principal_filter",
+        "host_filter",
+        "operation",
+        "permission_type",
+    )
+
+    def __init__(
+        self,
+        *,
+        resource_type_filter: int = 0,
+        resource_name_filter: str | None = "",
+        pattern_type_filter: int = 3,
+        principal_filter: str | None = "",
+        host_filter: str | None = "",
+        operation: int = 0,
+        permission_type: int = 0,
+        unknown_tags: UnknownTags = None,
+    ) -> None:
+        self.resource_type_filter = resource_type_filter
+        self.resource_name_filter = resource_name_filter
+        self.pattern_type_filter = pattern_type_filter
+        self.principal_filter = principal_filter
+        self.host_filter = host_filter
+        self.operation = operation
+        self.permission_type = permission_type
+        self.unknown_tags = unknown_tags

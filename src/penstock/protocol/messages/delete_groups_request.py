@@ -1,0 +1,24 @@
+"""DeleteGroupsRequest (key 42), versions 0-3, flexible from 2. Generated from the definition: do not edit."""
+
+from __future__ import annotations
+
+from penstock.protocol.message import Message, UnknownTags
+
+
+class DeleteGroupsRequest(Message):
+    """DeleteGroupsRequest (key 42), versions 0-3, flexible from 2."""
+
+    __slots__ = ("groups_names",)
+
+    NAME = "DeleteGroupsRequest"
+    API_KEY = 42
+    VERSIONS = (0, 3)
+
+    def __init__(
+        self,
+        *,
+        groups_names: list[str] | None = None,
+        unknown_tags: UnknownTags = None,
+    ) -> None:
+        self.groups_names = [] if groups_names is None else groups_names
+        self.unknown_tags = unknown_tags

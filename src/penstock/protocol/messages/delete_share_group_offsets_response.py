@@ -1,0 +1,51 @@
+"""DeleteShareGroupOffsetsResponse (key 92), versions 0, flexible from 0. Generated from the definition: do not edit."""
+
+from __future__ import annotations
+
+from penstock.protocol.message import Message, Struct, UnknownTags
+
+
+class DeleteShareGroupOffsetsResponse(Message):
+    """DeleteShareGroupOffsetsResponse (key 92), versions 0, flexible from 0."""
+
+    __slots__ = ("throttle_time_ms", "error_code", "error_message", "responses")
+
+    NAME = "DeleteShareGroupOffsetsResponse"
+    API_KEY = 92
+    VERSIONS = (0, 0)
+
+    def __init__(
+        self,
+        *,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        error_message: str | None = None,
+        responses: list[DeleteShareGroupOffsetsResponseTopic] | None = None,
+        unknown_tags: UnknownTags = None,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.error_message = error_message
+        self.responses = [] if responses is None else responses
+        self.unknown_tags = unknown_tags
+
+
+class DeleteShareGroupOffsetsResponseTopic(Struct):
+    """Versions 0+."""
+
+    __slots__ = ("topic_name", "topic_id", "error_code", "error_message")
+
+    def __init__(
+        self,
+        *,
+        topic_name: str = "",
+        topic_id: bytes = bytes(16),
+        error_code: int = 0,
+        error_message: str | None = None,
+        unknown_tags: UnknownTags = None,
+    ) -> None:
+        self.topic_name = topic_name
+        self.topic_id = topic_id
+        self.error_code = error_code
+        self.error_message = error_message
+        self.unknown_tags = unknown_tags

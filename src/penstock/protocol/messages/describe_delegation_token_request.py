@@ -1,0 +1,41 @@
+"""DescribeDelegationTokenRequest (key 41), versions 0-3, flexible from 2. Generated from the definition: do not edit."""
+
+from __future__ import annotations
+
+from penstock.protocol.message import Message, Struct, UnknownTags
+
+
+class DescribeDelegationTokenRequest(Message):
+    """DescribeDelegationTokenRequest (key 41), versions 0-3, flexible from 2."""
+
+    __slots__ = ("owners",)
+
+    NAME = "DescribeDelegationTokenRequest"
+    API_KEY = 41
+    VERSIONS = (0, 3)
+
+    def __init__(
+        self,
+        *,
+        owners: list[DescribeDelegationTokenOwner] | None | tuple[()] = (),
+        unknown_tags: UnknownTags = None,
+    ) -> None:
+        self.owners: list[DescribeDelegationTokenOwner] | None = [] if isinstance(owners, tuple) else owners
+        self.unknown_tags = unknown_tags
+
+
+class DescribeDelegationTokenOwner(Struct):
+    """Versions 0+."""
+
+    __slots__ = ("principal_type", "principal_name")
+
+    def __init__(
+        self,
+        *,
+        principal_type: str = "",
+        principal_name: str = "",
+        unknown_tags: UnknownTags = None,
+    ) -> None:
+        self.principal_type = principal_type
+        self.principal_name = principal_name
+        self.unknown_tags = unknown_tags

@@ -1,0 +1,39 @@
+"""DescribeUserScramCredentialsRequest (key 50), versions 0, flexible from 0. Generated from the definition: do not edit."""
+
+from __future__ import annotations
+
+from penstock.protocol.message import Message, Struct, UnknownTags
+
+
+class DescribeUserScramCredentialsRequest(Message):
+    """DescribeUserScramCredentialsRequest (key 50), versions 0, flexible from 0."""
+
+    __slots__ = ("users",)
+
+    NAME = "DescribeUserScramCredentialsRequest"
+    API_KEY = 50
+    VERSIONS = (0, 0)
+
+    def __init__(
+        self,
+        *,
+        users: list[UserName] | None | tuple[()] = (),
+        unknown_tags: UnknownTags = None,
+    ) -> None:
+        self.users: list[UserName] | None = [] if isinstance(users, tuple) else users
+        self.unknown_tags = unknown_tags
+
+
+class UserName(Struct):
+    """Versions 0+."""
+
+    __slots__ = ("name",)
+
+    def __init__(
+        self,
+        *,
+        name: str = "",
+        unknown_tags: UnknownTags = None,
+    ) -> None:
+        self.name = name
+        self.unknown_tags = unknown_tags

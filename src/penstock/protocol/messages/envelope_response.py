@@ -1,0 +1,26 @@
+"""EnvelopeResponse (key 58), versions 0, flexible from 0. Generated from the definition: do not edit."""
+
+from __future__ import annotations
+
+from penstock.protocol.message import Message, UnknownTags
+
+
+class EnvelopeResponse(Message):
+    """EnvelopeResponse (key 58), versions 0, flexible from 0."""
+
+    __slots__ = ("response_data", "error_code")
+
+    NAME = "EnvelopeResponse"
+    API_KEY = 58
+    VERSIONS = (0, 0)
+
+    def __init__(
+        self,
+        *,
+        response_data: bytes | None = None,
+        error_code: int = 0,
+        unknown_tags: UnknownTags = None,
+    ) -> None:
+        self.response_data = response_data
+        self.error_code = error_code
+        self.unknown_tags = unknown_tags

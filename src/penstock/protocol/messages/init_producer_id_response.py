@@ -1,0 +1,41 @@
+"""InitProducerIdResponse (key 22), versions 0-6, flexible from 2. Generated from the definition: do not edit."""
+
+from __future__ import annotations
+
+from penstock.protocol.message import Message, UnknownTags
+
+
+class InitProducerIdResponse(Message):
+    """InitProducerIdResponse (key 22), versions 0-6, flexible from 2."""
+
+    __slots__ = (
+        "throttle_time_ms",
+        "error_code",
+        "producer_id",
+        "producer_epoch",
+        "ongoing_txn_producer_id",
+        "ongoing_txn_producer_epoch",
+    )
+
+    NAME = "InitProducerIdResponse"
+    API_KEY = 22
+    VERSIONS = (0, 6)
+
+    def __init__(
+        self,
+        *,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        producer_id: int = -1,
+        producer_epoch: int = 0,
+        ongoing_txn_producer_id: int = -1,
+        ongoing_txn_producer_epoch: int = -1,
+        unknown_tags: UnknownTags = None,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.ongoing_txn_producer_id = ongoing_txn_producer_id
+        self.ongoing_txn_producer_epoch = ongoing_txn_producer_epoch
+        self.unknown_tags = unknown_tags

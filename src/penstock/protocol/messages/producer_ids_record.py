@@ -1,0 +1,28 @@
+"""ProducerIdsRecord (key 15), versions 0, flexible from 0. Generated from the definition: do not edit."""
+
+from __future__ import annotations
+
+from penstock.protocol.message import Message, UnknownTags
+
+
+class ProducerIdsRecord(Message):
+    """ProducerIdsRecord (key 15), versions 0, flexible from 0."""
+
+    __slots__ = ("broker_id", "broker_epoch", "next_producer_id")
+
+    NAME = "ProducerIdsRecord"
+    API_KEY = 15
+    VERSIONS = (0, 0)
+
+    def __init__(
+        self,
+        *,
+        broker_id: int = 0,
+        broker_epoch: int = -1,
+        next_producer_id: int = 0,
+        unknown_tags: UnknownTags = None,
+    ) -> None:
+        self.broker_id = broker_id
+        self.broker_epoch = broker_epoch
+        self.next_producer_id = next_producer_id
+        self.unknown_tags = unknown_tags

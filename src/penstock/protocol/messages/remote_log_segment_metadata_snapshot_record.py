@@ -1,0 +1,73 @@
+"""RemoteLogSegmentMetadataSnapshotRecord (key 3), versions 0, flexible from 0. Generated from the definition: do not edit."""
+
+from __future__ import annotations
+
+from penstock.protocol.message import Message, Struct, UnknownTags
+
+
+class RemoteLogSegmentMetadataSnapshotRecord(Message):
+    """RemoteLogSegmentMetadataSnapshotRecord (key 3), versions 0, flexible from 0."""
+
+    __slots__ = (
+        "segment_id",
+        "start_offset",
+        "end_offset",
+        "broker_id",
+        "max_timestamp_ms",
+        "event_timestamp_ms",
+        "segment_leader_epochs",
+        "segment_size_in_bytes",
+        "custom_metadata",
+        "remote_log_segment_state",
+        "txn_index_empty",
+    )
+
+    NAME = "RemoteLogSegmentMetadataSnapshotRecord"
+    API_KEY = 3
+    VERSIONS = (0, 0)
+
+    def __init__(
+        self,
+        *,
+        segment_id: bytes = bytes(16),
+        start_offset: int = 0,
+        end_offset: int = 0,
+        broker_id: int = 0,
+        max_timestamp_ms: int = 0,
+        event_timestamp_ms: int = 0,
+        segment_leader_epochs: list[SegmentLeaderEpochEntry] | None = None,
+        segment_size_in_bytes: int = 0,
+        custom_metadata: bytes | None = None,
+        remote_log_segment_state: int = 0,
+        txn_index_empty: bool = False,
+        unknown_tags: UnknownTags = None,
+    ) -> None:
+        self.segment_id = segment_id
+        self.start_offset = start_offset
+        self.end_offset = end_offset
+        self.broker_id = broker_id
+        self.max_timestamp_ms = max_timestamp_ms
+        self.event_timestamp_ms = event_timestamp_ms
+        self.segment_leader_epochs = [] if segment_leader_epochs is None else segment_leader_epochs
+        self.segment_size_in_bytes = segment_size_in_bytes
+        self.custom_metadata = custom_metadata
+        self.remote_log_segment_state = remote_log_segment_state
+        self.txn_index_empty = txn_index_empty
+        self.unknown_tags = unknown_tags
+
+
+class SegmentLeaderEpochEntry(Struct):
+    """Versions 0+."""
+
+    __slots__ = ("leader_epoch", "offset")
+
+    def __init__(
+        self,
+        *,
+        leader_epoch: int = 0,
+        offset: int = 0,
+        unknown_tags: UnknownTags = None,
+    ) -> None:
+        self.leader_epoch = leader_epoch
+        self.offset = offset
+        self.unknown_tags = unknown_tags

@@ -1,0 +1,24 @@
+"""ShareGroupTargetAssignmentMetadataKey (key 12), versions 0. Generated from the definition: do not edit."""
+
+from __future__ import annotations
+
+from penstock.protocol.message import Message, UnknownTags
+
+
+class ShareGroupTargetAssignmentMetadataKey(Message):
+    """ShareGroupTargetAssignmentMetadataKey (key 12), versions 0."""
+
+    __slots__ = ("group_id",)
+
+    NAME = "ShareGroupTargetAssignmentMetadataKey"
+    API_KEY = 12
+    VERSIONS = (0, 0)
+
+    def __init__(
+        self,
+        *,
+        group_id: str = "",
+        unknown_tags: UnknownTags = None,
+    ) -> None:
+        self.group_id = group_id
+        self.unknown_tags = unknown_tags

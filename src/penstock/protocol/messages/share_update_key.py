@@ -1,0 +1,28 @@
+"""ShareUpdateKey (key 1), versions 0. Generated from the definition: do not edit."""
+
+from __future__ import annotations
+
+from penstock.protocol.message import Message, UnknownTags
+
+
+class ShareUpdateKey(Message):
+    """ShareUpdateKey (key 1), versions 0."""
+
+    __slots__ = ("group_id", "topic_id", "partition")
+
+    NAME = "ShareUpdateKey"
+    API_KEY = 1
+    VERSIONS = (0, 0)
+
+    def __init__(
+        self,
+        *,
+        group_id: str = "",
+        topic_id: bytes = bytes(16),
+        partition: int = 0,
+        unknown_tags: UnknownTags = None,
+    ) -> None:
+        self.group_id = group_id
+        self.topic_id = topic_id
+        self.partition = partition
+        self.unknown_tags = unknown_tags

@@ -1,0 +1,24 @@
+"""SnapshotFooterRecord, versions 0, flexible from 0. Generated from the definition: do not edit."""
+
+from __future__ import annotations
+
+from penstock.protocol.message import Message, UnknownTags
+
+
+class SnapshotFooterRecord(Message):
+    """SnapshotFooterRecord, versions 0, flexible from 0."""
+
+    __slots__ = ("version",)
+
+    NAME = "SnapshotFooterRecord"
+    API_KEY = None
+    VERSIONS = (0, 0)
+
+    def __init__(
+        self,
+        *,
+        version: int = 0,
+        unknown_tags: UnknownTags = None,
+    ) -> None:
+        self.version = version
+        self.unknown_tags = unknown_tags

@@ -1,0 +1,28 @@
+"""StreamsGroupDescribeRequest (key 89), versions 0-1, flexible from 0. Generated from the definition: do not edit."""
+
+from __future__ import annotations
+
+from penstock.protocol.message import Message, UnknownTags
+
+
+class StreamsGroupDescribeRequest(Message):
+    """StreamsGroupDescribeRequest (key 89), versions 0-1, flexible from 0."""
+
+    __slots__ = ("group_ids", "include_authorized_operations", "include_topology_description")
+
+    NAME = "StreamsGroupDescribeRequest"
+    API_KEY = 89
+    VERSIONS = (0, 1)
+
+    def __init__(
+        self,
+        *,
+        group_ids: list[str] | None = None,
+        include_authorized_operations: bool = False,
+        include_topology_description: bool = False,
+        unknown_tags: UnknownTags = None,
+    ) -> None:
+        self.group_ids = [] if group_ids is None else group_ids
+        self.include_authorized_operations = include_authorized_operations
+        self.include_topology_description = include_topology_description
+        self.unknown_tags = unknown_tags

@@ -1,0 +1,24 @@
+"""UnregisterBrokerRequest (key 64), versions 0, flexible from 0. Generated from the definition: do not edit."""
+
+from __future__ import annotations
+
+from penstock.protocol.message import Message, UnknownTags
+
+
+class UnregisterBrokerRequest(Message):
+    """UnregisterBrokerRequest (key 64), versions 0, flexible from 0."""
+
+    __slots__ = ("broker_id",)
+
+    NAME = "UnregisterBrokerRequest"
+    API_KEY = 64
+    VERSIONS = (0, 0)
+
+    def __init__(
+        self,
+        *,
+        broker_id: int = 0,
+        unknown_tags: UnknownTags = None,
+    ) -> None:
+        self.broker_id = broker_id
+        self.unknown_tags = unknown_tags

@@ -1,0 +1,49 @@
+"""UpdateRaftVoterResponse (key 82), versions 0, flexible from 0. Generated from the definition: do not edit."""
+
+from __future__ import annotations
+
+from penstock.protocol.message import Message, Struct, UnknownTags
+
+
+class UpdateRaftVoterResponse(Message):
+    """UpdateRaftVoterResponse (key 82), versions 0, flexible from 0."""
+
+    __slots__ = ("throttle_time_ms", "error_code", "current_leader")
+
+    NAME = "UpdateRaftVoterResponse"
+    API_KEY = 82
+    VERSIONS = (0, 0)
+
+    def __init__(
+        self,
+        *,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        current_leader: CurrentLeader | None = None,
+        unknown_tags: UnknownTags = None,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.current_leader = CurrentLeader() if current_leader is None else current_leader
+        self.unknown_tags = unknown_tags
+
+
+class CurrentLeader(Struct):
+    """Versions 0+."""
+
+    __slots__ = ("leader_id", "leader_epoch", "host", "port")
+
+    def __init__(
+        self,
+        *,
+        leader_id: int = -1,
+        leader_epoch: int = -1,
+        host: str = "",
+        port: int = 0,
+        unknown_tags: UnknownTags = None,
+    ) -> None:
+        self.leader_id = leader_id
+        self.leader_epoch = leader_epoch
+        self.host = host
+        self.port = port
+        self.unknown_tags = unknown_tags

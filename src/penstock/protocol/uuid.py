@@ -1,0 +1,49 @@
+"""Topic and directory ids: 16 bytes, and their text as Kafka prints it (22 characters of base64)."""
+
+from __future__ import annotations
+
+import binascii
+import os
+
+ZERO_UUID = bytes(16)
+"""Stands for no id."""
+
+_RESERVED = (ZERO_UUID, bytes(15) + b"\x01")
+_TO_URL = bytes.maketrans(b"+/", b"-_")
+_FROM_URL = bytes.maketrans(b"-_", b"+/")
+
+
+def uuid_to_text(uuid: bytes) -> str:
+    """The text of 16 bytes: URL-safe base64 without padding.
+
+    Raises:
+        ValueError: these are not 16 bytes.
+    """
+    if len(uuid) != 16:
+        raise ValueError(f"an id has 16 bytes, not {len(uuid)}")
+    return binascii.b2a_base64(uuid, newline=False)[:22].translate(_TO_URL).decode("ascii")
+
+
+def uuid_from_text(text: str) -> bytes:
+    """The 16 bytes of a text.
+
+    Raises:
+        ValueError: the text is not 22 characters of URL-safe base64.
+    """
+    try:
+        uuid = binascii.a2b_base64(text.encode("ascii").translate(_FROM_URL) + b"==", strict_mode=True)
+    except ValueError:
+        uuid = b""
+    if len(text) != 22 or len(uuid) != 16 or "+" in text or "/" in text:
+        raise ValueError(f"{text!r} is no id: 22 characters of letters, digits, - and _")
+    return uuid
+
+
+def random_uuid() -> bytes:
+    """A new id as Kafka makes them: version 4, and never one whose text begins with a dash."""
+    while True:
+        uuid = bytearray(os.urandom(16))
+        uuid[6] = uuid[6] & 0x0F | 0x40
+        uuid[8] = uuid[8] & 0x3F | 0x80
+        if bytes(uuid) not in _RESERVED and uuid[0] >> 2 != 62:
+            return bytes(uuid)

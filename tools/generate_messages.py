@@ -1,0 +1,134 @@
+"""Write the message classes of `penstock.protocol.messages` and the table of API keys.
+
+    generate_messages.py [--check]
+
+Run it after a definition changed. With --check nothing is written; the exit status says whether
+everything is fresh.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from penstock.protocol.classes import module_source
+from penstock.protocol.definition import Definition, definitions_directory, read_definition, snake_case
+
+PACKAGE = Path(__file__).resolve().parent.parent / "src" / "penstock" / "protocol"
+
+
+def read_all() -> list[Definition]:
+    paths = sorted(Path(definitions_directory()).glob("*.json"))
+    return [read_definition(path) for path in paths]
+
+
+def index_source(definitions: list[Definition]) -> str:
+    """The package that imports each message on first use."""
+    homes = {each.name: snake_case(each.name) for each in definitions}
+    imports = [f"    from penstock.protocol.messages.{home} import {name} as {name}" for name, home in homes.items()]
+    table = [f'    "{name}": "{home}",' for name, home in homes.items()]
+    return "\n".join(
+        [
+            '"""Every message, each imported on first use. Generated from the definitions: do not edit."""',
+            "",
+            "from __future__ import annotations",
+            "",
+            "import importlib",
+            "from typing import TYPE_CHECKING",
+            "",
+            "if TYPE_CHECKING:",
+            *imports,
+            "",
+            "HOMES = {",
+            *table,
+            "}",
+            '"""The module of each message."""',
+            "",
+            "__all__ = sorted(HOMES)",
+            "",
+            "",
+            "def __getattr__(name: str) -> object:",
+            "    home = HOMES.get(name)",
+            "    if home is None:",
+            '        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")',
+            '    value: object = getattr(importlib.import_module(f"{__name__}.{home}"), name)',
+            "    globals()[name] = value",
+            "    return value",
+            "",
+            "",
+            "def __dir__() -> list[str]:",
+            "    return __all__",
+            "",
+        ]
+    )
+
+
+def api_source(definitions: list[Definition]) -> str:
+    """The enumeration of API keys, and a row of facts for each."""
+    requests = sorted((each for each in definitions if each.type == "request"), key=lambda each: each.api_key or 0)
+    members, rows = [], []
+    for each in requests:
+        name = each.name.removesuffix("Request")
+        members.append(f"    {snake_case(name).upper()} = {each.api_key}")
+        flexible = each.flexible.intersect(each.valid)
+        first = flexible.lowest if flexible else None
+        versions = f"{each.valid.lowest}, {each.valid.highest}"
+        rows.append(
+            f'    ({each.api_key}, "{name}", {versions}, {first}, {each.latest_unstable}, {tuple(each.listeners)!r}),'
+        )
+    return "\n".join(
+        [
+            '"""The keys of all APIs. Generated from the definitions: do not edit."""',
+            "",
+            "from __future__ import annotations",
+            "",
+            "from enum import IntEnum",
+            "",
+            "",
+            "class ApiKey(IntEnum):",
+            '    """The number by which a request says what it asks for."""',
+            "",
+            *members,
+            "",
+            "",
+            "API_ROWS: tuple[tuple[int, str, int, int, int | None, bool, tuple[str, ...]], ...] = (",
+            *(row.replace("'", '"') for row in rows),
+            ")",
+            '"""Key, name, lowest and highest version, first flexible one, whether the highest is unstable, listeners."""',
+            "",
+        ]
+    )
+
+
+def expected_files() -> dict[Path, str]:
+    definitions = read_all()
+    messages = PACKAGE / "messages"
+    files = {messages / f"{snake_case(each.name)}.py": module_source(each) for each in definitions}
+    files[messages / "__init__.py"] = index_source(definitions)
+    files[PACKAGE / "api_keys.py"] = api_source(definitions)
+    return files
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if a file is stale")
+    options = parser.parse_args()
+    files = expected_files()
+    present = set((PACKAGE / "messages").glob("*.py"))
+    stale = [path for path, text in files.items() if not path.exists() or path.read_text("utf-8") != text]
+    extra = sorted(present - files.keys())
+    if options.check:
+        for path in [*stale, *extra]:
+            print(f"stale: {path.relative_to(PACKAGE)}")
+        sys.exit(1 if stale or extra else 0)
+    (PACKAGE / "messages").mkdir(exist_ok=True)
+    for path in stale:
+        path.write_text(files[path], "utf-8")
+    for path in extra:
+        path.unlink()
+    print(f"{len(stale)} of {len(files)} files written, {len(extra)} removed")
+
+
+if __name__ == "__main__":
+    main()
