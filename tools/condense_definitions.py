@@ -22,7 +22,15 @@ from penstock.protocol.versions import NO_VERSIONS, OPEN_END, Versions
 
 Json = dict[str, Any]
 
-MESSAGE_KEYS = ("apiKey", "type", "name", "listeners", "validVersions", "flexibleVersions", "latestVersionUnstable")
+MESSAGE_KEYS = (
+    "apiKey",
+    "type",
+    "name",
+    "listeners",
+    "validVersions",
+    "flexibleVersions",
+    "latestVersionUnstable",
+)
 FIELD_KEYS = (
     "name", "type", "versions", "nullableVersions", "taggedVersions", "tag", "flexibleVersions",
     "ignorable", "default", "mapKey", "entityType",
@@ -63,7 +71,11 @@ def condense_message(source: Json) -> Json:
     message["fields"] = [condense_field(field) for field in source.get("fields", ())]
     if source.get("commonStructs"):
         message["commonStructs"] = [
-            {"name": each["name"], "versions": each["versions"], "fields": list(map(condense_field, each["fields"]))}
+            {
+                "name": each["name"],
+                "versions": each["versions"],
+                "fields": list(map(condense_field, each["fields"])),
+            }
             for each in source["commonStructs"]
         ]
     return message
@@ -141,11 +153,15 @@ def merge_common_structs(new: Json, old: Json, new_valid: Versions, lost: Versio
     return structs
 
 
-def merge_fields(where: str, new: list[Json], old: list[Json], new_valid: Versions, lost: Versions) -> list[Json]:
+def merge_fields(
+    where: str, new: list[Json], old: list[Json], new_valid: Versions, lost: Versions
+) -> list[Json]:
     """The fields of both, in an order that is right for either."""
     old_by_name = {field["name"]: field for field in old}
     absent: Json = {"versions": "none"}
-    merged = [merge_field(where, field, old_by_name.get(field["name"], absent), new_valid, lost) for field in new]
+    merged = [
+        merge_field(where, field, old_by_name.get(field["name"], absent), new_valid, lost) for field in new
+    ]
     new_names = {field["name"] for field in new}
     place = 0
     for field in old:
@@ -190,10 +206,8 @@ def merge_ranges(key: str, new: Json, old: Json, new_valid: Versions, lost: Vers
 
 def write_definition(definition: Json) -> str:
     """JSON with one field a line."""
-    lines = ["{"]
-    for key in MESSAGE_KEYS:
-        if key in definition:
-            lines.append(f'  "{key}": {json.dumps(definition[key])},')
+    known = [key for key in MESSAGE_KEYS if key in definition]
+    lines = ["{", *(f'  "{key}": {json.dumps(definition[key])},' for key in known)]
     lines.append(f'  "fields": {write_fields(definition["fields"], "  ")}')
     if "commonStructs" in definition:
         lines[-1] += ","
@@ -219,7 +233,9 @@ def write_fields(fields: list[Json], indent: str) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("sources", nargs="+", type=Path, metavar="SOURCE")
     parser.add_argument("--output", type=Path, required=True, metavar="DIR")
     options = parser.parse_args()

@@ -15,6 +15,7 @@ from pathlib import Path
 from penstock.protocol.classes import module_source
 from penstock.protocol.definition import Definition, definitions_directory, read_definition, snake_case
 
+MESSAGES = "penstock.protocol.messages"
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "penstock" / "protocol"
 
 
@@ -26,7 +27,7 @@ def read_all() -> list[Definition]:
 def index_source(definitions: list[Definition]) -> str:
     """The package that imports each message on first use."""
     homes = {each.name: snake_case(each.name) for each in definitions}
-    imports = [f"    from penstock.protocol.messages.{home} import {name} as {name}" for name, home in homes.items()]
+    imports = [f"    from {MESSAGES}.{home} import {name} as {name}" for name, home in homes.items()]
     table = [f'    "{name}": "{home}",' for name, home in homes.items()]
     return "\n".join(
         [
@@ -66,7 +67,9 @@ def index_source(definitions: list[Definition]) -> str:
 
 def api_source(definitions: list[Definition]) -> str:
     """The enumeration of API keys, and a row of facts for each."""
-    requests = sorted((each for each in definitions if each.type == "request"), key=lambda each: each.api_key or 0)
+    requests = sorted(
+        (each for each in definitions if each.type == "request"), key=lambda each: each.api_key or 0
+    )
     members, rows = [], []
     for each in requests:
         name = each.name.removesuffix("Request")
@@ -74,8 +77,9 @@ def api_source(definitions: list[Definition]) -> str:
         flexible = each.flexible.intersect(each.valid)
         first = flexible.lowest if flexible else None
         versions = f"{each.valid.lowest}, {each.valid.highest}"
+        listeners = repr(each.listeners).replace("'", '"')
         rows.append(
-            f'    ({each.api_key}, "{name}", {versions}, {first}, {each.latest_unstable}, {tuple(each.listeners)!r}),'
+            f'    ({each.api_key}, "{name}", {versions}, {first}, {each.latest_unstable}, {listeners}),'
         )
     return "\n".join(
         [
@@ -93,9 +97,9 @@ def api_source(definitions: list[Definition]) -> str:
             "",
             "",
             "API_ROWS: tuple[tuple[int, str, int, int, int | None, bool, tuple[str, ...]], ...] = (",
-            *(row.replace("'", '"') for row in rows),
+            *rows,
             ")",
-            '"""Key, name, lowest and highest version, first flexible one, whether the highest is unstable, listeners."""',
+            '"""Key, name, lowest and highest version, first flexible, highest unstable?, listeners."""',
             "",
         ]
     )
@@ -111,7 +115,9 @@ def expected_files() -> dict[Path, str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a file is stale")
     options = parser.parse_args()
     files = expected_files()

@@ -12,7 +12,16 @@ from penstock.protocol.message import Message
 class Api:
     """One API. `request` and `response` are imported when they are first asked for."""
 
-    __slots__ = ("_request", "_response", "flexible_since", "key", "latest_unstable", "listeners", "name", "versions")
+    __slots__ = (
+        "_request",
+        "_response",
+        "flexible_since",
+        "key",
+        "latest_unstable",
+        "listeners",
+        "name",
+        "versions",
+    )
 
     def __init__(
         self,

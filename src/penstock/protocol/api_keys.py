@@ -202,4 +202,4 @@ API_ROWS: tuple[tuple[int, str, int, int, int | None, bool, tuple[str, ...]], ..
     (93, "StreamsGroupTopologyDescriptionUpdate", 0, 0, 0, False, ("broker",)),
     (94, "UnregisterController", 0, 0, 0, False, ("broker", "controller")),
 )
-"""Key, name, lowest and highest version, first flexible one, whether the highest is unstable, listeners."""
+"""Key, name, lowest and highest version, first flexible, highest unstable?, listeners."""

@@ -22,9 +22,17 @@ from penstock.protocol.definition import (
 from penstock.protocol.message import Message
 from penstock.protocol.versions import NO_VERSIONS
 
+LINE_MAX = 110
+"""How long a line may be before the formatter of this project would break it."""
+
 _PYTHON_TYPES = {
-    "bool": "bool", "float64": "float", "uuid": "bytes", "string": "str", "bytes": "bytes", "records": "Records",
-}  # fmt: skip
+    "bool": "bool",
+    "float64": "float",
+    "uuid": "bytes",
+    "string": "str",
+    "bytes": "bytes",
+    "records": "Records",
+}
 
 
 def load_message(path: str | os.PathLike[str]) -> type[Message]:
@@ -53,9 +61,11 @@ def module_source(definition: Definition) -> str:
     if definition.name in definition.structs:
         raise DefinitionError(f"{definition.source}: struct {definition.name} is called as the message")
     structs = list(definition.structs.values())
-    classes = [_class_source(definition.root, definition), *(_class_source(struct, None) for struct in structs)]
-    uses_records = any("Records" in source for source in classes)
-    names = ["Message", *(["Records"] if uses_records else []), *(["Struct"] if structs else []), "UnknownTags"]
+    classes = [_class_source(definition.root, definition)]
+    classes += [_class_source(struct, None) for struct in structs]
+    fields = [field for struct in (definition.root, *structs) for field in struct.fields]
+    uses = {"Records": any(field.widest.base == "records" for field in fields), "Struct": bool(structs)}
+    names = [name for name in ("Message", "Records", "Struct", "UnknownTags") if uses.get(name, True)]
     head = [
         f'"""{_title(definition)}. Generated from the definition: do not edit."""',
         "",
@@ -100,8 +110,9 @@ def _wrapped_slots(fields: list[FieldSpec]) -> list[str]:
     names = [f'"{field.attribute}",' for field in fields]
     if not names:
         return ["    __slots__ = ()"]
-    one_line = f"    __slots__ = ({' '.join(names) if len(names) == 1 else ' '.join(names).removesuffix(',')})"
-    if len(one_line) <= 110:
+    listed = " ".join(names) if len(names) == 1 else " ".join(names).removesuffix(",")
+    one_line = f"    __slots__ = ({listed})"
+    if len(one_line) <= LINE_MAX:
         return [one_line]
     return ["    __slots__ = (", *(f"        {name}" for name in names), "    )"]
 
@@ -121,7 +132,8 @@ def _argument(field: FieldSpec) -> str:
     """Annotation and default of an argument of __init__. Where None means null, () asks for the default."""
     optional = " | None" if _is_optional(field) else ""
     if field.default == () or field.default is NewStruct:
-        return f"{attribute_type(field)} | None{' | tuple[()] = ()' if optional else ' = None'}"
+        allowed, default = ("tuple[()] | None", "()") if optional else ("None", "None")
+        return f"{attribute_type(field)} | {allowed} = {default}"
     if field.default is None:
         return f"{attribute_type(field)} | None = None"
     default = "bytes(16)" if field.default == bytes(16) else repr(field.default).replace("'", '"')
@@ -130,13 +142,14 @@ def _argument(field: FieldSpec) -> str:
 
 def _assignment(field: FieldSpec) -> str:
     name = field.attribute
-    if field.default == () or field.default is NewStruct:
-        fresh = "[]" if field.default == () else f"{field.widest.base}()"
-        if not _is_optional(field):
-            return f" = {fresh} if {name} is None else {name}"
-        line = f": {attribute_type(field)} | None = {fresh} if isinstance({name}, tuple) else {name}"
-        if len(name) + len(line) <= 97:
-            return line
-        value = f"            {fresh} if isinstance({name}, tuple) else {name}"
-        return f": {attribute_type(field)} | None = (\n{value}\n        )"
-    return f" = {name}"
+    if field.default != () and field.default is not NewStruct:
+        return f" = {name}"
+    fresh = "[]" if field.default == () else f"{field.widest.base}()"
+    if _is_optional(field):
+        typed = f": {attribute_type(field)} | None"
+        value = f"{fresh} if isinstance({name}, tuple) else {name}"
+    else:
+        typed = ""
+        value = f"{fresh} if {name} is None else {name}"
+    line = f"        self.{name}{typed} = {value}"
+    return f"{typed} = {value}" if len(line) <= LINE_MAX else f"{typed} = (\n            {value}\n        )"

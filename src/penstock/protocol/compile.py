@@ -61,7 +61,9 @@ def encoder_source(layout: StructLayout) -> tuple[str, dict[str, Any]]:
     return out.source(), out.constants
 
 
-def build(name: str, layout: StructLayout, source: str, constants: dict[str, Any], classes: dict[str, Any]) -> Any:
+def build(
+    name: str, layout: StructLayout, source: str, constants: dict[str, Any], classes: dict[str, Any]
+) -> Any:
     """Compile source and return the function `name` in it."""
     filename = f"<penstock {name} {_title(layout)}>"
     namespace = {**_RUNTIME, **constants}

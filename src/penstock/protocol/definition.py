@@ -207,8 +207,12 @@ class _Parser:
         if is_api and not (isinstance(api_key, int) and 0 <= api_key <= OPEN_END):
             raise self.fail("", "apiKey must be a number from 0 to 32767")
         for common in self.items(spec, "commonStructs", ""):
-            struct_name = self.name(self.keyed(common, "commonStructs", {"name", "versions", "fields", "about"}), "")
-            self.struct(struct_name, common, f"commonStructs {struct_name}", self.versions(common, "versions", ""))
+            struct_name = self.name(
+                self.keyed(common, "commonStructs", {"name", "versions", "fields", "about"}), ""
+            )
+            self.struct(
+                struct_name, common, f"commonStructs {struct_name}", self.versions(common, "versions", "")
+            )
         fields = self.fields(spec, "")
         root = StructSpec(name, self._valid, fields)
         self.check_structs(root)
@@ -358,8 +362,8 @@ class _Parser:
             match = _ENCODING.fullmatch(each) if isinstance(each, str) else None
             if not match or int(match[2]) != INTEGER_BITS[field_type.base]:
                 bits = INTEGER_BITS[field_type.base]
-                raise self.fail(field.path, f"encoding of a {field_type.base} is fixed{bits}, signed{bits} or "
-                                            f"unsigned{bits}, not {each!r}")  # fmt: skip
+                known = f"fixed{bits}, signed{bits} or unsigned{bits}"
+                raise self.fail(field.path, f"encoding of a {field_type.base} is {known}, not {each!r}")
             if match[1] != FIXED and field_type.base not in ("int16", "int32", "int64"):
                 raise self.fail(field.path, f"a {field_type.base} is always fixed")
             types.append((self.range(key, field.path), field_type._replace(encoding=match[1])))
@@ -403,7 +407,9 @@ class _Parser:
         is_empty = source is None or source == ""
         if field_type.is_array or field_type.is_struct or field_type.base in ("bytes", "records"):
             if not is_empty:
-                raise self.fail(path, f"default of {field_type.base} can only be empty or null, not {source!r}")
+                raise self.fail(
+                    path, f"default of {field_type.base} can only be empty or null, not {source!r}"
+                )
             if field_type.is_array:
                 return ()
             return {"bytes": b"", "records": None}.get(field_type.base, NewStruct)

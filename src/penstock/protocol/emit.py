@@ -30,7 +30,7 @@ class ArrayLead(NamedTuple):
     """An array of fixed-size elements that a run begins with."""
 
     values: str
-    count: str
+    sent: str
     code: str
     size: int
     bias: int
@@ -193,8 +193,10 @@ class DecodeEmitter(Emitter):
             name = f"unpack_array_{code_name(lead.code)}_{code_name(codes)}{'' if lead.bias else '_plain'}"
             unpack = self.shared(name, lambda: runtime.ArrayUnpackers(lead.code, codes, lead.bias))
             left = ", ".join([f"*{lead.values}", *targets]) + ("" if targets else ",")
-            self.line(f"{left} = {unpack}[{lead.count}](data, pos)")
-            start = f"pos + {lead.size} * ({lead.count} - 1)" if lead.bias else f"pos + {lead.size} * {lead.count}"
+            self.line(f"{left} = {unpack}[{lead.sent}](data, pos)")
+            start = (
+                f"pos + {lead.size} * ({lead.sent} - 1)" if lead.bias else f"pos + {lead.size} * {lead.sent}"
+            )
         elif codes == "B":
             self.line(f"{targets[0]} = data[pos]")
         else:
@@ -247,7 +249,7 @@ class EncodeEmitter(Emitter):
         if lead:
             name = f"pack_array_{code_name(lead.code)}_{code_name(codes)}{'' if lead.bias else '_plain'}"
             pack = self.shared(name, lambda: runtime.ArrayPackers(lead.code, codes, lead.bias))
-            fast = f"append({pack}[{lead.count}]({', '.join([f'*{lead.values}', *values])}))"
+            fast = f"append({pack}[{lead.sent}]({', '.join([f'*{lead.values}', *values])}))"
         elif all(value.lstrip("-").isdigit() for value in values):
             self.line(f"append({b''.join(kind.write(int(value)) for value, kind in run)!r})")
             return
@@ -265,5 +267,5 @@ class EncodeEmitter(Emitter):
         if lead:
             name = f"pack_array_{code_name(lead.code)}_{'' if lead.bias else '_plain'}"
             pack = self.shared(name, lambda: runtime.ArrayPackers(lead.code, "", lead.bias))
-            self.line(f"    append({pack}[{lead.count}](*{lead.values}))")
+            self.line(f"    append({pack}[{lead.sent}](*{lead.values}))")
         self.line(f"    append(write_heads({writers}, {', '.join(values)}))")

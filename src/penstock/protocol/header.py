@@ -20,7 +20,9 @@ class RequestHeader:
 
     __slots__ = ("api_key", "api_version", "client_id", "correlation_id")
 
-    def __init__(self, api_key: int, api_version: int, correlation_id: int, client_id: str | None = None) -> None:
+    def __init__(
+        self, api_key: int, api_version: int, correlation_id: int, client_id: str | None = None
+    ) -> None:
         self.api_key = api_key
         self.api_version = api_version
         self.correlation_id = correlation_id
@@ -46,7 +48,11 @@ class UnsupportedRequestError(UnsupportedVersionError):
 
     def __init__(self, api_key: int, api_version: int, correlation_id: int) -> None:
         api = API_TABLE.get(api_key)
-        known = f"{api.name} has versions {api.versions[0]} to {api.versions[1]}" if api else "there is no such API"
+        known = (
+            f"{api.name} has versions {api.versions[0]} to {api.versions[1]}"
+            if api
+            else "there is no such API"
+        )
         super().__init__(f"request with key {api_key}, version {api_version}: {known}")
         self.api_key = api_key
         self.api_version = api_version
@@ -99,7 +105,9 @@ def _skip_tags(frame: Data, position: int) -> int:
     return position
 
 
-def encode_request_header(api_key: int, api_version: int, correlation_id: int, client_id: str | None) -> bytes:
+def encode_request_header(
+    api_key: int, api_version: int, correlation_id: int, client_id: str | None
+) -> bytes:
     """The bytes of a request header, of the version that the API and its version ask for."""
     header_version = request_header_version(api_key, api_version)
     if header_version == 0:

@@ -24,7 +24,9 @@ class StructLayout:
 
     __slots__ = ("absent", "fields", "flexible", "spec", "structs", "tagged", "version")
 
-    def __init__(self, spec: StructSpec, structs: dict[str, StructSpec], version: int, flexible: bool) -> None:
+    def __init__(
+        self, spec: StructSpec, structs: dict[str, StructSpec], version: int, flexible: bool
+    ) -> None:
         self.spec = spec
         self.structs = structs
         self.version = version
@@ -157,7 +159,11 @@ def _decode_tags_function(out: DecodeEmitter, layout: StructLayout) -> str:
 
 def encode_struct(out: EncodeEmitter, layout: StructLayout, struct: str) -> None:
     """Write the lines that append a struct. `struct` is the local that holds it."""
-    strict = [not_default(layout, spec, f"{struct}.{spec.attribute}") for spec in layout.absent if not spec.ignorable]
+    strict = [
+        not_default(layout, spec, f"{struct}.{spec.attribute}")
+        for spec in layout.absent
+        if not spec.ignorable
+    ]
     if not layout.flexible:
         strict.append(f"{struct}.unknown_tags")
     if strict:
@@ -169,7 +175,9 @@ def encode_struct(out: EncodeEmitter, layout: StructLayout, struct: str) -> None
         out.path.pop()
     if not layout.flexible:
         return
-    changed = [not_default(layout, field.spec, f"{struct}.{field.spec.attribute}") for _, field in layout.tagged]
+    changed = [
+        not_default(layout, field.spec, f"{struct}.{field.spec.attribute}") for _, field in layout.tagged
+    ]
     function = _encode_tags_function(out, layout) if changed else ""
     section = f"{function}({struct})" if changed else f"write_tag_section({{}}, {struct}.unknown_tags)"
     out.tags(f"{' or '.join([f'{struct}.unknown_tags', *changed])}", section)
@@ -219,7 +227,9 @@ def struct_problem(layout: StructLayout, value: Any) -> str | None:
     if value is None:
         return "null is not allowed"
     for spec in layout.absent:
-        if not spec.ignorable and getattr(value, spec.attribute, None) != getattr(type(value)(), spec.attribute):
+        if not spec.ignorable and getattr(value, spec.attribute, None) != getattr(
+            type(value)(), spec.attribute
+        ):
             return f".{spec.name}: is set, but version {layout.version} does not have it"
     for field in [*layout.fields, *(each for _, each in layout.tagged)]:
         if not hasattr(value, field.spec.attribute):

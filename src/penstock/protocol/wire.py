@@ -91,7 +91,11 @@ class Uuid(WireType):
         out.head(uuid, self.kind)
 
     def problem(self, value: Any) -> str | None:
-        return None if isinstance(value, (bytes, bytearray)) and len(value) == 16 else f"{value!r} is no id of 16 bytes"
+        return (
+            None
+            if isinstance(value, (bytes, bytearray)) and len(value) == 16
+            else f"{value!r} is no id of 16 bytes"
+        )
 
 
 class Length:

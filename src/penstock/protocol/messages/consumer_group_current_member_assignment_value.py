@@ -50,7 +50,7 @@ class TopicPartitions(Struct):
         *,
         topic_id: bytes = bytes(16),
         partitions: list[int] | None = None,
-        assignment_epochs: list[int] | None | tuple[()] = (),
+        assignment_epochs: list[int] | tuple[()] | None = (),
         unknown_tags: UnknownTags = None,
     ) -> None:
         self.topic_id = topic_id

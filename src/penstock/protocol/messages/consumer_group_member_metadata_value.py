@@ -35,7 +35,7 @@ class ConsumerGroupMemberMetadataValue(Message):
         subscribed_topic_regex: str | None = "",
         rebalance_timeout_ms: int = -1,
         server_assignor: str | None = "",
-        classic_member_metadata: ClassicMemberMetadata | None | tuple[()] = (),
+        classic_member_metadata: ClassicMemberMetadata | tuple[()] | None = (),
         unknown_tags: UnknownTags = None,
     ) -> None:
         self.instance_id = instance_id

@@ -38,7 +38,7 @@ class CreatePartitionsTopic(Struct):
         *,
         name: str = "",
         count: int = 0,
-        assignments: list[CreatePartitionsAssignment] | None | tuple[()] = (),
+        assignments: list[CreatePartitionsAssignment] | tuple[()] | None = (),
         unknown_tags: UnknownTags = None,
     ) -> None:
         self.name = name

@@ -50,7 +50,7 @@ class CreatableTopicResult(Struct):
         topic_config_error_code: int = 0,
         num_partitions: int = -1,
         replication_factor: int = -1,
-        configs: list[CreatableTopicConfigs] | None | tuple[()] = (),
+        configs: list[CreatableTopicConfigs] | tuple[()] | None = (),
         unknown_tags: UnknownTags = None,
     ) -> None:
         self.name = name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.protocol.message import Message, Records, Struct, UnknownTags
+from penstock.protocol.message import Message, Struct, UnknownTags
 
 
 class DeleteRecordsResponse(Message):

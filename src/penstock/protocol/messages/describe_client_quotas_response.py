@@ -20,7 +20,7 @@ class DescribeClientQuotasResponse(Message):
         throttle_time_ms: int = 0,
         error_code: int = 0,
         error_message: str | None = "",
-        entries: list[EntryData] | None | tuple[()] = (),
+        entries: list[EntryData] | tuple[()] | None = (),
         unknown_tags: UnknownTags = None,
     ) -> None:
         self.throttle_time_ms = throttle_time_ms

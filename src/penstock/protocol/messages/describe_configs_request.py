@@ -38,7 +38,7 @@ class DescribeConfigsResource(Struct):
         *,
         resource_type: int = 0,
         resource_name: str = "",
-        configuration_keys: list[str] | None | tuple[()] = (),
+        configuration_keys: list[str] | tuple[()] | None = (),
         unknown_tags: UnknownTags = None,
     ) -> None:
         self.resource_type = resource_type

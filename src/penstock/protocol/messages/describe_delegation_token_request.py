@@ -17,7 +17,7 @@ class DescribeDelegationTokenRequest(Message):
     def __init__(
         self,
         *,
-        owners: list[DescribeDelegationTokenOwner] | None | tuple[()] = (),
+        owners: list[DescribeDelegationTokenOwner] | tuple[()] | None = (),
         unknown_tags: UnknownTags = None,
     ) -> None:
         self.owners: list[DescribeDelegationTokenOwner] | None = [] if isinstance(owners, tuple) else owners

@@ -17,7 +17,7 @@ class DescribeLogDirsRequest(Message):
     def __init__(
         self,
         *,
-        topics: list[DescribableLogDirTopic] | None | tuple[()] = (),
+        topics: list[DescribableLogDirTopic] | tuple[()] | None = (),
         unknown_tags: UnknownTags = None,
     ) -> None:
         self.topics: list[DescribableLogDirTopic] | None = [] if isinstance(topics, tuple) else topics

@@ -33,7 +33,7 @@ class DescribeShareGroupOffsetsRequestGroup(Struct):
         self,
         *,
         group_id: str = "",
-        topics: list[DescribeShareGroupOffsetsRequestTopic] | None | tuple[()] = (),
+        topics: list[DescribeShareGroupOffsetsRequestTopic] | tuple[()] | None = (),
         unknown_tags: UnknownTags = None,
     ) -> None:
         self.group_id = group_id

@@ -17,7 +17,7 @@ class DescribeUserScramCredentialsRequest(Message):
     def __init__(
         self,
         *,
-        users: list[UserName] | None | tuple[()] = (),
+        users: list[UserName] | tuple[()] | None = (),
         unknown_tags: UnknownTags = None,
     ) -> None:
         self.users: list[UserName] | None = [] if isinstance(users, tuple) else users

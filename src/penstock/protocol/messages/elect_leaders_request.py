@@ -18,7 +18,7 @@ class ElectLeadersRequest(Message):
         self,
         *,
         election_type: int = 0,
-        topic_partitions: list[TopicPartitions] | None | tuple[()] = (),
+        topic_partitions: list[TopicPartitions] | tuple[()] | None = (),
         timeout_ms: int = 60000,
         unknown_tags: UnknownTags = None,
     ) -> None:

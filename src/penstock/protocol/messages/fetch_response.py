@@ -100,7 +100,7 @@ class PartitionData(Struct):
         diverging_epoch: EpochEndOffset | None = None,
         current_leader: LeaderIdAndEpoch | None = None,
         snapshot_id: SnapshotId | None = None,
-        aborted_transactions: list[AbortedTransaction] | None | tuple[()] = (),
+        aborted_transactions: list[AbortedTransaction] | tuple[()] | None = (),
         preferred_read_replica: int = -1,
         records: Records | None = None,
         unknown_tags: UnknownTags = None,

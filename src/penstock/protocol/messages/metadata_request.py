@@ -22,7 +22,7 @@ class MetadataRequest(Message):
     def __init__(
         self,
         *,
-        topics: list[MetadataRequestTopic] | None | tuple[()] = (),
+        topics: list[MetadataRequestTopic] | tuple[()] | None = (),
         allow_auto_topic_creation: bool = True,
         include_cluster_authorized_operations: bool = False,
         include_topic_authorized_operations: bool = False,

@@ -18,7 +18,7 @@ class OffsetFetchRequest(Message):
         self,
         *,
         group_id: str = "",
-        topics: list[OffsetFetchRequestTopic] | None | tuple[()] = (),
+        topics: list[OffsetFetchRequestTopic] | tuple[()] | None = (),
         groups: list[OffsetFetchRequestGroup] | None = None,
         require_stable: bool = False,
         unknown_tags: UnknownTags = None,
@@ -58,7 +58,7 @@ class OffsetFetchRequestGroup(Struct):
         group_id: str = "",
         member_id: str | None = None,
         member_epoch: int = -1,
-        topics: list[OffsetFetchRequestTopics] | None | tuple[()] = (),
+        topics: list[OffsetFetchRequestTopics] | tuple[()] | None = (),
         unknown_tags: UnknownTags = None,
     ) -> None:
         self.group_id = group_id

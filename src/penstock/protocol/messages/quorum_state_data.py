@@ -31,7 +31,7 @@ class QuorumStateData(Message):
         voted_id: int = -1,
         voted_directory_id: bytes = bytes(16),
         applied_offset: int = 0,
-        current_voters: list[Voter] | None | tuple[()] = (),
+        current_voters: list[Voter] | tuple[()] | None = (),
         unknown_tags: UnknownTags = None,
     ) -> None:
         self.cluster_id = cluster_id

@@ -66,7 +66,7 @@ class TaskIds(Struct):
         *,
         subtopology_id: str = "",
         partitions: list[int] | None = None,
-        assignment_epochs: list[int] | None | tuple[()] = (),
+        assignment_epochs: list[int] | tuple[()] | None = (),
         unknown_tags: UnknownTags = None,
     ) -> None:
         self.subtopology_id = subtopology_id

@@ -43,7 +43,7 @@ class StreamsGroupHeartbeatResponse(Message):
         acceptable_recovery_lag_legacy: int = 0,
         task_offset_interval_ms: int = 0,
         acceptable_recovery_lag: int = -1,
-        status: list[Status] | None | tuple[()] = (),
+        status: list[Status] | tuple[()] | None = (),
         active_tasks: list[TaskIds] | None = None,
         standby_tasks: list[TaskIds] | None = None,
         warmup_tasks: list[TaskIds] | None = None,

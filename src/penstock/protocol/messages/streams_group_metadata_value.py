@@ -27,7 +27,7 @@ class StreamsGroupMetadataValue(Message):
         epoch: int = 0,
         metadata_hash: int = 0,
         validated_topology_epoch: int = -1,
-        last_assignment_configs: list[LastAssignmentConfig] | None | tuple[()] = (),
+        last_assignment_configs: list[LastAssignmentConfig] | tuple[()] | None = (),
         stored_description_topology_epoch: int = -1,
         failed_description_topology_epoch: int = -1,
         unknown_tags: UnknownTags = None,

@@ -36,7 +36,7 @@ class TransactionLogValue(Message):
         next_producer_epoch: int = -1,
         transaction_timeout_ms: int = 0,
         transaction_status: int = 0,
-        transaction_partitions: list[PartitionsSchema] | None | tuple[()] = (),
+        transaction_partitions: list[PartitionsSchema] | tuple[()] | None = (),
         transaction_last_update_timestamp_ms: int = 0,
         transaction_start_timestamp_ms: int = 0,
         client_transaction_version: int = 0,
