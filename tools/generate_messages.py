@@ -12,7 +12,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from penstock.protocol.classes import module_source
+from penstock.protocol.classes import LINE_MAX, module_source
 from penstock.protocol.definition import Definition, definitions_directory, read_definition, snake_case
 
 MESSAGES = "penstock.protocol.messages"
@@ -27,7 +27,7 @@ def read_all() -> list[Definition]:
 def index_source(definitions: list[Definition]) -> str:
     """The package that imports each message on first use."""
     homes = {each.name: snake_case(each.name) for each in definitions}
-    imports = [f"    from {MESSAGES}.{home} import {name} as {name}" for name, home in homes.items()]
+    imports = [import_lines(name, home) for name, home in homes.items()]
     table = [f'    "{name}": "{home}",' for name, home in homes.items()]
     return "\n".join(
         [
@@ -63,6 +63,13 @@ def index_source(definitions: list[Definition]) -> str:
             "",
         ]
     )
+
+
+def import_lines(name: str, home: str) -> str:
+    line = f"    from {MESSAGES}.{home} import {name} as {name}"
+    if len(line) <= LINE_MAX:
+        return line
+    return f"    from {MESSAGES}.{home} import (\n        {name} as {name},\n    )"
 
 
 def api_source(definitions: list[Definition]) -> str:
