@@ -1,0 +1,53 @@
+"""``python -m penstock.broker [--data-dir DIR] [--host HOST] [--port PORT] [--config NAME=VALUE]...``"""
+
+from __future__ import annotations
+
+import sys
+
+from penstock.errors import PenstockError
+
+USAGE = (
+    "usage: python -m penstock.broker [--data-dir DIR] [--host HOST] [--port PORT] [--config NAME=VALUE]..."
+)
+
+
+def main(words: list[str]) -> int:
+    """Read the command line and serve; return the exit code. `penstock broker` has the friendly one."""
+    options: dict[str, str] = {}
+    config: dict[str, str] = {}
+    rest = iter(words)
+    for word in rest:
+        option, _, value = word.partition("=")
+        if option not in ("--data-dir", "--host", "--port", "--config"):
+            return _fail(USAGE)
+        value = value or next(rest, "")
+        if option == "--config":
+            name, equals, text = value.partition("=")
+            if not equals:
+                return _fail(USAGE)
+            config[name] = text
+        else:
+            options[option] = value
+    port = options.get("--port", "0")
+    if not port.isdecimal() or int(port) > 65535:
+        return _fail(f"--port {port!r} is no port: 0 to 65535")
+    from penstock.broker.server import run_broker
+
+    try:
+        return run_broker(
+            data_dir=options.get("--data-dir"),
+            host=options.get("--host", "127.0.0.1"),
+            port=int(port),
+            config=config,
+        )
+    except PenstockError as error:
+        return _fail(str(error))
+
+
+def _fail(line: str) -> int:
+    print(line, file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,231 @@
+"""What a client may append: one batch judged by its header, its checksum and the topic's settings.
+
+The records inside are looked at only where a setting asks for it: in a compacted topic (every record
+needs a key) and where the topic is stored in a codec of its own. Everything else passes as opaque bytes.
+
+Order of the checks and the error codes follow Apache Kafka (`ProduceRequest`, `UnifiedLog`,
+`LogValidator`), so that a batch wrong in two ways gets the same answer from both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.broker.config import TopicConfig
+from penstock.errors import CorruptRecordError, KafkaError
+from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.records.batch import (
+    CODEC_MASK,
+    CONTROL_BIT,
+    HEADER_BYTES,
+    LOG_APPEND_BIT,
+    BatchHeader,
+    decode_batch,
+    encode_batch,
+    read_header,
+    verify_crc,
+)
+from penstock.records.compression import Codec
+from penstock.records.crc import crc32c
+
+MAGIC_AT = 16
+"""Every generation of the format has its magic byte here."""
+
+_CRC_AT, _ATTRIBUTES_AT, _LAST_OFFSET_DELTA_AT, _COUNT_AT = 17, 21, 23, 57
+_LENGTH_EXTRA_BYTES = 12
+_ENTRY_BYTES_MIN = 14
+_ZSTD_SINCE = 7
+"""The Produce version that may carry zstd (KIP-110)."""
+
+_CODECS = {
+    "uncompressed": Codec.NONE,
+    "gzip": Codec.GZIP,
+    "snappy": Codec.SNAPPY,
+    "lz4": Codec.LZ4,
+    "zstd": Codec.ZSTD,
+}
+
+
+class RejectedRecords(KafkaError):
+    """A batch is refused because of some of its records: (index in the batch, reason) each."""
+
+    def __init__(self, error: KafkaError, records: Sequence[tuple[int, str]]) -> None:
+        super().__init__(error.code, error.name, str(error), retriable=error.retriable)
+        self.records = records
+
+
+def only_batch(records: memoryview | None, produce_version: int) -> memoryview:
+    """Return the one batch of magic 2 that Produce v3 and later must carry for a partition.
+
+    Raises:
+        KafkaError: INVALID_RECORD (87) for none, several, or an older magic; CORRUPT_MESSAGE (2) for an
+            impossible length; UNSUPPORTED_COMPRESSION_TYPE (76) for zstd before version 7.
+    """
+    size = len(records) if records is not None else 0
+    if records is None or size <= MAGIC_AT:
+        raise _invalid(f"Produce v{produce_version} needs one record batch for each partition")
+    end = int.from_bytes(records[8:12], "big", signed=True) + _LENGTH_EXTRA_BYTES
+    if end < _ENTRY_BYTES_MIN + _LENGTH_EXTRA_BYTES:
+        raise error_for(ErrorCode.CORRUPT_MESSAGE, f"a batch of {end} bytes is too small to be one")
+    if end > size:
+        raise _invalid(f"the record batch is cut: {size} bytes of {end}")
+    if records[MAGIC_AT] != 2:
+        raise _invalid(f"Produce v{produce_version} needs magic 2, not magic {records[MAGIC_AT]}")
+    if size - end > MAGIC_AT:
+        raise _invalid(f"Produce v{produce_version} takes one record batch for each partition, not more")
+    if produce_version < _ZSTD_SINCE and end > HEADER_BYTES and records[22] & CODEC_MASK == Codec.ZSTD:
+        raise error_for(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs Produce v{_ZSTD_SINCE}")
+    return records if end == size else records[:end]
+
+
+def check_batch(batch: memoryview, config: TopicConfig, now_ms: int) -> BatchHeader:
+    """Judge a whole batch of magic 2 from a client; return its header.
+
+    Raises:
+        KafkaError: INVALID_RECORD (87), MESSAGE_TOO_LARGE (10), CORRUPT_MESSAGE (2),
+            INVALID_TIMESTAMP (32) or INVALID_TXN_STATE (48), as it applies.
+    """
+    size = len(batch)
+    try:
+        header = read_header(batch)
+        if header.base_offset != 0:
+            raise _invalid(f"a producer numbers its records from 0, not from {header.base_offset}")
+        if size > config.max_message_bytes:
+            raise error_for(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"the batch has {size} bytes, max.message.bytes is {config.max_message_bytes}",
+            )
+        verify_crc(batch, 0, size)
+    except CorruptRecordError as error:
+        raise _unreadable(batch, error) from None
+    count = header.record_count
+    if count <= 0 or header.last_offset_delta != count - 1:
+        raise _invalid(f"{count} records cannot end at offset {header.last_offset_delta} of their batch")
+    if header.attributes > CODEC_MASK:
+        _check_attributes(header)
+    if header.producer_id >= 0 and header.base_sequence < 0:
+        raise _invalid(f"producer {header.producer_id} sends no sequence number")
+    if header.max_timestamp >= 0:
+        check_times(header, config, now_ms)
+    return header
+
+
+def _unreadable(batch: memoryview, error: CorruptRecordError) -> KafkaError:
+    """The answer to a batch whose header or checksum is wrong.
+
+    Impossible counts under a right checksum were sent on purpose: they are invalid, not damaged.
+    """
+    if len(batch) >= HEADER_BYTES:
+        negative = batch[_LAST_OFFSET_DELTA_AT] >= 0x80 or batch[_COUNT_AT] >= 0x80
+        if negative and crc32c(batch[_ATTRIBUTES_AT:]) == int.from_bytes(
+            batch[_CRC_AT:_ATTRIBUTES_AT], "big"
+        ):
+            return _invalid(str(error))
+    return error_for(ErrorCode.CORRUPT_MESSAGE, str(error))
+
+
+def _check_attributes(header: BatchHeader) -> None:
+    if header.attributes & CONTROL_BIT:
+        raise _invalid("clients may not write control records")
+    if header.attributes & LOG_APPEND_BIT:
+        raise error_for(ErrorCode.INVALID_TIMESTAMP, "a producer cannot set log-append time")
+    if header.is_transactional:
+        raise error_for(ErrorCode.INVALID_TXN_STATE, "this broker offers no transactions")
+
+
+def check_times(header: BatchHeader, config: TopicConfig, now_ms: int) -> None:
+    """Compare the times that a batch header tells with the window of the topic.
+
+    Raises:
+        KafkaError: INVALID_TIMESTAMP (32).
+    """
+    if config.log_append_time:
+        return
+    if header.max_timestamp - now_ms > config.after_max_ms:
+        raise error_for(
+            ErrorCode.INVALID_TIMESTAMP,
+            f"timestamp {header.max_timestamp} is more than {config.after_max_ms} ms ahead of the broker",
+        )
+    if 0 <= header.base_timestamp < now_ms - config.before_max_ms:
+        raise error_for(
+            ErrorCode.INVALID_TIMESTAMP,
+            f"timestamp {header.base_timestamp} is more than {config.before_max_ms} ms behind the broker",
+        )
+
+
+def check_segment_size(size: int, config: TopicConfig) -> None:
+    """Refuse what no segment could hold.
+
+    Raises:
+        KafkaError: RECORD_LIST_TOO_LARGE (18).
+    """
+    if size > config.segment_bytes:
+        raise error_for(
+            ErrorCode.RECORD_LIST_TOO_LARGE,
+            f"the records have {size} bytes, segment.bytes is {config.segment_bytes}",
+        )
+
+
+def needs_rewrite(header: BatchHeader, config: TopicConfig) -> bool:
+    """Whether the records themselves have to be looked at before this batch is stored."""
+    return config.compacted or (
+        config.codec_name != "producer" and header.attributes & CODEC_MASK != _CODECS[config.codec_name]
+    )
+
+
+def rewrite(batch: memoryview, header: BatchHeader, config: TopicConfig) -> memoryview:
+    """Check the keys of a batch for a compacted topic and bring it into the topic's codec.
+
+    Raises:
+        RejectedRecords: INVALID_RECORD (87), records without a key.
+        KafkaError: CORRUPT_MESSAGE (2), the records cannot be read.
+    """
+    try:
+        rows = decode_batch(batch, 0, len(batch), "", 0, verify=False)
+    except CorruptRecordError as error:
+        raise error_for(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
+    if config.compacted:
+        check_keys([row.key for row in rows])
+    codec = storage_codec(header.attributes & CODEC_MASK, config)
+    if codec == header.attributes & CODEC_MASK:
+        return batch
+    encoded = encode_batch(
+        [(row.key, row.value, row.headers, row.timestamp) for row in rows],
+        codec=codec,
+        level=compression_level(codec, config),
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+    )
+    return memoryview(bytearray(encoded))
+
+
+def check_keys(keys: Sequence[bytes | None]) -> None:
+    """Refuse records without a key: compaction could not tell what they replace.
+
+    Raises:
+        RejectedRecords: INVALID_RECORD (87).
+    """
+    missing = [index for index, key in enumerate(keys) if key is None]
+    if missing:
+        reason = "Compacted topic cannot accept message without key"
+        raise RejectedRecords(_invalid(reason), [(index, reason) for index in missing])
+
+
+def storage_codec(sent: int, config: TopicConfig) -> int:
+    """The codec that records are stored in, which came in codec `sent`."""
+    return sent if config.codec_name == "producer" else _CODECS[config.codec_name]
+
+
+def compression_level(codec: int, config: TopicConfig) -> int | None:
+    """The level a topic asks for in a codec; None where the codec has none."""
+    if codec not in (Codec.GZIP, Codec.LZ4, Codec.ZSTD):
+        return None
+    name = Codec(codec).name.lower()
+    if f"compression.{name}.level" not in config.overrides:
+        return None
+    return config.integer(f"compression.{name}.level")
+
+
+def _invalid(reason: str) -> KafkaError:
+    return error_for(ErrorCode.INVALID_RECORD, reason)

@@ -1,0 +1,182 @@
+"""`Broker`: a Kafka broker inside this process, on a thread with an event loop of its own.
+
+    with Broker() as broker:
+        producer = SomeKafkaClient(bootstrap_servers=broker.bootstrap_servers)
+
+It listens on a real socket and speaks the real protocol, so any client can use it. Started, stopped and
+started again it keeps its port and its data, also those in memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from penstock.broker.config import BrokerConfig
+from penstock.broker.server import serving
+from penstock.broker.storage import MemoryStore, open_store
+from penstock.clock import Clock, SystemClock
+
+if TYPE_CHECKING:
+    import os
+
+    from penstock.broker.storage import LogStore
+
+
+class Broker:
+    """One broker on one address.
+
+    `data_dir` is a directory in Kafka's layout, made if need be; None keeps everything in memory.
+    `port` 0 takes a free port. Settings come as `config` under Kafka's dotted names, or as keyword
+    arguments with underscores: ``Broker(num_partitions=3)``.
+
+    Raises:
+        ConfigError: a setting is unknown (the nearest one is suggested) or its value does not fit.
+    """
+
+    def __init__(
+        self,
+        data_dir: str | os.PathLike[str] | None = None,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        *,
+        config: Mapping[str, object] | None = None,
+        clock: Clock | None = None,
+        **settings: object,
+    ) -> None:
+        named = {name.replace("_", "."): value for name, value in settings.items()}
+        texts = {name: _text(value) for name, value in {**(config or {}), **named}.items()}
+        if data_dir is not None:
+            texts["log.dirs"] = str(data_dir)
+        self.config = BrokerConfig(texts)
+        self.host = host
+        self.clock: Clock = clock or SystemClock()
+        self._port = port
+        self._memory: MemoryStore | None = None
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping: asyncio.Event | None = None
+        self._started = threading.Event()
+        self._failure: BaseException | None = None
+
+    # --- where it is -------------------------------------------------------------------------------------
+
+    @property
+    def port(self) -> int:
+        """The port it listens on; the one asked for as long as it has not been started."""
+        return self._port
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """What a client needs to know: ``host:port``."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self._port}"
+
+    @property
+    def data_dir(self) -> str | None:
+        return self.config.data_dir
+
+    @property
+    def is_running(self) -> bool:
+        return self._thread is not None
+
+    def __repr__(self) -> str:
+        state = "running" if self.is_running else "stopped"
+        return f"<Broker {self.bootstrap_servers} {state}, data in {self.data_dir or 'memory'}>"
+
+    # --- starting and stopping ---------------------------------------------------------------------------
+
+    def start(self) -> Broker:
+        """Start serving; return when clients can connect. Does nothing if it runs already.
+
+        Raises:
+            NetworkError: the address cannot be listened on.
+            StorageError: the data directory cannot be used, or another broker uses it.
+        """
+        if self._thread is not None:
+            return self
+        self._started.clear()
+        self._failure = None
+        self._thread = threading.Thread(target=self._run, name=f"penstock-broker-{self._port}", daemon=True)
+        self._thread.start()
+        self._started.wait()
+        self._raise_failure()
+        return self
+
+    def close(self) -> None:
+        """Stop serving, force the data to disk, let go of port and directory. Harmless when stopped.
+
+        Raises:
+            StorageError: the data could not be forced to disk.
+        """
+        thread, self._thread = self._thread, None
+        if thread is None:
+            return
+        loop, stopping = self._loop, self._stopping
+        assert loop is not None
+        assert stopping is not None
+        loop.call_soon_threadsafe(stopping.set)
+        thread.join()
+        self._raise_failure()
+
+    def _raise_failure(self) -> None:
+        """Raise here what has ended the thread, if anything has."""
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            self._thread = None
+            raise failure
+
+    stop = close
+
+    def __enter__(self) -> Broker:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Broker:
+        return await asyncio.get_running_loop().run_in_executor(None, self.start)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.get_running_loop().run_in_executor(None, self.close)
+
+    # --- the thread --------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        except BaseException as error:
+            self._failure = error
+        finally:
+            self._started.set()
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stopping = asyncio.Event()
+        async with serving(self.config, self._open_store(), self.clock, self.host, self._port) as server:
+            self._port = server.address[1]
+            self._started.set()
+            await self._stopping.wait()
+
+    def _open_store(self) -> LogStore:
+        if self.config.data_dir is not None:
+            return open_store(self.config, self.clock)
+        if self._memory is None:
+            self._memory = MemoryStore(self.config.node_id, self.clock)
+        return self._memory
+
+
+def _text(value: object) -> str:
+    """A setting as text, the way it would stand in server.properties."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(str, value))
+    return str(value)

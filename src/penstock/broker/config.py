@@ -1,0 +1,259 @@
+"""Settings of the broker and of topics: Kafka's names, checked and typed.
+
+`BrokerConfig` holds what was set for the broker, `TopicConfig` what was set for one topic on top of it.
+Both answer with typed values and tell where a value comes from, which is what DescribeConfigs reports.
+Nothing here reads a file or knows what a setting is used for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from penstock.broker.config_keys import (
+    BOOLEAN,
+    BROKER_KEYS,
+    DOUBLE,
+    INT,
+    INT_MAX,
+    LIST,
+    LONG,
+    LONG_MAX,
+    SHORT,
+    TOPIC_KEYS,
+    ConfigKey,
+)
+from penstock.errors import ConfigError
+
+SOURCE_TOPIC, SOURCE_STATIC_BROKER, SOURCE_DEFAULT = 1, 4, 5
+"""Where a value comes from, as DescribeConfigs numbers it."""
+
+_INTEGER_LIMITS = {INT: INT_MAX, SHORT: 2**15 - 1, LONG: LONG_MAX}
+
+Value = bool | int | float | str | list[str] | None
+
+
+class Setting(NamedTuple):
+    """One value and where it comes from. `name` is the synonym that was set, in its own unit."""
+
+    name: str
+    text: str | None
+    source: int
+
+
+def parse(key: ConfigKey, text: str | None) -> Value:
+    """Turn the text of a setting into its type.
+
+    Raises:
+        ConfigError: the text does not fit the type, the choices or the bounds of the key.
+    """
+    if text is None:
+        return None
+    if key.type == BOOLEAN:
+        lowered = text.strip().lower()
+        if lowered not in ("true", "false"):
+            raise _invalid(key, text, "expected true or false")
+        return lowered == "true"
+    if key.type in _INTEGER_LIMITS:
+        return _parse_integer(key, text)
+    if key.type == DOUBLE:
+        try:
+            number = float(text)
+        except ValueError:
+            raise _invalid(key, text, "expected a number") from None
+        return _bounded(key, text, number)
+    if key.type == LIST:
+        items = [item.strip() for item in text.split(",") if item.strip()]
+        for item in items:
+            _check_choice(key, item)
+        return items
+    _check_choice(key, text)
+    return text
+
+
+def _parse_integer(key: ConfigKey, text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        raise _invalid(key, text, "expected a whole number") from None
+    limit = _INTEGER_LIMITS[key.type]
+    if not -limit - 1 <= number <= limit:
+        raise _invalid(key, text, f"expected at most {limit}")
+    _bounded(key, text, number)
+    return number
+
+
+def _bounded(key: ConfigKey, text: str, number: float) -> float:
+    if key.at_least is not None and number < key.at_least:
+        raise _invalid(key, text, f"expected at least {key.at_least}")
+    return number
+
+
+def _check_choice(key: ConfigKey, text: str) -> None:
+    if key.choices and text not in key.choices:
+        raise _invalid(key, text, f"expected one of {', '.join(key.choices)}")
+
+
+def _invalid(key: ConfigKey, text: str, reason: str) -> ConfigError:
+    return ConfigError(f"Invalid value {text} for configuration {key.name}: {reason}")
+
+
+def unknown_name(name: str, known: Mapping[str, ConfigKey]) -> ConfigError:
+    """The error for a name that is not in the table, with the nearest one that is."""
+    from difflib import get_close_matches  # costs milliseconds to import, needed for mistakes only
+
+    near = get_close_matches(name, known, n=1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    return ConfigError(f"Unknown configuration {name}{hint}")
+
+
+class BrokerConfig:
+    """What was set for the broker, over Kafka's defaults.
+
+    Raises:
+        ConfigError: a name is unknown (the nearest one is suggested) or a value does not fit.
+    """
+
+    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
+        self.settings: dict[str, str] = {}
+        for name, text in (settings or {}).items():
+            key = BROKER_KEYS.get(name)
+            if key is None:
+                raise unknown_name(name, BROKER_KEYS)
+            parse(key, text)
+            self.settings[name] = text
+
+    def __getitem__(self, name: str) -> Value:
+        key = BROKER_KEYS[name]
+        return parse(key, self.settings.get(name, key.default))
+
+    def integer(self, name: str) -> int:
+        """The value of a numeric setting that always has one."""
+        value = self[name]
+        if not isinstance(value, int):
+            raise ConfigError(f"Configuration {name} has no value")
+        return value
+
+    def boolean(self, name: str) -> bool:
+        return self[name] is True
+
+    def text(self, name: str) -> str | None:
+        return self.settings.get(name, BROKER_KEYS[name].default)
+
+    @property
+    def node_id(self) -> int:
+        """`node.id`, or `broker.id` where only the older name was set."""
+        older = self["broker.id"]
+        if "node.id" not in self.settings and isinstance(older, int) and older >= 0:
+            return older
+        return self.integer("node.id")
+
+    @property
+    def names_node(self) -> bool:
+        """Whether the number of the node was set, rather than left to the data directory."""
+        return "node.id" in self.settings or "broker.id" in self.settings
+
+    @property
+    def data_dir(self) -> str | None:
+        """The one data directory, None for a broker that keeps everything in memory.
+
+        Raises:
+            ConfigError: more than one directory was named.
+        """
+        text = self.text("log.dirs") or self.text("log.dir") or ""
+        directories = [part.strip() for part in text.split(",") if part.strip()]
+        if len(directories) > 1:
+            raise ConfigError(f"log.dirs names {len(directories)} directories; Penstock uses one")
+        return directories[0] if directories else None
+
+    def setting(self, name: str) -> Setting:
+        """Where the value of a broker setting comes from."""
+        if name in self.settings:
+            return Setting(name, self.settings[name], SOURCE_STATIC_BROKER)
+        return Setting(name, BROKER_KEYS[name].default, SOURCE_DEFAULT)
+
+
+class TopicConfig:
+    """What was set for one topic, over what the broker says, over Kafka's defaults.
+
+    Values that a Produce or a Fetch needs are attributes, worked out once.
+
+    Raises:
+        ConfigError: a name is unknown or a value does not fit.
+    """
+
+    __slots__ = (
+        "after_max_ms",
+        "before_max_ms",
+        "broker",
+        "codec_name",
+        "compacted",
+        "deletes_old",
+        "down_conversion",
+        "log_append_time",
+        "max_message_bytes",
+        "min_insync_replicas",
+        "overrides",
+        "segment_bytes",
+    )
+
+    def __init__(self, broker: BrokerConfig, overrides: Mapping[str, str] | None = None) -> None:
+        self.broker = broker
+        self.overrides: dict[str, str] = {}
+        for name, text in (overrides or {}).items():
+            key = TOPIC_KEYS.get(name)
+            if key is None:
+                raise unknown_name(name, TOPIC_KEYS)
+            parse(key, text)
+            self.overrides[name] = text
+        self.max_message_bytes = self.integer("max.message.bytes")
+        self.segment_bytes = self.integer("segment.bytes")
+        self.log_append_time = self["message.timestamp.type"] == "LogAppendTime"
+        self.before_max_ms = self.integer("message.timestamp.before.max.ms")
+        self.after_max_ms = self.integer("message.timestamp.after.max.ms")
+        self.min_insync_replicas = self.integer("min.insync.replicas")
+        self.down_conversion = self["message.downconversion.enable"] is True
+        self.codec_name = str(self["compression.type"])
+        policy = self["cleanup.policy"]
+        self.compacted = isinstance(policy, list) and "compact" in policy
+        self.deletes_old = isinstance(policy, list) and "delete" in policy
+
+    def __getitem__(self, name: str) -> Value:
+        return parse(TOPIC_KEYS[name], self.text(name))
+
+    def integer(self, name: str) -> int:
+        """The value of a numeric setting."""
+        value = self[name]
+        if not isinstance(value, int):
+            raise ConfigError(f"Configuration {name} has no value")
+        return value
+
+    def text(self, name: str) -> str | None:
+        """The value in force, in the unit of the topic setting."""
+        if name in self.overrides:
+            return self.overrides[name]
+        key = TOPIC_KEYS[name]
+        for synonym, factor in key.synonyms:
+            text = self.broker.settings.get(synonym)
+            if text is not None:
+                return text if factor == 1 else str(_scaled(int(text), factor))
+        return key.default
+
+    def settings(self, name: str) -> Iterator[Setting]:
+        """Every place that gives the setting a value, the one in force first."""
+        if name in self.overrides:
+            yield Setting(name, self.overrides[name], SOURCE_TOPIC)
+        key = TOPIC_KEYS[name]
+        for synonym, _ in key.synonyms:
+            if synonym in self.broker.settings:
+                yield Setting(synonym, self.broker.settings[synonym], SOURCE_STATIC_BROKER)
+        if key.synonyms:
+            last = BROKER_KEYS[key.synonyms[-1][0]]
+            yield Setting(last.name, last.default, SOURCE_DEFAULT)
+        else:
+            yield Setting(name, key.default, SOURCE_DEFAULT)
+
+
+def _scaled(number: int, factor: int) -> int:
+    """Hours or minutes in milliseconds; negative numbers mean "never" in every unit."""
+    return number if number < 0 else number * factor

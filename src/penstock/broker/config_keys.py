@@ -1,0 +1,434 @@
+"""The configuration names the broker knows: Kafka's, with type, default and what each one does here.
+
+Two tables: `BROKER_KEYS` (server.properties) and `TOPIC_KEYS` (per topic). A topic key names the
+broker key that gives its default. A key whose description says "No effect" is accepted, because files
+written for Apache Kafka carry it, and means nothing to a single process.
+
+Names, types and defaults follow Apache Kafka 4.x.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+BOOLEAN, STRING, INT, SHORT, LONG, DOUBLE, LIST, CLASS, PASSWORD = range(1, 10)
+"""Types as DescribeConfigs numbers them (KIP-569)."""
+
+LONG_MAX = 2**63 - 1
+INT_MAX = 2**31 - 1
+_DAY_MS = 86_400_000
+
+
+class ConfigKey(NamedTuple):
+    """One name. `default` is text, None where nothing is set; `choices` and `at_least` bound the value.
+
+    `synonyms` are the broker keys that give the default, strongest first, each with the factor that
+    turns its unit into ours.
+    """
+
+    name: str
+    type: int
+    default: str | None
+    doc: str
+    choices: tuple[str, ...] = ()
+    at_least: float | None = None
+    synonyms: tuple[tuple[str, int], ...] = ()
+
+
+def _table(*keys: ConfigKey) -> dict[str, ConfigKey]:
+    return {key.name: key for key in keys}
+
+
+def _topic(
+    name: str,
+    type_: int,
+    default: str | None,
+    doc: str,
+    *synonyms: str | tuple[str, int],
+    choices: tuple[str, ...] = (),
+    at_least: float | None = None,
+) -> ConfigKey:
+    pairs = tuple(s if isinstance(s, tuple) else (s, 1) for s in synonyms)
+    return ConfigKey(name, type_, default, doc, choices, at_least, pairs)
+
+
+_CODECS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+
+TOPIC_KEYS = _table(
+    _topic(
+        "cleanup.policy",
+        LIST,
+        "delete",
+        "What happens to old data: delete, compact or both.",
+        "log.cleanup.policy",
+        choices=("delete", "compact"),
+    ),
+    _topic(
+        "compression.gzip.level",
+        INT,
+        "-1",
+        "Level used when the broker itself compresses with gzip.",
+        "compression.gzip.level",
+        at_least=-1,
+    ),
+    _topic(
+        "compression.lz4.level",
+        INT,
+        "9",
+        "Level used when the broker itself compresses with lz4.",
+        "compression.lz4.level",
+        at_least=1,
+    ),
+    _topic(
+        "compression.type",
+        STRING,
+        "producer",
+        "Codec the topic is stored in; producer keeps what was sent.",
+        "compression.type",
+        choices=_CODECS,
+    ),
+    _topic(
+        "compression.zstd.level",
+        INT,
+        "3",
+        "Level used when the broker itself compresses with zstd.",
+        "compression.zstd.level",
+    ),
+    _topic(
+        "delete.retention.ms",
+        LONG,
+        str(_DAY_MS),
+        "How long tombstones stay in a compacted topic.",
+        "log.cleaner.delete.retention.ms",
+        at_least=0,
+    ),
+    _topic(
+        "file.delete.delay.ms",
+        LONG,
+        "60000",
+        "Time between taking a segment out and deleting its files.",
+        "log.segment.delete.delay.ms",
+        at_least=0,
+    ),
+    _topic(
+        "flush.messages",
+        LONG,
+        str(LONG_MAX),
+        "Records after which the log is forced to disk; 1 is every batch.",
+        "log.flush.interval.messages",
+        at_least=1,
+    ),
+    _topic(
+        "flush.ms",
+        LONG,
+        str(LONG_MAX),
+        "Milliseconds after which the log is forced to disk.",
+        "log.flush.interval.ms",
+        at_least=0,
+    ),
+    _topic("follower.replication.throttled.replicas", LIST, "", "No effect: there is one replica."),
+    _topic(
+        "index.interval.bytes",
+        INT,
+        "4096",
+        "Bytes of log between two entries of the offset index.",
+        "log.index.interval.bytes",
+        at_least=0,
+    ),
+    _topic("leader.replication.throttled.replicas", LIST, "", "No effect: there is one replica."),
+    _topic("local.retention.bytes", LONG, "-2", "No effect: there is no tiered storage.", at_least=-2),
+    _topic("local.retention.ms", LONG, "-2", "No effect: there is no tiered storage.", at_least=-2),
+    _topic(
+        "max.compaction.lag.ms",
+        LONG,
+        str(LONG_MAX),
+        "Longest time a record stays out of reach of compaction.",
+        "log.cleaner.max.compaction.lag.ms",
+        at_least=1,
+    ),
+    _topic(
+        "max.message.bytes",
+        INT,
+        "1048588",
+        "Largest record batch accepted, as it arrives.",
+        "message.max.bytes",
+        at_least=0,
+    ),
+    _topic(
+        "message.downconversion.enable",
+        BOOLEAN,
+        "true",
+        "Whether fetchers older than 0.11 get converted records.",
+        "log.message.downconversion.enable",
+    ),
+    _topic(
+        "message.timestamp.after.max.ms",
+        LONG,
+        "3600000",
+        "How far ahead of the broker a create time may be.",
+        "log.message.timestamp.after.max.ms",
+        at_least=0,
+    ),
+    _topic(
+        "message.timestamp.before.max.ms",
+        LONG,
+        str(LONG_MAX),
+        "How far behind the broker a create time may be.",
+        "log.message.timestamp.before.max.ms",
+        at_least=0,
+    ),
+    _topic(
+        "message.timestamp.type",
+        STRING,
+        "CreateTime",
+        "Whose clock stamps records: producer or broker.",
+        "log.message.timestamp.type",
+        choices=("CreateTime", "LogAppendTime"),
+    ),
+    _topic(
+        "min.cleanable.dirty.ratio",
+        DOUBLE,
+        "0.5",
+        "Share of uncompacted bytes that starts a compaction.",
+        "log.cleaner.min.cleanable.ratio",
+        at_least=0,
+    ),
+    _topic(
+        "min.compaction.lag.ms",
+        LONG,
+        "0",
+        "Shortest time a record stays out of reach of compaction.",
+        "log.cleaner.min.compaction.lag.ms",
+        at_least=0,
+    ),
+    _topic(
+        "min.insync.replicas",
+        INT,
+        "1",
+        "Replicas that must have a record before acks=all is answered.",
+        "min.insync.replicas",
+        at_least=1,
+    ),
+    _topic(
+        "preallocate", BOOLEAN, "false", "Whether segment files are created at full size.", "log.preallocate"
+    ),
+    _topic("remote.log.copy.disable", BOOLEAN, "false", "No effect: there is no tiered storage."),
+    _topic("remote.log.delete.on.disable", BOOLEAN, "false", "No effect: there is no tiered storage."),
+    _topic("remote.storage.enable", BOOLEAN, "false", "No effect: there is no tiered storage."),
+    _topic(
+        "retention.bytes",
+        LONG,
+        "-1",
+        "Bytes a partition may hold before old segments go; -1 no limit.",
+        "log.retention.bytes",
+    ),
+    _topic(
+        "retention.ms",
+        LONG,
+        "604800000",
+        "Age at which segments go; -1 never.",
+        "log.retention.ms",
+        ("log.retention.minutes", 60_000),
+        ("log.retention.hours", 3_600_000),
+        at_least=-1,
+    ),
+    _topic(
+        "segment.bytes",
+        INT,
+        "1073741824",
+        "Size at which a new segment begins.",
+        "log.segment.bytes",
+        at_least=14,
+    ),
+    _topic(
+        "segment.index.bytes",
+        INT,
+        "10485760",
+        "Largest size of an index file.",
+        "log.index.size.max.bytes",
+        at_least=4,
+    ),
+    _topic(
+        "segment.jitter.ms",
+        LONG,
+        "0",
+        "Random share taken off segment.ms so that partitions do not roll at once.",
+        "log.roll.jitter.ms",
+        ("log.roll.jitter.hours", 3_600_000),
+        at_least=0,
+    ),
+    _topic(
+        "segment.ms",
+        LONG,
+        "604800000",
+        "Age at which a new segment begins.",
+        "log.roll.ms",
+        ("log.roll.hours", 3_600_000),
+        at_least=1,
+    ),
+    _topic(
+        "unclean.leader.election.enable",
+        BOOLEAN,
+        "false",
+        "No effect: there is one replica.",
+        "unclean.leader.election.enable",
+    ),
+)
+
+
+def _broker(
+    name: str,
+    type_: int,
+    default: str | None,
+    doc: str,
+    *,
+    choices: tuple[str, ...] = (),
+    at_least: float | None = None,
+) -> ConfigKey:
+    return ConfigKey(name, type_, default, doc, choices, at_least)
+
+
+def _topic_defaults() -> list[ConfigKey]:
+    """The broker keys that only give topic keys their defaults, e.g. log.retention.bytes."""
+    keys = {}
+    for key in TOPIC_KEYS.values():
+        for name, factor in key.synonyms:
+            # Only the weakest synonym carries the default: a stronger one that is unset must not hide it.
+            weakest = name == key.synonyms[-1][0]
+            default = key.default if weakest else None
+            if default is not None and factor > 1:
+                default = str(int(default) // factor)
+            doc = f"Default of the topic setting {key.name}. {key.doc}"
+            keys[name] = ConfigKey(name, key.type, default, doc, key.choices, key.at_least)
+    return list(keys.values())
+
+
+_NO_QUORUM = "No effect: one process is broker and controller."
+_NO_THREADS = "No effect: one event loop does all the work."
+_NO_REPLICAS = "No effect: there is one replica."
+
+BROKER_KEYS = _table(
+    *_topic_defaults(),
+    _broker(
+        "advertised.listeners", STRING, None, "Addresses told to clients, where they differ from listeners."
+    ),
+    _broker("auto.create.topics.enable", BOOLEAN, "true", "Whether asking for an unknown topic creates it."),
+    _broker("auto.leader.rebalance.enable", BOOLEAN, "true", _NO_REPLICAS),
+    _broker("broker.id", INT, None, "Older name of node.id.", at_least=-1),
+    _broker("broker.rack", STRING, None, "Rack told to clients."),
+    _broker(
+        "connections.max.idle.ms", LONG, "600000", "Connections without a request for this long are closed."
+    ),
+    _broker("controller.listener.names", STRING, None, _NO_QUORUM),
+    _broker("controller.quorum.bootstrap.servers", LIST, "", _NO_QUORUM),
+    _broker("controller.quorum.voters", LIST, "", _NO_QUORUM),
+    _broker("create.topic.policy.class.name", CLASS, None, "No effect: there are no policies."),
+    _broker(
+        "default.replication.factor", INT, "1", "Replication factor of topics that name none.", at_least=1
+    ),
+    _broker("delete.topic.enable", BOOLEAN, "true", "Whether topics can be deleted."),
+    _broker("fetch.max.bytes", INT, "57671680", "Most bytes one Fetch answer carries.", at_least=1024),
+    _broker(
+        "group.initial.rebalance.delay.ms",
+        INT,
+        "3000",
+        "Wait for more members when a group forms.",
+        at_least=0,
+    ),
+    _broker("inter.broker.listener.name", STRING, None, _NO_QUORUM),
+    _broker(
+        "listener.security.protocol.map", STRING, "PLAINTEXT:PLAINTEXT", "Security of each listener by name."
+    ),
+    _broker("listeners", LIST, "PLAINTEXT://127.0.0.1:9092", "Address to listen on: PLAINTEXT://HOST:PORT."),
+    _broker("log.cleaner.enable", BOOLEAN, "true", "Whether compacted topics are compacted."),
+    _broker("log.dir", STRING, None, "Data directory; empty keeps everything in memory."),
+    _broker("log.dirs", STRING, None, "Data directory; one only."),
+    _broker(
+        "log.flush.offset.checkpoint.interval.ms",
+        INT,
+        "60000",
+        "How often recovery points are saved.",
+        at_least=0,
+    ),
+    _broker(
+        "log.flush.scheduler.interval.ms", LONG, str(LONG_MAX), "How often logs are checked for a due flush."
+    ),
+    _broker(
+        "log.flush.start.offset.checkpoint.interval.ms",
+        INT,
+        "60000",
+        "How often start offsets are saved.",
+        at_least=0,
+    ),
+    _broker("log.retention.check.interval.ms", LONG, "300000", "How often retention is applied.", at_least=1),
+    _broker(
+        "max.connections",
+        INT,
+        str(INT_MAX),
+        "Most connections at a time; further ones are closed.",
+        at_least=0,
+    ),
+    _broker(
+        "max.connections.per.ip",
+        INT,
+        str(INT_MAX),
+        "Most connections at a time from one address.",
+        at_least=0,
+    ),
+    _broker("metadata.log.dir", STRING, None, "No effect: metadata lives in the data directory."),
+    _broker("node.id", INT, "1", "Number of this broker.", at_least=0),
+    _broker("num.io.threads", INT, "8", _NO_THREADS, at_least=1),
+    _broker("num.network.threads", INT, "3", _NO_THREADS, at_least=1),
+    _broker("num.partitions", INT, "1", "Partitions of topics that name no number.", at_least=1),
+    _broker("num.recovery.threads.per.data.dir", INT, "2", _NO_THREADS, at_least=1),
+    _broker("num.replica.fetchers", INT, "1", _NO_REPLICAS),
+    _broker(
+        "offsets.retention.minutes", INT, "10080", "Age at which offsets of empty groups go.", at_least=1
+    ),
+    _broker("offsets.topic.num.partitions", INT, "50", "Partitions of __consumer_offsets.", at_least=1),
+    _broker("offsets.topic.replication.factor", SHORT, "3", _NO_REPLICAS, at_least=1),
+    _broker("process.roles", LIST, "broker,controller", _NO_QUORUM, choices=("broker", "controller")),
+    _broker(
+        "producer.id.expiration.ms",
+        INT,
+        str(_DAY_MS),
+        "Idle time after which a producer's sequences go.",
+        at_least=1,
+    ),
+    _broker(
+        "queued.max.request.bytes",
+        LONG,
+        "536870912",
+        "Most memory for requests that are still arriving; the slowest sender is disconnected. -1 no limit.",
+    ),
+    _broker(
+        "queued.max.requests", INT, "500", "No effect: a connection has one request at work.", at_least=1
+    ),
+    _broker("replica.lag.time.max.ms", LONG, "30000", _NO_REPLICAS),
+    _broker("share.coordinator.state.topic.min.isr", SHORT, "2", _NO_REPLICAS, at_least=1),
+    _broker("share.coordinator.state.topic.replication.factor", SHORT, "3", _NO_REPLICAS, at_least=1),
+    _broker("socket.listen.backlog.size", INT, "50", "Connections that may wait to be accepted.", at_least=1),
+    _broker(
+        "socket.receive.buffer.bytes",
+        INT,
+        "-1",
+        "Receive buffer of sockets; -1 leaves it to the system.",
+        at_least=-1,
+    ),
+    _broker("socket.request.max.bytes", INT, "104857600", "Largest request accepted.", at_least=1),
+    _broker(
+        "socket.send.buffer.bytes",
+        INT,
+        "-1",
+        "Send buffer of sockets; -1 leaves it to the system.",
+        at_least=-1,
+    ),
+    _broker(
+        "transaction.max.timeout.ms", INT, "900000", "Longest transaction a producer may ask for.", at_least=1
+    ),
+    _broker("transaction.state.log.min.isr", INT, "2", _NO_REPLICAS, at_least=1),
+    _broker(
+        "transaction.state.log.num.partitions", INT, "50", "Partitions of __transaction_state.", at_least=1
+    ),
+    _broker("transaction.state.log.replication.factor", SHORT, "3", _NO_REPLICAS, at_least=1),
+)

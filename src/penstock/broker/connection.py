@@ -1,0 +1,362 @@
+"""One client connection: bytes in, frames cut, answers out in the order of the requests.
+
+A connection has one request at work at a time, as in Apache Kafka. While that one waits (a long poll)
+or its answer is on the way out, later requests stay where they are: a little in the backlog, the rest
+in the socket, which slows the sender down. So order is kept, memory is bounded, and a reader that
+does not read holds up nobody but itself.
+
+Small frames are handled straight from a buffer that all connections share; a frame that does not
+arrive whole gets a buffer of its own until it is answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, cast
+
+from penstock.broker.dispatch import Call, CloseConnection, Context, Piece
+from penstock.broker.waiting import Parked, Wait
+from penstock.log.contract import FileRegion
+
+if TYPE_CHECKING:
+    from penstock.broker.server import Server
+
+logger = logging.getLogger("penstock.broker")
+
+FRAME_START_BYTES = 64 << 10
+"""What a frame of a connection that has sent nothing yet is lent at first. It doubles as bytes arrive."""
+
+BACKLOG_BYTES_MAX = 64 << 10
+"""Requests read ahead while one is at work. Reading on at all is what tells that the peer has gone."""
+
+INLINE_BYTES_MAX = 64 << 10
+"""Answers up to this size are copied together and written at once; larger ones go piece by piece."""
+
+WRITE_BYTES_MAX = 256 << 10
+"""How much of a piece in memory is handed to the transport at a time, which keeps what it cannot send."""
+
+
+class Connection(asyncio.BufferedProtocol):
+    """The protocol object of one connection."""
+
+    __slots__ = (
+        "_backlog",
+        "_blocked",
+        "_buffer",
+        "_busy",
+        "_call",
+        "_closing",
+        "_context",
+        "_drained",
+        "_filled",
+        "_frame",
+        "_frame_size",
+        "_largest",
+        "_out",
+        "_parked",
+        "_sending",
+        "_server",
+        "_transport",
+        "active_at",
+        "peer",
+    )
+
+    _transport: asyncio.Transport
+    _context: Context
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._backlog = bytearray()
+        self._buffer: bytearray | None = None
+        self._frame: memoryview | None = None
+        self._frame_size = self._filled = 0
+        self._largest = FRAME_START_BYTES
+        self._out: list[bytes] = []
+        self._busy = self._blocked = self._closing = False
+        self._call: Call | None = None
+        self._parked: Parked | None = None
+        self._sending: asyncio.Task[None] | None = None
+        self._drained: asyncio.Future[None] | None = None
+        self.active_at = 0.0
+        self.peer = "?"
+
+    # --- what the transport calls ------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self.active_at = self._server.monotonic()
+        local = transport.get_extra_info("sockname") or ("127.0.0.1", 0)
+        peer = transport.get_extra_info("peername")
+        if peer:
+            self.peer = peer[0]
+        self._context = Context(self._server.node, (local[0], local[1]))
+        if not self._server.admit(self):
+            self._closing = True
+            self._transport.abort()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        frame = self._frame
+        if frame is None:
+            return self._server.scratch
+        return frame[self._filled :]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        server = self._server
+        self.active_at = server.monotonic()
+        if self._closing:
+            return
+        frame = self._frame
+        if frame is not None:
+            self._filled += nbytes
+            if self._filled < len(frame):
+                return
+            if self._filled < self._frame_size:
+                self._grow_frame()
+                return
+            self._take_frame()
+        elif self._busy or self._blocked or self._backlog:
+            self._backlog += server.scratch[:nbytes]
+            self._take_backlog()
+        else:
+            self._take(server.scratch[:nbytes])
+        self._flush()
+        if server.node.parking.has_due:
+            server.run_due()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def pause_writing(self) -> None:
+        self._blocked = True
+
+    def resume_writing(self) -> None:
+        self._blocked = False
+        if self._drained is not None:
+            if not self._drained.done():
+                self._drained.set_result(None)
+        elif not self._busy:
+            self._go_on()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._closing = True
+        if self._parked is not None:
+            self._server.node.parking.cancel(self._parked)
+        if self._sending is not None:
+            self._sending.cancel()
+        self.drop_frame()
+        self._server.forget(self)
+
+    # --- frames ------------------------------------------------------------------------------------------
+
+    def _take(self, data: memoryview) -> None:
+        """Handle the whole frames in `data`; keep the rest until it can go on."""
+        position, end = 0, len(data)
+        limit = self._server.frame_bytes_max
+        while end - position >= 4 and not (self._busy or self._blocked or self._closing):
+            size = int.from_bytes(data[position : position + 4], "big", signed=True)
+            if not 0 < size <= limit:
+                self._close(f"a frame of {size} bytes, the limit is {limit}")
+                return
+            stop = position + 4 + size
+            if stop > end:
+                self._begin_frame(size, data[position + 4 :])
+                return
+            self._handle(data[position + 4 : stop])
+            position = stop
+        if position < end and not self._closing:
+            self._backlog += data[position:]
+
+    def _take_backlog(self) -> None:
+        if self._busy or self._blocked:
+            if len(self._backlog) >= BACKLOG_BYTES_MAX:
+                self._transport.pause_reading()
+            return
+        data, self._backlog = self._backlog, bytearray()
+        self._take(memoryview(data))
+
+    def _begin_frame(self, size: int, data: memoryview) -> None:
+        self._frame_size = size
+        self._filled = len(data)
+        self._lend(min(size, max(self._largest, 2 * len(data))))
+        if self._frame is not None:
+            self._frame[: len(data)] = data
+
+    def _grow_frame(self) -> None:
+        older, buffer = self._frame, self._buffer
+        assert older is not None
+        assert buffer is not None
+        self._buffer = None
+        self._lend(min(self._frame_size, 2 * len(older)))
+        if self._frame is not None:
+            self._frame[: self._filled] = older[: self._filled]
+        self._server.buffers.give_back(buffer)
+
+    def _lend(self, size: int) -> None:
+        """Get memory for the frame that is arriving; others may lose theirs, or this one its turn."""
+        self._frame = None
+        if self._server.make_room(size, self):
+            self._buffer = self._server.buffers.borrow(size)
+            self._frame = memoryview(self._buffer)[:size]
+
+    def _take_frame(self) -> None:
+        """Handle the frame that has arrived whole, unless another is at work still."""
+        if self._busy or self._blocked:
+            self._transport.pause_reading()
+            return
+        frame = self._frame
+        assert frame is not None
+        self._largest = max(self._largest, self._frame_size)
+        self._frame = None
+        self._handle(frame)
+        self.drop_frame()
+
+    def drop_frame(self) -> None:
+        """Give back the memory of the frame that is arriving."""
+        self._frame = None
+        if self._buffer is not None:
+            self._server.buffers.give_back(self._buffer)
+            self._buffer = None
+
+    @property
+    def holds_buffer(self) -> bool:
+        """Whether a frame is arriving in memory of its own."""
+        return self._buffer is not None
+
+    # --- requests ----------------------------------------------------------------------------------------
+
+    def _handle(self, frame: memoryview) -> None:
+        """Answer one request. The frame's memory may be used for another one afterwards."""
+        context = self._context
+        context.arrived = self.active_at
+        try:
+            call = Call(frame, context)
+        except CloseConnection as error:
+            self._close(str(error))
+            return
+        self._run(call)
+
+    def _run(self, call: Call) -> None:
+        context = self._context
+        context.now = self._server.monotonic()
+        context.now_ms = self._server.now_ms()
+        try:
+            outcome = call.run()
+        except CloseConnection as error:
+            self._close(str(error))
+            return
+        except Exception:
+            logger.exception("request from %s failed; its connection is closed", self.peer)
+            self._close("an error of the broker")
+            return
+        if outcome is None:
+            return
+        if type(outcome) is Wait:
+            self._busy = True
+            self._call = call
+            self._parked = self._server.park(outcome, self._run_again)
+            return
+        self._send(cast("list[Piece]", outcome))
+
+    def _run_again(self) -> None:
+        """What the parked request waited for has happened, or its time is up."""
+        call = self._call
+        self._call = self._parked = None
+        self._busy = False
+        if self._closing or call is None:
+            return
+        self._run(call)
+        if not self._busy:
+            self._go_on()
+        else:
+            self._flush()
+
+    def _go_on(self) -> None:
+        """Turn to what has arrived while a request was at work."""
+        if self._closing:
+            return
+        if self._frame is not None and self._filled == self._frame_size:
+            self._take_frame()
+        if self._backlog:
+            self._take_backlog()
+        self._flush()
+        if not (self._busy or self._blocked or self._closing):
+            self._transport.resume_reading()
+        if self._server.node.parking.has_due:
+            self._server.run_due()
+
+    # --- answers -----------------------------------------------------------------------------------------
+
+    def _send(self, pieces: list[Piece]) -> None:
+        if len(pieces) == 1:
+            self._out.append(pieces[0])
+            return
+        if sum(map(len, pieces)) <= INLINE_BYTES_MAX:
+            self._out.extend(piece.read() if isinstance(piece, FileRegion) else piece for piece in pieces)
+            return
+        self._flush()
+        self._busy = True
+        self._sending = self._server.loop.create_task(self._send_large(pieces))
+
+    def _flush(self) -> None:
+        out = self._out
+        if out:
+            self._out = []
+            if not self._closing:
+                self._transport.write(out[0] if len(out) == 1 else b"".join(out))
+
+    async def _send_large(self, pieces: list[Piece]) -> None:
+        """Send one answer piece by piece, as fast as the reader takes it."""
+        try:
+            for piece in pieces:
+                if isinstance(piece, FileRegion):
+                    await self._send_region(piece)
+                else:
+                    await self._send_memory(memoryview(piece))
+        except (OSError, RuntimeError) as error:
+            # RuntimeError is what asyncio says when the transport was closed meanwhile.
+            self._close(f"sending failed: {error}")
+        finally:
+            self._sending = None
+            self._busy = False
+            self.active_at = self._server.monotonic()
+        self._go_on()
+
+    async def _send_region(self, region: FileRegion) -> None:
+        sent = await self._server.loop.sendfile(
+            self._transport, cast(Any, region.file), region.position, region.size
+        )
+        if sent < region.size:
+            raise OSError(f"{region!r} has become shorter")
+
+    async def _send_memory(self, view: memoryview) -> None:
+        for position in range(0, len(view), WRITE_BYTES_MAX):
+            self._transport.write(view[position : position + WRITE_BYTES_MAX])
+            if self._blocked:
+                self._drained = self._server.loop.create_future()
+                try:
+                    await self._drained
+                finally:
+                    self._drained = None
+
+    # --- the end -----------------------------------------------------------------------------------------
+
+    def _close(self, reason: str) -> None:
+        """Hang up, after what is due to the peer has been written."""
+        if not self._closing:
+            logger.info("closing connection from %s: %s", self.peer, reason)
+            self._flush()
+            self._closing = True
+            self._transport.close()
+
+    def close(self, reason: str) -> None:
+        """Hang up at once: the server stops, or needs the memory, or nothing has come for long."""
+        if not self._closing:
+            logger.info("closing connection from %s: %s", self.peer, reason)
+            self._closing = True
+            self._transport.abort()
+
+    @property
+    def is_parked(self) -> bool:
+        """Whether a request waits here for something to happen."""
+        return self._parked is not None

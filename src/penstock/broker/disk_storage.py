@@ -1,0 +1,94 @@
+"""Logs in a data directory, in Kafka's layout. Everything about files is `penstock.log`'s."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from penstock.broker.metadata import TOPIC_NAME as METADATA_TOPIC
+from penstock.broker.storage import Flush, log_config
+from penstock.errors import ConfigError, StorageError
+from penstock.log.directory import DataDirectory
+from penstock.model import TopicPartition
+from penstock.protocol.uuid import random_uuid, uuid_from_text
+
+if TYPE_CHECKING:
+    from penstock.broker.config import BrokerConfig, TopicConfig
+    from penstock.clock import Clock
+    from penstock.log.contract import Log
+
+METADATA_TOPIC_ID = bytes(15) + b"\x01"
+"""The one topic id that is fixed (KIP-516)."""
+
+
+class DiskStore:
+    """Logs in one directory, which nobody else uses meanwhile.
+
+    Raises:
+        StorageError: the directory cannot be used, or another broker uses it.
+        ConfigError: it belongs to another node.
+    """
+
+    def __init__(self, path: str, config: BrokerConfig, clock: Clock) -> None:
+        self._clock = clock
+        self._directory = DataDirectory(path, node_id=config.node_id)
+        meta = self._directory.meta
+        self.node_id = meta.node_id if meta.node_id >= 0 else config.node_id
+        if config.names_node and config.node_id != self.node_id:
+            self._directory.abandon()
+            raise ConfigError(f"node.id is {config.node_id}, but {path} belongs to node {self.node_id}")
+        self.cluster_id = meta.cluster_id
+        self.directory_id = uuid_from_text(meta.directory_id) if meta.directory_id else random_uuid()
+        self.was_clean = self._directory.was_clean
+        self._on_disk = set(self._directory.partitions)
+
+    def describe(self) -> str:
+        return self._directory.path
+
+    def partitions(self) -> Iterator[tuple[str, int]]:
+        return iter([partition for partition in sorted(self._on_disk) if partition.topic != METADATA_TOPIC])
+
+    def topic_id(self, topic: str, partition: int) -> bytes | None:
+        return self._directory.topic_id(TopicPartition(topic, partition))
+
+    def metadata_log(self) -> Log:
+        partition = TopicPartition(METADATA_TOPIC, 0)
+        now_ms = self._clock.now_ms()
+        if partition in self._on_disk:
+            return self._directory.open_log(partition, now_ms=now_ms)
+        return self._directory.create_log(partition, METADATA_TOPIC_ID, now_ms=now_ms)
+
+    def open_log(self, topic: str, partition: int, topic_id: bytes, config: TopicConfig) -> Log:
+        place = TopicPartition(topic, partition)
+        now_ms = self._clock.now_ms()
+        if place not in self._on_disk:
+            log = self._directory.create_log(place, topic_id, log_config(config), now_ms=now_ms)
+            self._on_disk.add(place)
+            return log
+        found = self._directory.topic_id(place)
+        if found not in (None, topic_id):
+            raise StorageError(
+                f"{self._directory.path}/{place} holds another topic of that name; move the directory away"
+            )
+        return self._directory.open_log(place, log_config(config), now_ms=now_ms)
+
+    def delete_log(self, topic: str, partition: int, topic_id: bytes) -> None:
+        place = TopicPartition(topic, partition)
+        if place in self._on_disk:
+            self._on_disk.discard(place)
+            self._directory.delete_log(place)
+
+    def begin_checkpoint(self) -> Sequence[Flush]:
+        return [
+            Flush(log, pending)
+            for log in self._directory.logs.values()
+            if (pending := log.pending_flush(sealed_only=True)).up_to_offset > log.recovery_point
+        ]
+
+    def end_checkpoint(self, flushes: Sequence[Flush]) -> None:
+        for flush in flushes:
+            flush.log.flushed(flush.pending)
+        self._directory.write_checkpoints()
+
+    def close(self) -> None:
+        self._directory.close()

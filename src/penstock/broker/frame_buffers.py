@@ -1,0 +1,46 @@
+"""Memory for requests that arrive in several pieces, shared by all connections.
+
+A connection borrows a buffer while a frame is arriving and gives it back when the request is answered,
+so a thousand idle connections hold nothing. How much is lent grows with what has really arrived: a
+length field alone claims no memory.
+"""
+
+from __future__ import annotations
+
+KEPT_BYTES_MAX = 16 << 20
+"""Free buffers kept for the next frame: enough for a few producers of 1 MiB requests."""
+
+
+class FrameBuffers:
+    """A pool of buffers. `limit_bytes` bounds what is lent at a time; -1 means no bound."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit_bytes = limit_bytes
+        self._free: list[bytearray] = []
+        self._free_bytes = 0
+        self.lent_bytes = 0
+
+    def is_short_of(self, size: int) -> bool:
+        """Whether lending `size` bytes more would pass the limit."""
+        return 0 <= self._limit_bytes < self.lent_bytes + size
+
+    def borrow(self, size: int) -> bytearray:
+        """Lend a buffer of at least `size` bytes. What is in it is left over from somebody else."""
+        best = None
+        for index, buffer in enumerate(self._free):
+            if len(buffer) >= size and (best is None or len(buffer) < len(self._free[best])):
+                best = index
+        if best is None:
+            found = bytearray(size)
+        else:
+            found = self._free.pop(best)
+            self._free_bytes -= len(found)
+        self.lent_bytes += len(found)
+        return found
+
+    def give_back(self, buffer: bytearray) -> None:
+        """End a loan."""
+        self.lent_bytes -= len(buffer)
+        if self._free_bytes + len(buffer) <= KEPT_BYTES_MAX:
+            self._free.append(buffer)
+            self._free_bytes += len(buffer)

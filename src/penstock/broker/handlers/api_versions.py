@@ -1,0 +1,38 @@
+"""ApiVersions (18), versions 0-4: which APIs this broker speaks, in which versions.
+
+The answer is the table of registered handlers. v1 adds the throttle time; v3 the client's software name
+and features; v4 may list features whose lowest version is 0. A version we do not know is answered in
+version 0 with error 35 and one entry, our own range (KIP-511).
+"""
+
+from __future__ import annotations
+
+import re
+
+from penstock.broker.dispatch import ROUTES, Context, Route, handler
+from penstock.protocol.api import ApiKey
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
+from penstock.protocol.messages.api_versions_response import ApiVersion, ApiVersionsResponse
+
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+@handler(ApiKey.API_VERSIONS, 0, 4)
+def api_versions(request: ApiVersionsRequest | None, context: Context) -> ApiVersionsResponse:
+    """List every API that has a handler. None stands for a request in a version we do not know."""
+    if request is None:
+        own = ROUTES[ApiKey.API_VERSIONS]
+        return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[_entry(own)])
+    if context.version >= 3 and not _names_software(request):
+        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    return ApiVersionsResponse(api_keys=[_entry(ROUTES[key]) for key in sorted(ROUTES)])
+
+
+def _entry(route: Route) -> ApiVersion:
+    return ApiVersion(api_key=route.key, min_version=route.min_version, max_version=route.max_version)
+
+
+def _names_software(request: ApiVersionsRequest) -> bool:
+    names = (request.client_software_name, request.client_software_version)
+    return all(_SOFTWARE.fullmatch(name) for name in names)

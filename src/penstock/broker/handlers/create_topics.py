@@ -1,0 +1,89 @@
+"""CreateTopics (19), versions 0-7.
+
+v1 may only validate, and errors have messages; v2 throttle time; v4 -1 for the broker's defaults; v5 the
+answer tells partitions, replication factor and settings; v7 the topic id.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from penstock.broker.cluster import PARTITIONS_PER_REQUEST_MAX, NewTopic
+from penstock.broker.config_keys import TOPIC_KEYS
+from penstock.broker.dispatch import Context, handler
+from penstock.broker.metadata import TOPIC_NAME as METADATA_TOPIC
+from penstock.errors import KafkaError, StorageError
+from penstock.protocol.api import ApiKey
+from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from penstock.protocol.messages.create_topics_response import (
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsResponse,
+)
+
+REPLICAS = 1
+
+
+@handler(ApiKey.CREATE_TOPICS, 0, 7)
+def create_topics(request: CreateTopicsRequest, context: Context) -> CreateTopicsResponse:
+    """Check every topic, then create those that are good, all in one step."""
+    cluster = context.node.cluster
+    counts = Counter(topic.name for topic in request.topics)
+    results: dict[str, CreatableTopicResult] = {}
+    plans: list[NewTopic] = []
+    planned_partitions = 0
+    for wanted in request.topics:
+        try:
+            plan = _plan(wanted, counts[wanted.name], context)
+            planned_partitions += plan.partitions
+            if planned_partitions > PARTITIONS_PER_REQUEST_MAX:
+                raise error_for(
+                    ErrorCode.POLICY_VIOLATION,
+                    f"more than {PARTITIONS_PER_REQUEST_MAX} partitions in one request",
+                )
+        except KafkaError as error:
+            results[wanted.name] = _failure(wanted.name, error.code, str(error))
+        else:
+            plans.append(plan)
+            results[plan.name] = _success(plan)
+    if not request.validate_only:
+        try:
+            for topic in cluster.create_topics(plans, context.now_ms):
+                results[topic.name].topic_id = topic.id
+        except StorageError as error:
+            for plan in plans:
+                results[plan.name] = _failure(plan.name, ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+    return CreateTopicsResponse(topics=list(results.values()))
+
+
+def _plan(wanted: CreatableTopic, times: int, context: Context) -> NewTopic:
+    if times > 1:
+        raise error_for(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+    if wanted.name == METADATA_TOPIC:
+        raise error_for(ErrorCode.INVALID_REQUEST, f"{METADATA_TOPIC} is not for clients to create")
+    return context.node.cluster.plan_topic(
+        wanted.name,
+        wanted.num_partitions,
+        wanted.replication_factor,
+        {assignment.partition_index: assignment.broker_ids for assignment in wanted.assignments},
+        {config.name: config.value for config in wanted.configs},
+    )
+
+
+def _success(plan: NewTopic) -> CreatableTopicResult:
+    return CreatableTopicResult(
+        name=plan.name,
+        num_partitions=plan.partitions,
+        replication_factor=REPLICAS,
+        configs=[
+            CreatableTopicConfigs(
+                name=name, value=plan.config.text(name), config_source=next(plan.config.settings(name)).source
+            )
+            for name in TOPIC_KEYS
+        ],
+    )
+
+
+def _failure(name: str, code: int, message: str) -> CreatableTopicResult:
+    return CreatableTopicResult(name=name, error_code=code, error_message=message, configs=None)

@@ -1,0 +1,63 @@
+"""DeleteTopics (20), versions 0-6.
+
+v1 throttle time; v3 error 73 where deleting is switched off, 42 before; v5 error messages; v6 topics by
+name or id.
+"""
+
+from __future__ import annotations
+
+from penstock.broker.cluster import Topic
+from penstock.broker.dispatch import Context, handler
+from penstock.errors import KafkaError, StorageError
+from penstock.protocol.api import ApiKey
+from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from penstock.protocol.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
+from penstock.protocol.uuid import ZERO_UUID
+
+
+@handler(ApiKey.DELETE_TOPICS, 0, 6)
+def delete_topics(request: DeleteTopicsRequest, context: Context) -> DeleteTopicsResponse:
+    """Delete the topics named, with their data. Fetches that wait for them are answered."""
+    asked = request.topics or [DeleteTopicState(name=name) for name in request.topic_names]
+    results: list[DeletableTopicResult] = []
+    doomed: dict[bytes, tuple[Topic, DeletableTopicResult]] = {}
+    for state in asked:
+        result = DeletableTopicResult(name=state.name, topic_id=state.topic_id)
+        results.append(result)
+        try:
+            topic = _find(state, context)
+            if topic.id in doomed:
+                raise error_for(ErrorCode.INVALID_REQUEST, f"topic {topic.name} is named more than once")
+        except KafkaError as error:
+            result.error_code, result.error_message = error.code, str(error)
+            continue
+        result.name, result.topic_id = topic.name, topic.id
+        doomed[topic.id] = topic, result
+    try:
+        context.node.cluster.delete_topics([topic for topic, _ in doomed.values()], context.now_ms)
+    except StorageError as error:
+        for _, result in doomed.values():
+            result.error_code, result.error_message = ErrorCode.KAFKA_STORAGE_ERROR, str(error)
+    else:
+        for topic, _ in doomed.values():
+            for partition in topic.partitions:
+                context.node.parking.notify(partition, _ANY_AMOUNT)
+    return DeleteTopicsResponse(responses=results)
+
+
+def _find(state: DeleteTopicState, context: Context) -> Topic:
+    node = context.node
+    if not node.config.boolean("delete.topic.enable"):
+        is_new = context.version >= 3
+        code = ErrorCode.TOPIC_DELETION_DISABLED if is_new else ErrorCode.INVALID_REQUEST
+        raise error_for(code, "delete.topic.enable is false")
+    if state.name is None:
+        return node.cluster.topic_by_id(state.topic_id)
+    if state.topic_id != ZERO_UUID:
+        raise error_for(ErrorCode.INVALID_REQUEST, "a topic is deleted by name or by id, not both")
+    return node.cluster.topic(state.name)
+
+
+_ANY_AMOUNT = 1 << 62
+"""More than any fetch waits for."""

@@ -1,0 +1,40 @@
+"""DescribeCluster (60), versions 0-2.
+
+v1 tells brokers from controllers by endpoint type; v2 may include fenced brokers, of which there are none.
+"""
+
+from __future__ import annotations
+
+from penstock.broker.dispatch import Context, handler
+from penstock.broker.handlers.metadata import CLUSTER_OPERATIONS, NOT_ASKED
+from penstock.protocol.api import ApiKey
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.describe_cluster_request import DescribeClusterRequest
+from penstock.protocol.messages.describe_cluster_response import (
+    DescribeClusterBroker,
+    DescribeClusterResponse,
+)
+
+BROKERS, CONTROLLERS = 1, 2
+
+
+@handler(ApiKey.DESCRIBE_CLUSTER, 0, 2)
+def describe_cluster(request: DescribeClusterRequest, context: Context) -> DescribeClusterResponse:
+    """One cluster, one broker."""
+    node = context.node
+    if request.endpoint_type != BROKERS:
+        known = request.endpoint_type == CONTROLLERS
+        return DescribeClusterResponse(
+            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE if known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
+            error_message="this is a broker",
+            endpoint_type=BROKERS,
+        )
+    host, port = node.address(context)
+    return DescribeClusterResponse(
+        cluster_id=node.cluster.cluster_id,
+        controller_id=node.node_id,
+        brokers=[DescribeClusterBroker(broker_id=node.node_id, host=host, port=port, rack=node.rack)],
+        cluster_authorized_operations=(
+            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+        ),
+    )

@@ -1,0 +1,104 @@
+"""DescribeConfigs (32), versions 0-4: the settings of topics and of the broker, and where they come from.
+
+v1 sources and synonyms; v3 types and documentation; v4 flexible. Settings of the broker are fixed while
+it runs, so all of them are read-only.
+"""
+
+from __future__ import annotations
+
+from penstock.broker.cluster import BROKER_RESOURCE, TOPIC_RESOURCE, check_topic_name
+from penstock.broker.config import SOURCE_DEFAULT, SOURCE_STATIC_BROKER, SOURCE_TOPIC, Setting
+from penstock.broker.config_keys import BROKER_KEYS, PASSWORD, TOPIC_KEYS, ConfigKey
+from penstock.broker.dispatch import Context, handler
+from penstock.errors import KafkaError
+from penstock.protocol.api import ApiKey
+from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.messages.describe_configs_request import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+)
+from penstock.protocol.messages.describe_configs_response import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+
+
+@handler(ApiKey.DESCRIBE_CONFIGS, 0, 4)
+def describe_configs(request: DescribeConfigsRequest, context: Context) -> DescribeConfigsResponse:
+    """Describe every resource asked for."""
+    return DescribeConfigsResponse(
+        results=[_describe(resource, request, context) for resource in request.resources]
+    )
+
+
+def _describe(
+    resource: DescribeConfigsResource, request: DescribeConfigsRequest, context: Context
+) -> DescribeConfigsResult:
+    result = DescribeConfigsResult(
+        resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=None
+    )
+    try:
+        if resource.resource_type == TOPIC_RESOURCE:
+            found = _topic_settings(resource.resource_name, context)
+        elif resource.resource_type == BROKER_RESOURCE:
+            found = _broker_settings(resource.resource_name, context)
+        else:
+            raise error_for(
+                ErrorCode.INVALID_REQUEST, f"resources of type {resource.resource_type} have no settings here"
+            )
+    except KafkaError as error:
+        result.error_code, result.error_message = error.code, str(error)
+        return result
+    wanted = resource.configuration_keys
+    for key, settings in found:
+        if wanted is None or key.name in wanted:
+            result.configs.append(_entry(key, settings, resource.resource_type, request))
+    return result
+
+
+def _topic_settings(name: str, context: Context) -> list[tuple[ConfigKey, list[Setting]]]:
+    check_topic_name(name)
+    config = context.node.cluster.topic(name).config
+    found = []
+    for key in TOPIC_KEYS.values():
+        in_force = Setting(key.name, config.text(key.name), SOURCE_DEFAULT)
+        settings = list(config.settings(key.name))
+        found.append((key, [in_force._replace(source=settings[0].source), *settings]))
+    return found
+
+
+def _broker_settings(name: str, context: Context) -> list[tuple[ConfigKey, list[Setting]]]:
+    """Settings of this broker. The empty name asks for dynamic defaults, of which there are none."""
+    if name == "":
+        return []
+    if name != str(context.node.node_id):
+        raise error_for(
+            ErrorCode.INVALID_REQUEST, f"this is broker {context.node.node_id}, not broker {name}"
+        )
+    config = context.node.config
+    return [(key, [config.setting(key.name), config.setting(key.name)]) for key in BROKER_KEYS.values()]
+
+
+def _entry(
+    key: ConfigKey, settings: list[Setting], resource_type: int, request: DescribeConfigsRequest
+) -> DescribeConfigsResourceResult:
+    """`settings` is the value in force, then every place that gives one."""
+    in_force, *synonyms = settings
+    is_topic = resource_type == TOPIC_RESOURCE
+    return DescribeConfigsResourceResult(
+        name=key.name,
+        value=in_force.text,
+        read_only=not is_topic,
+        # v0 knows only this flag, later versions only the source.
+        is_default=in_force.source != (SOURCE_TOPIC if is_topic else SOURCE_STATIC_BROKER),
+        config_source=in_force.source,
+        is_sensitive=key.type == PASSWORD,
+        synonyms=[
+            DescribeConfigsSynonym(name=synonym.name, value=synonym.text, source=synonym.source)
+            for synonym in (synonyms if request.include_synonyms else ())
+        ],
+        config_type=key.type,
+        documentation=key.doc if request.include_documentation else None,
+    )

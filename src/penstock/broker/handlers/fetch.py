@@ -1,0 +1,161 @@
+"""Fetch (1), versions 0-18: read records, and wait for them.
+
+v1 throttle time; v3 a limit for the whole answer; v4 isolation, last stable offset; v5 log start offset;
+v7 sessions, which are declined by always answering session id 0; v9 the client's leader epoch; v10 zstd;
+v11 preferred replica; v12 diverging epoch; v13 topics by id; v15-v18 fields for replicas.
+
+The answer waits until `min_bytes` are there or `max_wait_ms` is over; an error in any partition ends
+the wait. The first batch found comes whole even if it exceeds the limits, except before v3, where it is
+cut. Versions below 4 get records converted down (magic 0 for v0 and v1, magic 1 for v2 and v3).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Hashable
+
+from penstock.broker.cluster import Topic
+from penstock.broker.dispatch import Context, handler
+from penstock.broker.partition import Partition
+from penstock.broker.waiting import Wait
+from penstock.errors import DecodeError, KafkaError, StorageError
+from penstock.protocol.api import ApiKey
+from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.message import Records
+from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from penstock.protocol.messages.fetch_response import (
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    PartitionData,
+    SnapshotId,
+)
+
+logger = logging.getLogger("penstock.broker")
+
+TOPIC_IDS_SINCE = 13
+WHOLE_BATCHES_SINCE = 3
+MAGIC_2_SINCE = 4
+STORAGE_ERROR_SINCE = 6
+ZSTD_SINCE = 10
+
+READ_COMMITTED = 1
+
+_NOT_DIVERGING = EpochEndOffset()
+_NO_LEADER_HINT = LeaderIdAndEpoch()
+_NO_SNAPSHOT = SnapshotId()
+_NONE_ABORTED: list[AbortedTransaction] = []
+
+
+class _Reading:
+    """The state of one pass over the partitions of a request: what has been found, what may follow."""
+
+    __slots__ = ("context", "failed", "found_bytes", "keys", "left_bytes", "request")
+
+    def __init__(self, request: FetchRequest, context: Context) -> None:
+        self.request = request
+        self.context = context
+        self.left_bytes = min(request.max_bytes, context.node.fetch_bytes_max)
+        self.found_bytes = 0
+        self.failed = False
+        self.keys: list[Hashable] = []
+
+
+@handler(ApiKey.FETCH, 0, 18)
+def fetch(request: FetchRequest, context: Context) -> FetchResponse | Wait:
+    """Read from every partition asked for, or wait until there is enough."""
+    if request.session_id != 0:
+        return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+    reading = _Reading(request, context)
+    responses = [_read_topic(topic, reading) for topic in request.topics]
+    missing_bytes = request.min_bytes - reading.found_bytes
+    if missing_bytes > 0 and not reading.failed and reading.keys:
+        deadline = context.arrived + request.max_wait_ms / 1000
+        if context.now < deadline:
+            return Wait(reading.keys, deadline, missing_bytes)
+    return FetchResponse(responses=responses)
+
+
+def _read_topic(asked: FetchTopic, reading: _Reading) -> FetchableTopicResponse:
+    cluster = reading.context.node.cluster
+    topic: Topic | None = None
+    failure: KafkaError | None = None
+    try:
+        by_id = reading.context.version >= TOPIC_IDS_SINCE
+        topic = cluster.topic_by_id(asked.topic_id) if by_id else cluster.topic(asked.topic)
+    except KafkaError as error:
+        failure = error
+    partitions = []
+    for partition in asked.partitions:
+        try:
+            if topic is None:
+                assert failure is not None
+                raise failure
+            partitions.append(_read(topic, partition, reading))
+        except KafkaError as error:
+            reading.failed = True
+            partitions.append(_refuse(partition.partition, error.code))
+        except StorageError as error:
+            reading.failed = True
+            logger.error("%s", error)
+            is_new = reading.context.version >= STORAGE_ERROR_SINCE
+            code = ErrorCode.KAFKA_STORAGE_ERROR if is_new else ErrorCode.NOT_LEADER_OR_FOLLOWER
+            partitions.append(_refuse(partition.partition, code))
+    return FetchableTopicResponse(topic=asked.topic, topic_id=asked.topic_id, partitions=partitions)
+
+
+def _read(topic: Topic, asked: FetchPartition, reading: _Reading) -> PartitionData:
+    request, version = reading.request, reading.context.version
+    partition = topic.partition(asked.partition)
+    partition.check_leader_epoch(asked.current_leader_epoch)
+    if version < ZSTD_SINCE and topic.config.codec_name == "zstd":
+        raise error_for(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"topic {topic.name} is stored in zstd, Fetch v{version}"
+        )
+    max_bytes = max(0, min(asked.partition_max_bytes, reading.left_bytes))
+    found = partition.read(asked.fetch_offset, max_bytes, at_least_one=reading.found_bytes == 0)
+    records: Records = found.pieces
+    size = found.size
+    if version < MAGIC_2_SINCE and size:
+        records = _convert(partition, found.to_bytes(), asked.fetch_offset, version)
+        if version < WHOLE_BATCHES_SINCE:
+            records = records[:max_bytes]
+        size = len(records)
+    reading.found_bytes += size
+    reading.left_bytes -= size
+    reading.keys.append(partition)
+    end_offset = partition.high_watermark
+    return PartitionData(
+        partition_index=asked.partition,
+        high_watermark=end_offset,
+        last_stable_offset=partition.last_stable_offset,
+        log_start_offset=partition.log_start_offset,
+        diverging_epoch=_NOT_DIVERGING,
+        current_leader=_NO_LEADER_HINT,
+        snapshot_id=_NO_SNAPSHOT,
+        aborted_transactions=_NONE_ABORTED if request.isolation_level == READ_COMMITTED else None,
+        records=records,
+    )
+
+
+def _convert(partition: Partition, data: bytes, fetch_offset: int, version: int) -> bytes:
+    """Convert batches for a fetcher that does not know magic 2.
+
+    Raises:
+        KafkaError: UNSUPPORTED_VERSION (35) where the topic forbids it, UNSUPPORTED_COMPRESSION_TYPE
+            (76) for zstd, CORRUPT_MESSAGE (2) for records that cannot be read.
+    """
+    if not partition.config.down_conversion:
+        raise error_for(ErrorCode.UNSUPPORTED_VERSION, f"{partition!r} converts nothing for Fetch v{version}")
+    from penstock.records.convert import convert_down  # old clients are rare, and it brings the codecs
+
+    try:
+        return convert_down(data, 1 if version >= 2 else 0, fetch_offset)
+    except DecodeError as error:
+        raise error_for(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
+
+
+def _refuse(index: int, code: int) -> PartitionData:
+    return PartitionData(partition_index=index, error_code=code, high_watermark=-1, records=b"")

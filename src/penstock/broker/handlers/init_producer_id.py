@@ -1,0 +1,34 @@
+"""InitProducerId (22), versions 0-5: an id for an idempotent producer.
+
+v3 lets a producer hand in its id and epoch to get the next epoch (KIP-360). Transactions are not offered:
+a transactional id is refused with UNSUPPORTED_VERSION, which no client retries.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from penstock.broker.dispatch import Context, handler
+from penstock.errors import StorageError
+from penstock.protocol.api import ApiKey
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from penstock.protocol.messages.init_producer_id_response import InitProducerIdResponse
+
+logger = logging.getLogger("penstock.broker")
+
+
+@handler(ApiKey.INIT_PRODUCER_ID, 0, 5)
+def init_producer_id(request: InitProducerIdRequest, context: Context) -> InitProducerIdResponse:
+    """Give a new producer id with epoch 0. Without a transactional id there is no epoch to go on from."""
+    if request.transactional_id is not None:
+        empty = request.transactional_id == ""
+        code = ErrorCode.INVALID_REQUEST if empty else ErrorCode.UNSUPPORTED_VERSION
+        return InitProducerIdResponse(error_code=code, producer_epoch=-1)
+    try:
+        producer_id = context.node.cluster.new_producer_id(context.now_ms)
+    except StorageError as error:
+        logger.error("%s", error)
+        # The code Kafka's clients retry here; they do not expect 56 in this answer.
+        return InitProducerIdResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE, producer_epoch=-1)
+    return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)

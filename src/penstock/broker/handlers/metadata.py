@@ -1,0 +1,115 @@
+"""Metadata (3), versions 0-13: brokers and topics, and the creation of topics by asking for them.
+
+v0: an empty list means all topics. v1: null does, an empty list means none; controller, rack, internal
+flag. v2 cluster id. v4 the client may forbid automatic creation. v7 leader epochs. v8 authorized
+operations. v10 topic ids in the answer, v12 in the request, with null names. v11 drops the operations
+on the cluster. v13 an error for the whole answer.
+
+A topic that is created here exists at once, so the answer has no LEADER_NOT_AVAILABLE in between.
+"""
+
+from __future__ import annotations
+
+from penstock.broker.cluster import Topic
+from penstock.broker.dispatch import Context, handler
+from penstock.errors import KafkaError, StorageError
+from penstock.protocol.api import ApiKey
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from penstock.protocol.messages.metadata_response import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from penstock.protocol.uuid import ZERO_UUID
+
+NOT_ASKED = -(2**31)
+"""Stands for authorized operations that were not asked for."""
+
+TOPIC_OPERATIONS = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
+"""Read, write, create, delete, alter, describe, and describe and alter configs."""
+
+CLUSTER_OPERATIONS = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
+"""Create, alter, describe, cluster action, describe and alter configs, idempotent write."""
+
+
+@handler(ApiKey.METADATA, 0, 13)
+def metadata(request: MetadataRequest, context: Context) -> MetadataResponse:
+    """Describe the topics asked for; unknown ones are created where client and broker allow it."""
+    node = context.node
+    host, port = node.address(context)
+    asked = request.topics
+    if asked is None or (context.version == 0 and not asked):
+        topics = [_describe(topic, request, context) for topic in node.cluster.topics.values()]
+    else:
+        topics = [_find(topic, request, context) for topic in asked]
+    return MetadataResponse(
+        brokers=[MetadataResponseBroker(node_id=node.node_id, host=host, port=port, rack=node.rack)],
+        cluster_id=node.cluster.cluster_id,
+        controller_id=node.node_id,
+        topics=topics,
+        cluster_authorized_operations=(
+            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+        ),
+    )
+
+
+def _find(asked: MetadataRequestTopic, request: MetadataRequest, context: Context) -> MetadataResponseTopic:
+    cluster = context.node.cluster
+    name = asked.name
+    by_id = asked.topic_id != ZERO_UUID
+    if context.version < 12 and (by_id or name is None):
+        # The fields exist from v10 on, but mean something only from v12 on.
+        return _failure(ErrorCode.INVALID_REQUEST, name or "", asked.topic_id)
+    try:
+        if by_id or name is None:
+            topic = cluster.topic_by_id(asked.topic_id)
+        elif name in cluster.topics:
+            topic = cluster.topics[name]
+        else:
+            topic = _create(name, request, context)
+    except KafkaError as error:
+        return _failure(error.code, name, asked.topic_id)
+    except StorageError:
+        return _failure(ErrorCode.KAFKA_STORAGE_ERROR, name, asked.topic_id)
+    return _describe(topic, request, context)
+
+
+def _create(name: str, request: MetadataRequest, context: Context) -> Topic:
+    """Create a topic because somebody asked for it.
+
+    Raises:
+        KafkaError: it may not be created: 3 where that is switched off, 17 for a bad name.
+    """
+    node = context.node
+    if not (request.allow_auto_topic_creation and node.config.boolean("auto.create.topics.enable")):
+        return node.cluster.topic(name)
+    new = node.cluster.plan_topic(name)
+    return node.cluster.create_topics([new], context.now_ms)[0]
+
+
+def _describe(topic: Topic, request: MetadataRequest, context: Context) -> MetadataResponseTopic:
+    here = [context.node.node_id]
+    return MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.is_internal,
+        partitions=[
+            MetadataResponsePartition(
+                partition_index=partition.index,
+                leader_id=here[0],
+                leader_epoch=partition.leader_epoch,
+                replica_nodes=here,
+                isr_nodes=here,
+            )
+            for partition in topic.partitions
+        ],
+        topic_authorized_operations=(
+            TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
+        ),
+    )
+
+
+def _failure(code: int, name: str | None, topic_id: bytes) -> MetadataResponseTopic:
+    return MetadataResponseTopic(error_code=code, name=name, topic_id=topic_id)

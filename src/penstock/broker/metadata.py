@@ -1,0 +1,126 @@
+"""The cluster's own log: `__cluster_metadata-0`, in the records Apache Kafka's controllers write.
+
+Topics, their ids, partitions and settings are not a file of ours but a sequence of metadata records
+(KIP-631) in an ordinary log. Starting means replaying it, changing means appending to it. A record is
+framed as: frame version (uvarint, 1), record type (uvarint), record version (uvarint), body.
+
+Knows what the records look like, not what they mean: that is `cluster`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from penstock.errors import DecodeError, StorageError
+from penstock.protocol.messages.config_record import ConfigRecord
+from penstock.protocol.messages.feature_level_record import FeatureLevelRecord
+from penstock.protocol.messages.partition_record import PartitionRecord
+from penstock.protocol.messages.producer_ids_record import ProducerIdsRecord
+from penstock.protocol.messages.remove_topic_record import RemoveTopicRecord
+from penstock.protocol.messages.topic_record import TopicRecord
+from penstock.records.batch import decode_batch, encode_batch, read_header, read_unsigned, split_batches
+
+if TYPE_CHECKING:
+    from penstock.log.contract import Log
+    from penstock.protocol.message import Message
+
+TOPIC_NAME = "__cluster_metadata"
+
+LEADER_EPOCH = 1
+"""A quorum of one has elected itself once."""
+
+_FRAME_VERSION = 1
+_READ_BYTES = 1 << 20
+
+WRITTEN_VERSIONS: dict[type[Message], int] = {
+    TopicRecord: 0,
+    PartitionRecord: 1,
+    ConfigRecord: 0,
+    RemoveTopicRecord: 0,
+    ProducerIdsRecord: 0,
+    FeatureLevelRecord: 0,
+}
+"""The records this broker writes, and at which version."""
+
+_CLASSES: dict[int, type[Message]] = {cls.API_KEY: cls for cls in WRITTEN_VERSIONS if cls.API_KEY is not None}
+
+
+def frame(record: Message) -> bytes:
+    """The bytes of a metadata record, as the value of a log record."""
+    assert record.API_KEY is not None
+    version = WRITTEN_VERSIONS[type(record)]
+    # All three numbers are below 128, where an unsigned varint is the byte itself.
+    return bytes((_FRAME_VERSION, record.API_KEY, version)) + record.encode(version)
+
+
+def unframe(value: bytes) -> Message | None:
+    """The metadata record in the value of a log record; None for a type that means nothing here.
+
+    Raises:
+        DecodeError: the frame or the body is damaged, or of a version newer than we know.
+    """
+    try:
+        frame_version, position = read_unsigned(value, 0)
+        key, position = read_unsigned(value, position)
+        version, position = read_unsigned(value, position)
+    except IndexError:
+        raise DecodeError("a metadata record is cut short") from None
+    if frame_version != _FRAME_VERSION:
+        raise DecodeError(f"a metadata record in frame version {frame_version}, expected {_FRAME_VERSION}")
+    cls = _CLASSES.get(key)
+    if cls is None:
+        return None
+    if version > cls.VERSIONS[1]:
+        raise DecodeError(f"{cls.NAME} version {version} is newer than {cls.VERSIONS[1]}")
+    return cls.decode(value[position:], version)
+
+
+class MetadataLog:
+    """Metadata records in a log."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+
+    def replay(self) -> Iterator[Message]:
+        """Every record ever appended that means something here, in order.
+
+        Raises:
+            StorageError: the log cannot be read or makes no sense.
+        """
+        offset = self._log.start_offset
+        while offset < self._log.end_offset:
+            data = self._log.read(offset, _READ_BYTES).to_bytes()
+            try:
+                for start, end, _ in split_batches(data):
+                    header = read_header(data, start)
+                    offset = header.next_offset
+                    if not header.is_control:
+                        yield from self._records(data, start, end)
+            except DecodeError as error:
+                raise StorageError(f"{TOPIC_NAME}-0 cannot be read near offset {offset}: {error}") from error
+
+    @staticmethod
+    def _records(data: bytes, start: int, end: int) -> Iterator[Message]:
+        for row in decode_batch(data, start, end, TOPIC_NAME, 0):
+            record = unframe(row.value or b"")
+            if record is not None:
+                yield record
+
+    def append(self, records: Sequence[Message], now_ms: int) -> None:
+        """Add records in one batch and force it to disk: either all of them happened or none.
+
+        Raises:
+            StorageError: they could not be written.
+        """
+        first_offset = self._log.end_offset
+        last_offset = first_offset + len(records) - 1
+        batch = encode_batch(
+            [(None, frame(record), (), now_ms) for record in records],
+            base_offset=first_offset,
+            partition_leader_epoch=LEADER_EPOCH,
+        )
+        self._log.append(
+            batch, first_offset=first_offset, last_offset=last_offset, max_timestamp=now_ms, now_ms=now_ms
+        )
+        self._log.flush()

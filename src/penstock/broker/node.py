@@ -1,0 +1,80 @@
+"""One broker without its sockets: configuration, cluster, what waits, and the clock.
+
+Everything a handler works on hangs here. The server gives it connections; tests give it requests.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import penstock.broker.handlers  # noqa: F401  registers every API
+from penstock.broker.cluster import Cluster
+from penstock.broker.waiting import Parking
+from penstock.errors import ConfigError, StorageError
+
+if TYPE_CHECKING:
+    from penstock.broker.config import BrokerConfig
+    from penstock.broker.dispatch import Context
+    from penstock.broker.storage import LogStore
+    from penstock.clock import Clock
+
+
+class Node:
+    """The state of one broker.
+
+    Raises:
+        StorageError: the metadata log cannot be read or written.
+        ConfigError: `advertised.listeners` is malformed.
+    """
+
+    def __init__(self, config: BrokerConfig, store: LogStore, clock: Clock) -> None:
+        self.config = config
+        self.clock = clock
+        self.store = store
+        self.parking = Parking()
+        self.cluster = Cluster(config, store, clock.now_ms())
+        self.fetch_bytes_max = config.integer("fetch.max.bytes")
+        self.rack = config.text("broker.rack")
+        advertised = config.text("advertised.listeners")
+        self._retention_interval_ms = config.integer("log.retention.check.interval.ms")
+        # Kafka waits half a minute after the start, so as not to add to its work.
+        self._retention_due_ms = clock.now_ms() + min(30_000, self._retention_interval_ms)
+        self._advertised = parse_listener(advertised) if advertised else None
+
+    @property
+    def node_id(self) -> int:
+        return self.cluster.node_id
+
+    def address(self, context: Context) -> tuple[str, int]:
+        """Host and port to tell a client: those advertised, or those it has reached us at."""
+        return self._advertised or context.local_address
+
+    def maintain(self, now_ms: int) -> list[StorageError]:
+        """Do what is due in every partition; return what went wrong, since one must not stop the rest."""
+        enforce = now_ms >= self._retention_due_ms
+        if enforce:
+            self._retention_due_ms = now_ms + self._retention_interval_ms
+        failures = []
+        for partition in self.cluster.partitions():
+            try:
+                partition.maintain(now_ms)
+                if enforce:
+                    partition.enforce_retention(now_ms)
+            except StorageError as error:
+                failures.append(error)
+        return failures
+
+
+def parse_listener(text: str) -> tuple[str, int]:
+    """Host and port of a listener such as ``PLAINTEXT://127.0.0.1:9092``.
+
+    Raises:
+        ConfigError: it is no such address, names another protocol, or there are several.
+    """
+    protocol, separator, address = text.strip().partition("://")
+    host, colon, port = address.rpartition(":")
+    if not separator or not colon or not port.isdecimal() or int(port) > 65535 or "," in text:
+        raise ConfigError(f"Listener {text!r} is not understood; write one PLAINTEXT://HOST:PORT")
+    if protocol != "PLAINTEXT":
+        raise ConfigError(f"Listener {text!r} asks for {protocol}; only PLAINTEXT is offered")
+    return host.strip("[]"), int(port)

@@ -1,0 +1,227 @@
+"""One partition: what may be appended to it, what may be read from it, and who has written to it.
+
+Decides and calls the log; knows nothing of connections, requests or topics other than its own. The log
+is opened on first use, so that a broker with thousands of partitions starts as fast as one with none.
+
+There is one replica: what is appended is committed at once, the high watermark is the end of the log,
+and without transactions the last stable offset is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.broker.admission import check_batch, check_segment_size, needs_rewrite, only_batch, rewrite
+from penstock.broker.message_sets import batches_of
+from penstock.broker.producers import Producers, SeenBatch
+from penstock.broker.storage import log_config
+from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.records.batch import set_base_offset, set_leader_epoch, set_max_timestamp_log_append
+
+if TYPE_CHECKING:
+    from penstock.broker.config import TopicConfig
+    from penstock.log.contract import Log, Slice
+    from penstock.records.batch import BatchHeader
+
+NO_TIME = -1
+
+MAGIC_2_ONLY_SINCE = 3
+"""Older Produce versions carry message sets, or whatever the magic byte says."""
+
+
+class Appended(NamedTuple):
+    """Where a batch went. `log_append_time_ms` is -1 in topics that keep the producer's times."""
+
+    base_offset: int
+    log_append_time_ms: int
+
+
+class Partition:
+    """One partition of one topic, led by this broker.
+
+    `open_log` is called once, before the first append or read. The partition itself is the key under
+    which fetches wait for it.
+    """
+
+    __slots__ = ("_log", "_open_log", "_producers", "config", "index", "leader_epoch", "topic")
+
+    def __init__(
+        self, topic: str, index: int, leader_epoch: int, config: TopicConfig, open_log: Callable[[], Log]
+    ) -> None:
+        self.topic = topic
+        self.index = index
+        self.leader_epoch = leader_epoch
+        self.config = config
+        self._open_log = open_log
+        self._log: Log | None = None
+        self._producers: Producers | None = None
+
+    def __repr__(self) -> str:
+        return f"<Partition {self.topic}-{self.index}>"
+
+    @property
+    def log(self) -> Log:
+        """The partition's log, opened if it was not.
+
+        Raises:
+            StorageError: it cannot be opened.
+        """
+        log = self._log
+        if log is None:
+            log = self._log = self._open_log()
+            # A log taken over from another broker may have seen later epochs than our records.
+            self.leader_epoch = max(self.leader_epoch, log.leader_epochs.latest)
+        return log
+
+    @property
+    def high_watermark(self) -> int:
+        return self.log.end_offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        return self.log.end_offset
+
+    @property
+    def log_start_offset(self) -> int:
+        return self.log.start_offset
+
+    def configure(self, config: TopicConfig) -> None:
+        """Obey other settings from now on."""
+        self.config = config
+        if self._log is not None:
+            self._log.configure(log_config(config))
+
+    def close(self) -> None:
+        """Let go of the log. The next use would open it again."""
+        log, self._log, self._producers = self._log, None, None
+        if log is not None:
+            log.close()
+
+    def maintain(self, now_ms: int) -> None:
+        """Do what is due: flush the log, forget idle producers.
+
+        Raises:
+            StorageError: the disk refuses.
+        """
+        if self._log is not None:
+            self._log.flush_if_due(now_ms)
+        if self._producers is not None:
+            self._producers.expire(now_ms)
+
+    def enforce_retention(self, now_ms: int) -> None:
+        """Drop what age and size no longer allow to be kept.
+
+        Raises:
+            StorageError: the disk refuses.
+        """
+        if self.config.deletes_old:
+            log = self.log
+            keep_from = log.retention_offset(now_ms, log.end_offset)
+            if keep_from > log.start_offset:
+                log.delete_before(keep_from)
+
+    # --- writing ---------------------------------------------------------------------------------------
+
+    def append(self, records: memoryview | None, produce_version: int, now_ms: int) -> Appended:
+        """Append what a Produce request carries for this partition.
+
+        `records` is lent: its header is patched in place, and nothing of it is kept.
+
+        Raises:
+            KafkaError: the records are refused, for one of the reasons of `admission` or `producers`.
+            StorageError: they could not be written; nothing has changed.
+        """
+        if produce_version >= MAGIC_2_ONLY_SINCE or records is None:
+            batch = only_batch(records, produce_version)
+            return self._append_batch(batch, check_batch(batch, self.config, now_ms), now_ms)
+        batches = batches_of(records, self.config, now_ms)
+        appended = [self._append_batch(batch, header, now_ms) for batch, header in batches]
+        return appended[0] if appended else Appended(-1, NO_TIME)
+
+    def _append_batch(self, batch: memoryview, header: BatchHeader, now_ms: int) -> Appended:
+        config = self.config
+        if needs_rewrite(header, config):
+            batch = rewrite(batch, header, config)
+        size = len(batch)
+        check_segment_size(size, config)
+        if header.producer_id >= 0:
+            repeated = self.producers(now_ms).judge(
+                header.producer_id, header.producer_epoch, header.base_sequence, header.record_count, now_ms
+            )
+            if repeated is not None:
+                time = repeated.timestamp if config.log_append_time else NO_TIME
+                return Appended(repeated.first_offset, time)
+        log = self.log
+        first_offset = log.end_offset
+        last_offset = first_offset + header.last_offset_delta
+        set_base_offset(batch, 0, first_offset)
+        set_leader_epoch(batch, 0, self.leader_epoch)
+        max_timestamp = header.max_timestamp
+        if config.log_append_time:
+            max_timestamp = now_ms
+            set_max_timestamp_log_append(batch, 0, size, now_ms)
+        log.append(
+            batch,
+            first_offset=first_offset,
+            last_offset=last_offset,
+            max_timestamp=max_timestamp,
+            now_ms=now_ms,
+        )
+        if header.producer_id >= 0:
+            seen = SeenBatch(
+                header.base_sequence, header.last_sequence, first_offset, last_offset, max_timestamp
+            )
+            self.producers(now_ms).record(header.producer_id, header.producer_epoch, seen, now_ms)
+        return Appended(first_offset, now_ms if config.log_append_time else NO_TIME)
+
+    def producers(self, now_ms: int) -> Producers:
+        """What the log says about its producers; read from it on first use after a start.
+
+        Whoever is in the log counts as seen now: batches tell the times of their records, not of
+        their arrival, and a producer remembered too long does no harm.
+        """
+        producers = self._producers
+        if producers is None:
+            expiration_ms = self.config.broker.integer("producer.id.expiration.ms")
+            producers = self._producers = Producers(expiration_ms)
+            for header in self.log.iter_batch_headers():
+                if header.producer_id >= 0 and not header.is_control:
+                    seen = SeenBatch(
+                        header.base_sequence,
+                        header.last_sequence,
+                        header.base_offset,
+                        header.last_offset,
+                        header.max_timestamp,
+                    )
+                    producers.record(header.producer_id, header.producer_epoch, seen, now_ms)
+        return producers
+
+    # --- reading ---------------------------------------------------------------------------------------
+
+    def check_leader_epoch(self, leader_epoch: int) -> None:
+        """Compare the leader epoch a client believes in with ours; -1 means it has no opinion.
+
+        Raises:
+            KafkaError: FENCED_LEADER_EPOCH (74) or UNKNOWN_LEADER_EPOCH (75).
+        """
+        if leader_epoch in (-1, self.leader_epoch):
+            return
+        older = leader_epoch < self.leader_epoch
+        code = ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH
+        raise error_for(code, f"the client knows epoch {leader_epoch}, the broker {self.leader_epoch}")
+
+    def read(self, offset: int, max_bytes: int, *, at_least_one: bool) -> Slice:
+        """Return committed batches from `offset` on: whole ones, the first maybe beginning below it.
+
+        Raises:
+            KafkaError: OFFSET_OUT_OF_RANGE (1).
+            StorageError: the log cannot be read.
+        """
+        log = self.log
+        if not log.start_offset <= offset <= log.end_offset:
+            raise error_for(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"offset {offset} of {self!r}, which has {log.start_offset} to {log.end_offset}",
+            )
+        return log.read(offset, max_bytes, at_least_one=at_least_one)

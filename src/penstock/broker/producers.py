@@ -1,0 +1,150 @@
+"""Idempotence: which sequence numbers a partition has seen from which producer.
+
+For every producer id the partition keeps its epoch and its last five batches, because a producer may have
+five requests in flight and repeat any of them. `judge` says what to do with an arriving batch, `record`
+notes one that was written. Rebuilding the state after a restart is a `record` for every batch in the log.
+
+Knows nothing of records, files or time beyond the `now_ms` it is given. Source of the rules: KIP-98,
+KIP-360; the table of cases stands at `judge`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from penstock.errors import KafkaError
+from penstock.protocol.error_codes import ErrorCode, error_for
+
+BATCHES_KEPT = 5
+"""Java's and librdkafka's limit of requests in flight with idempotence on."""
+
+_SEQUENCES = 2**31
+"""Sequence numbers run from 0 to 2^31 - 1 and start again at 0."""
+
+NO_PRODUCER = -1
+
+
+class SeenBatch(NamedTuple):
+    """What a partition remembers of one written batch."""
+
+    first_sequence: int
+    last_sequence: int
+    first_offset: int
+    last_offset: int
+    timestamp: int
+
+
+class ProducerState:
+    """One producer id in one partition. `batches` holds the last five, oldest first."""
+
+    __slots__ = ("batches", "epoch", "seen_ms")
+
+    def __init__(self, epoch: int, seen_ms: int) -> None:
+        self.epoch = epoch
+        self.seen_ms = seen_ms
+        self.batches: list[SeenBatch] = []
+
+
+def last_sequence(first_sequence: int, count: int) -> int:
+    """The sequence number of the last of `count` records."""
+    return (first_sequence + count - 1) % _SEQUENCES
+
+
+class Producers:
+    """The producers of one partition.
+
+    `expiration_ms` is how long an idle producer is remembered (`producer.id.expiration.ms`).
+    """
+
+    def __init__(self, expiration_ms: int) -> None:
+        self._expiration_ms = expiration_ms
+        self._states: dict[int, ProducerState] = {}
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def __contains__(self, producer_id: int) -> bool:
+        return producer_id in self._states
+
+    def judge(
+        self, producer_id: int, epoch: int, first_sequence: int, count: int, now_ms: int
+    ) -> SeenBatch | None:
+        """Return None where the batch may be written, or the batch it repeats.
+
+        =====================================================  ==================
+        nothing known of the producer                          written
+        epoch below the known one                              error 47
+        epoch above it, first sequence 0                       written
+        epoch above it, other sequence                         error 45
+        same epoch, first and last as one of the five kept     the batch repeated
+        same epoch, first follows the last one                 written
+        same epoch, anything else                              error 45
+        =====================================================  ==================
+
+        Raises:
+            KafkaError: INVALID_PRODUCER_EPOCH (47) or OUT_OF_ORDER_SEQUENCE_NUMBER (45).
+        """
+        state = self._states.get(producer_id)
+        if state is None or not state.batches:
+            return None
+        if now_ms - state.seen_ms > self._expiration_ms:
+            del self._states[producer_id]
+            return None
+        if epoch != state.epoch:
+            return self._judge_epoch(state, producer_id, epoch, first_sequence)
+        newest = state.batches[-1]
+        if first_sequence == (newest.last_sequence + 1) % _SEQUENCES:
+            return None
+        last = last_sequence(first_sequence, count)
+        for batch in state.batches:
+            if batch.first_sequence == first_sequence and batch.last_sequence == last:
+                return batch
+        raise _out_of_order(producer_id, first_sequence, newest.last_sequence)
+
+    @staticmethod
+    def _judge_epoch(state: ProducerState, producer_id: int, epoch: int, first_sequence: int) -> None:
+        if epoch < state.epoch:
+            raise error_for(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"producer {producer_id} comes with epoch {epoch}, the partition has seen {state.epoch}",
+            )
+        if first_sequence != 0:
+            raise _out_of_order(producer_id, first_sequence, -1)
+
+    def record(self, producer_id: int, epoch: int, batch: SeenBatch, now_ms: int) -> None:
+        """Remember a batch that was written, or found in the log."""
+        state = self._states.get(producer_id)
+        if state is None or epoch > state.epoch:
+            state = self._states[producer_id] = ProducerState(epoch, now_ms)
+        state.seen_ms = now_ms
+        batches = state.batches
+        batches.append(batch)
+        if len(batches) > BATCHES_KEPT:
+            del batches[0]
+
+    def items(self) -> Iterator[tuple[int, ProducerState]]:
+        """Every producer id and what is known of it."""
+        return iter(self._states.items())
+
+    def expire(self, now_ms: int) -> int:
+        """Forget producers that were idle too long; return how many."""
+        old = [
+            producer_id
+            for producer_id, state in self._states.items()
+            if now_ms - state.seen_ms > self._expiration_ms
+        ]
+        for producer_id in old:
+            del self._states[producer_id]
+        return len(old)
+
+    def clear(self) -> None:
+        """Forget everything, before the state is rebuilt."""
+        self._states.clear()
+
+
+def _out_of_order(producer_id: int, sequence: int, newest: int) -> KafkaError:
+    return error_for(
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        f"producer {producer_id} comes with sequence {sequence}, the last one written was {newest}",
+    )

@@ -1,0 +1,317 @@
+"""The asyncio shell of the broker: the listening socket, its connections, the timers, the process.
+
+One event loop does everything. Nothing here decides what an answer says; it decides who gets a turn,
+who gets memory, and who is disconnected.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import gc
+import logging
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from penstock.broker.config import BrokerConfig
+from penstock.broker.connection import Connection
+from penstock.broker.frame_buffers import FrameBuffers
+from penstock.broker.node import Node, parse_listener
+from penstock.broker.storage import LogStore, open_store
+from penstock.clock import Clock, SystemClock
+from penstock.errors import NetworkError, StorageError
+
+if TYPE_CHECKING:
+    from penstock.broker.waiting import Parked, Wait
+
+logger = logging.getLogger("penstock.broker")
+
+SCRATCH_BYTES = 64 << 10
+"""The buffer every connection reads into first: small requests are answered from it."""
+
+HOUSEKEEPING_S = 1.0
+"""How often logs are asked what is due, and connections whether they are alive."""
+
+_SOCKET_BUFFERS = (
+    ("socket.send.buffer.bytes", socket.SO_SNDBUF),
+    ("socket.receive.buffer.bytes", socket.SO_RCVBUF),
+)
+
+
+class Server:
+    """Serves one node on one address."""
+
+    def __init__(self, node: Node, loop: asyncio.AbstractEventLoop) -> None:
+        config = node.config
+        self.node = node
+        self.loop = loop
+        self.monotonic = node.clock.monotonic
+        self.now_ms = node.clock.now_ms
+        self.scratch = memoryview(bytearray(SCRATCH_BYTES))
+        self.buffers = FrameBuffers(config.integer("queued.max.request.bytes"))
+        self.frame_bytes_max = config.integer("socket.request.max.bytes")
+        self._connections: dict[Connection, None] = {}
+        self._by_peer: dict[str, int] = {}
+        self._connections_max = config.integer("max.connections")
+        self._connections_per_peer_max = config.integer("max.connections.per.ip")
+        self._idle_s = config.integer("connections.max.idle.ms") / 1000
+        self._checkpoint_s = config.integer("log.flush.offset.checkpoint.interval.ms") / 1000
+        self._checkpoint_at = self.monotonic() + self._checkpoint_s
+        self._listener: asyncio.Server | None = None
+        self._deadline_timer: asyncio.TimerHandle | None = None
+        self._housekeeping_timer: asyncio.TimerHandle | None = None
+        self._checkpoint: asyncio.Task[None] | None = None
+        self._failures: set[str] = set()
+        self.address = ("", 0)
+
+    # --- beginning and end -------------------------------------------------------------------------------
+
+    async def start(self, host: str, port: int) -> None:
+        """Listen. Port 0 takes any free one; `address` says which.
+
+        Raises:
+            NetworkError: the address cannot be listened on.
+        """
+        listener = self._bind(host, port)
+        self.address = listener.getsockname()[:2]
+        self._listener = await self.loop.create_server(
+            lambda: Connection(self),
+            sock=listener,
+            backlog=self.node.config.integer("socket.listen.backlog.size"),
+        )
+        self._housekeeping_timer = self.loop.call_later(HOUSEKEEPING_S, self._keep_house)
+
+    def _bind(self, host: str, port: int) -> socket.socket:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            for name, option in _SOCKET_BUFFERS:
+                size = self.node.config.integer(name)
+                if size > 0:
+                    listener.setsockopt(socket.SOL_SOCKET, option, size)
+            listener.bind((host, port))
+        except OSError as error:
+            listener.close()
+            raise _bind_error(host, port, error) from error
+        return listener
+
+    async def stop(self) -> None:
+        """Stop listening, hang up on everybody. The node stays as it is."""
+        if self._listener is not None:
+            self._listener.close()
+        for timer in (self._deadline_timer, self._housekeeping_timer):
+            if timer is not None:
+                timer.cancel()
+        if self._checkpoint is not None:
+            await self._checkpoint
+        for connection in list(self._connections):
+            connection.close("the broker stops")
+        while self._connections:
+            await asyncio.sleep(0)
+
+    @property
+    def bootstrap(self) -> str:
+        """What a client needs to know: ``host:port``."""
+        host, port = self.address
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    # --- connections -------------------------------------------------------------------------------------
+
+    def admit(self, connection: Connection) -> bool:
+        """Take a new connection in, unless there are too many."""
+        peer = connection.peer
+        count = self._by_peer.get(peer, 0)
+        self._connections[connection] = None
+        self._by_peer[peer] = count + 1
+        if len(self._connections) > self._connections_max or count >= self._connections_per_peer_max:
+            logger.warning("refusing a connection from %s: too many are open", peer)
+            return False
+        return True
+
+    def forget(self, connection: Connection) -> None:
+        """A connection is gone."""
+        if self._connections.pop(connection, True) is None:
+            count = self._by_peer[connection.peer] - 1
+            if count:
+                self._by_peer[connection.peer] = count
+            else:
+                del self._by_peer[connection.peer]
+
+    def make_room(self, size: int, asking: Connection) -> bool:
+        """See to it that `size` bytes can be lent; whoever has sent nothing for longest goes first.
+
+        Return False where that was the connection asking.
+        """
+        while self.buffers.is_short_of(size):
+            holders = [connection for connection in self._connections if connection.holds_buffer]
+            slowest = min(holders, key=_active_at, default=asking)
+            slowest.close("requests that are still arriving take too much memory")
+            if slowest is asking:
+                return False
+            slowest.drop_frame()
+        return True
+
+    # --- waiting -----------------------------------------------------------------------------------------
+
+    def park(self, wait: Wait, resume: Callable[[], None]) -> Parked:
+        """Park a request and see that its deadline is kept."""
+        parked = self.node.parking.park(wait, resume)
+        timer = self._deadline_timer
+        if timer is None or self._loop_time(wait.deadline) < timer.when():
+            self._set_deadline_timer()
+        return parked
+
+    def run_due(self) -> None:
+        """Run what has become due, and what becomes due by that."""
+        parking = self.node.parking
+        while True:
+            due = parking.take_due(self.monotonic())
+            if not due:
+                break
+            for resume in due:
+                resume()
+
+    def _set_deadline_timer(self) -> None:
+        if self._deadline_timer is not None:
+            self._deadline_timer.cancel()
+        deadline = self.node.parking.next_deadline()
+        if deadline is None:
+            self._deadline_timer = None
+        else:
+            self._deadline_timer = self.loop.call_at(self._loop_time(deadline), self._deadline_passed)
+
+    def _deadline_passed(self) -> None:
+        self._deadline_timer = None
+        self.run_due()
+        self._set_deadline_timer()
+
+    def _loop_time(self, deadline: float) -> float:
+        """A deadline of the node's clock on the clock of the loop."""
+        return self.loop.time() + deadline - self.monotonic()
+
+    # --- housekeeping ------------------------------------------------------------------------------------
+
+    def _keep_house(self) -> None:
+        self._housekeeping_timer = self.loop.call_later(HOUSEKEEPING_S, self._keep_house)
+        now = self.monotonic()
+        if self._idle_s > 0:
+            for connection in list(self._connections):
+                if now - connection.active_at > self._idle_s and not connection.is_parked:
+                    connection.close(f"nothing has moved for {self._idle_s:.0f} s")
+        self._report(self.node.maintain(self.now_ms()))
+        if now >= self._checkpoint_at and self._checkpoint is None:
+            self._checkpoint_at = now + self._checkpoint_s
+            self._checkpoint = self.loop.create_task(self._write_checkpoint())
+
+    async def _write_checkpoint(self) -> None:
+        """Force closed segments to disk, without holding up requests, and note how far logs are safe."""
+        store = self.node.store
+        try:
+            flushes = store.begin_checkpoint()
+            for flush in flushes:
+                await self.loop.run_in_executor(None, flush.pending.sync)
+            store.end_checkpoint(flushes)
+        except StorageError as error:
+            self._report([error])
+        finally:
+            self._checkpoint = None
+
+    def _report(self, failures: list[StorageError]) -> None:
+        """Say what went wrong, once for as long as it stays the same."""
+        messages = {str(failure) for failure in failures}
+        for message in sorted(messages - self._failures):
+            logger.error("%s", message)
+        self._failures = messages
+
+
+def _active_at(connection: Connection) -> float:
+    return connection.active_at
+
+
+def _bind_error(host: str, port: int, error: OSError) -> NetworkError:
+    where = f"{host}:{port}"
+    if error.errno == errno.EADDRINUSE:
+        return NetworkError(
+            f"port {port} on {host} is in use; stop what listens there, or choose another port"
+        )
+    if error.errno == errno.EACCES:
+        return NetworkError(
+            f"cannot listen on {where}: ports below 1024 need privileges; choose another port"
+        )
+    if error.errno == errno.EADDRNOTAVAIL or isinstance(error, socket.gaierror):
+        return NetworkError(f"cannot listen on {where}: this machine has no such address")
+    return NetworkError(f"cannot listen on {where}: {error.strerror or error}")
+
+
+def run_broker(
+    *,
+    data_dir: str | None = None,
+    host: str | None = None,
+    port: int | None = None,
+    config: Mapping[str, str] | None = None,
+    announce: Callable[[str], object] | None = None,
+) -> int:
+    """Serve until SIGTERM or SIGINT; return the exit code 0.
+
+    Host and port default to those of `listeners`. When clients can connect, one line is announced (by
+    default printed): ``penstock broker 1 listening on 127.0.0.1:9092, data in DIR``.
+
+    Raises:
+        ConfigError: a setting is unknown or its value does not fit.
+        NetworkError: the address cannot be listened on.
+        StorageError: the data directory cannot be used, or another broker uses it.
+    """
+    texts = dict(config or {})
+    if data_dir is not None:
+        texts["log.dirs"] = data_dir
+    settings = BrokerConfig(texts)
+    listed_host, listed_port = parse_listener(settings.text("listeners") or "")
+    host = listed_host if host is None else host
+    port = listed_port if port is None else port
+    asyncio.run(serve(settings, host, port, announce or _print_line))
+    return 0
+
+
+async def serve(config: BrokerConfig, host: str, port: int, announce: Callable[[str], object]) -> None:
+    """Serve on the running loop until SIGTERM or SIGINT, then shut down in order.
+
+    Raises:
+        NetworkError, StorageError: as `run_broker`.
+    """
+    loop = asyncio.get_running_loop()
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    clock = SystemClock()
+    store = open_store(config, clock)
+    async with serving(config, store, clock, host, port) as server:
+        # What exists by now stays: the collector need not look at it again and again.
+        gc.collect()
+        gc.freeze()
+        node_id, place = server.node.node_id, store.describe()
+        announce(f"penstock broker {node_id} listening on {server.bootstrap}, data in {place}")
+        await stopping.wait()
+
+
+@asynccontextmanager
+async def serving(
+    config: BrokerConfig, store: LogStore, clock: Clock, host: str, port: int
+) -> AsyncIterator[Server]:
+    """Serve `store` on the running loop for as long as the block lasts, then close it."""
+    try:
+        server = Server(Node(config, store, clock), asyncio.get_running_loop())
+        await server.start(host, port)
+        try:
+            yield server
+        finally:
+            await server.stop()
+    finally:
+        store.close()
+
+
+def _print_line(line: str) -> None:
+    print(line, flush=True)

@@ -1,0 +1,138 @@
+"""Where a broker keeps its logs: in memory, or in one data directory laid out as Kafka does.
+
+A `LogStore` opens and deletes the logs of partitions and holds what identifies the broker's data. It
+knows names and numbers of partitions, not what topics mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from penstock.log.contract import LogConfig
+from penstock.log.memory import MemoryLog
+from penstock.protocol.uuid import random_uuid, uuid_to_text
+
+if TYPE_CHECKING:
+    from penstock.broker.config import BrokerConfig, TopicConfig
+    from penstock.clock import Clock
+    from penstock.log.contract import Log
+    from penstock.log.disk import DiskLog, PendingFlush
+
+
+class Flush(NamedTuple):
+    """Part of a log that is to be forced to disk: `pending.sync` may run in another thread."""
+
+    log: DiskLog
+    pending: PendingFlush
+
+
+class LogStore(Protocol):
+    """What the cluster asks of a place for logs. Failures of the disk are `StorageError`."""
+
+    node_id: int
+    cluster_id: str
+    directory_id: bytes
+    was_clean: bool
+    """Whether whoever used the place before has closed it."""
+
+    def describe(self) -> str:
+        """The place in words, for the line that says the broker is ready."""
+
+    def partitions(self) -> Iterator[tuple[str, int]]:
+        """Topic and number of every partition that is there, but for the cluster's own log."""
+
+    def topic_id(self, topic: str, partition: int) -> bytes | None:
+        """The id that a partition which is there notes; None if it has none."""
+
+    def metadata_log(self) -> Log:
+        """The log of the cluster's own records."""
+
+    def open_log(self, topic: str, partition: int, topic_id: bytes, config: TopicConfig) -> Log:
+        """Open a partition's log, or begin one."""
+
+    def delete_log(self, topic: str, partition: int, topic_id: bytes) -> None:
+        """Delete a partition's data, if there are any. The log is closed."""
+
+    def begin_checkpoint(self) -> Sequence[Flush]:
+        """What has to be forced to disk before a checkpoint can be written."""
+
+    def end_checkpoint(self, flushes: Sequence[Flush]) -> None:
+        """Note what a start after a crash need not look at again."""
+
+    def close(self) -> None:
+        """Force everything to disk, mark the shutdown as clean, let go of the directory."""
+
+
+class MemoryStore:
+    """Logs that live as long as this object."""
+
+    was_clean = True
+
+    def __init__(self, node_id: int, clock: Clock) -> None:
+        self.node_id = node_id
+        self.cluster_id = uuid_to_text(random_uuid())
+        self.directory_id = random_uuid()
+        self._clock = clock
+        self._metadata = MemoryLog(now_ms=clock.now_ms())
+        self._logs: dict[tuple[bytes, int], MemoryLog] = {}
+
+    def describe(self) -> str:
+        return "memory"
+
+    def partitions(self) -> Iterator[tuple[str, int]]:
+        """Those of an earlier broker are in its metadata log, which is here as well."""
+        return iter(())
+
+    def topic_id(self, topic: str, partition: int) -> bytes | None:
+        return None
+
+    def metadata_log(self) -> Log:
+        return self._metadata
+
+    def open_log(self, topic: str, partition: int, topic_id: bytes, config: TopicConfig) -> Log:
+        key = (topic_id, partition)
+        log = self._logs.get(key)
+        if log is None:
+            log = self._logs[key] = MemoryLog(log_config(config), now_ms=self._clock.now_ms())
+        return log
+
+    def delete_log(self, topic: str, partition: int, topic_id: bytes) -> None:
+        self._logs.pop((topic_id, partition), None)
+
+    def begin_checkpoint(self) -> Sequence[Flush]:
+        return ()
+
+    def end_checkpoint(self, flushes: Sequence[Flush]) -> None:
+        """Nothing outlives this process."""
+
+    def close(self) -> None:
+        """The logs stay: whoever holds the store may start another broker on it."""
+
+
+def open_store(config: BrokerConfig, clock: Clock) -> LogStore:
+    """The store that the settings ask for: `log.dirs`, or memory where they name none.
+
+    Raises:
+        StorageError: the directory cannot be used, or another broker uses it.
+    """
+    directory = config.data_dir
+    if directory is None:
+        return MemoryStore(config.node_id, clock)
+    from penstock.broker.disk_storage import DiskStore  # a broker in memory starts without it
+
+    return DiskStore(directory, config, clock)
+
+
+def log_config(config: TopicConfig) -> LogConfig:
+    """The settings of a topic that concern its log."""
+    return LogConfig(
+        segment_bytes=config.segment_bytes,
+        segment_ms=config.integer("segment.ms"),
+        segment_index_bytes=config.integer("segment.index.bytes"),
+        index_interval_bytes=config.integer("index.interval.bytes"),
+        retention_ms=config.integer("retention.ms"),
+        retention_bytes=config.integer("retention.bytes"),
+        flush_messages=config.integer("flush.messages"),
+        flush_ms=config.integer("flush.ms"),
+    )

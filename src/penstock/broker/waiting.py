@@ -1,0 +1,119 @@
+"""Parking: requests whose answer has to wait until something happens or time is up.
+
+A handler that cannot answer yet returns a `Wait`: the keys whose change would help and a deadline. The
+request is parked under those keys; whoever changes something calls `notify`; what has become due is
+handed out by `take_due` and runs its handler again. Fetch, JoinGroup and a delayed Produce need nothing
+else. No clock, no loop, no I/O: deadlines are compared with the `now` given.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Hashable, Sequence
+from itertools import count
+
+
+class Wait:
+    """What a handler returns instead of a response.
+
+    `deadline` is in seconds of the monotonic clock. `amount` is how much has to be notified before the
+    handler is asked again: bytes for a Fetch with `min_bytes`, 1 where any event will do.
+    """
+
+    __slots__ = ("amount", "deadline", "keys")
+
+    def __init__(self, keys: Sequence[Hashable], deadline: float, amount: int = 1) -> None:
+        self.keys = keys
+        self.deadline = deadline
+        self.amount = amount
+
+
+class Parked:
+    """One request that waits. `resume` is run once, when it is due, unless it is cancelled before."""
+
+    __slots__ = ("deadline", "is_waiting", "keys", "missing", "resume")
+
+    def __init__(self, wait: Wait, resume: Callable[[], None]) -> None:
+        self.keys = wait.keys
+        self.deadline = wait.deadline
+        self.missing = wait.amount
+        self.resume: Callable[[], None] | None = resume
+        self.is_waiting = True
+
+
+class Parking:
+    """Everything that waits in one broker."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[Hashable, dict[Parked, None]] = {}
+        self._deadlines: list[tuple[float, int, Parked]] = []
+        self._ticket = count()
+        self._due: list[Parked] = []
+        self._waiting = 0
+
+    def __len__(self) -> int:
+        return self._waiting
+
+    def park(self, wait: Wait, resume: Callable[[], None]) -> Parked:
+        """Keep a request until one of its keys is notified or its deadline has passed."""
+        parked = Parked(wait, resume)
+        for key in parked.keys:
+            self._by_key.setdefault(key, {})[parked] = None
+        self._waiting += 1
+        if len(self._deadlines) > 2 * self._waiting + _SLACK:
+            self._deadlines = [entry for entry in self._deadlines if entry[2].is_waiting]
+            heapq.heapify(self._deadlines)
+        heapq.heappush(self._deadlines, (parked.deadline, next(self._ticket), parked))
+        return parked
+
+    def notify(self, key: Hashable, amount: int = 1) -> None:
+        """Something happened to `key`. Requests that have waited for enough become due."""
+        waiting = self._by_key.get(key)
+        if waiting is None:
+            return
+        for parked in list(waiting):
+            parked.missing -= amount
+            if parked.missing <= 0:
+                self._leave(parked)
+                self._due.append(parked)
+
+    def cancel(self, parked: Parked) -> None:
+        """Forget a request, because its connection is gone. Harmless if it has run already."""
+        parked.resume = None
+        if parked.is_waiting:
+            self._leave(parked)
+
+    def take_due(self, now: float) -> list[Callable[[], None]]:
+        """Hand out what has become due by notification or by `now`, in that order."""
+        while self._deadlines and self._deadlines[0][0] <= now:
+            parked = heapq.heappop(self._deadlines)[2]
+            if parked.is_waiting:
+                self._leave(parked)
+                self._due.append(parked)
+        due, self._due = self._due, []
+        return [parked.resume for parked in due if parked.resume is not None]
+
+    @property
+    def has_due(self) -> bool:
+        """Whether a notification has made something due. Deadlines are not looked at."""
+        return bool(self._due)
+
+    def next_deadline(self) -> float | None:
+        """The earliest deadline of what is parked, None where nothing is."""
+        while self._deadlines and not self._deadlines[0][2].is_waiting:
+            heapq.heappop(self._deadlines)
+        return self._deadlines[0][0] if self._deadlines else None
+
+    def _leave(self, parked: Parked) -> None:
+        parked.is_waiting = False
+        self._waiting -= 1
+        for key in parked.keys:
+            waiting = self._by_key.get(key)
+            if waiting is not None:
+                waiting.pop(parked, None)
+                if not waiting:
+                    del self._by_key[key]
+
+
+_SLACK = 64
+"""Deadlines of requests that have left stay in the heap until there are this many more than half."""
