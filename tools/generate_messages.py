@@ -16,6 +16,30 @@ from penstock.protocol.classes import LINE_MAX, module_source
 from penstock.protocol.definition import Definition, definitions_directory, read_definition, snake_case
 
 MESSAGES = "penstock.protocol.messages"
+INDEX = '''"""Every message, each imported on first use. Generated: do not edit."""
+
+from __future__ import annotations
+
+import importlib
+
+
+def __getattr__(name: str) -> object:
+    from penstock.protocol.message_index import HOMES
+
+    home = HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    from penstock.protocol.message_index import HOMES
+
+    return sorted(HOMES)
+'''
+
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "penstock" / "protocol"
 
 
@@ -25,51 +49,31 @@ def read_all() -> list[Definition]:
 
 
 def index_source(definitions: list[Definition]) -> str:
-    """The package that imports each message on first use."""
-    homes = {each.name: snake_case(each.name) for each in definitions}
-    imports = [import_lines(name, home) for name, home in homes.items()]
-    table = [f'    "{name}": "{home}",' for name, home in homes.items()]
+    """The module that says where each message is."""
+    table = [f'    "{each.name}": "{snake_case(each.name)}",' for each in definitions]
     return "\n".join(
         [
-            '"""Every message, each imported on first use. Generated from the definitions: do not edit."""',
+            '"""The module of each message. Generated from the definitions: do not edit."""',
             "",
             "from __future__ import annotations",
-            "",
-            "import importlib",
-            "from typing import TYPE_CHECKING",
-            "",
-            "if TYPE_CHECKING:",
-            *imports,
             "",
             "HOMES = {",
             *table,
             "}",
-            '"""The module of each message."""',
-            "",
-            "__all__ = sorted(HOMES)",
-            "",
-            "",
-            "def __getattr__(name: str) -> object:",
-            "    home = HOMES.get(name)",
-            "    if home is None:",
-            '        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")',
-            '    value: object = getattr(importlib.import_module(f"{__name__}.{home}"), name)',
-            "    globals()[name] = value",
-            "    return value",
-            "",
-            "",
-            "def __dir__() -> list[str]:",
-            "    return __all__",
             "",
         ]
     )
 
 
+def stub_source(definitions: list[Definition]) -> str:
+    """What type checkers and editors see of the package that imports each message on first use."""
+    imports = [import_lines(each.name, snake_case(each.name)) for each in definitions]
+    return "\n".join([*sorted(imports, key=str.lower), ""])
+
+
 def import_lines(name: str, home: str) -> str:
-    line = f"    from {MESSAGES}.{home} import {name} as {name}"
-    if len(line) <= LINE_MAX:
-        return line
-    return f"    from {MESSAGES}.{home} import (\n        {name} as {name},\n    )"
+    line = f"from {MESSAGES}.{home} import {name} as {name}"
+    return line if len(line) <= LINE_MAX else f"from {MESSAGES}.{home} import (\n    {name} as {name},\n)"
 
 
 def api_source(definitions: list[Definition]) -> str:
@@ -116,7 +120,9 @@ def expected_files() -> dict[Path, str]:
     definitions = read_all()
     messages = PACKAGE / "messages"
     files = {messages / f"{snake_case(each.name)}.py": module_source(each) for each in definitions}
-    files[messages / "__init__.py"] = index_source(definitions)
+    files[messages / "__init__.pyi"] = stub_source(definitions)
+    files[messages / "__init__.py"] = INDEX
+    files[PACKAGE / "message_index.py"] = index_source(definitions)
     files[PACKAGE / "api_keys.py"] = api_source(definitions)
     return files
 

@@ -13,7 +13,6 @@ definition breaks is a `DefinitionError` that names file and field. Does not kno
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -41,10 +40,7 @@ _FIELD_KEYS = {
     "name", "type", "encoding", "versions", "nullableVersions", "taggedVersions", "tag", "flexibleVersions",
     "ignorable", "default", "mapKey", "entityType", "zeroCopy", "fields", "about",
 }  # fmt: skip
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
-_VARINT = re.compile(r"(unsigned_)?varint(16|32|64)")
-_ENCODING = re.compile(r"(fixed|signed|unsigned)(8|16|32|64)")
-_WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_VARINT_BITS = (16, 32, 64)
 
 
 class DefinitionError(ConfigError):
@@ -107,32 +103,51 @@ class FieldSpec:
         return max((each for _, each in self.types), key=lambda each: INTEGER_BITS.get(each.base, 0))
 
 
-class StructSpec(NamedTuple):
+class StructSpec:
     """A group of fields with a name: a whole message, or a part of one."""
 
-    name: str
-    versions: Versions
-    fields: list[FieldSpec]
+    __slots__ = ("fields", "name", "versions")
+
+    def __init__(self, name: str, versions: Versions, fields: list[FieldSpec]) -> None:
+        self.name = name
+        self.versions = versions
+        self.fields = fields
 
 
-class Definition(NamedTuple):
+class Definition:
     """A message, all versions together. `structs` holds every struct inside it, outermost first."""
+
+    __slots__ = (
+        "api_key", "flexible", "latest_unstable", "listeners", "name", "root", "source", "structs", "type",
+        "valid",
+    )  # fmt: skip
 
     source: str
     name: str
     type: str
     api_key: int | None
-    listeners: Sequence[str]
+    listeners: tuple[str, ...]
     valid: Versions
     flexible: Versions
     latest_unstable: bool
     root: StructSpec
-    structs: Mapping[str, StructSpec]
+    structs: dict[str, StructSpec]
 
 
 def snake_case(name: str) -> str:
     """The Python spelling of a field's name: ``maxWaitMs`` is ``max_wait_ms``."""
-    return _WORD_START.sub("_", name).lower()
+    words = []
+    for before, letter, after in zip(" " + name, name, name[1:] + " ", strict=False):
+        # A capital begins a word after a small letter or digit, or as the last one of several.
+        if letter.isupper() and before != " " and (not before.isupper() or after.islower()):
+            words.append("_")
+        words.append(letter)
+    return "".join(words).lower()
+
+
+def is_name(text: object) -> bool:
+    """Whether this can be the name of a message, struct or field: letters and digits, a letter first."""
+    return isinstance(text, str) and text.isascii() and text.isalnum() and text[0].isalpha()
 
 
 def definitions_directory() -> str:
@@ -214,12 +229,16 @@ class _Parser:
                 struct_name, common, f"commonStructs {struct_name}", self.versions(common, "versions", "")
             )
         fields = self.fields(spec, "")
-        root = StructSpec(name, self._valid, fields)
+        definition = Definition()
+        definition.source, definition.name, definition.type = self._origin, name, message_type
+        definition.api_key = api_key
+        definition.listeners = tuple(spec.get("listeners", ()))
+        definition.valid, definition.flexible = self._valid, self._flexible
+        definition.latest_unstable = bool(spec.get("latestVersionUnstable"))
+        definition.root = root = StructSpec(name, self._valid, fields)
         self.check_structs(root)
-        return Definition(
-            self._origin, name, message_type, api_key, tuple(spec.get("listeners", ())), self._valid,
-            self._flexible, bool(spec.get("latestVersionUnstable")), root, self.ordered_structs(root),
-        )  # fmt: skip
+        definition.structs = self.ordered_structs(root)
+        return definition
 
     def check_structs(self, root: StructSpec) -> None:
         for path, name, versions in self._uses:
@@ -359,14 +378,13 @@ class _Parser:
             raise self.fail(field.path, "encoding must be an object of version ranges and encodings")
         types = []
         for key, each in source.items():
-            match = _ENCODING.fullmatch(each) if isinstance(each, str) else None
-            if not match or int(match[2]) != INTEGER_BITS[field_type.base]:
-                bits = INTEGER_BITS[field_type.base]
-                known = f"fixed{bits}, signed{bits} or unsigned{bits}"
-                raise self.fail(field.path, f"encoding of a {field_type.base} is {known}, not {each!r}")
-            if match[1] != FIXED and field_type.base not in ("int16", "int32", "int64"):
-                raise self.fail(field.path, f"a {field_type.base} is always fixed")
-            types.append((self.range(key, field.path), field_type._replace(encoding=match[1])))
+            bits = INTEGER_BITS[field_type.base]
+            known = [FIXED, SIGNED, UNSIGNED] if field_type.base in ("int16", "int32", "int64") else [FIXED]
+            encoding = next((name for name in known if each == f"{name}{bits}"), None)
+            if encoding is None:
+                names = " or ".join(f"{name}{bits}" for name in known)
+                raise self.fail(field.path, f"encoding of {field_type.base} is {names}, not {each!r}")
+            types.append((self.range(key, field.path), field_type._replace(encoding=encoding)))
         self.check_ranges(types, field)
         return types
 
@@ -387,11 +405,12 @@ class _Parser:
             if is_array and base == "records":
                 raise self.fail(path, "there are no arrays of records")
             return FieldType(base, FIXED, is_array)
-        if match := _VARINT.fullmatch(base):
-            return FieldType(f"int{match[2]}", UNSIGNED if match[1] else SIGNED, is_array)
+        for bits in _VARINT_BITS:
+            if base in (f"varint{bits}", f"unsigned_varint{bits}"):
+                return FieldType(f"int{bits}", SIGNED if base[0] == "v" else UNSIGNED, is_array)
         if base.startswith("[]"):
             raise self.fail(path, "there are no arrays of arrays: use an array of structs")
-        if not _NAME.fullmatch(base) or not base[0].isupper():
+        if not is_name(base) or not base[0].isupper():
             raise self.fail(path, f"there is no type called {text!r}")
         return FieldType(base, FIXED, is_array)
 
@@ -435,7 +454,7 @@ class _Parser:
 
     def name(self, spec: Mapping[str, Any], path: str) -> str:
         name = spec.get("name")
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
+        if not isinstance(name, str) or not is_name(name):
             raise self.fail(path, f"{name!r} is no name: letters and digits, a letter first")
         return name
 

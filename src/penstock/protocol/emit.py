@@ -11,29 +11,41 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 
 from penstock.protocol import runtime
 
 
-class HeadKind(NamedTuple):
+class HeadKind:
     """How a head looks on the wire. For a varint, `code` is the one byte of a small value."""
 
-    code: str
-    size: int
-    read: runtime.HeadReader
-    write: runtime.HeadWriter
-    is_varint: bool = False
+    __slots__ = ("code", "is_varint", "read", "size", "write")
+
+    def __init__(
+        self,
+        code: str,
+        size: int,
+        read: runtime.HeadReader,
+        write: runtime.HeadWriter,
+        is_varint: bool = False,
+    ) -> None:
+        self.code = code
+        self.size = size
+        self.read = read
+        self.write = write
+        self.is_varint = is_varint
 
 
-class ArrayLead(NamedTuple):
-    """An array of fixed-size elements that a run begins with."""
+class ArrayLead:
+    """An array of fixed-size elements that a run begins with; `sent` is the local with its count."""
 
-    values: str
-    sent: str
-    code: str
-    size: int
-    bias: int
+    __slots__ = ("bias", "kind", "sent", "values")
+
+    def __init__(self, values: str, sent: str, kind: HeadKind, bias: int) -> None:
+        self.values = values
+        self.sent = sent
+        self.kind = kind
+        self.bias = bias
 
 
 def fixed_kind(code: str) -> HeadKind:
@@ -190,12 +202,16 @@ class DecodeEmitter(Emitter):
         targets = [target for target, _ in run]
         start = "pos"
         if lead:
-            name = f"unpack_array_{code_name(lead.code)}_{code_name(codes)}{'' if lead.bias else '_plain'}"
-            unpack = self.shared(name, lambda: runtime.ArrayUnpackers(lead.code, codes, lead.bias))
+            name = (
+                f"unpack_array_{code_name(lead.kind.code)}_{code_name(codes)}{'' if lead.bias else '_plain'}"
+            )
+            unpack = self.shared(name, lambda: runtime.ArrayUnpackers(lead.kind.code, codes, lead.bias))
             left = ", ".join([f"*{lead.values}", *targets]) + ("" if targets else ",")
             self.line(f"{left} = {unpack}[{lead.sent}](data, pos)")
             start = (
-                f"pos + {lead.size} * ({lead.sent} - 1)" if lead.bias else f"pos + {lead.size} * {lead.sent}"
+                f"pos + {lead.kind.size} * ({lead.sent} - 1)"
+                if lead.bias
+                else f"pos + {lead.kind.size} * {lead.sent}"
             )
         elif codes == "B":
             self.line(f"{targets[0]} = data[pos]")
@@ -247,8 +263,8 @@ class EncodeEmitter(Emitter):
         codes = self._codes(run)
         values = [value for value, _ in run]
         if lead:
-            name = f"pack_array_{code_name(lead.code)}_{code_name(codes)}{'' if lead.bias else '_plain'}"
-            pack = self.shared(name, lambda: runtime.ArrayPackers(lead.code, codes, lead.bias))
+            name = f"pack_array_{code_name(lead.kind.code)}_{code_name(codes)}{'' if lead.bias else '_plain'}"
+            pack = self.shared(name, lambda: runtime.ArrayPackers(lead.kind.code, codes, lead.bias))
             fast = f"append({pack}[{lead.sent}]({', '.join([f'*{lead.values}', *values])}))"
         elif all(value.lstrip("-").isdigit() for value in values):
             self.line(f"append({b''.join(kind.write(int(value)) for value, kind in run)!r})")
@@ -265,7 +281,7 @@ class EncodeEmitter(Emitter):
         self.line(f"    {fast}")
         self.line("else:")
         if lead:
-            name = f"pack_array_{code_name(lead.code)}_{'' if lead.bias else '_plain'}"
-            pack = self.shared(name, lambda: runtime.ArrayPackers(lead.code, "", lead.bias))
+            name = f"pack_array_{code_name(lead.kind.code)}_{'' if lead.bias else '_plain'}"
+            pack = self.shared(name, lambda: runtime.ArrayPackers(lead.kind.code, "", lead.bias))
             self.line(f"    append({pack}[{lead.sent}](*{lead.values}))")
         self.line(f"    append(write_heads({writers}, {', '.join(values)}))")

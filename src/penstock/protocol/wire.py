@@ -276,8 +276,7 @@ class Array(WireType):
 
     def decode_elements(self, out: DecodeEmitter, target: str, sent: str) -> None:
         if isinstance(self.element, Fixed):
-            kind = self.element.kind
-            out.lead(ArrayLead(target, sent, kind.code, kind.size, self.length.bias))
+            out.lead(ArrayLead(target, sent, self.element.kind, self.length.bias))
             return
         out.flush()
         count, items, item = out.name("count"), out.name("items"), out.name("item")
@@ -300,8 +299,7 @@ class Array(WireType):
         out.before(f"{'    ' if self.nullable else ''}{sent} = {self.length.of(items)}")
         out.head(sent, self.length.kind)
         if isinstance(self.element, Fixed):
-            kind = self.element.kind
-            out.lead(ArrayLead(items, sent, kind.code, kind.size, self.length.bias))
+            out.lead(ArrayLead(items, sent, self.element.kind, self.length.bias))
             return
         item = out.name("item")
         with out.block(f"for {item} in {items}:"):
