@@ -18,6 +18,7 @@ from penstock.errors import EncodeError
 from penstock.model import COLUMN_NAMES, NO_TIMESTAMP
 from penstock.records.columns import NO_BYTES, BytesColumn, HeadersColumn, RecordColumns
 from penstock.records.jit import Int32s, Ints
+from penstock.records.memory import empty
 
 HEADER_TYPE: pa.DataType = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
 HEADERS_TYPE: pa.DataType = pa.list_(pa.field("element", HEADER_TYPE))
@@ -75,11 +76,11 @@ def to_arrow(
 def _array(columns: RecordColumns, topic: str, partition: int, name: str) -> pa.Array:
     rows = columns.row_count
     if name == "topic":
-        return _constant(topic, pa.string(), rows)
+        return _constant(topic, rows)
     if name == "partition":
         if columns.partitions is not None:
             return _numbers(pa.int32(), columns.partitions)
-        return _constant(partition, pa.int32(), rows)
+        return _constant(partition, rows)
     held = {
         "key": columns.key,
         "value": columns.value,
@@ -103,7 +104,9 @@ def _microseconds(milliseconds: NDArray[Any]) -> NDArray[Any]:
     limit = _MICROSECOND_MS_MAX
     if len(milliseconds) and (milliseconds.max() > limit or milliseconds.min() < -limit):
         milliseconds = np.clip(milliseconds, -limit, limit)
-    return milliseconds * 1000
+    microseconds = empty(len(milliseconds), np.int64)
+    np.multiply(milliseconds, 1000, out=microseconds)
+    return microseconds
 
 
 def _numbers(kind: pa.DataType, numbers: Ints | Int32s) -> pa.Array:
@@ -123,16 +126,28 @@ def _headers(column: HeadersColumn) -> pa.Array:
     return pa.Array.from_buffers(HEADERS_TYPE, len(column), offsets, null_count=0, children=[pairs])
 
 
-def _constant(value: str | int, kind: pa.DataType, rows: int) -> pa.Array:
-    """Return the same value in every row: a slice of an array kept for the next time."""
+def _constant(value: str | int, rows: int) -> pa.Array:
+    """Return the same value in every row: where it is short, a slice of an array kept for the next time."""
     if rows > _CONSTANT_ROWS_MAX:
-        return pa.repeat(pa.scalar(value, kind), rows)
-    return _constants(value, kind).slice(0, rows)
+        return _repeat(value, rows)
+    return _constants(value).slice(0, rows)
 
 
 @lru_cache(maxsize=64)
-def _constants(value: str | int, kind: pa.DataType) -> pa.Array:
-    return pa.repeat(pa.scalar(value, kind), _CONSTANT_ROWS_MAX)
+def _constants(value: str | int) -> pa.Array:
+    return _repeat(value, _CONSTANT_ROWS_MAX)
+
+
+def _repeat(value: str | int, rows: int) -> pa.Array:
+    if isinstance(value, int):
+        return _numbers(pa.int32(), np.full(rows, value, dtype=np.int32))
+    text = value.encode()
+    ends = (
+        np.arange(0, (rows + 1) * len(text), len(text), dtype=np.int32)
+        if text
+        else np.zeros(rows + 1, np.int32)
+    )
+    return pa.Array.from_buffers(pa.string(), rows, [None, pa.py_buffer(ends), pa.py_buffer(text * rows)])
 
 
 # --- from Arrow ---------------------------------------------------------------------------------------

@@ -36,6 +36,7 @@ from penstock.records.crc import crc32c_array
 from penstock.records.growing import GrowingColumns, problem
 from penstock.records.jit import Bytes, Ints
 from penstock.records.legacy import Message, inner_messages, read_message, verify_message_crc
+from penstock.records.memory import empty
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -201,15 +202,15 @@ class _Decoder:
     # --- magic 2 ---
 
     def _take_batches(self, data: Bytes, table: Ints, lines: int) -> None:
-        seen = int(self._walk[kernels.ATTRIBUTES_SEEN])
+        seen, records = int(self._walk[kernels.ATTRIBUTES_SEEN]), int(self._walk[kernels.RECORDS])
         if self._verify:
             _verify_crcs(data, table, lines)
         if seen & CONTROL_BIT or (self._aborted is not None and seen & TRANSACTIONAL_BIT):
             lines = self._drop_uncommitted(data, table, lines)
+            records = int(table[:lines, kernels.COUNT].sum())
         if seen & CODEC_MASK:
             self._take_compressed(data, table, lines)
         else:
-            records = int(table[:lines, kernels.COUNT].sum())
             self._scan(data, table, lines, records)
 
     def _scan(self, data: Bytes, table: Ints, lines: int, records: int) -> None:
@@ -274,7 +275,7 @@ class _Decoder:
             codec, compressed = Codec.NONE, whole
         room = min(decompressed_size_max(codec, compressed), self._left_bytes)
         if at + room > len(self._scratch):
-            larger: Bytes = np.empty(max(at + room, 2 * self._group_bytes), dtype=np.uint8)
+            larger: Bytes = empty(max(at + room, 2 * self._group_bytes), np.uint8)
             larger[:at] = self._scratch[:at]
             self._scratch = larger
         size = decompress_into(codec, compressed, self._scratch.data[at : at + room])

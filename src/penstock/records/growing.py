@@ -16,6 +16,7 @@ from penstock.errors import CorruptRecordError, DecodeError
 from penstock.records import kernels
 from penstock.records.columns import BytesColumn, HeadersColumn, RecordColumns
 from penstock.records.jit import Bytes, Int32s, Ints
+from penstock.records.memory import cut, empty
 
 COLUMN_BYTES_MAX = (1 << 31) - 1
 """Arrow's `binary` and `string` count bytes in 32 bits."""
@@ -46,15 +47,9 @@ def _room(array: NDArray[Any], used: int, needed: int, done: float) -> NDArray[A
         return array
     likely = int(needed / max(done, 1e-6) * _GUESS_MARGIN) + 64
     size = max(needed, min(likely, needed * (_GUESS_FACTOR_MAX if needed < _LARGE else 2)))
-    larger = np.empty(size, dtype=array.dtype)
+    larger = empty(size, array.dtype.type)
     larger[:used] = array[:used]
     return larger
-
-
-def _cut(array: NDArray[Any], size: int) -> NDArray[Any]:
-    """Give back what was guessed too much. The memory stays where it is."""
-    array.resize(size, refcheck=False)
-    return array
 
 
 class _GrowingBytes:
@@ -84,26 +79,23 @@ class _GrowingBytes:
 
     def column(self, rows: int, nulls: int) -> BytesColumn:
         validity = np.packbits(self.at[:rows] >= 0, bitorder="little") if nulls else None
-        return BytesColumn(_cut(self.data, self.used), _cut(self.ends, rows + 1), validity, nulls)
+        return BytesColumn(cut(self.data, self.used), cut(self.ends, rows + 1), validity, nulls)
 
 
 class GrowingColumns:
     """Rows so far, in the columns asked for (names as in `model.COLUMN_NAMES`)."""
 
     def __init__(self, columns: Collection[str]) -> None:
-        def empty(is_wanted: bool, dtype: type) -> NDArray[Any]:
-            return np.empty(int(is_wanted), dtype=dtype)
-
         self._columns = columns
         self.state: Ints = np.zeros(kernels.STATE_SIZE, dtype=np.int64)
-        self._offsets: Ints = empty("offset" in columns, np.int64)
-        self._timestamps: Ints = empty("timestamp" in columns, np.int64)
-        self._types: Int32s = empty("timestampType" in columns, np.int32)
+        self._offsets: Ints = np.empty(int("offset" in columns), dtype=np.int64)
+        self._timestamps: Ints = np.empty(int("timestamp" in columns), dtype=np.int64)
+        self._types: Int32s = np.empty(int("timestampType" in columns), dtype=np.int32)
         self._key = _GrowingBytes("key" in columns)
         self._value = _GrowingBytes("value" in columns)
         self._has_headers = "headers" in columns
-        self._headers_at: Int32s = empty(self._has_headers, np.int32)
-        self._headers_stop: Int32s = empty(self._has_headers, np.int32)
+        self._headers_at: Int32s = np.empty(int(self._has_headers), dtype=np.int32)
+        self._headers_stop: Int32s = np.empty(int(self._has_headers), dtype=np.int32)
         self._header_ends: Int32s = np.zeros(2 * self._has_headers, dtype=np.int32)
         self._names = _GrowingBytes(self._has_headers)
         self._header_values = _GrowingBytes(self._has_headers)
@@ -223,15 +215,15 @@ class GrowingColumns:
         if self._has_headers:
             count = int(state[kernels.HEADERS])
             headers = HeadersColumn(
-                _cut(self._header_ends, rows + 1),
+                cut(self._header_ends, rows + 1),
                 with_valid_names(self._names.column(count, 0)),
                 self._header_values.column(count, int(state[kernels.HEADER_VALUE_NULLS])),
             )
         return RecordColumns(
             rows,
-            offsets=_cut(self._offsets, rows) if "offset" in columns else None,
-            timestamps=_cut(self._timestamps, rows) if "timestamp" in columns else None,
-            timestamp_types=_cut(self._types, rows) if "timestampType" in columns else None,
+            offsets=cut(self._offsets, rows) if "offset" in columns else None,
+            timestamps=cut(self._timestamps, rows) if "timestamp" in columns else None,
+            timestamp_types=cut(self._types, rows) if "timestampType" in columns else None,
             key=self._key.column(rows, int(state[kernels.KEY_NULLS])) if "key" in columns else None,
             value=self._value.column(rows, int(state[kernels.VALUE_NULLS])) if "value" in columns else None,
             headers=headers,

@@ -24,8 +24,8 @@ TABLE_COLUMNS = 10
 MAGIC = PRODUCER_ID  # in the lines of `scan_messages`
 
 # Entries of `state` in `walk_batches`.
-POSITION, LINES, NEXT_OFFSET, ATTRIBUTES_SEEN = range(4)
-WALK_SIZE = 4
+POSITION, LINES, RECORDS, NEXT_OFFSET, ATTRIBUTES_SEEN = range(5)
+WALK_SIZE = 5
 
 # Entries of `state` in the kernels that fill rows.
 ROWS, KEY_BYTES, KEY_NULLS, VALUE_BYTES, VALUE_NULLS, HEADERS, FAILED_LINE = range(7)
@@ -71,6 +71,28 @@ def read_unsigned_long(data: Bytes, position: int, end: int) -> tuple[int, int]:
 
 
 @kernel
+def short_unsigned(data: Bytes, position: int, size: int) -> tuple[int, int]:
+    """Read a varint of up to three bytes without a test for each; return (value, next position).
+
+    Where it is longer, or fewer than three bytes of `data` are left, the position returned is
+    -1 - position: ask `read_unsigned`. It does not ask itself, because a call with an array inside
+    the hot loop costs more than the whole record.
+    """
+    if position + 3 > size:
+        return 0, -1 - position
+    number = byte_at(data, position)
+    if number < 0x80:
+        return number, position + 1
+    number = (number & 0x7F) | (byte_at(data, position + 1) << 7)
+    if number < 0x4000:
+        return number, position + 2
+    number = (number & 0x3FFF) | (byte_at(data, position + 2) << 14)
+    if number < 0x200000:
+        return number, position + 3
+    return 0, -1 - position
+
+
+@kernel
 def read_int(data: Bytes, position: int, size: int) -> int:
     """Read a signed big-endian number of `size` bytes."""
     value = byte_at(data, position)
@@ -95,6 +117,7 @@ def walk_batches(
     size = len(data)
     stop = position + group_bytes
     lines = 0
+    records = 0
     seen = 0
     outcome = OK
     while lines < len(table) and position < stop:
@@ -141,10 +164,12 @@ def walk_batches(
             table[lines, PRODUCER_ID] = read_int(data, position + 43, 8)
             table[lines, CRC] = read_int(data, position + 17, 4) & 0xFFFFFFFF
             lines += 1
+            records += count
             seen |= attributes
         position = end
     state[POSITION] = position
     state[LINES] = lines
+    state[RECORDS] = records
     state[ATTRIBUTES_SEEN] = seen
     return outcome
 
@@ -173,6 +198,7 @@ def scan_records(
     Rows outside first_offset..end_offset are left out. Returns OK, or what is wrong with the batch
     in line `state[FAILED_LINE]`.
     """
+    size = len(data)
     row = state[ROWS]
     key_bytes, key_nulls = state[KEY_BYTES], state[KEY_NULLS]
     value_bytes, value_nulls = state[VALUE_BYTES], state[VALUE_NULLS]
@@ -187,18 +213,26 @@ def scan_records(
         base_time = table[line, TIME]
         append_time = (table[line, ATTRIBUTES] >> 3) & 1
         for _ in range(table[line, COUNT]):
-            number, position = read_unsigned(data, position, end)
+            number, position = short_unsigned(data, position, size)
+            if position < 0:
+                number, position = read_unsigned(data, -1 - position, end)
             if position < 0 or number & 1 or (number >> 1) > end - position:
                 return CUT
             record_end = position + (number >> 1)
-            delta, position = read_unsigned_long(data, position + 1, record_end)
+            delta, position = short_unsigned(data, position + 1, size)
+            if position < 0:
+                delta, position = read_unsigned_long(data, -1 - position, record_end)
             if position < 0:
                 return BAD_RECORD
-            number, position = read_unsigned(data, position, record_end)
+            number, position = short_unsigned(data, position, size)
+            if position < 0:
+                number, position = read_unsigned(data, -1 - position, record_end)
             if position < 0:
                 return BAD_RECORD
             offset = wrap64(base_offset + ((number >> 1) ^ -(number & 1)))
-            number, position = read_unsigned(data, position, record_end)
+            number, position = short_unsigned(data, position, size)
+            if position < 0:
+                number, position = read_unsigned(data, -1 - position, record_end)
             if position < 0:
                 return BAD_RECORD
             key_position, key_size = -1, 0
@@ -207,7 +241,9 @@ def scan_records(
                 if key_size > record_end - position:
                     return BAD_RECORD
                 position += key_size
-            number, position = read_unsigned(data, position, record_end)
+            number, position = short_unsigned(data, position, size)
+            if position < 0:
+                number, position = read_unsigned(data, -1 - position, record_end)
             if position < 0:
                 return BAD_RECORD
             value_position, value_size = -1, 0
