@@ -1,0 +1,44 @@
+"""The log: batches by offset, in memory or in Kafka's directory format.
+
+`penstock.log.scan` reads such a directory into Arrow without a broker. It alone needs an optional
+library, which is why every name here is imported on first use.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from penstock.log.contract import FileRegion as FileRegion
+    from penstock.log.contract import Log as Log
+    from penstock.log.contract import LogConfig as LogConfig
+    from penstock.log.contract import Slice as Slice
+    from penstock.log.directory import DataDirectory as DataDirectory
+    from penstock.log.disk import DiskLog as DiskLog
+    from penstock.log.memory import MemoryLog as MemoryLog
+    from penstock.log.scan import read_log as read_log
+    from penstock.log.scan import scan_log as scan_log
+
+_HOMES = {
+    "DataDirectory": "directory",
+    "DiskLog": "disk",
+    "FileRegion": "contract",
+    "Log": "contract",
+    "LogConfig": "contract",
+    "MemoryLog": "memory",
+    "Slice": "contract",
+    "read_log": "scan",
+    "scan_log": "scan",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'penstock.log' has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(f"penstock.log.{home}"), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,165 @@
+"""A log on disk, in Kafka's layout: one directory, one `.log` file a segment, two indexes beside it."""
+
+from __future__ import annotations
+
+import os
+from logging import getLogger
+
+from penstock.errors import StorageError
+from penstock.log.checkpoint import LEADER_EPOCHS
+from penstock.log.contract import LogConfig
+from penstock.log.epochs import LeaderEpochs
+from penstock.log.files import OpenFile, storage, storage_error, sync_directory
+from penstock.log.recovery import open_segments
+from penstock.log.segment import FileSegment
+from penstock.log.segmented import SegmentedLog
+
+logger = getLogger("penstock.log")
+
+
+class PendingFlush:
+    """What has to reach the disk for a log to be safe up to an offset.
+
+    `sync` may run in another thread: it touches nothing but files that it holds.
+    """
+
+    __slots__ = ("_directory", "_files", "up_to_offset")
+
+    def __init__(self, files: list[OpenFile], directory: str | None, up_to_offset: int) -> None:
+        self._files = files
+        self._directory = directory
+        self.up_to_offset = up_to_offset
+
+    def sync(self) -> None:
+        """Wait until all of it is on the disk.
+
+        Raises:
+            StorageError: the device failed. What was written before may be lost.
+        """
+        for file in self._files:
+            try:
+                os.fdatasync(file.fileno())
+            except OSError as error:
+                raise storage_error("flush", str(file.name), error) from error
+        if self._directory is not None:
+            sync_directory(self._directory)
+
+
+class DiskLog(SegmentedLog):
+    """The contract `Log` in a directory.
+
+    One process at a time: `DataDirectory` sees to that.
+    """
+
+    def __init__(
+        self,
+        directory: str,
+        config: LogConfig | None = None,
+        *,
+        now_ms: int,
+        clean_shutdown: bool = False,
+        recovery_point: int = 0,
+        start_offset: int = 0,
+    ) -> None:
+        """Open the log in `directory`, which is made if need be; repair what a crash left.
+
+        `clean_shutdown` says that the last process closed it; otherwise it is checked from
+        `recovery_point` on. `start_offset` is the start that was noted last. What was found and done
+        is in `recovery`.
+
+        Raises:
+            StorageError: it cannot be read or written.
+        """
+        config = config or LogConfig()
+        self.directory = os.fspath(directory)
+        with storage("create", self.directory):
+            os.makedirs(self.directory, exist_ok=True)
+        epochs, epochs_known = _load_epochs(f"{self.directory}/{LEADER_EPOCHS}")
+        segments, self.recovery = open_segments(
+            self.directory,
+            config,
+            epochs,
+            now_ms=now_ms,
+            clean_shutdown=clean_shutdown,
+            recovery_point=recovery_point if epochs_known else 0,
+            start_offset=start_offset,
+        )
+        self._directory_changed = True
+        super().__init__(config, segments, epochs)
+        self.start_offset = max(start_offset, self.start_offset)
+        self.recovery_point = max(
+            self.end_offset
+            if clean_shutdown and not self.recovery.bytes_cut
+            else min(recovery_point, self.end_offset),
+            self.start_offset,
+        )
+        if not epochs_known and clean_shutdown:
+            self._find_epochs()
+        # One that begins at the end is the latest of a log from which everything was deleted: it stays.
+        epochs.truncate_end(self.end_offset + 1)
+        epochs.truncate_start(self.start_offset)
+        self._epoch = epochs.latest
+
+    def configure(self, config: LogConfig) -> None:
+        super().configure(config)
+        active = self._active
+        assert isinstance(active, FileSegment)
+        active.configure(config)
+
+    def _new_segment(self, base_offset: int, now_ms: int) -> FileSegment:
+        self._directory_changed = True
+        return FileSegment.create(self.directory, base_offset, self.config, now_ms)
+
+    def _find_epochs(self) -> None:
+        for entry in self.entries(self._bases[0]):
+            if entry.leader_epoch > self.leader_epochs.latest:
+                self.leader_epochs.assign(entry.leader_epoch, entry.base_offset)
+
+    # --- durability -------------------------------------------------------------------------------
+
+    def pending_flush(self, *, sealed_only: bool = False) -> PendingFlush:
+        """Return what is not known to be on the disk; of the last segment too, unless `sealed_only`.
+
+        Once its `sync` has returned, tell `flushed`.
+
+        Raises:
+            StorageError: a file cannot be opened.
+        """
+        up_to_offset = self._active.base_offset if sealed_only else self.end_offset
+        files = [
+            segment.file
+            for segment in self._segments
+            if isinstance(segment, FileSegment)
+            and segment.size
+            and segment.end_offset > self.recovery_point
+            and segment.base_offset < up_to_offset
+        ]
+        return PendingFlush(files, self.directory if self._directory_changed else None, up_to_offset)
+
+    def flushed(self, done: PendingFlush) -> None:
+        """Raise `recovery_point` to what has been flushed."""
+        self.recovery_point = max(self.recovery_point, min(done.up_to_offset, self.end_offset))
+        if self.recovery_point == self.end_offset:
+            self._directory_changed = False
+            self._unflushed_since_ms = -1
+
+    def flush(self) -> None:
+        pending = self.pending_flush()
+        pending.sync()
+        self.flushed(pending)
+
+    def close(self) -> None:
+        for segment in self._segments:
+            if isinstance(segment, FileSegment):
+                segment.close()
+
+
+def _load_epochs(path: str) -> tuple[LeaderEpochs, bool]:
+    """Return the leader epochs in a file, and whether they can be relied on."""
+    try:
+        return LeaderEpochs.load(path), True
+    except StorageError as error:
+        if error.errno is not None:
+            raise
+        logger.warning("%s; the epochs are taken from the log", error)
+        return LeaderEpochs(path), False

@@ -1,0 +1,88 @@
+"""The leader epochs of a log: with which offset each began.
+
+A leader stamps its epoch into every batch, so the list can always be found again in the log; the
+file `leader-epoch-checkpoint` only saves that walk. Used to tell a client or a follower where an
+epoch ended (OffsetForLeaderEpoch, KIP-101).
+"""
+
+from __future__ import annotations
+
+from penstock.errors import StorageError
+from penstock.log.checkpoint import read_checkpoint, write_checkpoint
+
+
+class LeaderEpochs:
+    """Epochs in ascending order, each with its first offset; kept in a file if `path` is given."""
+
+    __slots__ = ("_path", "entries")
+
+    def __init__(self, path: str | None = None) -> None:
+        self._path = path
+        self.entries: list[tuple[int, int]] = []
+        """(epoch, first offset), both ascending."""
+
+    @classmethod
+    def load(cls, path: str) -> LeaderEpochs:
+        """Read the file; none is an empty list.
+
+        Raises:
+            StorageError: unreadable or malformed.
+        """
+        epochs = cls(path)
+        try:
+            epochs.entries = [(int(epoch), int(offset)) for epoch, offset in read_checkpoint(path, 2)]
+        except ValueError:
+            raise StorageError(f"{path} holds something that is no number") from None
+        if epochs.entries != sorted(set(epochs.entries)):
+            raise StorageError(f"the epochs in {path} are not ascending")
+        return epochs
+
+    @property
+    def latest(self) -> int:
+        """The epoch of the last leader; -1 if there was none."""
+        return self.entries[-1][0] if self.entries else -1
+
+    def assign(self, epoch: int, start_offset: int) -> None:
+        """Note that `epoch` began at `start_offset`; later or higher entries are overruled."""
+        if epoch < 0 or epoch == self.latest:
+            return
+        entries = self.entries
+        while entries and (entries[-1][0] >= epoch or entries[-1][1] >= start_offset):
+            entries.pop()
+        entries.append((epoch, start_offset))
+        self._save()
+
+    def end_of(self, epoch: int, log_end_offset: int) -> tuple[int, int] | None:
+        """Return (epoch, end offset) of the last epoch not above `epoch`; None if there is none.
+
+        The current epoch ends where the log does.
+        """
+        found = None
+        for number, (known, _) in enumerate(self.entries):
+            if known <= epoch:
+                found = number
+        if found is None:
+            return None
+        after = self.entries[found + 1 :]
+        return self.entries[found][0], after[0][1] if after else log_end_offset
+
+    def truncate_end(self, end_offset: int) -> None:
+        """Forget the epochs that began at `end_offset` or later: their batches are gone."""
+        if self.entries and self.entries[-1][1] >= end_offset:
+            while self.entries and self.entries[-1][1] >= end_offset:
+                self.entries.pop()
+            self._save()
+
+    def truncate_start(self, start_offset: int) -> None:
+        """Forget the epochs that ended by `start_offset`; the one it lies in begins there now."""
+        entries = self.entries
+        if not entries or entries[0][1] >= start_offset:
+            return
+        while len(entries) > 1 and entries[1][1] <= start_offset:
+            del entries[0]
+        entries[0] = (entries[0][0], start_offset)
+        self._save()
+
+    def _save(self) -> None:
+        if self._path is not None:
+            write_checkpoint(self._path, self.entries, sync=False)

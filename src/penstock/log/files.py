@@ -1,0 +1,121 @@
+"""What the log asks of the file system, with failures told as sentences.
+
+Every failure of the operating system leaves this package as a `StorageError` that names the file,
+what was being done, the reason, and what may help. The system's number stays in its `errno`.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import FileIO
+
+from penstock.errors import StorageError
+
+_REASONS = {
+    errno.ENOSPC: "the disk is full; free some space and try again",
+    errno.EDQUOT: "the disk quota is used up; free some space and try again",
+    errno.EFBIG: "the file may not grow any further (file size limit of the process or the file system)",
+    errno.EACCES: "permission denied; run as the owner of the directory, or change its mode",
+    errno.EPERM: "permission denied; run as the owner of the directory, or change its mode",
+    errno.EROFS: "the file system is read-only",
+    errno.EMFILE: "too many files are open; raise the limit (ulimit -n)",
+    errno.ENFILE: "too many files are open on this machine",
+    errno.EIO: "the device reports an input/output error",
+    errno.ENOENT: "there is no such file or directory",
+    errno.ENOTDIR: "a part of the path is not a directory",
+    errno.EISDIR: "it is a directory",
+}
+
+
+def storage_error(action: str, path: str, error: OSError) -> StorageError:
+    """Return the error to raise when the system refused to `action` (a verb, "read") `path`."""
+    reason = _REASONS.get(error.errno or 0, error.strerror or str(error))
+    failure = StorageError(f"cannot {action} {path}: {reason}")
+    failure.errno = error.errno
+    return failure
+
+
+@contextmanager
+def storage(action: str, path: str) -> Iterator[None]:
+    """Turn an `OSError` inside the block into a `StorageError` about `action` and `path`."""
+    try:
+        yield
+    except StorageError:
+        raise
+    except OSError as error:
+        raise storage_error(action, path, error) from error
+
+
+class OpenFile(FileIO):
+    """An unbuffered file that closes itself when its last user lets go of it.
+
+    A segment and the regions handed out to readers share one. Nobody closes it by hand, so a
+    descriptor cannot be closed, and its number given to another file, under a reader.
+    """
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def open_file(path: str, *, writable: bool) -> OpenFile:
+    """Open a file that exists."""
+    with storage("open", path):
+        return OpenFile(path, "r+" if writable else "r")
+
+
+def create_file(path: str) -> None:
+    """Make an empty file, or an existing one empty."""
+    with storage("create", path):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644))
+
+
+def read_text(path: str) -> str | None:
+    """Return the text of a small file; None if there is no such file.
+
+    Bytes that are not UTF-8 come as U+FFFD: what reads them will find them malformed.
+    """
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise storage_error("read", path, error) from error
+
+
+def write_text(path: str, text: str, *, sync: bool) -> None:
+    """Replace a small file as a whole: a reader, or a crash, meets the old text or the new.
+
+    With `sync` the text is on the disk before the old one goes.
+    """
+    fresh = path + ".tmp"
+    with storage("write", path):
+        with open(fresh, "w", encoding="utf-8") as file:
+            file.write(text)
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
+        os.replace(fresh, path)
+
+
+def remove_file(path: str) -> None:
+    """Delete a file; one that is gone already is fine."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise storage_error("delete", path, error) from error
+
+
+def sync_directory(path: str) -> None:
+    """Make creations and renames in a directory last."""
+    with storage("flush", path):
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)

@@ -1,0 +1,130 @@
+"""A log in memory: for tests, and for brokers that need not remember anything.
+
+Batches are kept one by one as they came, each copied once; a read hands out the same objects.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+
+from penstock.log.contract import Bytes, FileRegion, LogConfig
+from penstock.log.epochs import LeaderEpochs
+from penstock.log.segmented import Segment, SegmentedLog
+from penstock.log.walk import Entry, walk_buffer
+
+JOIN_BYTES = 4096
+"""Pieces of a slice that are smaller than this on average are joined: few are cheaper to send."""
+
+
+class MemorySegment(Segment):
+    """Batches in a list, found by their last offsets."""
+
+    __slots__ = ("_batches", "_last_offsets", "_max_timestamp", "_positions")
+
+    def __init__(self, base_offset: int, now_ms: int) -> None:
+        super().__init__(base_offset, now_ms)
+        self._batches: list[bytes] = []
+        self._last_offsets: list[int] = []
+        self._positions: list[int] = []
+        self._max_timestamp = -1
+
+    @property
+    def max_timestamp(self) -> int:
+        return self._max_timestamp
+
+    def append(self, batch: Bytes, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> None:
+        if not self.size:
+            self.first_timestamp = max_timestamp
+        self._batches.append(bytes(batch))
+        self._last_offsets.append(last_offset)
+        self._positions.append(self.size)
+        self.size += size
+        self.end_offset = last_offset + 1
+        self.last_append_ms = now_ms
+        if max_timestamp > self._max_timestamp:
+            self._max_timestamp = max_timestamp
+
+    def append_many(self, batches: Bytes, size: int, entries: Sequence[Entry], now_ms: int) -> None:
+        empty = not self.size
+        for entry in entries:
+            batch = batches[entry.position : entry.position + entry.size]
+            self.append(batch, entry.size, entry.last_offset, entry.max_timestamp, now_ms)
+        if empty:
+            self.first_timestamp = max(entry.max_timestamp for entry in entries)
+
+    def read(
+        self,
+        pieces: list[Bytes | FileRegion],
+        offset: int,
+        max_bytes: int,
+        up_to_offset: int,
+        at_least_one: bool,
+    ) -> tuple[int, bool]:
+        batches, positions = self._batches, self._positions
+        first = bisect_left(self._last_offsets, offset)
+        limit = bisect_left(self._last_offsets, up_to_offset, first)
+        start = positions[first] if first < len(batches) else self.size
+        if self.size - start <= max_bytes:
+            stop = limit
+        else:
+            stop = min(bisect_right(positions, start + max_bytes) - 1, limit)
+            if stop == first and at_least_one:
+                stop = min(first + 1, limit)
+        found = batches[first:stop]
+        size = (positions[stop] if stop < len(batches) else self.size) - start
+        if len(found) > 1 and size < JOIN_BYTES * len(found):
+            pieces.append(b"".join(found))
+        else:
+            pieces.extend(found)
+        return size, stop == len(batches)
+
+    def entries(self, offset: int) -> Iterator[Entry]:
+        place = bisect_left(self._last_offsets, offset)
+        while place < len(self._batches):
+            position = self._positions[place]
+            for entry in walk_buffer(self._batches[place]):
+                yield entry._replace(position=position)
+            place += 1
+
+    def load(self, position: int, size: int) -> bytes:
+        batch = self._batches[bisect_left(self._positions, position)]
+        return batch if size == len(batch) else batch[:size]
+
+    def earlier_until(self, timestamp_ms: int) -> int:
+        return self.base_offset
+
+    def truncate_to(self, offset: int) -> None:
+        keep = bisect_left(self._last_offsets, offset)
+        if keep < len(self._batches):
+            self.size = self._positions[keep]
+            del self._batches[keep:], self._last_offsets[keep:], self._positions[keep:]
+        self.end_offset = self._last_offsets[-1] + 1 if keep else self.base_offset
+        self._max_timestamp = max(
+            (entry.max_timestamp for entry in self.entries(self.base_offset)), default=-1
+        )
+        if not keep:
+            self.first_timestamp = -1
+
+    def seal(self, end_offset: int) -> None:
+        self.end_offset = end_offset
+
+    def delete(self) -> None:
+        pass
+
+
+class MemoryLog(SegmentedLog):
+    """The contract `Log` in memory. Flushing is instantaneous: nothing survives the process anyway."""
+
+    def __init__(self, config: LogConfig | None = None, *, now_ms: int, start_offset: int = 0) -> None:
+        super().__init__(config or LogConfig(), [MemorySegment(start_offset, now_ms)], LeaderEpochs())
+
+    def _new_segment(self, base_offset: int, now_ms: int) -> MemorySegment:
+        return MemorySegment(base_offset, now_ms)
+
+    def flush(self) -> None:
+        self.recovery_point = self.end_offset
+        self._unflushed_since_ms = -1
+
+    def close(self) -> None:
+        pass

@@ -1,0 +1,195 @@
+"""Open what a partition's directory holds, however it was left.
+
+After a clean stop the files are taken as they are; only the end of the last segment is looked at. After
+anything else, every batch from the recovery point on is checked, the log is cut before the first that
+is damaged or not whole, and what came after is removed: a batch behind a gap was acknowledged to
+nobody who could still tell. Whatever was cut is reported.
+
+Kafka's temporary files are dealt with as Kafka does: `.deleted` and `.cleaned` go, `.swap` (the result
+of a compaction that was being put in place) replaces the segments that it covers.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from logging import getLogger
+from typing import NamedTuple
+
+from penstock.errors import CorruptRecordError, StorageError
+from penstock.log.contract import LogConfig
+from penstock.log.epochs import LeaderEpochs
+from penstock.log.files import open_file, remove_file, storage
+from penstock.log.segment import (
+    SUFFIX_INDEX,
+    SUFFIX_LOG,
+    SUFFIX_TIME_INDEX,
+    FileSegment,
+    segment_path,
+)
+from penstock.log.walk import fetch_file, walk
+
+logger = getLogger("penstock.log")
+
+SUFFIX_DELETED, SUFFIX_CLEANED, SUFFIX_SWAP = ".deleted", ".cleaned", ".swap"
+
+
+class Recovery(NamedTuple):
+    """What opening a log found and did."""
+
+    segments_checked: int = 0
+    """Segments whose every batch was checked."""
+    bytes_cut: int = 0
+    """Bytes cut off the segment that was damaged."""
+    segments_dropped: int = 0
+    """Segments removed because they lay behind the cut."""
+    reason: str = ""
+    """Why something was cut; empty if nothing was."""
+
+
+def base_offset_of(name: str, suffix: str) -> int | None:
+    """Return the base offset in the name of a segment's file; None for any other name."""
+    digits = name.removesuffix(suffix)
+    if len(digits) != 20 or digits == name or not (digits.isascii() and digits.isdigit()):
+        return None
+    return int(digits)
+
+
+def segments_in(names: Iterable[str], suffix: str = SUFFIX_LOG) -> list[int]:
+    """Return the base offsets of the segments among the files of a directory, in order."""
+    return sorted(base for name in names if (base := base_offset_of(name, suffix)) is not None)
+
+
+def tidy(directory: str) -> list[int]:
+    """Finish or undo what was interrupted in a partition's directory; return its segments.
+
+    Raises:
+        StorageError: the directory cannot be read or changed.
+    """
+    with storage("read", directory):
+        names = set(os.listdir(directory))
+    cleaned = [name for name in names if name.endswith(SUFFIX_CLEANED)]
+    swaps = {name for name in names if name.endswith(SUFFIX_SWAP)}
+    # Results at or past one that was not complete belong to the same interrupted work: they go too.
+    undone = min((int(name[:20]) for name in cleaned if name[:20].isdigit()), default=None)
+    void = {name for name in swaps if undone is not None and name[:20].isdigit() and int(name[:20]) >= undone}
+    for name in {*cleaned, *void, *(name for name in names if name.endswith(SUFFIX_DELETED))}:
+        remove_file(f"{directory}/{name}")
+    swaps -= void
+    if swaps:
+        _put_in_place(directory, swaps, names)
+        with storage("read", directory):
+            names = set(os.listdir(directory))
+    bases = segments_in(names)
+    for suffix in (SUFFIX_INDEX, SUFFIX_TIME_INDEX):
+        for orphan in set(segments_in(names, suffix)).difference(bases):
+            remove_file(segment_path(directory, orphan, suffix))
+    return bases
+
+
+def _put_in_place(directory: str, swaps: set[str], names: set[str]) -> None:
+    """Remove the segments that `.swap` files cover, then give these their proper names."""
+    for start in segments_in(swaps, SUFFIX_LOG + SUFFIX_SWAP):
+        end = _end_offset_of(segment_path(directory, start, SUFFIX_LOG + SUFFIX_SWAP), start)
+        for base in segments_in(names):
+            if start <= base < end:
+                logger.warning("removing segment %d of %s: a compacted one replaces it", base, directory)
+                for suffix in (SUFFIX_LOG, SUFFIX_INDEX, SUFFIX_TIME_INDEX):
+                    remove_file(segment_path(directory, base, suffix))
+    for name in sorted(swaps):
+        path = f"{directory}/{name}"
+        with storage("rename", path):
+            os.replace(path, path.removesuffix(SUFFIX_SWAP))
+
+
+def _end_offset_of(path: str, base_offset: int) -> int:
+    """Return the offset after the last whole batch in a `.log` file."""
+    file = open_file(path, writable=False)
+    end = base_offset
+    try:
+        for entry in walk(fetch_file(file.fileno()), 0, os.fstat(file.fileno()).st_size):
+            end = entry.last_offset + 1
+    except CorruptRecordError as error:
+        raise StorageError(f"{path} is damaged: {error}") from error
+    return end
+
+
+def open_segments(
+    directory: str,
+    config: LogConfig,
+    epochs: LeaderEpochs,
+    *,
+    now_ms: int,
+    clean_shutdown: bool,
+    recovery_point: int,
+    start_offset: int,
+) -> tuple[list[FileSegment], Recovery]:
+    """Return the segments of a directory, the last ready for appending, and what was done to them.
+
+    A directory without segments gets one that begins with `start_offset`; so does one whose log ends
+    before it, which is then worth nothing.
+
+    Raises:
+        StorageError: something cannot be read or changed.
+    """
+    bases = tidy(directory)
+    segments = [
+        FileSegment.existing(directory, base, config, following)
+        for base, following in zip(bases, [*bases[1:], -1], strict=False)
+    ]
+    found = Recovery()
+    if segments:
+        suspects = _suspects(segments, clean_shutdown, recovery_point)
+        found = _recover(directory, segments, suspects, epochs)
+        if segments[-1].end_offset < start_offset:
+            logger.warning(
+                "the log in %s ends at %d, before its start %d: it begins anew",
+                directory,
+                segments[-1].end_offset,
+                start_offset,
+            )
+            for segment in segments:
+                segment.delete()
+            segments = []
+    if not segments:
+        segments = [FileSegment.create(directory, start_offset, config, now_ms)]
+    return segments, found
+
+
+def _suspects(segments: list[FileSegment], clean_shutdown: bool, recovery_point: int) -> int:
+    """Return the number of the first segment that must be checked; their count if none must."""
+    if not clean_shutdown:
+        return max((n for n, s in enumerate(segments) if s.base_offset <= recovery_point), default=0)
+    try:
+        sound = segments[-1].unseal()
+    except StorageError as error:
+        logger.warning("%s", error)
+        sound = False
+    return len(segments) - (0 if sound else 1)
+
+
+def _recover(directory: str, segments: list[FileSegment], first: int, epochs: LeaderEpochs) -> Recovery:
+    """Check the segments from number `first` on; remove from `segments` those behind a cut."""
+    for number in range(first, len(segments)):
+        segment = segments[number]
+        cut, reason, met = segment.recover()
+        for epoch, offset in met:
+            if epoch > epochs.latest:
+                epochs.assign(epoch, offset)
+        if cut:
+            behind = segments[number + 1 :]
+            del segments[number + 1 :]
+            for dropped in behind:
+                dropped.delete()
+            logger.warning(
+                "cut %d bytes off the log in %s, which ends at %d now, and removed %d later segments: %s",
+                cut,
+                directory,
+                segment.end_offset,
+                len(behind),
+                reason,
+            )
+            return Recovery(number + 1 - first, cut, len(behind), reason)
+        if number + 1 < len(segments):
+            segment.seal(segments[number + 1].base_offset)
+    return Recovery(len(segments) - first)

@@ -1,0 +1,380 @@
+"""What every log does alike: a row of segments, of which the last one grows.
+
+`SegmentedLog` decides where a batch goes, when a segment is full or old, what retention may drop, and
+in which segment an offset or a time is found. A `Segment` keeps the bytes. So the log in memory and
+the log on disk give the same answers by running the same lines.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from struct import Struct
+
+from penstock.log.contract import NEVER, RELATIVE_OFFSET_MAX, Bytes, FileRegion, LogConfig, Slice
+from penstock.log.epochs import LeaderEpochs
+from penstock.log.walk import EXTRA_BYTES, Entry, walk_buffer
+from penstock.model import EARLIEST, LATEST
+from penstock.records.batch import HEADER_BYTES, BatchHeader, decode_batch, read_header
+
+_LENGTH_AND_EPOCH = Struct(">ii")
+_LENGTH_AT = 8
+
+
+class Segment(ABC):
+    """A run of batches with a first offset of its own. Positions count from its first byte."""
+
+    __slots__ = (
+        "base_offset",
+        "created_ms",
+        "end_offset",
+        "first_timestamp",
+        "full",
+        "last_append_ms",
+        "size",
+    )
+
+    def __init__(self, base_offset: int, now_ms: int) -> None:
+        self.base_offset = base_offset
+        self.end_offset = base_offset
+        """The next segment's base; in the last one, the offset after the last batch."""
+        self.size = 0
+        self.created_ms = now_ms
+        self.last_append_ms = now_ms
+        self.first_timestamp = -1
+        """Greatest timestamp of the first append: the segment's age counts from it."""
+        self.full = False
+        """An index has no room left."""
+
+    @property
+    @abstractmethod
+    def max_timestamp(self) -> int:
+        """Greatest timestamp of all records; -1 if they have none."""
+
+    @abstractmethod
+    def append(self, batch: Bytes, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> None:
+        """Add one batch."""
+
+    @abstractmethod
+    def append_many(self, batches: Bytes, size: int, entries: Sequence[Entry], now_ms: int) -> None:
+        """Add several batches at once."""
+
+    @abstractmethod
+    def read(
+        self,
+        pieces: list[Bytes | FileRegion],
+        offset: int,
+        max_bytes: int,
+        up_to_offset: int,
+        at_least_one: bool,
+    ) -> tuple[int, bool]:
+        """Add batches from `offset` on to `pieces`; return their size, and whether the end was reached."""
+
+    @abstractmethod
+    def entries(self, offset: int) -> Iterator[Entry]:
+        """Walk over the batches from the one that contains `offset`."""
+
+    @abstractmethod
+    def load(self, position: int, size: int) -> Bytes:
+        """Return bytes of the segment."""
+
+    @abstractmethod
+    def earlier_until(self, timestamp_ms: int) -> int:
+        """Return an offset below which every record is known to be earlier than a time."""
+
+    @abstractmethod
+    def truncate_to(self, offset: int) -> None:
+        """Remove the batches that reach `offset`."""
+
+    @abstractmethod
+    def seal(self, end_offset: int) -> None:
+        """Nothing more will be appended: the next segment begins with `end_offset`."""
+
+    @abstractmethod
+    def delete(self) -> None:
+        """Remove the segment from where it is kept. Slices that were read stay readable."""
+
+    @property
+    def newest_ms(self) -> int:
+        """When the newest record was made, or else written: what retention by age looks at."""
+        latest = self.max_timestamp
+        return latest if latest >= 0 else self.last_append_ms
+
+    def find_timestamp(self, timestamp_ms: int, start_offset: int) -> tuple[int, int] | None:
+        """Return (offset, timestamp) of the first record from `start_offset` on at or after a time."""
+        if self.max_timestamp < timestamp_ms:
+            return None
+        for entry in self.entries(max(start_offset, self.earlier_until(timestamp_ms))):
+            if entry.max_timestamp >= timestamp_ms:
+                for record in decode_entry(self, entry):
+                    if record[1] >= timestamp_ms and record[0] >= start_offset:
+                        return record
+        return None
+
+
+def decode_entry(segment: Segment, entry: Entry) -> Iterator[tuple[int, int]]:
+    """Yield (offset, timestamp) of every record in a batch."""
+    batch = segment.load(entry.position, entry.size)
+    for record in decode_batch(batch, 0, entry.size, "", -1, verify=False):
+        yield record.offset, record.timestamp
+
+
+class SegmentedLog(ABC):
+    """The contract `Log`, but for where segments come from and what flushing means."""
+
+    def __init__(self, config: LogConfig, segments: Sequence[Segment], epochs: LeaderEpochs) -> None:
+        """`segments` are in offset order, at least one, the last of them open for appending."""
+        self._segments = list(segments)
+        self._bases = [segment.base_offset for segment in segments]
+        self._active = self._segments[-1]
+        self.start_offset = self._bases[0]
+        self.end_offset = self._active.end_offset
+        self.recovery_point = self.start_offset
+        self.leader_epochs = epochs
+        self._epoch = epochs.latest
+        self._unflushed_since_ms = -1
+        self.configure(config)
+
+    def configure(self, config: LogConfig) -> None:
+        self.config = config
+        self._segment_bytes = min(config.segment_bytes, RELATIVE_OFFSET_MAX)
+        self._segment_ms = config.segment_ms
+        self._flushes = config.flush_messages < NEVER or config.flush_ms < NEVER
+
+    @abstractmethod
+    def _new_segment(self, base_offset: int, now_ms: int) -> Segment:
+        """Make an empty segment."""
+
+    @abstractmethod
+    def flush(self) -> None: ...
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size for segment in self._segments)
+
+    # --- growing ----------------------------------------------------------------------------------
+
+    def append(
+        self, batches: Bytes, *, first_offset: int, last_offset: int, max_timestamp: int, now_ms: int
+    ) -> None:
+        if not self.end_offset <= first_offset <= last_offset:
+            raise ValueError(
+                f"offsets {first_offset} to {last_offset} cannot follow a log that ends at {self.end_offset}"
+            )
+        size = len(batches)
+        segment = self._active
+        if (
+            segment.size + size > self._segment_bytes
+            or segment.full
+            or last_offset - segment.base_offset > RELATIVE_OFFSET_MAX
+            or self._segment_ms
+            < (
+                max_timestamp - segment.first_timestamp
+                if segment.first_timestamp >= 0
+                else now_ms - segment.created_ms
+            )
+        ):
+            segment = self._make_room(segment, first_offset, last_offset, now_ms)
+        length, epoch = _LENGTH_AND_EPOCH.unpack_from(batches, _LENGTH_AT)
+        if length + EXTRA_BYTES == size and epoch == self._epoch:
+            segment.append(batches, size, last_offset, max_timestamp, now_ms)
+        else:
+            self._append_walked(segment, batches, now_ms)
+        self.end_offset = last_offset + 1
+        if self._flushes:
+            self._flush_after_append(now_ms)
+
+    def _append_walked(self, segment: Segment, batches: Bytes, now_ms: int) -> None:
+        """Add several batches, or one of a new leader epoch or of magic 0 or 1."""
+        entries = list(walk_buffer(batches))
+        if sum(entry.size for entry in entries) != len(batches):
+            raise ValueError(f"{len(batches)} bytes that are not a number of whole batches")
+        for entry in entries:
+            self.leader_epochs.assign(entry.leader_epoch, entry.base_offset)
+        self._epoch = self.leader_epochs.latest
+        if len(entries) == 1:
+            only = entries[0]
+            segment.append(batches, only.size, only.last_offset, only.max_timestamp, now_ms)
+        else:
+            segment.append_many(batches, len(batches), entries, now_ms)
+
+    def _make_room(self, segment: Segment, first_offset: int, last_offset: int, now_ms: int) -> Segment:
+        """Begin a new segment, unless the one there is has only been waiting for its first batch."""
+        if segment.size == 0 and last_offset - segment.base_offset <= RELATIVE_OFFSET_MAX:
+            return segment
+        return self._roll(first_offset, now_ms)
+
+    def _roll(self, base_offset: int, now_ms: int) -> Segment:
+        old = self._active
+        fresh = self._new_segment(base_offset, now_ms)
+        old.seal(base_offset)
+        if old.size == 0:
+            del self._segments[-1], self._bases[-1]
+            old.delete()
+        self._segments.append(fresh)
+        self._bases.append(base_offset)
+        self._active = fresh
+        return fresh
+
+    def _flush_after_append(self, now_ms: int) -> None:
+        if self.end_offset - self.recovery_point >= self.config.flush_messages:
+            self.flush()
+        elif self._unflushed_since_ms < 0:
+            self._unflushed_since_ms = now_ms
+        else:
+            self.flush_if_due(now_ms)
+
+    def flush_if_due(self, now_ms: int) -> bool:
+        if self.end_offset <= self.recovery_point or self.config.flush_ms == NEVER:
+            return False
+        if self._unflushed_since_ms < 0:
+            self._unflushed_since_ms = now_ms
+        if now_ms - self._unflushed_since_ms < self.config.flush_ms:
+            return False
+        self.flush()
+        return True
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    def read(
+        self, offset: int, max_bytes: int, *, up_to_offset: int | None = None, at_least_one: bool = True
+    ) -> Slice:
+        end = self.end_offset
+        if not self.start_offset <= offset <= end:
+            raise ValueError(f"offset {offset} is not between {self.start_offset} and {end}")
+        if up_to_offset is not None and up_to_offset < end:
+            end = up_to_offset
+        pieces: list[Bytes | FileRegion] = []
+        if offset >= end:
+            return Slice(pieces, 0)
+        segment = self._active
+        if offset >= segment.base_offset:
+            size, _ = segment.read(pieces, offset, max_bytes, end, at_least_one)
+            return Slice(pieces, size)
+        size = 0
+        for segment in self._segments[self._place(offset) :]:
+            more, exhausted = segment.read(
+                pieces, max(offset, segment.base_offset), max_bytes - size, end, at_least_one and not size
+            )
+            size += more
+            if not exhausted or size >= max_bytes:
+                break
+        return Slice(pieces, size)
+
+    def _place(self, offset: int) -> int:
+        """Return the number of the segment that an offset belongs to."""
+        return max(bisect_right(self._bases, offset) - 1, 0)
+
+    def entries(self, start_offset: int | None = None) -> Iterator[Entry]:
+        for _, entry in self._entries(start_offset):
+            yield entry
+
+    def iter_batch_headers(self, start_offset: int | None = None) -> Iterator[BatchHeader]:
+        for segment, entry in self._entries(start_offset):
+            if entry.magic == 2:
+                yield read_header(segment.load(entry.position, HEADER_BYTES))
+
+    def _entries(self, start_offset: int | None) -> Iterator[tuple[Segment, Entry]]:
+        offset = self.start_offset if start_offset is None else start_offset
+        for segment in self._segments[self._place(offset) :]:
+            for entry in segment.entries(offset):
+                yield segment, entry
+
+    # --- time -------------------------------------------------------------------------------------
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
+        for segment in self._segments:
+            found = segment.find_timestamp(timestamp_ms, self.start_offset)
+            if found is not None:
+                return found
+        return None
+
+    def offset_of_max_timestamp(self) -> tuple[int, int] | None:
+        latest = max(segment.max_timestamp for segment in self._segments)
+        if latest < 0:
+            return None
+        found = self.offset_for_timestamp(latest)
+        if found is not None:
+            return found
+        # The latest record lies below the start, in a batch or segment kept for what follows it.
+        best: tuple[int, int] | None = None
+        for segment, entry in self._entries(None):
+            if entry.max_timestamp > (best[1] if best else -1):
+                for record in decode_entry(segment, entry):
+                    if record[0] >= self.start_offset and record[1] > (best[1] if best else -1):
+                        best = record
+        return best
+
+    def segment_offsets(self, before_ms: int, now_ms: int) -> list[int]:
+        stamped = [(max(s.base_offset, self.start_offset), s.last_append_ms) for s in self._segments]
+        if self._active.size:
+            stamped.append((self.end_offset, now_ms))
+        if before_ms == EARLIEST:
+            return [stamped[0][0]]
+        while stamped and before_ms != LATEST and stamped[-1][1] > before_ms:
+            stamped.pop()
+        return [offset for offset, _ in reversed(stamped)]
+
+    # --- shrinking --------------------------------------------------------------------------------
+
+    def delete_before(self, offset: int) -> None:
+        if offset > self.end_offset:
+            raise ValueError(f"offset {offset} is past the end, {self.end_offset}")
+        if offset <= self.start_offset:
+            return
+        if offset == self.end_offset and self._active.size:
+            self._roll(offset, self._active.last_append_ms)
+        self.start_offset = offset
+        self.recovery_point = max(self.recovery_point, offset)
+        self._drop(self._place(offset))
+        self.leader_epochs.truncate_start(offset)
+
+    def retention_offset(self, now_ms: int, up_to_offset: int | None = None) -> int:
+        config = self.config
+        excess = self.size_bytes - config.retention_bytes if config.retention_bytes >= 0 else -1
+        limit = self.end_offset if up_to_offset is None else up_to_offset
+        offset = self.start_offset
+        for segment in self._segments:
+            too_old = 0 <= config.retention_ms < now_ms - segment.newest_ms
+            too_much = excess >= segment.size
+            if segment.size == 0 or segment.end_offset > limit or not (too_old or too_much):
+                break
+            excess -= segment.size
+            offset = max(offset, segment.end_offset)
+        return offset
+
+    def truncate_to(self, offset: int) -> None:
+        if offset >= self.end_offset:
+            return
+        if offset < self._bases[0]:
+            self._restart_at(offset)
+        else:
+            while self._active.base_offset > offset:
+                self._active.delete()
+                del self._segments[-1], self._bases[-1]
+                self._active = self._segments[-1]
+            self._active.truncate_to(offset)
+        self.end_offset = self._active.end_offset
+        self.start_offset = min(self.start_offset, self.end_offset)
+        self.recovery_point = min(self.recovery_point, self.end_offset)
+        self.leader_epochs.truncate_end(self.end_offset)
+        self._epoch = self.leader_epochs.latest
+
+    def _restart_at(self, offset: int) -> None:
+        """Leave nothing, and begin again with `offset`."""
+        fresh = self._new_segment(offset, self._active.last_append_ms)
+        self._segments.append(fresh)
+        self._bases.append(offset)
+        self._active = fresh
+        self._drop(len(self._segments) - 1)
+
+    def _drop(self, count: int) -> None:
+        """Delete the first `count` segments."""
+        dropped = self._segments[:count]
+        del self._segments[:count], self._bases[:count]
+        for segment in dropped:
+            segment.delete()

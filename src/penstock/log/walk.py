@@ -1,0 +1,175 @@
+"""Walk over the batches in a stretch of log by their headers alone.
+
+One batch of magic 2, or one message of magic 0 or 1 (a compressed wrapper counts as one), is an
+*entry*. Promises to read nothing but headers, never past the end it was given, and to raise
+`CorruptRecordError` at the first header that makes no sense; an entry that is cut off at the end is
+not an error, the walk ends before it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from struct import Struct
+from typing import NamedTuple
+
+from penstock.errors import CorruptRecordError
+from penstock.model import NO_TIMESTAMP
+from penstock.records.batch import verify_crc
+from penstock.records.crc import crc32
+
+# base offset, length, leader epoch, magic, crc (skipped), attributes, last offset delta,
+# base timestamp (skipped), max timestamp
+_HEADER = Struct(">qiib4xhi8xq")
+_INT64 = Struct(">q")
+_LEGACY_TIMESTAMP_AT = 18
+_INT32 = Struct(">i")
+_UINT32 = Struct(">I")
+_LEGACY_CRC_AT, _LEGACY_CHECKED_FROM = 12, 16
+
+HEAD_BYTES = _HEADER.size
+"""Bytes of an entry that a walk looks at: 43."""
+
+EXTRA_BYTES = 12
+"""Bytes of an entry that its length field does not count: offset and length."""
+
+_LENGTH_MIN = (14, 22, 49)
+_ENTRY_BYTES_MIN = EXTRA_BYTES + _LENGTH_MIN[0]
+_ZEROS = bytes(HEAD_BYTES)
+
+FETCH_BYTES = 4096
+"""What a walk over a file reads at a time: as much as lies between two index entries."""
+
+CHECKED_FETCH_BYTES = 1 << 20
+"""The same for a walk that checks every byte."""
+
+Fetch = Callable[[int, int], bytes | memoryview]
+"""Return up to so many bytes from a position: fewer only at the end of what there is."""
+
+
+class Entry(NamedTuple):
+    """Where a batch is, and what its header says about offsets and time."""
+
+    position: int
+    size: int
+    base_offset: int
+    """Magic 0 and 1: as `last_offset`; what a compressed wrapper holds begins earlier."""
+    last_offset: int
+    max_timestamp: int
+    leader_epoch: int
+    """-1 where there is none."""
+    attributes: int
+    """0 for magic 0 and 1."""
+    magic: int
+
+
+def walk(fetch: Fetch, position: int, end: int, fetch_bytes: int = FETCH_BYTES) -> Iterator[Entry]:
+    """Yield the entries from `position`, where one must begin, up to `end`.
+
+    Stops quietly at a partial entry, and at zeros, which a preallocated file ends with.
+
+    Raises:
+        CorruptRecordError: a header that makes no sense; the message names its position.
+    """
+    unpack = _HEADER.unpack_from
+    while position < end:
+        chunk = fetch(position, min(fetch_bytes, end - position))
+        if len(chunk) < _ENTRY_BYTES_MIN:
+            return
+        last = len(chunk) - HEAD_BYTES
+        if last < 0:
+            # Near the end: a message of magic 0 may be shorter than what is unpacked of magic 2.
+            chunk, last = bytes(chunk) + _ZEROS, 0
+        at = 0
+        while at <= last:
+            base_offset, length, epoch, magic, attributes, delta, timestamp = unpack(chunk, at)
+            if length == 0 and base_offset == 0 and magic == 0:
+                return
+            if not 0 <= magic <= 2 or length < _LENGTH_MIN[magic] or base_offset < 0:
+                raise CorruptRecordError(
+                    f"no batch at position {position + at}: "
+                    f"offset {base_offset}, length {length}, magic {magic}"
+                )
+            size = length + EXTRA_BYTES
+            if position + at + size > end:
+                return
+            if magic < 2:
+                delta, epoch, attributes = 0, -1, 0
+                timestamp = _INT64.unpack_from(chunk, at + _LEGACY_TIMESTAMP_AT)[0] if magic else NO_TIMESTAMP
+            elif delta < 0:
+                raise CorruptRecordError(
+                    f"last offset delta {delta} in the batch at position {position + at}"
+                )
+            yield Entry(
+                position + at, size, base_offset, base_offset + delta, timestamp, epoch, attributes, magic
+            )
+            at += size
+        position += at
+
+
+def fetch_from(buffer: bytes | memoryview) -> Fetch:
+    """Return a `Fetch` over bytes in memory."""
+    view = memoryview(buffer)
+    return lambda position, size: view[position : position + size]
+
+
+def fetch_file(fd: int) -> Fetch:
+    """Return a `Fetch` over an open file."""
+    return lambda position, size: os.pread(fd, size, position)
+
+
+def walk_buffer(buffer: bytes | memoryview) -> Iterator[Entry]:
+    """Yield the entries of `buffer`, as `walk` does."""
+    size = len(buffer)
+    return walk(fetch_from(buffer), 0, size, max(size, 1))
+
+
+def walk_checked(fetch: Fetch, end: int, next_offset: int) -> Iterator[Entry]:
+    """Yield the entries up to `end`, reading them whole: checksums fit and offsets ascend.
+
+    Stops where `walk` does. `next_offset` is the least that the first entry may have.
+
+    Raises:
+        CorruptRecordError: the first entry that is damaged or out of order; those before it came out.
+    """
+    position, wanted = 0, CHECKED_FETCH_BYTES
+    while position < end:
+        chunk = memoryview(fetch(position, min(wanted, end - position)))
+        start = position
+        for entry in walk(_shifted(chunk, start), start, start + len(chunk), len(chunk)):
+            if entry.base_offset < next_offset:
+                raise CorruptRecordError(
+                    f"offset {entry.base_offset} at position {entry.position} where {next_offset} was due"
+                )
+            if not has_valid_checksum(chunk, entry.position - start, entry):
+                raise CorruptRecordError(f"the batch at position {entry.position} fails its checksum")
+            next_offset = entry.last_offset + 1
+            position = entry.position + entry.size
+            yield entry
+        if position > start:
+            wanted = CHECKED_FETCH_BYTES
+            continue
+        if len(chunk) == end - start or len(chunk) < EXTRA_BYTES:
+            return
+        # One batch larger than what was fetched: fetch it whole, if it is all there.
+        wanted = _INT32.unpack_from(chunk, EXTRA_BYTES - 4)[0] + EXTRA_BYTES
+        if wanted <= len(chunk) or wanted > end - start:
+            return
+
+
+def _shifted(view: memoryview, start: int) -> Fetch:
+    """Return a `Fetch` over bytes that are at `start` of a larger whole."""
+    return lambda position, size: view[position - start : position - start + size]
+
+
+def has_valid_checksum(buffer: bytes | memoryview, start: int, entry: Entry) -> bool:
+    """Say whether the bytes of an entry, which begin at `start` of `buffer`, have its checksum."""
+    end = start + entry.size
+    if entry.magic < 2:
+        expected = _UINT32.unpack_from(buffer, start + _LEGACY_CRC_AT)[0]
+        return bool(crc32(memoryview(buffer)[start + _LEGACY_CHECKED_FROM : end]) == expected)
+    try:
+        verify_crc(buffer, start, end)
+    except CorruptRecordError:
+        return False
+    return True
