@@ -9,9 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-DEFAULT_HOST = "127.0.0.1"
-DEFAULT_PORT = 9092
-
 SPELLINGS = {
     "--data-dir": "data_dir",
     "-d": "data_dir",
@@ -25,11 +22,14 @@ SPELLINGS = {
 
 
 class Settings:
-    """What to start: `data_dir` None keeps everything in memory; `config` has Kafka's dotted names."""
+    """What to start. `data_dir` None keeps everything in memory; host and port None leave the choice to
+    `listeners` among the Kafka settings in `config`, and without it to the broker's defaults."""
 
     __slots__ = ("config", "data_dir", "host", "port")
 
-    def __init__(self, data_dir: str | None, host: str, port: int, config: Mapping[str, str]) -> None:
+    def __init__(
+        self, data_dir: str | None, host: str | None, port: int | None, config: Mapping[str, str]
+    ) -> None:
         self.data_dir = data_dir
         self.host = host
         self.port = port
@@ -57,10 +57,10 @@ def read_plain(words: Sequence[str]) -> Settings | None:
             config[name] = text
         else:
             values[setting] = value
-    port = values.get("port", str(DEFAULT_PORT))
-    if not port.isdecimal() or int(port) > 65535:
+    port = values.get("port")
+    if port is not None and not (port.isascii() and port.isdecimal() and int(port) <= 65535):
         return None
-    return Settings(values.get("data_dir"), values.get("host", DEFAULT_HOST), int(port), config)
+    return Settings(values.get("data_dir"), values.get("host"), None if port is None else int(port), config)
 
 
 def run(settings: Settings) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from penstock.cli.broker import DEFAULT_HOST, DEFAULT_PORT, Settings, run
+from penstock.cli.broker import Settings, run
 from penstock.cli.options import pairs
 
 
@@ -12,15 +12,11 @@ from penstock.cli.options import pairs
 @click.option(
     "-d", "--data-dir", metavar="DIR", help="Keep the log here, in Kafka's own layout. Without it: in memory."
 )
-@click.option(
-    "--host", metavar="ADDRESS", default=DEFAULT_HOST, show_default=True, help="Address to listen on."
-)
+@click.option("--host", metavar="ADDRESS", help="Address to listen on, 127.0.0.1 by default.")
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
-    default=DEFAULT_PORT,
-    show_default=True,
-    help="Port to listen on; 0 takes a free one and says which.",
+    help="Port to listen on, 9092 by default; 0 takes a free one and says which.",
 )
 @click.option(
     "-o",
@@ -30,11 +26,11 @@ from penstock.cli.options import pairs
     multiple=True,
     help="A broker setting under Kafka's name, as in server.properties. May be repeated.",
 )
-def command(data_dir: str | None, host: str, port: int, config: tuple[str, ...]) -> int:
+def command(data_dir: str | None, host: str | None, port: int | None, config: tuple[str, ...]) -> int:
     """Run a Kafka broker until Ctrl-C or SIGTERM.
 
-    It speaks Kafka's protocol to any Kafka client and prints one line when it is ready:
-    `listening on HOST:PORT`.
+    It speaks Kafka's protocol to any Kafka client and prints one line when it is ready,
+    with the address it listens on.
 
     \b
     Examples:

@@ -46,6 +46,7 @@ class Output:
         self.broker_log = directory / "broker.log"
         self.broker_file = directory / "broker.json"
         self.checkpoints = directory / "checkpoints"
+        self.sinks = directory / "sinks"
         self.triage = directory / "triage"
         self.delays = directory / "delays"
         self.accounts = directory / "accounts.json"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -46,29 +45,19 @@ class Screen:
         self._console.print(text, markup=False, soft_wrap=True)
 
     @contextmanager
-    def replay(self, topic: str, total: int, already: int) -> Iterator[Callable[[int], None]]:
-        """A bar for the records of one topic; the block calls what it gets with the number written since."""
-        if self._console.is_terminal:
-            with Progress(
-                TextColumn("replaying {task.description:<8}"),
-                BarColumn(bar_width=40),
-                TextColumn("{task.completed:,.0f} of {task.total:,.0f} records"),
-                TimeElapsedColumn(),
-                console=self._console,
-            ) as bar:
-                task = bar.add_task(topic, total=total, completed=already)
-                yield lambda count: bar.advance(task, count)
+    def replay(self, topic: str, total: int) -> Iterator[_Bar | _Lines]:
+        """How far the records of one topic are."""
+        if not self._console.is_terminal:
+            yield _Lines(self, topic, total)
             return
-        done, shown = already, already / total if total else 1.0
-
-        def advance(count: int) -> None:
-            nonlocal done, shown
-            done += count
-            if done == total or done / total >= shown + PLAIN_STEP:
-                shown = done / total
-                self.say(f"replaying {topic}: {done:,} of {total:,} records")
-
-        yield advance
+        with Progress(
+            TextColumn("replaying {task.description:<8}"),
+            BarColumn(bar_width=40),
+            TextColumn("{task.completed:,.0f} of {task.total:,.0f} records"),
+            TimeElapsedColumn(),
+            console=self._console,
+        ) as progress:
+            yield _Bar(progress, progress.add_task(topic, total=total))
 
     @contextmanager
     def stream(self, totals: Mapping[str, int]) -> Iterator[Callable[[str, BatchProgress], None]]:
@@ -136,24 +125,57 @@ class Screen:
             )
         self._console.print(table)
 
-    def hints(self, output: Output, topics: Mapping[str, str], address: str, start: str | None) -> None:
-        """Commands to try. `start` is the one that brings the broker back, None where it still runs."""
-        directory = shlex.quote(str(output.directory))
-        self.say("\nOn disk:")
-        self.say(f"  {directory}/delays         the table, Parquet")
-        self.say(f"  {directory}/year.png       the year as a picture")
-        self.say(f"  {directory}/accounts.json  the accounts")
-        self.say(
-            "\nThe topics are in the broker's log; bring it back with:"
-            if start
-            else "\nThe broker still runs:"
-        )
-        if start:
-            self.say(f"  {start}")
-            self.say("and then, in another terminal:")
+    def files(self, output: Output) -> None:
+        """What is on disk."""
+        self.say(f"\nIn {output.directory}:")
+        self.say("  delays/        the table, in Parquet")
+        self.say("  year.png       the year as a picture")
+        self.say("  accounts.json  the accounts")
+
+    def commands(self, address: str, topics: Mapping[str, str], advice: str) -> None:
+        """What to try on the topics; `advice` comes first."""
+        self.say(f"\n{advice}")
         self.say(f"  penstock topic list -b {address}")
         self.say(f"  penstock consume -b {address} -t {topics['delays']} -o -3 -e -f '%k  %s\\n'")
         self.say(f"  penstock consume -b {address} -t {topics['dead-letters']} -e -c 3 -J")
+
+
+class _Bar:
+    """A bar on a terminal."""
+
+    def __init__(self, progress: Progress, task: TaskID) -> None:
+        self._progress = progress
+        self._task = task
+
+    def start_at(self, count: int) -> None:
+        self._progress.update(self._task, completed=count)
+
+    def advance(self, count: int) -> None:
+        self._progress.advance(self._task, count)
+
+
+class _Lines:
+    """The same as lines, one each time another PLAIN_STEP is done."""
+
+    def __init__(self, screen: Screen, topic: str, total: int) -> None:
+        self._screen = screen
+        self._topic = topic
+        self._total = total
+        self._done = 0
+        self._shown = 0.0
+
+    def start_at(self, count: int) -> None:
+        self._done = count
+        self._show()
+
+    def advance(self, count: int) -> None:
+        self._done += count
+        if self._done == self._total or self._done / self._total >= self._shown + PLAIN_STEP:
+            self._show()
+
+    def _show(self) -> None:
+        self._shown = self._done / self._total
+        self._screen.say(f"replaying {self._topic}: {self._done:,} of {self._total:,} records")
 
 
 def _number(value: Any) -> str:

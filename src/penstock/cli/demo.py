@@ -1,0 +1,69 @@
+"""``penstock demo``: the main job, end to end, on real data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from penstock.errors import MissingDependencyError
+
+
+@click.command("demo")
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("penstock-demo"),
+    show_default=True,
+    help="Directory for table, accounts, picture and log.",
+)
+@click.option(
+    "-b",
+    "--bootstrap-server",
+    metavar="HOST:PORT",
+    help="Use this Kafka instead of a broker of the demo's own.",
+)
+@click.option(
+    "--master", default="local[*]", show_default=True, help="Where Spark runs, as in spark://HOST:PORT."
+)
+@click.option(
+    "--limit", type=click.IntRange(1, 365), default=365, metavar="DAYS", help="Only the first days of 2013."
+)
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, help="Port of the demo's broker; 0 takes a free one."
+)
+@click.option(
+    "--topic-prefix", default="", metavar="TEXT", help="Put this in front of the names of the topics."
+)
+@click.option("--keep-running", is_flag=True, help="Leave the demo's broker running at the end.")
+def command(
+    output: Path,
+    bootstrap_server: str | None,
+    master: str,
+    limit: int,
+    port: int,
+    topic_prefix: str,
+    keep_running: bool,
+) -> None:
+    """Replay a year of flights and weather through a broker and Spark, and check the result.
+
+    336,776 departures from New York's airports and 26,115 weather observations of 2013 become
+    CloudEvents in two topics, 200 malformed records among them. Spark computes the mean delay of every
+    airport, airline and hour, with the weather there, into a Parquet table and a topic; what is no valid
+    event goes to a topic of its own. Interrupted at any moment and started again with the same
+    arguments, it resumes.
+
+    \b
+    Examples:
+      penstock demo                                 about two minutes on two cores
+      penstock demo --limit 14 --output two-weeks
+      penstock demo --bootstrap-server kafka:9092 --master spark://spark:7077
+    """
+    try:
+        from penstock.demo.output import Intent
+        from penstock.demo.run import Options, run_demo
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("penstock"):
+            raise
+        raise MissingDependencyError(f"the demo needs {error.name}: pip install 'penstock[demo]'") from None
+    run_demo(Options(output, Intent(limit, bootstrap_server, topic_prefix), master, port, keep_running))

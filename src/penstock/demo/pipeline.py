@@ -1,0 +1,329 @@
+"""The pipeline: two streaming queries, each the plain Structured Streaming one would write for Kafka.
+
+*delays* decodes departures, counts and averages them per airport, airline and hour, joins the weather,
+and writes every finished hour to a Parquet table and a topic. *triage* reads the same records and moves
+what is no valid event to a topic of its own, with the reason.
+
+Partitions are read side by side, and one may be a few days ahead of another: the watermark waits longer
+than that. The last hours of the year would wait for ever, so when all departures have been read, a mark
+is written to a topic that *delays* reads as well: an event that says, by its time, that nothing older
+will come. It moves the watermark, and is counted nowhere.
+
+Every step may be repeated. A micro-batch that is run again after a crash has the same input, and
+replaces what it wrote before: files by their names, records by what the topic sink finds in the topic.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from penstock.cloudevents import encode_events
+from penstock.demo.events import delay_events, key_column
+from penstock.demo.output import Output, write_json
+from penstock.errors import PenstockError
+from penstock.spark.durable import make_directory
+from penstock.spark.identity import Identity, by_event, by_headers
+from penstock.spark.pipeline import Progress, progress_of, reason
+from penstock.spark.tables import ParquetTable
+from penstock.spark.topics import TopicSink
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+WATERMARK_DAYS = 14
+"""Equal parts of the partitions of `flights` end at most 5.7 days apart, so nothing comes too late."""
+
+MICRO_BATCHES = 7
+"""In so many parts the records are read. Spark plans each, which is most of the work in small ones."""
+
+POLL_SECONDS = 0.2
+
+DEPARTURE_FIELDS = "carrier string, origin string, dep_delay int"
+WEATHER_FIELDS = "origin string, temp double, wind_speed double, precip double, visib double"
+WEATHER_COLUMNS = ("temp", "wind_speed", "precip", "visib")
+NOT_JSON = "_not_json"
+
+ORIGIN_HEADERS = ("penstock_topic", "penstock_partition", "penstock_offset")
+ADDED_HEADERS = (*ORIGIN_HEADERS, "penstock_reason")
+"""What a dead letter carries besides its own headers."""
+
+Show = Callable[[str, Progress], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What the pipeline works on. `topics` are full names by short ones; `rows` what `flights` holds."""
+
+    output: Output
+    bootstrap_server: str
+    topics: Mapping[str, str]
+    rows: int
+    end: datetime
+
+    @property
+    def mark_time(self) -> datetime:
+        """The event time of the mark: far enough after the last departure to close its hour."""
+        return self.end + timedelta(days=WATERMARK_DAYS, hours=2)
+
+
+class LateEventsError(PenstockError):
+    """Events came later than the watermark allows, and Spark left them out."""
+
+
+class Pipeline:
+    """Both queries on one Spark session."""
+
+    def __init__(self, spark: SparkSession, job: Job, show: Show) -> None:
+        self._spark = spark
+        self._job = job
+        self._show = show
+        self._table = ParquetTable(job.output.delays)
+        self._delay_topic = self._topic_sink("delays", by_event)
+        self._dead_letter_topic = self._topic_sink("dead-letters", by_headers(*ORIGIN_HEADERS))
+        make_directory(job.output.triage)
+
+    def run(self, write_mark: Callable[[datetime], None]) -> None:
+        """Bring table, topics and counts up to date with everything that was replayed.
+
+        `write_mark` puts the mark into its topic, unless it is there already.
+
+        Raises:
+            PenstockError: a query failed; the message is one line.
+        """
+        triage = self._start_triage()
+        delays = self._start_delays()
+        self._follow({"delays": delays, "triage": triage})
+        write_mark(self._job.mark_time)
+        self._follow({"delays": self._start_delays()})
+
+    # --- delays ------------------------------------------------------------------------------------------
+
+    def _start_delays(self) -> StreamingQuery:
+        from pyspark.sql import functions as f
+
+        departures = self._events("flights", "time timestamp, data string, error string")
+        parsed = departures.withColumn("row", _parsed(DEPARTURE_FIELDS)).where(
+            f.isnull(_reason("carrier", "origin"))
+        )
+        good = parsed.select("time", "row.carrier", "row.origin", "row.dep_delay")
+        marks = self._events("replay-marks", "time timestamp")
+        cells = (
+            good.unionByName(marks, allowMissingColumns=True)
+            .withWatermark("time", f"{WATERMARK_DAYS} days")
+            # By time, because a condition on any other column would be moved in front of the watermark,
+            # and the mark would never reach it.
+            .where(f.col("time") < f.lit(self._job.mark_time))
+            .groupBy("origin", "carrier", f.window("time", "1 hour").alias("window"))
+            .agg(
+                f.count("*").alias("scheduled"),
+                f.count("dep_delay").alias("departed"),
+                f.avg("dep_delay").alias("mean_dep_delay"),
+            )
+            .withColumn("hour", f.col("window.start"))
+            .join(f.broadcast(self._weather), ["origin", "hour"], "left")
+            .select("origin", "carrier", "hour", "scheduled", "departed", "mean_dep_delay", *WEATHER_COLUMNS)
+        )
+        return self._start("delays", cells, self._commit_cells)
+
+    @cached_property
+    def _weather(self) -> DataFrame:
+        """Every observation, read once: the replay has written them all."""
+        from pyspark.sql import functions as f
+
+        observations = self._source(
+            self._spark.read, "weather", "time timestamp, data string, error string"
+        ).load()
+        weather: DataFrame = (
+            observations.withColumn("row", _parsed(WEATHER_FIELDS))
+            .where(f.isnull(_reason("origin")))
+            .select("row.origin", f.col("time").alias("hour"), *(f"row.{name}" for name in WEATHER_COLUMNS))
+            .cache()
+        )
+        return weather
+
+    def _commit_cells(self, frame: DataFrame, batch_id: int) -> None:
+        order = [(name, "ascending") for name in ("hour", "origin", "carrier")]
+        cells = frame.toArrow().sort_by(order)
+        self._table.commit(batch_id, cells)
+        self._delay_topic.commit(batch_id, delay_records(cells))
+
+    # --- triage ------------------------------------------------------------------------------------------
+
+    def _start_triage(self) -> StreamingQuery:
+        from pyspark.sql import functions as f
+
+        columns = (
+            "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
+            "headers array<struct<key: string, value: binary>>, time timestamp, data string, error string"
+        )
+        fields = "carrier string, origin string, dep_delay int, temp double"
+        records = self._events("flights,weather", columns).withColumn("row", _parsed(fields))
+        flights = f.col("topic") == self._job.topics["flights"]
+        judged = records.withColumn(
+            "reason", f.when(flights, _reason("carrier", "origin")).otherwise(_reason("origin"))
+        )
+        return self._start("triage", judged.drop("row", "data", "time", "error"), self._commit_triage)
+
+    def _commit_triage(self, frame: DataFrame, batch_id: int) -> None:
+        from pyspark.sql import Observation
+        from pyspark.sql import functions as f
+
+        counts = Observation()
+        measures = [
+            f.count_if((f.col("topic") == self._job.topics[topic]) & condition).alias(f"{topic}.{name}")
+            for topic in ("flights", "weather")
+            for name, condition in (
+                ("decoded", f.isnull("reason")),
+                ("malformed", f.isnotnull("reason")),
+            )
+        ]
+        dead: pa.Table = frame.observe(counts, *measures).where(f.isnotnull("reason")).toArrow()
+        self._dead_letter_topic.commit(batch_id, dead_letters(dead))
+        write_json(self._job.output.triage / f"{batch_id:012d}.json", counts.get)
+
+    # --- what both need ----------------------------------------------------------------------------------
+
+    def _source(self, reader: Any, topics: str, schema: str) -> Any:
+        names = ",".join(self._job.topics[topic] for topic in topics.split(","))
+        return (
+            reader.format("penstock")
+            .schema(schema)
+            .option("kafka.bootstrap.servers", self._job.bootstrap_server)
+            .option("subscribe", names)
+            .option("startingOffsets", "earliest")
+            .option("cloudevents", "columns")
+            .option("cloudevents.raw", "all")
+        )
+
+    def _events(self, topics: str, schema: str) -> DataFrame:
+        """A stream of records and the events in them, in about MICRO_BATCHES parts."""
+        limit = -(-self._job.rows // MICRO_BATCHES)
+        source = self._source(self._spark.readStream, topics, schema)
+        frame: DataFrame = source.option("maxOffsetsPerTrigger", str(limit)).load()
+        return frame
+
+    def _start(self, name: str, frame: DataFrame, commit: Callable[[DataFrame, int], None]) -> StreamingQuery:
+        return (
+            frame.writeStream.queryName(name)
+            .foreachBatch(commit)
+            .option("checkpointLocation", str(self._job.output.checkpoints / name))
+            .trigger(availableNow=True)
+            .start()
+        )
+
+    def _topic_sink(self, topic: str, identity: Identity) -> TopicSink:
+        return TopicSink(
+            self._job.topics[topic],
+            bootstrap_servers=self._job.bootstrap_server,
+            state=self._job.output.sinks / topic,
+            identity=identity,
+        )
+
+    def _follow(self, queries: Mapping[str, StreamingQuery]) -> None:
+        """Show the progress of `queries` until all have ended; the failure of one ends the others."""
+        shown = dict.fromkeys(queries, -1)
+        try:
+            running = set(queries)
+            while running:
+                time.sleep(POLL_SECONDS)
+                for name in sorted(running):
+                    query = queries[name]
+                    # In this order: what a query reports before it ends must not be missed.
+                    ended = not query.isActive
+                    for report in query.recentProgress:
+                        if report["batchId"] > shown[name]:
+                            shown[name] = report["batchId"]
+                            refuse_late_events(name, report)
+                            self._show(name, progress_of(report))
+                    if ended:
+                        running.discard(name)
+                        error = query.exception()
+                        if error is not None:
+                            raise PenstockError(f"query {name}: {reason(error)}") from error
+        finally:
+            for query in queries.values():
+                query.stop()
+
+
+def refuse_late_events(name: str, report: Mapping[str, Any]) -> None:
+    """Raise LateEventsError where a micro-batch left events out because of their time."""
+    late = sum(operator["numRowsDroppedByWatermark"] for operator in report["stateOperators"])
+    if late:
+        raise LateEventsError(
+            f"query {name} left out {late:,} events as late: partitions are read more than "
+            f"{WATERMARK_DAYS} days apart; delete the output directory and start again"
+        )
+
+
+def delay_records(cells: pa.Table) -> pa.Table:
+    """Cells as CloudEvents in binary content mode, keyed by airport."""
+    import pyarrow as pa
+
+    events = delay_events(cells)
+    records = encode_events(events, mode="binary")
+    columns = {
+        "key": key_column(cells["origin"]),
+        "value": records["value"],
+        "headers": records["headers"],
+        "timestamp": events["time"],
+    }
+    return pa.table(columns)
+
+
+def dead_letters(records: pa.Table) -> pa.Table:
+    """Records as they were, with headers that say where they were and why they are here."""
+    import pyarrow as pa
+
+    origins = zip(
+        *(records[name].to_pylist() for name in ("topic", "partition", "offset", "reason")), strict=True
+    )
+    headers = [
+        [
+            *(before or []),
+            *(
+                {"key": name, "value": str(text).encode()}
+                for name, text in zip(ADDED_HEADERS, origin, strict=True)
+            ),
+        ]
+        for before, origin in zip(records["headers"].to_pylist(), origins, strict=True)
+    ]
+    columns = {
+        "key": records["key"],
+        "value": records["value"],
+        "headers": pa.chunked_array([pa.array(headers, records["headers"].type)]),
+        "timestamp": records["timestamp"],
+    }
+    return pa.table(columns)
+
+
+def _parsed(fields: str) -> Column:
+    """The JSON data of events as a struct, with a field NOT_JSON that is null where the data are in order."""
+    from pyspark.sql import functions as f
+
+    options = {"columnNameOfCorruptRecord": NOT_JSON}
+    return f.from_json("data", f"{fields}, {NOT_JSON} string", options)
+
+
+def _reason(*needed: str) -> Column:
+    """Why a record is not what its topic is for; null where it is.
+
+    `needed` are the fields that its data must have. Reads the columns error, time, data and row.
+    """
+    from pyspark.sql import functions as f
+
+    row = f.col("row")
+    why = f.when(f.isnotnull("error"), f.col("error"))
+    why = why.when(f.isnull("data"), "the event has no data")
+    why = why.when(
+        f.isnull("row") | f.isnotnull(row[NOT_JSON]), "the data are not JSON of the expected shape"
+    )
+    for name in needed:
+        why = why.when(f.isnull(row[name]), f"the data have no {name}")
+    return why.when(f.isnull("time"), "the event has no time")

@@ -1,0 +1,146 @@
+"""Topics for the demo, and the replay into them, resumed where an earlier one stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Protocol
+
+import pyarrow as pa
+
+from penstock.client import Admin, Consumer, scan_topic, write_topic
+from penstock.cloudevents import encode_events
+from penstock.demo.events import attributes, key_column
+from penstock.demo.plan import FLIGHTS_PARTITIONS, WEATHER_PARTITIONS, Plan
+from penstock.errors import ConfigError, KafkaError, PenstockError
+from penstock.model import TopicPartition
+
+TOPICS = {
+    "flights": FLIGHTS_PARTITIONS,
+    "weather": WEATHER_PARTITIONS,
+    "delays": 3,
+    "dead-letters": 1,
+    "replay-marks": 1,
+}
+"""The demo's topics and how many partitions each has."""
+
+TOPIC_CONFIG = {"retention.ms": "-1"}
+"""The events are of 2013: a broker that deletes by age would delete them at once."""
+
+TOPIC_ALREADY_EXISTS = 36
+MARK_TYPE = "penstock.demo.replay-complete"
+MARK_SOURCE = "/penstock/demo/replay"
+
+
+class Bar(Protocol):
+    """Where the replay shows how far it is."""
+
+    def start_at(self, count: int) -> None: ...
+
+    def advance(self, count: int) -> None: ...
+
+
+class Topics:
+    """The demo's topics on one cluster. `names` are their full names by short ones."""
+
+    def __init__(self, bootstrap_server: str, names: Mapping[str, str]) -> None:
+        self.bootstrap_server = bootstrap_server
+        self.names = names
+
+    def refuse_filled(self) -> None:
+        """Raise ConfigError where one of the topics holds records already: they are somebody else's."""
+        with Admin(bootstrap_servers=self.bootstrap_server) as admin:
+            there = set(admin.list_topics())
+        for short, name in self.names.items():
+            if name in there and sum(self.ends(short)):
+                raise ConfigError(
+                    f"topic {name!r} on {self.bootstrap_server} holds records that are not this demo's: "
+                    "choose other names with --topic-prefix, or delete the topic"
+                )
+
+    def create(self) -> None:
+        """Create the topics that are missing.
+
+        Raises:
+            ConfigError: one is there with another number of partitions.
+        """
+        with Admin(bootstrap_servers=self.bootstrap_server) as admin:
+            for short, partitions in TOPICS.items():
+                name = self.names[short]
+                try:
+                    admin.create_topic(name, partitions, config=TOPIC_CONFIG)
+                except KafkaError as error:
+                    if error.code != TOPIC_ALREADY_EXISTS:
+                        raise
+                (description,) = admin.describe_topics([name])
+                if len(description.partitions) != partitions:
+                    raise ConfigError(
+                        f"topic {name!r} has {len(description.partitions)} partitions, the demo needs "
+                        f"{partitions}: choose other names with --topic-prefix, or delete the topic"
+                    )
+
+    def ends(self, short: str) -> list[int]:
+        """The end offset of each partition of a topic."""
+        with Consumer(bootstrap_servers=self.bootstrap_server) as consumer:
+            partitions = [TopicPartition(self.names[short], number) for number in range(TOPICS[short])]
+            ends = consumer.end_offsets(partitions)
+            return [ends[partition] for partition in partitions]
+
+    def count(self, short: str) -> int:
+        """How many records a topic holds. Offsets would not say: markers of transactions take some, too."""
+        batches = scan_topic(
+            self.names[short], bootstrap_servers=self.bootstrap_server, columns=["offset"], end="latest"
+        )
+        return sum(batch.num_rows for batch in batches)
+
+    def write(self, plan: Plan, bar: Bar) -> None:
+        """Write what is missing of a plan.
+
+        Raises:
+            PenstockError: the topic holds something else than the plan.
+        """
+        written = self.ends(plan.topic)
+        if any(have > planned for have, planned in zip(written, plan.lengths, strict=True)):
+            raise PenstockError(self._foreign(plan))
+        bar.start_at(sum(written))
+        if written == plan.lengths:
+            return
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for batch in plan.missing(written):
+                yield batch
+                bar.advance(batch.num_rows)
+
+        name = self.names[plan.topic]
+        write_topic(batches(), name, bootstrap_servers=self.bootstrap_server, compression="lz4")
+        if self.ends(plan.topic) != plan.lengths:
+            raise PenstockError(self._foreign(plan))
+
+    def write_mark(self, moment: datetime) -> None:
+        """Write the event that says the replay is complete, unless it is there."""
+        if sum(self.ends("replay-marks")):
+            return
+        event = attributes(
+            ids=pa.array(["complete"]),
+            source=MARK_SOURCE,
+            kind=MARK_TYPE,
+            subject=pa.array([self.names["flights"]]),
+            time=pa.array([moment], pa.timestamp("s", tz="UTC")),
+            data=pa.array(["{}"]),
+        )
+        records = encode_events(event, mode="binary")
+        mark = pa.table(
+            {
+                "key": key_column(event["subject"]),
+                "value": records["value"],
+                "headers": records["headers"],
+                "timestamp": event["time"],
+            }
+        )
+        write_topic(mark, self.names["replay-marks"], bootstrap_servers=self.bootstrap_server)
+
+    def _foreign(self, plan: Plan) -> str:
+        return (
+            f"topic {self.names[plan.topic]!r} does not hold what this demo wrote: others write to it, "
+            "or it was deleted; delete the output directory and the topics, and start again"
+        )

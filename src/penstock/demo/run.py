@@ -1,0 +1,157 @@
+"""The demo from beginning to end; each step finds out by itself what an earlier run has done."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import pyarrow.compute as pc
+
+from penstock.demo import accounts as books
+from penstock.demo.dataset import read_departures, read_observations
+from penstock.demo.embedded import HOST, EmbeddedBroker
+from penstock.demo.output import Intent, Output, read_json, refuse_other_intent, write_json
+from penstock.demo.picture import draw_year
+from penstock.demo.pipeline import Job, Pipeline
+from penstock.demo.plan import flights_plan, weather_plan
+from penstock.demo.replay import TOPICS, Topics
+from penstock.demo.screen import Screen
+from penstock.spark.java import find_java
+from penstock.spark.session import session
+from penstock.spark.tables import ParquetTable
+
+DEFAULT_PORT = 9092
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line asks for."""
+
+    output: Path
+    intent: Intent
+    master: str
+    port: int
+    keep_running: bool
+
+
+def run_demo(options: Options, screen: Screen | None = None) -> None:
+    """Run the demo, resume it, or show its result again.
+
+    Raises:
+        PenstockError: a step failed; the same call resumes.
+    """
+    screen = screen or Screen()
+    output = Output(options.output.absolute())
+    with output.in_use():
+        before = output.intent()
+        if before is not None:
+            refuse_other_intent(output, before, options.intent)
+        if before is not None and output.accounts.exists():
+            screen.say(f"This demo is finished; delete {output.directory} to run it again.\n")
+            _show(options, output, screen)
+            return
+        find_java()
+        _run(options, output, screen, is_new=before is None)
+
+
+def _run(options: Options, output: Output, screen: Screen, *, is_new: bool) -> None:
+    """Everything between the first line of output and the accounts."""
+    names = {short: options.intent.topic(short) for short in TOPICS}
+    departures = read_departures(options.intent.days)
+    observations = read_observations(options.intent.days)
+    flights, weather = flights_plan("flights", departures), weather_plan("weather", observations)
+    with _cluster(options, output, screen) as (bootstrap_server, broker):
+        topics = Topics(bootstrap_server, names)
+        if is_new and broker is None:
+            topics.refuse_filled()
+        output.remember(options.intent)
+        topics.create()
+        for plan in (weather, flights):
+            with screen.replay(plan.topic, len(plan)) as bar:
+                topics.write(plan, bar)
+        _stream(
+            options,
+            output,
+            screen,
+            topics,
+            len(flights),
+            len(weather),
+            pc.max(departures["time_hour"]).as_py(),
+        )
+        replayed = books.Replayed(
+            departures=departures.num_rows,
+            departed=departures.num_rows - departures["dep_delay"].null_count,
+            malformed=len(flights.planted),
+            observations=observations.num_rows,
+        )
+        written = books.Written(topics.count("dead-letters"), topics.count("delays"))
+        cells = ParquetTable(output.delays).read()
+        accounts = books.draw_up(replayed, books.sum_of_batches(output.triage), written, cells)
+        draw_year(cells, output.picture)
+        # Last: these say that the demo is finished.
+        write_json(output.accounts, accounts)
+        if broker is not None:
+            broker.stays = options.keep_running
+        _show(options, output, screen, broker)
+
+
+def _stream(
+    options: Options,
+    output: Output,
+    screen: Screen,
+    topics: Topics,
+    flights: int,
+    weather: int,
+    end: datetime,
+) -> None:
+    """Run the pipeline on Spark over everything that was replayed."""
+    screen.say(f"starting Spark on {options.master}")
+    job = Job(output, topics.bootstrap_server, topics.names, flights, end)
+    spark = session("penstock demo", options.master)
+    try:
+        with screen.stream({"delays": flights, "triage": flights + weather}) as show:
+            Pipeline(spark, job, show).run(topics.write_mark)
+    finally:
+        spark.stop()
+
+
+@contextmanager
+def _cluster(options: Options, output: Output, screen: Screen) -> Iterator[tuple[str, EmbeddedBroker | None]]:
+    """The address of the cluster to use, and the broker where it is the demo's own."""
+    if options.intent.bootstrap_server is not None:
+        screen.say(f"using the Kafka at {options.intent.bootstrap_server}")
+        yield options.intent.bootstrap_server, None
+        return
+    output.remember(options.intent)
+    with EmbeddedBroker.start(output, options.port) as broker:
+        screen.say(
+            f"broker: process {broker.pid} on {broker.bootstrap_server}, data in {output.broker_directory}"
+        )
+        yield broker.bootstrap_server, broker
+
+
+def _show(options: Options, output: Output, screen: Screen, broker: EmbeddedBroker | None = None) -> None:
+    """Accounts, worst cells, and what to try next."""
+    screen.accounts(read_json(output.accounts))
+    screen.worst(books.worst(ParquetTable(output.delays).read()))
+    screen.files(output)
+    address, advice = _whereabouts(options, output, broker)
+    screen.commands(address, {short: options.intent.topic(short) for short in TOPICS}, advice)
+
+
+def _whereabouts(options: Options, output: Output, broker: EmbeddedBroker | None) -> tuple[str, str]:
+    """The address at which the topics are or will be, and what to do or know before asking there."""
+    if options.intent.bootstrap_server is not None:
+        return options.intent.bootstrap_server, f"The topics are on {options.intent.bootstrap_server}:"
+    if broker is not None and broker.stays:
+        return broker.bootstrap_server, f"The broker still runs (stop it with: kill {broker.pid}):"
+    port = options.port or DEFAULT_PORT
+    start = f"penstock broker --data-dir {shlex.quote(str(output.broker_directory))} --port {port}"
+    return (
+        f"{HOST}:{port}",
+        f"The topics are on disk. Start a broker on them in another terminal, then look:\n  {start}",
+    )
