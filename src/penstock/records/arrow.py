@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.errors import EncodeError
+from penstock.errors import DecodeError, EncodeError
 from penstock.model import COLUMN_NAMES, NO_TIMESTAMP
-from penstock.records.columns import NO_BYTES, BytesColumn, HeadersColumn, RecordColumns
+from penstock.records.columns import COLUMN_BYTES_MAX, NO_BYTES, BytesColumn, HeadersColumn, RecordColumns
 from penstock.records.jit import Int32s, Ints
 from penstock.records.memory import empty
 
@@ -142,6 +142,8 @@ def _repeat(value: str | int, rows: int) -> pa.Array:
     if isinstance(value, int):
         return _numbers(pa.int32(), np.full(rows, value, dtype=np.int32))
     text = value.encode()
+    if rows * len(text) > COLUMN_BYTES_MAX:
+        raise DecodeError(f"{rows} rows of topic {value!r} are more than a column holds: decode in pieces")
     ends = (
         np.arange(0, (rows + 1) * len(text), len(text), dtype=np.int32)
         if text

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _ENTRY = struct.Struct(">qi4xb")
+_PRODUCER = struct.Struct(">qhi")
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
@@ -36,7 +37,8 @@ LENGTH_EXTRA_BYTES = 12
 """Bytes of a batch, or of a message of magic 0 or 1, that its own length field does not count."""
 
 _LENGTH_MIN = {0: 14, 1: 22, 2: HEADER_BYTES - LENGTH_EXTRA_BYTES}
-_CRC_AT, _ATTRIBUTES_AT, _MAX_TIMESTAMP_AT = 17, 21, 35
+CRC_AT = 17
+_ATTRIBUTES_AT, _MAX_TIMESTAMP_AT, _PRODUCER_AT = 21, 35, 43
 _ENTRY_BYTES = _ENTRY.size
 
 CODEC_MASK = 0x07
@@ -170,7 +172,7 @@ def verify_crc(buffer: Buffer, start: int, end: int) -> None:
     Raises:
         CorruptRecordError: they differ.
     """
-    expected = _UINT32.unpack_from(buffer, start + _CRC_AT)[0]
+    expected = _UINT32.unpack_from(buffer, start + CRC_AT)[0]
     actual = crc32c(memoryview(buffer)[start + _ATTRIBUTES_AT : end])
     if actual != expected:
         raise CorruptRecordError(
@@ -196,9 +198,63 @@ def set_max_timestamp_log_append(buffer: bytearray | memoryview, start: int, end
     refresh_crc(buffer, start, end)
 
 
+def set_producer(
+    buffer: bytearray | memoryview,
+    start: int,
+    end: int,
+    producer_id: int,
+    producer_epoch: int,
+    base_sequence: int,
+) -> None:
+    """Make the batch one of an idempotent producer: its id, its epoch, the sequence of the first record."""
+    _PRODUCER.pack_into(buffer, start + _PRODUCER_AT, producer_id, producer_epoch, base_sequence)
+    refresh_crc(buffer, start, end)
+
+
 def refresh_crc(buffer: bytearray | memoryview, start: int, end: int) -> None:
     """Write the checksum that the bytes of the batch have now."""
-    _UINT32.pack_into(buffer, start + _CRC_AT, crc32c(memoryview(buffer)[start + _ATTRIBUTES_AT : end]))
+    _UINT32.pack_into(buffer, start + CRC_AT, crc32c(memoryview(buffer)[start + _ATTRIBUTES_AT : end]))
+
+
+def pack_header(
+    batch: bytearray | memoryview,
+    *,
+    base_offset: int,
+    partition_leader_epoch: int,
+    attributes: int,
+    record_count: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    producer_id: int,
+    producer_epoch: int,
+    base_sequence: int,
+    last_offset_delta: int | None = None,
+) -> None:
+    """Write the header in front of the records that `batch` already holds, with a checksum of 0.
+
+    Raises:
+        EncodeError: a number does not fit into its field.
+    """
+    try:
+        _HEADER.pack_into(
+            batch,
+            0,
+            base_offset,
+            len(batch) - LENGTH_EXTRA_BYTES,
+            partition_leader_epoch,
+            2,
+            0,
+            attributes,
+            record_count - 1 if last_offset_delta is None else last_offset_delta,
+            base_timestamp,
+            max_timestamp,
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            record_count,
+        )
+    except struct.error as error:
+        raise EncodeError(f"a batch header cannot be written: {error}") from None
 
 
 def records_bytes(
@@ -293,26 +349,22 @@ def encode_batch(
             body = compress(codec, body, level)
         batch = bytearray(HEADER_BYTES + len(body))
         batch[HEADER_BYTES:] = body
-        _HEADER.pack_into(
+        pack_header(
             batch,
-            0,
-            base_offset,
-            len(batch) - LENGTH_EXTRA_BYTES,
-            partition_leader_epoch,
-            2,
-            0,
-            attributes,
-            last_offset_delta,
-            timestamps[0],
-            max(timestamps),
-            producer_id,
-            producer_epoch,
-            base_sequence,
-            len(records),
+            base_offset=base_offset,
+            partition_leader_epoch=partition_leader_epoch,
+            attributes=attributes,
+            record_count=len(records),
+            base_timestamp=timestamps[0],
+            max_timestamp=max(timestamps),
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            base_sequence=base_sequence,
+            last_offset_delta=last_offset_delta,
         )
-    except (TypeError, ValueError, AttributeError, struct.error) as error:
-        if isinstance(error, EncodeError):
-            raise
+    except EncodeError:
+        raise
+    except (TypeError, ValueError, AttributeError) as error:
         raise EncodeError(f"a record cannot be written: {error}") from error
     refresh_crc(batch, 0, len(batch))
     return bytes(batch)

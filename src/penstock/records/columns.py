@@ -12,6 +12,9 @@ import numpy as np
 
 from penstock.records.jit import Bytes, Int32s, Ints
 
+COLUMN_BYTES_MAX = (1 << 31) - 1
+"""Arrow's `binary` and `string` count bytes in 32 bits."""
+
 NO_BYTES: Bytes = np.empty(0, dtype=np.uint8)
 
 

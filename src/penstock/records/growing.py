@@ -14,12 +14,9 @@ from numpy.typing import NDArray
 
 from penstock.errors import CorruptRecordError, DecodeError
 from penstock.records import kernels
-from penstock.records.columns import BytesColumn, HeadersColumn, RecordColumns
+from penstock.records.columns import COLUMN_BYTES_MAX, BytesColumn, HeadersColumn, RecordColumns
 from penstock.records.jit import Bytes, Int32s, Ints
 from penstock.records.memory import cut, empty
-
-COLUMN_BYTES_MAX = (1 << 31) - 1
-"""Arrow's `binary` and `string` count bytes in 32 bits."""
 
 _GUESS_MARGIN = 1.02
 _GUESS_FACTOR_MAX = 16
