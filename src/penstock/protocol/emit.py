@@ -57,6 +57,11 @@ def fixed_kind(code: str) -> HeadKind:
 UVARINT = HeadKind("B", 1, runtime.read_uvarint, runtime.write_uvarint, is_varint=True)
 INT8, INT16, INT32 = fixed_kind("b"), fixed_kind("h"), fixed_kind("i")
 
+TAKEN = frozenset(
+    ("append", "data", "end", "holder", "known", "last", "message", "parts", "pos", "size", "tag_end", "tags")
+)
+"""Locals that compiled functions use for themselves."""
+
 _CODE_NAMES = str.maketrans({"?": "o", ">": ""})
 
 
@@ -72,7 +77,7 @@ class Emitter:
         self.title = title
         self.lines: list[str] = []
         self.constants: dict[str, Any] = {}
-        self.functions: list[list[str]] = []
+        self.functions: dict[str, list[str]] = {}
         self.path: list[str] = []
         self._indent = 0
         self._names: dict[str, int] = {}
@@ -97,7 +102,7 @@ class Emitter:
 
     def name(self, stem: str) -> str:
         """A new local name."""
-        number = self._names[stem] = self._names.get(stem, 0) + 1
+        number = self._names[stem] = self._names.get(stem, stem in TAKEN) + 1
         return stem if number == 1 else f"{stem}{number}"
 
     def constant(self, name: str, value: Any) -> str:
@@ -115,18 +120,19 @@ class Emitter:
             self.constants[name] = make()
         return name
 
-    def finish(self, inner: Emitter) -> None:
+    def finish(self, name: str, inner: Emitter) -> None:
         """Take in a function that was written on the side."""
         inner.flush()
-        self.functions += [*inner.functions, inner.lines]
+        self.functions[name] = inner.lines
 
     def source(self) -> str:
         """All that was written, functions on the side first."""
-        return "\n\n\n".join("\n".join(lines) for lines in [*self.functions, self.lines]) + "\n"
+        return "\n\n\n".join("\n".join(lines) for lines in [*self.functions.values(), self.lines]) + "\n"
 
     def _beside(self, inner: Emitter, opening: str) -> None:
         """Prepare an emitter for a function on the side: it shares the constants."""
         inner.constants = self.constants
+        inner.functions = self.functions
         inner.path = list(self.path)
         inner.line(opening)
         inner._indent = 1

@@ -52,13 +52,13 @@ class Structure(WireType):
         return self.layout.holds_records
 
     def decode(self, out: DecodeEmitter, target: str) -> None:
-        made = target if target.isidentifier() else out.name("struct")
+        made = target if target.isidentifier() else out.name("part")
         decode_struct(out, self.layout, made)
         if made != target:
             out.line(f"{target} = {made}")
 
     def encode(self, out: EncodeEmitter, value: str) -> None:
-        struct = value if value.isidentifier() else out.name("struct")
+        struct = value if value.isidentifier() else out.name("part")
         if struct != value:
             out.line(f"{struct} = {value}")
         encode_struct(out, self.layout, struct)
@@ -135,25 +135,27 @@ def _assign_default(out: DecodeEmitter, layout: StructLayout, spec: FieldSpec, t
 def _decode_tags_function(out: DecodeEmitter, layout: StructLayout) -> str:
     """Write the function that reads the tagged fields of a struct, and return its name."""
     name = f"read_tags_{layout.spec.name}"
-    inner = out.function(f"def {name}(struct, data, pos, size, count):")
+    if name in out.functions:
+        return name
+    inner = out.function(f"def {name}(holder, data, pos, size, tags):")
     inner.line("last = -1")
-    with inner.block("for _ in range(count):"):
+    with inner.block("for _ in range(tags):"):
         inner.line("last, pos, tag_end = read_tag(data, pos, size, last)")
         for position, (tag, field) in enumerate(layout.tagged):
             with inner.block(f"{'el' if position else ''}if last == {tag}:"):
                 inner.path.append(field.spec.name)
-                field.wire.decode(inner, f"struct.{field.spec.attribute}")
+                field.wire.decode(inner, f"holder.{field.spec.attribute}")
                 inner.flush()
                 inner.line("if pos > tag_end:")
                 inner.line(f"    {inner.refuse('longer than its tagged field')}")
                 inner.path.pop()
         with inner.block("else:"):
-            inner.line("if struct.unknown_tags is None:")
-            inner.line("    struct.unknown_tags = {}")
-            inner.line("struct.unknown_tags[last] = bytes(data[pos:tag_end])")
+            inner.line("if holder.unknown_tags is None:")
+            inner.line("    holder.unknown_tags = {}")
+            inner.line("holder.unknown_tags[last] = bytes(data[pos:tag_end])")
         inner.line("pos = tag_end")
     inner.line("return pos")
-    out.finish(inner)
+    out.finish(name, inner)
     return name
 
 
@@ -186,11 +188,13 @@ def encode_struct(out: EncodeEmitter, layout: StructLayout, struct: str) -> None
 def _encode_tags_function(out: EncodeEmitter, layout: StructLayout) -> str:
     """Write the function that makes the section of tagged fields, and return its name."""
     name = f"write_tags_{layout.spec.name}"
-    inner = out.function(f"def {name}(struct):")
+    if name in out.functions:
+        return name
+    inner = out.function(f"def {name}(holder):")
     inner.line("known = {}")
     for tag, field in layout.tagged:
         inner.path.append(field.spec.name)
-        value = f"struct.{field.spec.attribute}"
+        value = f"holder.{field.spec.attribute}"
         with inner.block(f"if {not_default(layout, field.spec, value)}:"):
             inner.line("parts = []")
             inner.line("append = parts.append")
@@ -198,8 +202,8 @@ def _encode_tags_function(out: EncodeEmitter, layout: StructLayout) -> str:
             inner.flush()
             inner.line(f'known[{tag}] = b"".join(parts)')
         inner.path.pop()
-    inner.line("return write_tag_section(known, struct.unknown_tags)")
-    out.finish(inner)
+    inner.line("return write_tag_section(known, holder.unknown_tags)")
+    out.finish(name, inner)
     return name
 
 

@@ -1,0 +1,147 @@
+"""Layouts as short signatures, from Kafka's own definition files where they are at hand.
+
+A signature names the wire types in order: ``b h i q`` integers of 1, 2, 4, 8 bytes, ``H I`` unsigned,
+``o`` bool, ``d`` float64, ``u`` uuid, ``s`` string, ``B`` bytes, ``R`` records, ``[…]`` an array,
+``(…)`` a struct, ``?`` after what may be null, ``!`` after what is not compact in a flexible version,
+``{0=…}`` tagged fields; a struct that has no braces has no section of tagged fields.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+HOUSE = Path(__file__).resolve().parents[2]
+REFERENCE = HOUSE.parent / "shared" / "reference"
+FACTS = Path(__file__).with_name("layouts.txt")
+
+CODES = {
+    "int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint16": "H", "uint32": "I", "bool": "o",
+    "float64": "d", "uuid": "u", "string": "s", "bytes": "B", "records": "R",
+}  # fmt: skip
+
+EDITIONS = ("kafka-messages", "kafka-messages-3.x", "kafka-internal-records")
+
+
+def read_edition(directory: str) -> dict[str, dict]:
+    """The definitions of one directory by name, as Kafka wrote them."""
+    edition = {}
+    for path in sorted((REFERENCE / directory).rglob("*.json")):
+        lines = path.read_text("utf-8").splitlines()
+        source = json.loads("\n".join(line for line in lines if not line.strip().startswith("//")))
+        if source["validVersions"] != "none":
+            edition[source["name"]] = source
+    return edition
+
+
+def bounds(text: str | None) -> tuple[int, int]:
+    if text in (None, "none"):
+        return 1, 0
+    if text.endswith("+"):
+        return int(text[:-1]), 32767
+    low, _, high = text.partition("-")
+    return int(low), int(high or low)
+
+
+def inside(version: int, text: str | None) -> bool:
+    low, high = bounds(text)
+    return low <= version <= high
+
+
+def signature(source: dict, version: int) -> str:
+    """The layout of a definition at a version."""
+    common = {each["name"]: each["fields"] for each in source.get("commonStructs", ())}
+    flexible = inside(version, source["flexibleVersions"])
+
+    def struct(fields: list[dict]) -> str:
+        here = [
+            field for field in fields if inside(version, field.get("versions", field.get("taggedVersions")))
+        ]
+        tagged = [field for field in here if inside(version, field.get("taggedVersions"))]
+        plain = " ".join(one(field) for field in here if field not in tagged)
+        if not flexible:
+            return plain
+        known = " ".join(
+            f"{field['tag']}={one(field)}" for field in sorted(tagged, key=lambda each: int(each["tag"]))
+        )
+        return f"{plain}{{{known}}}"
+
+    def one(field: dict) -> str:
+        name, is_array = field["type"].removeprefix("[]"), field["type"].startswith("[]")
+        code = CODES.get(name) or f"({struct(field.get('fields') or common[name])})"
+        if is_array:
+            code = f"[{code}]"
+        null = "?" if inside(version, field.get("nullableVersions")) else ""
+        overridden = (
+            flexible and "flexibleVersions" in field and not inside(version, field["flexibleVersions"])
+        )
+        return code + null + ("!" if overridden else "")
+
+    return struct(source["fields"])
+
+
+def fields_at(source: dict, version: int) -> list[tuple[str, str, object]]:
+    """Path, type and default of every field that a version has. Defaults that are structs are left out."""
+    common = {each["name"]: each["fields"] for each in source.get("commonStructs", ())}
+
+    def walk(fields: list[dict], path: str):
+        for field in fields:
+            if inside(version, field.get("versions", field.get("taggedVersions"))):
+                yield path + field["name"], field["type"], default(field)
+                inner = field.get("fields") or common.get(field["type"].removeprefix("[]"), [])
+                yield from walk(inner, path + field["name"] + ".")
+
+    return list(walk(source["fields"], ""))
+
+
+def default(field: dict) -> object:
+    field_type, text = field["type"], field.get("default")
+    if text == "null" or field_type == "records":
+        return None
+    if field_type.startswith("[]"):
+        return ()
+    if field_type[0].isupper():
+        return "new"
+    if field_type in ("string", "bytes"):
+        return (text or "") if field_type == "string" else b""
+    if field_type == "bool":
+        return text in (True, "true")
+    if field_type == "uuid":
+        assert not text
+        return bytes(16)
+    return float(text or 0) if field_type == "float64" else int(str(text or 0), 0)
+
+
+def newest_first() -> dict[str, list[dict]]:
+    """For each message of ours, the definitions that describe it, newest first."""
+    new, old, records = map(read_edition, EDITIONS)
+    renamed = {
+        "ListClientMetricsResources" + end: "ListConfigResources" + end for end in ("Request", "Response")
+    }
+    found: dict[str, list[dict]] = {}
+    for edition in (new, old, records):
+        for name, source in edition.items():
+            found.setdefault(renamed.get(name, name), []).append(source)
+    return found
+
+
+def fact_lines() -> list[str]:
+    """The table of facts: name, versions and signature; equal neighbours share a line."""
+    lines = []
+    for name, sources in sorted(newest_first().items()):
+        runs: list[list] = []
+        for version in range(min(bounds(each["validVersions"])[0] for each in sources), 100):
+            source = next((each for each in sources if inside(version, each["validVersions"])), None)
+            if source is None:
+                break
+            text = signature(source, version)
+            if runs and runs[-1][2] == text:
+                runs[-1][1] = version
+            else:
+                runs.append([version, version, text])
+        lines += [f"{name} {low}-{high} {text}".rstrip() for low, high, text in runs]
+    return lines
+
+
+if __name__ == "__main__":
+    FACTS.write_text("\n".join(fact_lines()) + "\n", "utf-8")

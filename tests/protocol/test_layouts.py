@@ -1,0 +1,127 @@
+"""Every message at every version has the layout that Kafka gave it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from protocol import reference
+from protocol.catalogue import NAMES, message
+
+from penstock.protocol.api import API_TABLE
+from penstock.protocol.definition import Definition, FieldSpec, NewStruct
+from penstock.protocol.layout import resolve
+from penstock.protocol.structs import NullableStructure, StructLayout, Structure
+from penstock.protocol.wire import COMPACT, Array, Blob, Fixed, RecordSet, Text, Uuid, WireType
+
+needs_reference = pytest.mark.skipif(
+    not reference.REFERENCE.is_dir(), reason="Kafka's own definitions are not here"
+)
+
+# Of unfinished versions that never left a cluster, the reference has two editions; the newer one counts.
+DIFFERS_IN_OLD_EDITION = {("ReadShareGroupStateSummaryResponse", 0)}
+
+
+def signature(layout: StructLayout) -> str:
+    plain = " ".join(of(field.wire, layout.flexible) for field in layout.fields)
+    if not layout.flexible:
+        return plain
+    known = " ".join(f"{tag}={of(field.wire, True)}" for tag, field in layout.tagged)
+    return f"{plain}{{{known}}}"
+
+
+def of(wire: WireType, flexible: bool) -> str:
+    if isinstance(wire, Structure):
+        return f"({signature(wire.layout)})" + "?" * isinstance(wire, NullableStructure)
+    if isinstance(wire, Uuid):
+        return "u"
+    if isinstance(wire, Fixed):
+        return reference.CODES[wire.name]
+    assert isinstance(wire, (Array, Text, Blob))
+    if isinstance(wire, Array):
+        code = f"[{of(wire.element, flexible)}]"
+    else:
+        code = "s" if isinstance(wire, Text) else "R" if isinstance(wire, RecordSet) else "B"
+    return code + "?" * wire.nullable + "!" * (flexible and wire.length is not COMPACT)
+
+
+def facts() -> dict[str, dict[int, str]]:
+    table: dict[str, dict[int, str]] = {}
+    for line in reference.FACTS.read_text("utf-8").splitlines():
+        name, versions, *rest = line.split(" ", 2)
+        low, _, high = versions.partition("-")
+        table.setdefault(name, {}).update(
+            {version: "".join(rest) for version in range(int(low), int(high) + 1)}
+        )
+    return table
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_layouts_are_the_facts(name):
+    message_class, definition = message(name)
+    low, high = message_class.VERSIONS
+    found = {version: signature(resolve(definition, version)) for version in range(low, high + 1)}
+    assert found == facts()[name]
+
+
+def test_every_message_is_there():
+    assert sorted(facts()) == NAMES
+
+
+@needs_reference
+def test_the_facts_are_the_reference():
+    assert reference.FACTS.read_text("utf-8").splitlines() == reference.fact_lines()
+
+
+@needs_reference
+def test_each_edition_agrees_where_it_describes_a_version():
+    for name, sources in reference.newest_first().items():
+        known = facts()[name]
+        for source in sources:
+            low, high = reference.bounds(source["validVersions"])
+            for version in range(low, high + 1):
+                same = reference.signature(source, version) == known[version]
+                assert same or (source is sources[-1] and (name, version) in DIFFERS_IN_OLD_EDITION), (
+                    name,
+                    version,
+                )
+
+
+def default_of(field: FieldSpec) -> object:
+    return "new" if field.default is NewStruct else field.default
+
+
+def our_fields(definition: Definition, version: int) -> list[tuple[str, str, object]]:
+    def walk(fields: list[FieldSpec], path: str):
+        for field in fields:
+            if version in field.versions:
+                of_type = field.type_at(version)
+                yield path + field.name, "[]" * of_type.is_array + of_type.base, default_of(field)
+                if of_type.is_struct:
+                    yield from walk(definition.structs[of_type.base].fields, path + field.name + ".")
+
+    return list(walk(definition.root.fields, ""))
+
+
+@needs_reference
+def test_fields_have_the_names_of_the_newest_edition_that_has_the_version():
+    for name, sources in reference.newest_first().items():
+        _, definition = message(name)
+        for version in facts()[name]:
+            source = next(each for each in sources if reference.inside(version, each["validVersions"]))
+            assert our_fields(definition, version) == reference.fields_at(source, version), (name, version)
+
+
+@needs_reference
+def test_the_api_table_agrees_with_what_releases_spoke():
+    table = json.loads((reference.REFERENCE / "api-versions-by-release.json").read_text("utf-8"))
+    assert {str(key): api.name for key, api in API_TABLE.items()} == table["names"]
+    assert {str(key): api.flexible_since for key, api in API_TABLE.items()} == table["first_flexible"]
+    for release, facts_of_release in table["releases"].items():
+        for key, (low, high) in facts_of_release["apis"].items():
+            known_low, known_high = API_TABLE[int(key)].versions
+            assert known_low <= low <= high <= known_high, (release, key)
+    trunk = list(table["releases"].values())[-1]["apis"]
+    assert {key: high for key, (_, high) in trunk.items()} == {
+        str(key): api.versions[1] for key, api in API_TABLE.items() if key not in (4, 5, 6, 7)
+    }
