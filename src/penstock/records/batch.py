@@ -11,13 +11,18 @@ varints inside records are zig-zag.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.errors import CorruptRecordError, EncodeError
 from penstock.model import Header, Record, TimestampType
 from penstock.records.compression import Codec, compress, decompress
 from penstock.records.crc import crc32c
+from penstock.records.row_format import RowLike as RowLike
+from penstock.records.row_format import decode_records, encode_records
+from penstock.records.varint import encode_varint as encode_varint
+from penstock.records.varint import read_unsigned as read_unsigned
+from penstock.records.varint import read_varint as read_varint
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -276,31 +281,6 @@ def records_bytes(
 
 # --- rows to a batch ----------------------------------------------------------------------------------
 
-RowLike = tuple["bytes | None", "bytes | None", "Iterable[Header]", int]
-"""What a record is made of: key, value, headers, timestamp in milliseconds."""
-
-
-def encode_varint(number: int) -> bytes:
-    """Write a signed number of up to 64 bits as a zig-zag varint."""
-    number = (number << 1) ^ (number >> 63)
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
-
-
-_SHORT_MAX = 1 << 13
-_short_varints: list[bytes] = []
-
-
-def _short_varint_table() -> list[bytes]:
-    """Return the varints of 0 to 8191, and that of -1 as the last: index -1, where Python looks for it."""
-    if not _short_varints:
-        _short_varints.extend([*map(encode_varint, range(_SHORT_MAX)), encode_varint(-1)])
-    return _short_varints
-
 
 def record_size_max(key: bytes | None, value: bytes | None, headers: Sequence[Header] = ()) -> int:
     """Return how many bytes a record takes in an uncompressed batch at most (its deltas may take less)."""
@@ -337,7 +317,7 @@ def encode_batch(
         raise EncodeError("a batch needs at least one record")
     timestamps = [record[3] for record in records]
     try:
-        body = _encode_records(records, timestamps[0], offset_deltas)
+        body = encode_records(records, timestamps[0], offset_deltas)
         last_offset_delta = len(records) - 1 if offset_deltas is None else offset_deltas[-1]
         attributes = (
             codec
@@ -370,81 +350,7 @@ def encode_batch(
     return bytes(batch)
 
 
-def _encode_records(
-    records: Sequence[RowLike], base_timestamp: int, offset_deltas: Sequence[int] | None
-) -> bytes:
-    """Write the records back to back.
-
-    The hot loop of the row API: short numbers come from a table, and a record without headers is
-    one join of ready pieces.
-    """
-    short = _short_varint_table()
-    out: list[bytes] = []
-    append = out.append
-    join = b"".join
-    for index, (key, value, headers, timestamp) in enumerate(records):
-        delta = timestamp - base_timestamp
-        offset = index if offset_deltas is None else offset_deltas[index]
-        key_size = -1 if key is None else len(key)
-        value_size = -1 if value is None else len(value)
-        record = join(
-            (
-                b"\0",
-                short[delta] if 0 <= delta < _SHORT_MAX else encode_varint(delta),
-                short[offset] if offset < _SHORT_MAX else encode_varint(offset),
-                short[key_size] if key_size < _SHORT_MAX else encode_varint(key_size),
-                key or b"",
-                short[value_size] if value_size < _SHORT_MAX else encode_varint(value_size),
-                value or b"",
-                _encode_headers(headers) if headers else b"\0",
-            )
-        )
-        size = len(record)
-        append(short[size] if size < _SHORT_MAX else encode_varint(size))
-        append(record)
-    return join(out)
-
-
-def _encode_headers(headers: Iterable[Header]) -> bytes:
-    pieces = [b""]
-    for name, value in headers:
-        encoded = name.encode()
-        pieces += (encode_varint(len(encoded)), encoded)
-        pieces += (encode_varint(-1),) if value is None else (encode_varint(len(value)), value)
-        pieces[0] += b"\0"
-    pieces[0] = encode_varint(len(pieces[0]))
-    return b"".join(pieces)
-
-
 # --- a batch to rows ----------------------------------------------------------------------------------
-
-
-def read_unsigned(data: bytes, position: int, bits: int = 32) -> tuple[int, int]:
-    """Read a varint of at most `bits` bits, not yet un-zig-zagged; return (number, next position).
-
-    Raises:
-        IndexError: the bytes run out.
-        CorruptRecordError: the number runs on.
-    """
-    result = shift = 0
-    while True:
-        byte = data[position]
-        position += 1
-        result |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            break
-        shift += 7
-        if shift >= bits:
-            raise CorruptRecordError(f"a varint of more than {bits} bits")
-    if result >> bits:
-        raise CorruptRecordError(f"a varint of more than {bits} bits")
-    return result, position
-
-
-def read_varint(data: bytes, position: int, bits: int = 32) -> tuple[int, int]:
-    """Read a zig-zag varint of at most `bits` bits; return (number, next position). Raises likewise."""
-    result, position = read_unsigned(data, position, bits)
-    return (result >> 1) ^ -(result & 1), position
 
 
 def decode_batch(
@@ -481,125 +387,17 @@ def decode_batch(
         verify_crc(view, start, end)
     data = bytes(records_bytes(view, start, end, header, limit_bytes))
     try:
-        return _decode_records(data, header, topic, partition)
+        return decode_records(
+            data,
+            header.record_count,
+            header.base_offset,
+            header.base_timestamp,
+            header.max_timestamp if header.attributes & LOG_APPEND_BIT else None,
+            topic,
+            partition,
+        )
     except IndexError:
         raise CorruptRecordError(f"the records of batch {header.base_offset} are cut short") from None
-
-
-def _decode_records(data: bytes, header: BatchHeader, topic: str, partition: int) -> list[Record]:
-    """Read `record_count` records from `data`.
-
-    The hot loop of the row API: numbers of one or two bytes, nearly all there are, are read in place.
-    """
-    base_offset, base_timestamp = header.base_offset, header.base_timestamp
-    timestamp_type = header.timestamp_type
-    appended_at = header.max_timestamp if header.attributes & LOG_APPEND_BIT else None
-    size_of_data = len(data)
-    new_record = tuple.__new__
-    out: list[Record] = []
-    append = out.append
-    position = 0
-    headers: Sequence[Header]
-    for _ in range(header.record_count):
-        length = data[position]
-        position += 1
-        if length > 0x7F:
-            more = data[position]
-            position += 1
-            length = length & 0x7F | more << 7
-            if more > 0x7F:
-                length, position = read_unsigned(data, position - 2)
-        end = position + ((length >> 1) ^ -(length & 1))
-        if end > size_of_data or length & 1:
-            raise CorruptRecordError(f"a record that ends at {end} of {size_of_data} bytes")
-        position += 1  # attributes: none are defined
-        delta = data[position]
-        position += 1
-        if delta > 0x7F:
-            more = data[position]
-            position += 1
-            delta = delta & 0x7F | more << 7
-            if more > 0x7F:
-                delta, position = read_unsigned(data, position - 2, 64)
-        offset = data[position]
-        position += 1
-        if offset > 0x7F:
-            more = data[position]
-            position += 1
-            offset = offset & 0x7F | more << 7
-            if more > 0x7F:
-                offset, position = read_unsigned(data, position - 2)
-        size = data[position]
-        position += 1
-        if size > 0x7F:
-            more = data[position]
-            position += 1
-            size = size & 0x7F | more << 7
-            if more > 0x7F:
-                size, position = read_unsigned(data, position - 2)
-        if size & 1:
-            key = None
-        else:
-            size >>= 1
-            key = data[position : position + size]
-            position += size
-        size = data[position]
-        position += 1
-        if size > 0x7F:
-            more = data[position]
-            position += 1
-            size = size & 0x7F | more << 7
-            if more > 0x7F:
-                size, position = read_unsigned(data, position - 2)
-        if size & 1:
-            value = None
-        else:
-            size >>= 1
-            value = data[position : position + size]
-            position += size
-        if data[position]:
-            headers, position = _decode_headers(data, position, end)
-        else:
-            headers = ()
-            position += 1
-        if position != end:
-            raise CorruptRecordError(f"a record ends {position - end:+} bytes from where its length says")
-        append(
-            new_record(
-                Record,
-                (
-                    topic,
-                    partition,
-                    base_offset + ((offset >> 1) ^ -(offset & 1)),
-                    base_timestamp + ((delta >> 1) ^ -(delta & 1)) if appended_at is None else appended_at,
-                    timestamp_type,
-                    key,
-                    value,
-                    headers,
-                ),
-            )
-        )
-    if position != size_of_data:
-        raise CorruptRecordError(f"{size_of_data - position} bytes behind the last record")
-    return out
-
-
-def _decode_headers(data: bytes, position: int, end: int) -> tuple[list[Header], int]:
-    count, position = read_varint(data, position)
-    if not 0 <= count <= (end - position) // 2:
-        raise CorruptRecordError(f"{count} headers in {end - position} bytes")
-    headers: list[Header] = []
-    for _ in range(count):
-        size, position = read_varint(data, position)
-        if not 0 <= size <= end - position:
-            raise CorruptRecordError(f"a header name of {size} bytes, {end - position} are left")
-        name = data[position : position + size].decode(errors="replace")
-        size, position = read_varint(data, position + size)
-        if size > end - position:
-            raise CorruptRecordError(f"a header value of {size} bytes, {end - position} are left")
-        headers.append((name, None if size < 0 else data[position : position + size]))
-        position += max(size, 0)
-    return headers, position
 
 
 # --- control batches ----------------------------------------------------------------------------------

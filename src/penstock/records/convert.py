@@ -7,6 +7,7 @@ The rules are those of Apache Kafka up to 3.9 (KIP-31, KIP-32, KIP-98).
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from penstock.errors import CorruptRecordError, UnsupportedVersionError
@@ -121,7 +122,7 @@ def convert_up(
     if base_offset is not None:
         offsets = list(range(base_offset, base_offset + len(rows)))
     first = offsets[0]
-    if any(later <= sooner for sooner, later in zip(offsets, offsets[1:], strict=False)):
+    if any(later <= sooner for sooner, later in pairwise(offsets)):
         raise CorruptRecordError("a message set whose offsets do not ascend")
     return encode_batch(
         rows,

@@ -109,7 +109,8 @@ def walk_batches(
 ) -> int:
     """List the batches of magic 2 from `position` on, until the table is full or `group_bytes` are passed.
 
-    Batches without records, or wholly outside first_offset..end_offset, are passed over. Returns OK
+    Batches without records, or wholly outside first_offset..end_offset, are passed over; not so control
+    batches before it, which may end a transaction. Returns OK
     (there may be more: call again with what is left), DONE (end of the data, a partial batch, or
     end_offset), LEGACY (a message of magic 0 or 1 comes next) or what is wrong. `state` says where
     the walk stands.
@@ -152,7 +153,7 @@ def walk_batches(
             break
         last_offset = wrap64(base_offset + last_delta)
         state[NEXT_OFFSET] = wrap64(last_offset + 1)
-        if count > 0 and last_offset >= first_offset:
+        if count > 0 and (last_offset >= first_offset or attributes & 0x20):
             table[lines, BATCH_AT] = position
             table[lines, RECORDS_AT] = position + 61
             table[lines, END] = end

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.util import find_spec
-from itertools import repeat
+from itertools import pairwise, repeat
 from typing import TYPE_CHECKING
 
 from penstock.model import Header, Record, TimestampType
@@ -29,7 +29,7 @@ from penstock.records.legacy import read_message
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-    from penstock.records.columns import BytesColumn, RecordColumns
+    from penstock.records.columns import BytesColumn, HeadersColumn, RecordColumns
 
 COMPILED_FROM_BYTES = 256 * 1024
 """From this size on the kernels pay, even where they must be loaded first."""
@@ -69,8 +69,6 @@ def decode_rows(
             if header.base_offset >= end_offset:
                 break
             first, next_offset = header.base_offset, max(next_offset, header.next_offset)
-            if header.last_offset < start_offset:
-                continue
             if header.is_control:
                 if verify:
                     verify_crc(view, start, end)
@@ -88,6 +86,8 @@ def decode_rows(
             ):
                 if verify:
                     verify_crc(view, start, end)
+                continue
+            if header.last_offset < start_offset or not header.record_count:
                 continue
             last = header.last_offset
         else:
@@ -138,11 +138,16 @@ def rows_of(columns: RecordColumns, topic: str, partition: int) -> list[Record]:
     """Return the rows of `columns`, all of which must have been decoded."""
     offsets, timestamps, types = columns.offsets, columns.timestamps, columns.timestamp_types
     key, value, headers = columns.key, columns.value, columns.headers
-    assert offsets is not None and timestamps is not None and types is not None
-    assert key is not None and value is not None and headers is not None
-    lists: Iterable[Sequence[Header]] = (
-        repeat(()) if not len(headers.names) else [h or () for h in headers.to_list()]
-    )
+    if (
+        offsets is None
+        or timestamps is None
+        or types is None
+        or key is None
+        or value is None
+        or headers is None
+    ):
+        raise ValueError("rows need every column")
+    lists: Iterable[Sequence[Header]] = _header_lists(headers) if len(headers.names) else repeat(())
     kinds = types.tolist()
     by_number = {int(kind): kind for kind in TimestampType}
     kind_of_all = by_number[kinds[0]] if kinds and kinds.count(kinds[0]) == len(kinds) else None
@@ -160,12 +165,18 @@ def rows_of(columns: RecordColumns, topic: str, partition: int) -> list[Record]:
     return list(map(tuple.__new__, repeat(Record), fields))
 
 
+def _header_lists(headers: HeadersColumn) -> Iterable[Sequence[Header]]:
+    names = [(name or b"").decode() for name in _byte_strings(headers.names)]
+    pairs = list(zip(names, _byte_strings(headers.values), strict=True))
+    return [pairs[begin:end] or () for begin, end in pairwise(headers.offsets.tolist())]
+
+
 def _byte_strings(column: BytesColumn) -> Sequence[bytes | None]:
     if column.null_count == len(column):
         return [None] * len(column)
     data = column.data.tobytes()
     ends = column.offsets.tolist()
-    found: list[bytes | None] = [data[a:b] for a, b in zip(ends, ends[1:], strict=False)]
+    found: list[bytes | None] = [data[a:b] for a, b in pairwise(ends)]
     if column.null_count:
         import numpy as np
 

@@ -1,0 +1,184 @@
+"""The records inside a batch of magic 2, from rows and to rows: the hot loops of the row API.
+
+Pure Python, written for speed: numbers are read and written in place where they are short, and a
+record without headers is one join of ready pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from penstock.errors import CorruptRecordError
+from penstock.model import Header, Record, TimestampType
+from penstock.records.varint import SHORT_MAX, encode_varint, read_unsigned, read_varint, short_varints
+
+RowLike = tuple["bytes | None", "bytes | None", "Iterable[Header]", int]
+"""What a record is made of: key, value, headers, timestamp in milliseconds."""
+
+
+def encode_records(
+    records: Sequence[RowLike], base_timestamp: int, offset_deltas: Sequence[int] | None
+) -> bytes:
+    """Write the records back to back.
+
+    The hot loop of the row API: short numbers come from a table, and a record without headers is
+    one join of ready pieces.
+    """
+    short = short_varints()
+    out: list[bytes] = []
+    append = out.append
+    join = b"".join
+    for index, (key, value, headers, timestamp) in enumerate(records):
+        delta = timestamp - base_timestamp
+        offset = index if offset_deltas is None else offset_deltas[index]
+        key_size = -1 if key is None else len(key)
+        value_size = -1 if value is None else len(value)
+        record = join(
+            (
+                b"\0",
+                short[delta] if 0 <= delta < SHORT_MAX else encode_varint(delta),
+                short[offset] if offset < SHORT_MAX else encode_varint(offset),
+                short[key_size] if key_size < SHORT_MAX else encode_varint(key_size),
+                key or b"",
+                short[value_size] if value_size < SHORT_MAX else encode_varint(value_size),
+                value or b"",
+                _encode_headers(headers) if headers else b"\0",
+            )
+        )
+        size = len(record)
+        append(short[size] if size < SHORT_MAX else encode_varint(size))
+        append(record)
+    return join(out)
+
+
+def _encode_headers(headers: Iterable[Header]) -> bytes:
+    pieces = [b""]
+    for name, value in headers:
+        encoded = name.encode()
+        pieces += (encode_varint(len(encoded)), encoded)
+        pieces += (encode_varint(-1),) if value is None else (encode_varint(len(value)), value)
+        pieces[0] += b"\0"
+    pieces[0] = encode_varint(len(pieces[0]))
+    return b"".join(pieces)
+
+
+def decode_records(
+    data: bytes,
+    count: int,
+    base_offset: int,
+    base_timestamp: int,
+    appended_at: int | None,
+    topic: str,
+    partition: int,
+) -> list[Record]:
+    """Read `count` records from `data`; `appended_at`, where it is given, is the timestamp of all.
+
+    The hot loop of the row API: numbers of one or two bytes, nearly all there are, are read in place.
+    """
+    timestamp_type = TimestampType.CREATE_TIME if appended_at is None else TimestampType.LOG_APPEND_TIME
+    size_of_data = len(data)
+    new_record = tuple.__new__
+    out: list[Record] = []
+    append = out.append
+    position = 0
+    headers: Sequence[Header]
+    for _ in range(count):
+        length = data[position]
+        position += 1
+        if length > 0x7F:
+            more = data[position]
+            position += 1
+            length = length & 0x7F | more << 7
+            if more > 0x7F:
+                length, position = read_unsigned(data, position - 2)
+        end = position + ((length >> 1) ^ -(length & 1))
+        if end > size_of_data or length & 1:
+            raise CorruptRecordError(f"a record that ends at {end} of {size_of_data} bytes")
+        position += 1  # attributes: none are defined
+        delta = data[position]
+        position += 1
+        if delta > 0x7F:
+            more = data[position]
+            position += 1
+            delta = delta & 0x7F | more << 7
+            if more > 0x7F:
+                delta, position = read_unsigned(data, position - 2, 64)
+        offset = data[position]
+        position += 1
+        if offset > 0x7F:
+            more = data[position]
+            position += 1
+            offset = offset & 0x7F | more << 7
+            if more > 0x7F:
+                offset, position = read_unsigned(data, position - 2)
+        size = data[position]
+        position += 1
+        if size > 0x7F:
+            more = data[position]
+            position += 1
+            size = size & 0x7F | more << 7
+            if more > 0x7F:
+                size, position = read_unsigned(data, position - 2)
+        if size & 1:
+            key = None
+        else:
+            size >>= 1
+            key = data[position : position + size]
+            position += size
+        size = data[position]
+        position += 1
+        if size > 0x7F:
+            more = data[position]
+            position += 1
+            size = size & 0x7F | more << 7
+            if more > 0x7F:
+                size, position = read_unsigned(data, position - 2)
+        if size & 1:
+            value = None
+        else:
+            size >>= 1
+            value = data[position : position + size]
+            position += size
+        if data[position]:
+            headers, position = _decode_headers(data, position, end)
+        else:
+            headers = ()
+            position += 1
+        if position != end:
+            raise CorruptRecordError(f"a record ends {position - end:+} bytes from where its length says")
+        append(
+            new_record(
+                Record,
+                (
+                    topic,
+                    partition,
+                    base_offset + ((offset >> 1) ^ -(offset & 1)),
+                    base_timestamp + ((delta >> 1) ^ -(delta & 1)) if appended_at is None else appended_at,
+                    timestamp_type,
+                    key,
+                    value,
+                    headers,
+                ),
+            )
+        )
+    if position != size_of_data:
+        raise CorruptRecordError(f"{size_of_data - position} bytes behind the last record")
+    return out
+
+
+def _decode_headers(data: bytes, position: int, end: int) -> tuple[list[Header], int]:
+    count, position = read_varint(data, position)
+    if not 0 <= count <= (end - position) // 2:
+        raise CorruptRecordError(f"{count} headers in {end - position} bytes")
+    headers: list[Header] = []
+    for _ in range(count):
+        size, position = read_varint(data, position)
+        if not 0 <= size <= end - position:
+            raise CorruptRecordError(f"a header name of {size} bytes, {end - position} are left")
+        name = data[position : position + size].decode(errors="replace")
+        size, position = read_varint(data, position + size)
+        if size > end - position:
+            raise CorruptRecordError(f"a header value of {size} bytes, {end - position} are left")
+        headers.append((name, None if size < 0 else data[position : position + size]))
+        position += max(size, 0)
+    return headers, position

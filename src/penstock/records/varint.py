@@ -1,0 +1,60 @@
+"""Variable-length numbers, as records hold them: seven bits a byte, the least significant first, zig-zag.
+
+Pure Python: the row API and the broker use these; `kernels` has its own.
+"""
+
+from __future__ import annotations
+
+from penstock.errors import CorruptRecordError
+
+SHORT_MAX = 1 << 13
+"""Numbers below this one have a place in `short_varints`."""
+
+
+def encode_varint(number: int) -> bytes:
+    """Write a signed number of up to 64 bits as a zig-zag varint."""
+    number = (number << 1) ^ (number >> 63)
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+_short: list[bytes] = []
+
+
+def short_varints() -> list[bytes]:
+    """Return the varints of 0 to 8191, and that of -1 as the last: index -1, where Python looks for it."""
+    if not _short:
+        _short.extend([*map(encode_varint, range(SHORT_MAX)), encode_varint(-1)])
+    return _short
+
+
+def read_unsigned(data: bytes, position: int, bits: int = 32) -> tuple[int, int]:
+    """Read a varint of at most `bits` bits, not yet un-zig-zagged; return (number, next position).
+
+    Raises:
+        IndexError: the bytes run out.
+        CorruptRecordError: the number runs on.
+    """
+    result = shift = 0
+    while True:
+        byte = data[position]
+        position += 1
+        result |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            break
+        shift += 7
+        if shift >= bits:
+            raise CorruptRecordError(f"a varint of more than {bits} bits")
+    if result >> bits:
+        raise CorruptRecordError(f"a varint of more than {bits} bits")
+    return result, position
+
+
+def read_varint(data: bytes, position: int, bits: int = 32) -> tuple[int, int]:
+    """Read a zig-zag varint of at most `bits` bits; return (number, next position). Raises likewise."""
+    result, position = read_unsigned(data, position, bits)
+    return (result >> 1) ^ -(result & 1), position
