@@ -194,10 +194,10 @@ def from_record(
     lenient = profile == "lenient"
     try:
         attributes, content_type, conflict = _select(header_pairs(headers), lenient)
-        if conflict is not None and not _may_be_event(attributes, content_type):
-            return NO_CLAIM
         if conflict is not None:
-            return InvalidEvent("D3", f"the header {conflict} is there twice, with different values")
+            refusal = _judge_conflict(conflict, attributes, content_type)
+            if refusal is not None:
+                return refusal
         if content_type is not None and content_type[:23].lower() == STRUCTURED_PREFIX:
             event = _read_structured(content_type, value, lenient, extension_types)
         elif not REQUIRED_SET.isdisjoint(attributes):
@@ -231,10 +231,10 @@ def _select(pairs: HeaderPairs, lenient: bool) -> tuple[dict[str, bytes | None],
         attributes[attribute] = value
     if not content_types:
         return attributes, None, conflict
-    if not lenient and conflict is None and content_types.count(content_types[0]) != len(content_types):
+    if not lenient and content_types.count(content_types[0]) != len(content_types):
         conflict = CONTENT_TYPE
         # Enough to tell whether the record claims to be an event.
-        content_types.sort(key=lambda value: value is not None and value[:23].lower() == STRUCTURED_PREFIX)
+        content_types.sort(key=_is_structured)
     return attributes, content_types[-1], conflict
 
 
@@ -244,10 +244,19 @@ def _as_bytes(value: Any) -> bytes | None:
     return value.encode("utf-8", "surrogatepass") if isinstance(value, str) else bytes(value)
 
 
-def _may_be_event(attributes: dict[str, bytes | None], content_type: bytes | None) -> bool:
-    if content_type is not None and content_type[:23].lower() == STRUCTURED_PREFIX:
-        return True
-    return not REQUIRED_SET.isdisjoint(attributes)
+def _is_structured(content_type: bytes | None) -> bool:
+    return content_type is not None and content_type[:23].lower() == STRUCTURED_PREFIX
+
+
+def _judge_conflict(
+    conflict: str, attributes: dict[str, bytes | None], content_type: bytes | None
+) -> InvalidEvent | NotAnEvent | None:
+    """Rule D3. In structured mode the value is the truth, whatever the ``ce_`` headers say (K33)."""
+    if _is_structured(content_type) and conflict != CONTENT_TYPE:
+        return None
+    if not _is_structured(content_type) and REQUIRED_SET.isdisjoint(attributes):
+        return NO_CLAIM
+    return InvalidEvent("D3", f"the header {shown(conflict)} is there twice, with different values")
 
 
 def _passes_for_structured(

@@ -1,0 +1,10 @@
+"""CloudEvents a whole Arrow batch at a time. Needs numpy and pyarrow, and numba to be fast."""
+
+from __future__ import annotations
+
+from penstock.cloudevents.columnar.decode import EVENT_COLUMNS as EVENT_COLUMNS
+from penstock.cloudevents.columnar.decode import EVENT_SCHEMA as EVENT_SCHEMA
+from penstock.cloudevents.columnar.decode import decode_events as decode_events
+from penstock.cloudevents.columnar.decode import schema_for as schema_for
+
+__all__ = ["EVENT_COLUMNS", "EVENT_SCHEMA", "decode_events", "schema_for"]

@@ -1,0 +1,120 @@
+"""Arrow arrays as the kernels see them: offsets and bytes, no copies where the layout allows it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.cloudevents.columnar.memory import Bytes, Int32s
+from penstock.errors import ConfigError
+
+_NOTHING = np.zeros(0, np.uint8)
+_NOTHING.flags.writeable = False
+
+
+class Texts(NamedTuple):
+    """A string or binary column. `nulls` has a one for each null, or no entries where there are none."""
+
+    ends: Int32s
+    data: Bytes
+    nulls: Bytes
+
+
+class HeaderLists(NamedTuple):
+    """A headers column: each row's header numbers (first, last), and the headers' names and values."""
+
+    firsts: Int32s
+    lasts: Int32s
+    names: Texts
+    values: Texts
+
+
+def read_only(array: Any) -> Any:
+    """The same array, not to be written to: kernels are compiled once per kind of array."""
+    array.flags.writeable = False
+    return array
+
+
+def buffer_bytes(buffer: Any) -> Bytes:
+    """An Arrow buffer, which may be missing, as an array."""
+    if buffer is None or buffer.size == 0:
+        return _NOTHING
+    array: Bytes = read_only(np.frombuffer(buffer, np.uint8))
+    return array
+
+
+def null_flags(array: Any) -> Bytes:
+    """One byte per entry, 1 where it is null; nothing where none is."""
+    if array.null_count == 0:
+        return _NOTHING
+    flags = array.is_null().to_numpy(zero_copy_only=False).view(np.uint8)
+    result: Bytes = read_only(flags)
+    return result
+
+
+def texts_of(array: Any, kind: Any) -> Texts:
+    """A column as `Texts`; `kind` is pa.string() or pa.binary().
+
+    Raises:
+        ConfigError: the column holds something else.
+    """
+    if array.type != kind:
+        if not _is_texty(array.type):
+            raise ConfigError(f"a column of {kind} is needed, not of {array.type}")
+        array = (
+            array.cast(pa.binary()) if kind == pa.binary() or array.type == pa.binary() else array.cast(kind)
+        )
+    _, offsets, data = array.buffers()
+    if offsets is None or offsets.size == 0:
+        return Texts(read_only(np.zeros(len(array) + 1, np.int32)), _NOTHING, null_flags(array))
+    ends = np.frombuffer(offsets, np.int32, len(array) + 1, array.offset * 4)
+    return Texts(read_only(ends), buffer_bytes(data), null_flags(array))
+
+
+def _is_texty(kind: Any) -> bool:
+    types = pa.types
+    if types.is_dictionary(kind):
+        return _is_texty(kind.value_type)
+    return bool(
+        types.is_string(kind)
+        or types.is_binary(kind)
+        or types.is_large_string(kind)
+        or types.is_large_binary(kind)
+        or types.is_string_view(kind)
+        or types.is_binary_view(kind)
+        or types.is_null(kind)
+        or types.is_fixed_size_binary(kind)
+    )
+
+
+def header_lists(array: Any) -> HeaderLists:
+    """A headers column (a list of structs of name and value) as `HeaderLists`.
+
+    Raises:
+        ConfigError: it is something else.
+    """
+    kind = array.type
+    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    if not is_list or not pa.types.is_struct(kind.value_type) or kind.value_type.num_fields != 2:
+        raise ConfigError(f"headers must be list<struct<key: string, value: binary>>, not {kind}")
+    # astype keeps int32 offsets as they are and narrows those of large lists.
+    offsets = array.offsets.to_numpy().astype(np.int32, copy=False)
+    firsts, lasts = offsets[:-1], offsets[1:]
+    if array.null_count:
+        lasts = np.where(array.is_null().to_numpy(zero_copy_only=False), firsts, lasts)
+    structs = array.values
+    names, values = structs.flatten() if structs.null_count else (structs.field(0), structs.field(1))
+    if names.null_count:
+        names = pc.fill_null(names, "")
+    return HeaderLists(
+        read_only(firsts), read_only(lasts), texts_of(names, pa.string()), texts_of(values, pa.binary())
+    )
+
+
+def text_array(kind: Any, ends: Int32s, data: Bytes, valid: Bytes, nulls: int) -> Any:
+    """An Arrow array of these parts; `valid` are its validity bits."""
+    bits = pa.py_buffer(valid) if nulls else None
+    return pa.Array.from_buffers(kind, len(ends) - 1, [bits, pa.py_buffer(ends), pa.py_buffer(data)], nulls)

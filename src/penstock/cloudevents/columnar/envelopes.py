@@ -1,0 +1,458 @@
+"""The loop over structured JSON values: one pass finds the members, checks the JSON, and judges the event.
+
+Nothing is copied or unescaped here. Envelopes with escapes in an attribute, `data_base64`, null in an
+odd place, duplicates, deep nesting and every kind of mistake are left to the functions for one event.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from penstock.cloudevents.columnar.headers import (
+    ASK_SLOT,
+    BOOLEAN_KIND,
+    ENTRIES,
+    EXTENSION,
+    INTEGER_KIND,
+    UNDECLARED,
+    core_slot,
+    is_extension_name,
+    is_new_name,
+    is_valid_core,
+    is_valid_extension,
+    kind_of,
+    put_entry,
+)
+from penstock.cloudevents.columnar.memory import Bytes, Int32s, Ints, byte_at, int_at, pointer, put_int
+from penstock.cloudevents.columnar.spans import (
+    ASK,
+    CONTENT_TYPE,
+    DATA,
+    ID,
+    SLOTS,
+    SOURCE,
+    SPECVERSION,
+    STRUCTURED,
+    SUBJECT,
+    TIME,
+    TYPE,
+    Spans,
+)
+from penstock.cloudevents.columnar.texts import (
+    DIGIT,
+    HEX,
+    NO_TIME,
+    character,
+    is_json_type,
+    lower,
+    read_time,
+    same_bytes,
+    same_letters,
+    skip_class,
+)
+from penstock.records.jit import kernel
+
+# What a string is made of, as bits.
+PLAIN, WIDE, ESCAPED = 0, 1, 2
+
+# What the first character of a JSON value makes of it.
+STRING, NUMBER, TRUE, FALSE, NULL, CONTAINER, TEXT_WITH_ESCAPES = range(7)
+_WORDS = np.frombuffer(b"truefalsenull", np.uint8).copy()
+DEPTH_MAX = 60
+"""Deeper nesting is asked about: the kinds of the open brackets are bits of one integer."""
+_CHARSET = np.frombuffer(b"charset=utf-8", np.uint8).copy()
+REFUSED = (-1, 0, 0, False)
+REQUIRED_BITS = (1 << ID) | (1 << SOURCE) | (1 << SPECVERSION) | (1 << TYPE)
+
+
+@kernel
+def skip_spaces(data: Bytes, at: int, end: int) -> int:
+    """Where JSON's white space ends."""
+    while at < end:
+        byte = byte_at(data, at)
+        if byte > 0x20 or (byte != 0x20 and byte != 0x0A and byte != 0x0D and byte != 0x09):
+            break
+        at += 1
+    return at
+
+
+@kernel
+def skip_string(data: Bytes, at: int, end: int) -> tuple[int, int]:
+    """Past the string whose first character, after the quote, is at `at`; and what it is made of.
+
+    That is PLAIN (printable ASCII), WIDE (other characters too) or ESCAPED (escapes too). The position
+    is -1 where it does not end, or is not UTF-8, or has an escape that JSON does not know.
+    """
+    made_of = PLAIN
+    while at < end:
+        byte = byte_at(data, at)
+        if byte >= 0x7F:
+            made_of |= WIDE
+            size = 1
+            if byte > 0x7F:
+                code, size = character(data, at, end)
+                if code < 0:
+                    return -1, made_of
+            at += size
+        elif byte == 0x22:
+            return at + 1, made_of
+        elif byte == 0x5C:
+            made_of |= ESCAPED
+            at = skip_escape(data, at + 1, end)
+            if at < 0:
+                return -1, made_of
+        elif byte < 0x20:
+            return -1, made_of
+        else:
+            at += 1
+    return -1, made_of
+
+
+@kernel
+def skip_escape(data: Bytes, at: int, end: int) -> int:
+    """Past the escape whose character, after the backslash, is at `at`."""
+    if at >= end:
+        return -1
+    byte = byte_at(data, at)
+    if byte == 0x75:  # u
+        if at + 5 > end or skip_class(data, at + 1, at + 5, HEX) != at + 5:
+            return -1
+        return at + 5
+    return at + 1 if byte in (0x22, 0x5C, 0x2F, 0x62, 0x66, 0x6E, 0x72, 0x74) else -1
+
+
+@kernel
+def skip_number(data: Bytes, at: int, end: int) -> int:
+    """Past the number that begins at `at`; -1 where it is none."""
+    if byte_at(data, at) == 0x2D:
+        at += 1
+    start = at
+    at = skip_class(data, at, end, DIGIT)
+    if at == start or (at - start > 1 and byte_at(data, start) == 0x30):
+        return -1
+    if at < end and byte_at(data, at) == 0x2E:
+        start = at + 1
+        at = skip_class(data, start, end, DIGIT)
+        if at == start:
+            return -1
+    if at < end and lower(byte_at(data, at)) == 0x65:
+        at += 1
+        if at < end and (byte_at(data, at) == 0x2B or byte_at(data, at) == 0x2D):
+            at += 1
+        start = at
+        at = skip_class(data, start, end, DIGIT)
+        if at == start:
+            return -1
+    return at
+
+
+@kernel
+def skip_scalar(data: Bytes, at: int, end: int) -> tuple[int, int]:
+    """Past a string, number or word: (next position or -1, what it was)."""
+    byte = byte_at(data, at)
+    if byte == 0x22:
+        return skip_string(data, at + 1, end)[0], STRING
+    word, size, kind = 0, 4, TRUE
+    if byte == 0x66:
+        word, size, kind = 4, 5, FALSE
+    elif byte == 0x6E:
+        word, size, kind = 9, 4, NULL
+    elif byte != 0x74:
+        return skip_number(data, at, end), NUMBER
+    if at + size > end or not same_bytes(data, at, pointer(_WORDS), word, size):
+        return -1, kind
+    return at + size, kind
+
+
+@kernel
+def skip_value(data: Bytes, at: int, end: int) -> tuple[int, int]:
+    """Past any JSON value, checked throughout; returns what `skip_scalar` does."""
+    if at >= end:
+        return -1, CONTAINER
+    byte = byte_at(data, at)
+    if byte != 0x7B and byte != 0x5B:
+        return skip_scalar(data, at, end)
+    objects = 0  # bit d: the bracket open at depth d is a brace
+    depth = 0
+    while True:
+        # A value begins here.
+        byte = byte_at(data, at)
+        if byte == 0x7B or byte == 0x5B:
+            if depth == DEPTH_MAX:
+                return -1, CONTAINER
+            depth += 1
+            objects = (objects << 1) | (byte == 0x7B)
+            at = skip_spaces(data, at + 1, end)
+            if at < end and byte_at(data, at) == (0x7D if objects & 1 else 0x5D):
+                at += 1
+                depth -= 1
+                objects >>= 1
+            else:
+                if objects & 1:
+                    at = skip_name(data, at, end)
+                if at < 0 or at >= end:
+                    return -1, CONTAINER
+                continue
+        else:
+            at, _ = skip_scalar(data, at, end)
+            if at < 0:
+                return -1, CONTAINER
+        # A value ended here: close brackets, or go to the next value.
+        while True:
+            if depth == 0:
+                return at, CONTAINER
+            at = skip_spaces(data, at, end)
+            if at >= end:
+                return -1, CONTAINER
+            byte = byte_at(data, at)
+            at += 1
+            if byte == 0x2C:
+                break
+            if byte != (0x7D if objects & 1 else 0x5D):
+                return -1, CONTAINER
+            depth -= 1
+            objects >>= 1
+        at = skip_spaces(data, at, end)
+        if objects & 1:
+            at = skip_name(data, at, end)
+        if at < 0 or at >= end:
+            return -1, CONTAINER
+
+
+@kernel
+def skip_name(data: Bytes, at: int, end: int) -> int:
+    """Past the name of a member and its colon, to its value; -1 where there is none."""
+    if at >= end or byte_at(data, at) != 0x22:
+        return -1
+    at, _ = skip_string(data, at + 1, end)
+    if at < 0:
+        return -1
+    at = skip_spaces(data, at, end)
+    if at >= end or byte_at(data, at) != 0x3A:
+        return -1
+    return skip_spaces(data, at + 1, end)
+
+
+@kernel
+def is_utf8_charset(data: Bytes, at: int, end: int) -> bool:
+    """Is the text of this media type surely in UTF-8? With parameters only charset=utf-8 is sure."""
+    semicolon = at
+    while semicolon < end and byte_at(data, semicolon) != 0x3B:
+        semicolon += 1
+    if semicolon == end:
+        return True
+    start = skip_spaces(data, semicolon + 1, end)
+    return end - start == 13 and same_letters(data, start, pointer(_CHARSET), 13)
+
+
+@kernel
+def fits_json_kind(kind: int, declared_kind: int) -> bool:
+    """May a JSON value of this kind stand for an extension that is declared so?"""
+    if kind == STRING:
+        return declared_kind not in (INTEGER_KIND, BOOLEAN_KIND)
+    if kind == NUMBER:
+        return declared_kind in (INTEGER_KIND, UNDECLARED)
+    return kind in (TRUE, FALSE) and declared_kind in (BOOLEAN_KIND, UNDECLARED)
+
+
+@kernel
+def is_extension(
+    data: Bytes,
+    name: int,
+    size: int,
+    kind: int,
+    at: int,
+    end: int,
+    declared: Bytes,
+    ends: Int32s,
+    kinds: Int32s,
+    count: int,
+) -> bool:
+    """Is the member surely a valid extension?"""
+    declared_kind = kind_of(data, name, size, declared, ends, kinds, count)
+    if not fits_json_kind(kind, declared_kind) or not is_extension_name(data, name, size):
+        return False
+    if kind == NUMBER:
+        declared_kind = INTEGER_KIND
+    elif kind != STRING:
+        declared_kind = BOOLEAN_KIND
+    return is_valid_extension(declared_kind, data, at, end)
+
+
+@kernel
+def is_valid_member(slot: int, data: Bytes, at: int, end: int, made_of: int, known: Int32s) -> bool:
+    """Is a string surely valid as a core attribute?
+
+    `known` holds the spans of the last valid texts by slot: sources, types and content types repeat.
+    """
+    size = end - at
+    if size == int_at(known, slot * 2 + 1) and same_bytes(data, at, data, int_at(known, slot * 2), size):
+        return True
+    if made_of == PLAIN and slot in (ID, TYPE, SUBJECT):
+        return size > 0
+    if made_of & ESCAPED or not is_valid_core(slot, data, at, end):
+        return False
+    put_int(known, slot * 2, at)
+    put_int(known, slot * 2 + 1, size)
+    return True
+
+
+@kernel
+def read_envelope(
+    data: Bytes,
+    at: int,
+    end: int,
+    spans: Int32s,
+    base: int,
+    known: Int32s,
+    entries: Int32s,
+    first_entry: int,
+    entries_max: int,
+    declared: Bytes,
+    declared_ends: Int32s,
+    kinds: Int32s,
+    count: int,
+) -> tuple[int, int, int, bool]:
+    """Fill in the spans of one structured row, which begin at `base`.
+
+    Returns (the next free entry, or -1 where somebody must be asked; microseconds of the time and
+    how they relate to its text; whether the data imply JSON).
+    """
+    entry = first_entry
+    seen = 0
+    micros, time_state = 0, 0
+    data_at, data_end, data_kind = 0, 0, -1
+    media_at, media_end = 0, 0
+    at = skip_spaces(data, at, end)
+    if at >= end or byte_at(data, at) != 0x7B:
+        return REFUSED
+    while True:
+        at = skip_spaces(data, at + 1, end)
+        if at >= end or byte_at(data, at) != 0x22:
+            return REFUSED
+        name = at + 1
+        at, made_of = skip_string(data, name, end)
+        size = at - 1 - name
+        if at < 0 or made_of or size == 0:
+            return REFUSED
+        at = skip_spaces(data, at, end)
+        if at >= end or byte_at(data, at) != 0x3A:
+            return REFUSED
+        start = skip_spaces(data, at + 1, end)
+        if start < end and byte_at(data, start) == 0x22:
+            kind = STRING
+            at, made_of = skip_string(data, start + 1, end)
+            first, last = start + 1, at - 1
+        else:
+            at, kind = skip_value(data, start, end)
+            first, last = start, at
+        if at < 0:
+            return REFUSED
+        slot = core_slot(data, name, size)
+        if slot == ASK_SLOT:
+            slot = DATA if size == 4 else CONTENT_TYPE
+        if slot == EXTENSION:
+            if made_of & ESCAPED or entry == entries_max:
+                return REFUSED
+            if not is_new_name(entries, first_entry, entry, data, name, size):
+                return REFUSED
+            if not is_extension(data, name, size, kind, first, last, declared, declared_ends, kinds, count):
+                return REFUSED
+            put_entry(entries, entry, name, size, first, last - first)
+            entry += 1
+        else:
+            if seen & (1 << slot):
+                return REFUSED
+            seen |= 1 << slot
+            if slot == DATA:
+                data_at, data_end = start, at
+                data_kind = TEXT_WITH_ESCAPES if made_of & ESCAPED else kind
+            elif kind == STRING:
+                put_int(spans, base + slot * 2, first)
+                put_int(spans, base + slot * 2 + 1, last - first)
+                if slot == TIME:
+                    micros, time_state = read_time(data, first, last)
+                    if micros == NO_TIME:
+                        return REFUSED
+                elif not is_valid_member(slot, data, first, last, made_of, known):
+                    return REFUSED
+                if slot == CONTENT_TYPE:
+                    media_at, media_end = first, last
+            elif kind != NULL or slot in (ID, SOURCE, SPECVERSION, TYPE):
+                return REFUSED
+        at = skip_spaces(data, at, end)
+        if at >= end:
+            return REFUSED
+        if byte_at(data, at) == 0x7D:
+            break
+        if byte_at(data, at) != 0x2C:
+            return REFUSED
+    if skip_spaces(data, at + 1, end) != end or seen & REQUIRED_BITS != REQUIRED_BITS:
+        return REFUSED
+    if data_kind < 0:
+        return entry, micros, time_state, False
+    if media_end > 0 and not is_json_type(data, media_at, media_end):
+        if data_kind != STRING or not is_utf8_charset(data, media_at, media_end):
+            return REFUSED
+        data_at += 1
+        data_end -= 1
+    put_int(spans, base + DATA * 2, data_at)
+    put_int(spans, base + DATA * 2 + 1, data_end - data_at)
+    return entry, micros, time_state, media_end == 0
+
+
+@kernel
+def read_envelopes(
+    record_ends: Int32s,
+    all_records: Bytes,
+    all_declared: Bytes,
+    all_declared_ends: Int32s,
+    all_kinds: Int32s,
+    known_spans: Int32s,
+    rows: Bytes,
+    spans: Spans,
+    times: Ints,
+    time_states: Bytes,
+    implied: Bytes,
+    entry_firsts: Ints,
+    entry_counts: Int32s,
+    all_entries: Spans,
+    state: Ints,
+) -> None:
+    """Read every row that `find_attributes` called STRUCTURED; those that must be asked about become ASK."""
+    records, entries, record_at = pointer(all_records), pointer(all_entries), pointer(record_ends)
+    span_at = pointer(spans)
+    declared, declared_ends, kinds = pointer(all_declared), pointer(all_declared_ends), pointer(all_kinds)
+    known = pointer(known_spans)
+    entry = int(state[ENTRIES])
+    for row in range(len(rows)):
+        if rows[row] != STRUCTURED:
+            continue
+        start, end = int_at(record_at, row), int_at(record_at, row + 1)
+        next_entry, micros, time_state, implies = read_envelope(
+            records,
+            start,
+            end,
+            span_at,
+            row * SLOTS * 2,
+            known,
+            entries,
+            entry,
+            len(all_entries),
+            declared,
+            declared_ends,
+            kinds,
+            len(all_kinds),
+        )
+        if next_entry < 0:
+            rows[row] = ASK
+            for slot in range(SLOTS):
+                spans[row, slot, 1] = -1
+            continue
+        times[row] = micros
+        time_states[row] = time_state
+        implied[row] = implies
+        entry_firsts[row] = entry
+        entry_counts[row] = next_entry - entry
+        entry = next_entry
+    state[ENTRIES] = entry

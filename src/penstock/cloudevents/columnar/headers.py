@@ -1,0 +1,332 @@
+"""The loop over the headers of every record: what is the row, where are its attributes, are they valid?
+
+Rows that are binary-mode events beyond doubt leave with their spans filled in; so do rows that make
+no claim to be events. Structured rows are left to `envelopes`, and everything else to the functions
+for one event.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from penstock.cloudevents.columnar.memory import Bytes, Int32s, Ints, byte_at, int_at, pointer, put_int
+from penstock.cloudevents.columnar.spans import (
+    ASK,
+    BINARY,
+    CONTENT_TYPE,
+    DATA,
+    DATASCHEMA,
+    ENTRY_FIELDS,
+    ID,
+    NAME_AT,
+    NAME_SIZE,
+    NO_CLAIM,
+    SLOTS,
+    SOURCE,
+    SPECVERSION,
+    STRUCTURED,
+    SUBJECT,
+    TIME,
+    TYPE,
+    VALUE_AT,
+    VALUE_SIZE,
+    Spans,
+)
+from penstock.cloudevents.columnar.texts import (
+    NO_TIME,
+    is_base64,
+    is_boolean,
+    is_integer,
+    is_media_type,
+    is_string,
+    is_uri,
+    lower,
+    read_time,
+    same_bytes,
+    same_letters,
+    skip_blanks,
+)
+from penstock.records.jit import kernel
+
+# Bits of `options`.
+LENIENT, ASSUME_STRUCTURED = 1, 2
+
+# Entries of `state`.
+ENTRIES, ENVELOPES = range(2)
+
+# Kinds of extensions. A partition key has one of its own; what is not declared is a String in headers.
+STRING_KIND, INTEGER_KIND, BOOLEAN_KIND, BINARY_KIND, URI_KIND, REFERENCE_KIND, TIME_KIND, KEY_KIND = range(8)
+UNDECLARED = 8
+
+# What `core_slot` says of other names than those of attributes.
+EXTENSION, ASK_SLOT = -1, -2
+
+_NAMES = np.frombuffer(b"sourcespecversiontypesubjecttimedataschemadatacontenttypedata", np.uint8).copy()
+_CONTENT_TYPE = np.frombuffer(b"content-type", np.uint8).copy()
+_FORMAT = np.frombuffer(b"application/cloudevents+json", np.uint8).copy()
+_ONE_ZERO = 0x312E30
+
+
+@kernel
+def core_slot(names: Bytes, at: int, size: int) -> int:
+    """The slot of the attribute of that name, EXTENSION, or ASK_SLOT for `data` and `datacontenttype`."""
+    known = pointer(_NAMES)
+    first = byte_at(names, at)
+    if size == 2:
+        return ID if first == 0x69 and byte_at(names, at + 1) == 0x64 else EXTENSION
+    if size == 4:
+        if same_bytes(names, at, known, 17, 4):
+            return TYPE
+        if same_bytes(names, at, known, 28, 4):
+            return TIME
+        return ASK_SLOT if same_bytes(names, at, known, 57, 4) else EXTENSION
+    if size == 6:
+        return SOURCE if same_bytes(names, at, known, 0, 6) else EXTENSION
+    if size == 7:
+        return SUBJECT if same_bytes(names, at, known, 21, 7) else EXTENSION
+    if size == 10:
+        return DATASCHEMA if same_bytes(names, at, known, 32, 10) else EXTENSION
+    if size == 11:
+        return SPECVERSION if same_bytes(names, at, known, 6, 11) else EXTENSION
+    if size == 15:
+        return ASK_SLOT if same_bytes(names, at, known, 42, 15) else EXTENSION
+    return EXTENSION
+
+
+@kernel
+def is_valid_core(slot: int, data: Bytes, at: int, end: int) -> bool:
+    """Is the text of a core attribute other than `time` surely valid?"""
+    if at == end:
+        return False
+    if slot == SOURCE:
+        return is_uri(data, at, end, False)
+    if slot == SPECVERSION:
+        return end - at == 3 and is_one_zero(data, at)
+    if slot == CONTENT_TYPE:
+        return is_media_type(data, at, end)
+    if slot == DATASCHEMA:
+        return is_uri(data, at, end, True)
+    return is_string(data, at, end)
+
+
+@kernel
+def is_one_zero(data: Bytes, at: int) -> bool:
+    """Are the three bytes ``1.0``?"""
+    return (byte_at(data, at) << 16 | byte_at(data, at + 1) << 8 | byte_at(data, at + 2)) == _ONE_ZERO
+
+
+@kernel
+def is_extension_name(names: Bytes, at: int, size: int) -> bool:
+    """Rule C3, for names that `core_slot` calls extensions."""
+    for place in range(at, at + size):
+        byte = byte_at(names, place)
+        if not (0x61 <= byte <= 0x7A or 0x30 <= byte <= 0x39):
+            return False
+    return size > 0
+
+
+@kernel
+def kind_of(
+    names: Bytes, at: int, size: int, declared: Bytes, ends: Int32s, kinds: Int32s, count: int
+) -> int:
+    """The declared kind of an extension."""
+    for index in range(count):
+        start = int_at(ends, index)
+        if int_at(ends, index + 1) - start == size and same_bytes(names, at, declared, start, size):
+            return int_at(kinds, index)
+    return UNDECLARED
+
+
+@kernel
+def is_valid_extension(kind: int, data: Bytes, at: int, end: int) -> bool:
+    """Is the text surely the canonical text of a value of that kind?"""
+    if kind in (STRING_KIND, UNDECLARED):
+        return is_string(data, at, end)
+    if kind == INTEGER_KIND:
+        return is_integer(data, at, end)
+    if kind == BOOLEAN_KIND:
+        return is_boolean(data, at, end)
+    if kind == BINARY_KIND:
+        return is_base64(data, at, end)
+    if kind == TIME_KIND:
+        return read_time(data, at, end)[0] != NO_TIME
+    if kind == KEY_KIND:
+        return at < end and is_string(data, at, end)
+    return is_uri(data, at, end, kind == URI_KIND)
+
+
+@kernel
+def is_new_name(entries: Int32s, first: int, last: int, names: Bytes, at: int, size: int) -> bool:
+    """Does none of the row's extensions so far have this name?"""
+    for entry in range(first * ENTRY_FIELDS, last * ENTRY_FIELDS, ENTRY_FIELDS):
+        if int_at(entries, entry + NAME_SIZE) == size:
+            other = int_at(entries, entry + NAME_AT)
+            if same_bytes(names, other, names, at, size):
+                return False
+    return True
+
+
+@kernel
+def put_entry(entries: Int32s, entry: int, name: int, name_size: int, value: int, value_size: int) -> None:
+    """Note where an extension is."""
+    base = entry * ENTRY_FIELDS
+    put_int(entries, base + NAME_AT, name)
+    put_int(entries, base + NAME_SIZE, name_size)
+    put_int(entries, base + VALUE_AT, value)
+    put_int(entries, base + VALUE_SIZE, value_size)
+
+
+@kernel
+def is_structured(data: Bytes, at: int, end: int) -> bool:
+    """Does the content type begin like that of an event format, in any case (rule K14)?"""
+    return end - at >= 23 and same_letters(data, at, pointer(_FORMAT), 23)
+
+
+@kernel
+def is_json_format(data: Bytes, at: int, end: int) -> bool:
+    """Is it the content type of the JSON event format, with or without parameters?"""
+    if end - at < 28 or not same_letters(data, at, pointer(_FORMAT), 28):
+        return False
+    at = skip_blanks(data, at + 28, end)
+    return at == end or byte_at(data, at) == 0x3B
+
+
+@kernel
+def is_prefixed(names: Bytes, at: int, size: int) -> bool:
+    """Does the header name begin with ``ce_``?"""
+    if size < 3 or byte_at(names, at) != 0x63:
+        return False
+    return byte_at(names, at + 1) == 0x65 and byte_at(names, at + 2) == 0x5F
+
+
+@kernel
+def is_prefixed_loosely(names: Bytes, at: int, size: int) -> bool:
+    """The same in any case, as the lenient profile has it."""
+    if size < 3 or lower(byte_at(names, at)) != 0x63:
+        return False
+    return lower(byte_at(names, at + 1)) == 0x65 and byte_at(names, at + 2) == 0x5F
+
+
+@kernel
+def find_attributes(
+    firsts: Int32s,
+    lasts: Int32s,
+    name_ends: Int32s,
+    all_names: Bytes,
+    value_ends: Int32s,
+    all_values: Bytes,
+    null_values: Bytes,
+    record_ends: Int32s,
+    null_records: Bytes,
+    all_declared: Bytes,
+    all_declared_ends: Int32s,
+    all_kinds: Int32s,
+    options: int,
+    rows: Bytes,
+    spans: Spans,
+    times: Ints,
+    time_states: Bytes,
+    entry_firsts: Ints,
+    entry_counts: Int32s,
+    all_entries: Spans,
+    state: Ints,
+) -> None:
+    """Judge every row, and fill in the spans of those that are binary-mode events."""
+    names, values, entries = pointer(all_names), pointer(all_values), pointer(all_entries)
+    first_at, last_at = pointer(firsts), pointer(lasts)
+    name_at, value_at, record_at = pointer(name_ends), pointer(value_ends), pointer(record_ends)
+    declared, declared_ends, kinds = pointer(all_declared), pointer(all_declared_ends), pointer(all_kinds)
+    has_nulls, has_null_records = len(null_values) > 0, len(null_records) > 0
+    # Sources and content types repeat from row to row: what was valid before is valid again.
+    source_at, source_size = 0, -1
+    media_at, media_size = 0, -1
+    entry = 0
+    for row in range(len(rows)):
+        for slot in range(SLOTS):
+            spans[row, slot, 1] = -1
+        first_entry = entry
+        ask = structured = readable = False
+        content_types = required = time_state = 0
+        for header in range(int_at(first_at, row), int_at(last_at, row)):
+            name = int_at(name_at, header)
+            size = int_at(name_at, header + 1) - name
+            at = int_at(value_at, header)
+            end = int_at(value_at, header + 1)
+            if not is_prefixed(names, name, size):
+                if size == 12 and same_letters(names, name, pointer(_CONTENT_TYPE), 12):
+                    content_types += 2 if has_nulls and null_values[header] else 1
+                    spans[row, CONTENT_TYPE, 0] = at
+                    spans[row, CONTENT_TYPE, 1] = end - at
+                    if media_size == end - at and same_bytes(values, at, values, media_at, media_size):
+                        continue
+                    structured = is_structured(values, at, end)
+                    if structured:
+                        readable = is_json_format(values, at, end)
+                    elif is_valid_core(CONTENT_TYPE, values, at, end):
+                        media_at, media_size = at, end - at
+                    else:
+                        ask = True
+                elif options & LENIENT and is_prefixed_loosely(names, name, size):
+                    ask = True
+                continue
+            if ask or (has_nulls and null_values[header]):
+                ask = True
+                continue
+            name += 3
+            size -= 3
+            slot = core_slot(names, name, size) if size > 0 else ASK_SLOT
+            if slot == EXTENSION:
+                kind = kind_of(names, name, size, declared, declared_ends, kinds, len(all_kinds))
+                ask = not (
+                    is_extension_name(names, name, size)
+                    and is_new_name(entries, first_entry, entry, names, name, size)
+                    and is_valid_extension(kind, values, at, end)
+                )
+                put_entry(entries, entry, name, size, at, end - at)
+                entry += 1
+                continue
+            if slot == ASK_SLOT or spans[row, slot, 1] >= 0:
+                ask = True
+                continue
+            spans[row, slot, 0] = at
+            spans[row, slot, 1] = end - at
+            if slot == TIME:
+                micros, time_state = read_time(values, at, end)
+                times[row] = micros
+                ask = micros == NO_TIME
+                continue
+            if slot == SOURCE:
+                required += 1
+                if source_size == end - at and same_bytes(values, at, values, source_at, source_size):
+                    continue
+                ask = not is_valid_core(slot, values, at, end)
+                source_at, source_size = at, -1 if ask else end - at
+                continue
+            if slot in (ID, SPECVERSION, TYPE):
+                required += 1
+            ask = not is_valid_core(slot, values, at, end)
+        outcome = ASK
+        if content_types <= 1:
+            if structured:
+                if readable and not (has_null_records and null_records[row]):
+                    outcome = STRUCTURED
+            elif required == 4 and not ask:
+                outcome = BINARY
+            elif required == 0 and not ask:
+                wanted = options & LENIENT if content_types else options & ASSUME_STRUCTURED
+                outcome = ASK if wanted else NO_CLAIM
+        if outcome == BINARY:
+            start = int_at(record_at, row)
+            spans[row, DATA, 0] = start
+            if not (has_null_records and null_records[row]):
+                spans[row, DATA, 1] = int_at(record_at, row + 1) - start
+            time_states[row] = time_state
+        else:
+            entry = first_entry
+            for slot in range(SLOTS):
+                spans[row, slot, 1] = -1
+            state[ENVELOPES] += outcome == STRUCTURED
+        rows[row] = outcome
+        entry_firsts[row] = first_entry
+        entry_counts[row] = entry - first_entry
+    state[ENTRIES] = entry

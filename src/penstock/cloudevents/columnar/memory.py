@@ -1,0 +1,112 @@
+"""Loads, stores and copies by address, for the kernels of this package.
+
+A compiled function that hands an array to another one counts references, which costs more than
+what most of these functions do. So the outermost kernels take arrays, ask for their `pointer`, and
+pass that on. Uncompiled, the pointer of an array is the array itself, laid flat. Every caller has
+checked its positions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.records.jit import numba
+
+Bytes = NDArray[np.uint8]
+Int32s = NDArray[np.int32]
+Ints = NDArray[np.int64]
+
+if numba is None:
+
+    def pointer(array: Any) -> Any:
+        """Return what the functions below take in place of the array."""
+        return array.reshape(-1)
+
+    def byte_at(data: Bytes, position: int) -> int:
+        """Return one byte."""
+        return int(data[position])
+
+    def int_at(numbers: Int32s, index: int) -> int:
+        """Return one 32-bit number."""
+        return int(numbers[index])
+
+    def put_byte(data: Bytes, position: int, byte: int) -> None:
+        """Store one byte."""
+        data[position] = byte
+
+    def put_int(numbers: Int32s, index: int, value: int) -> None:
+        """Store one 32-bit number."""
+        numbers[index] = value
+
+    def copy_bytes(target: Bytes, to: int, source: Bytes, start: int, size: int) -> None:
+        """Copy `size` bytes. The two do not overlap."""
+        target[to : to + size] = source[start : start + size]
+
+else:
+    from llvmlite import ir  # type: ignore[import-untyped]
+    from numba.core import cgutils, types
+    from numba.extending import intrinsic
+
+    _INT64 = ir.IntType(64)
+
+    @intrinsic
+    def pointer(typing_context: Any, array: Any) -> Any:
+        """Return the address of the first element."""
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return context.make_array(signature.args[0])(context, builder, arguments[0]).data
+
+        return types.CPointer(array.dtype)(array), generate  # type: ignore[no-untyped-call]
+
+    @intrinsic
+    def byte_at(typing_context: Any, data: Any, position: Any) -> Any:
+        """Load one byte."""
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            data, position = arguments
+            return builder.zext(builder.load(builder.gep(data, [position])), _INT64)
+
+        return types.int64(data, types.int64), generate
+
+    @intrinsic
+    def int_at(typing_context: Any, numbers: Any, index: Any) -> Any:
+        """Load one signed 32-bit number."""
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            numbers, index = arguments
+            return builder.sext(builder.load(builder.gep(numbers, [index])), _INT64)
+
+        return types.int64(numbers, types.int64), generate
+
+    def _store(bits: int) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            target, index, value = arguments
+            builder.store(builder.trunc(value, ir.IntType(bits)), builder.gep(target, [index]))
+            return context.get_dummy_value()
+
+        return generate
+
+    @intrinsic
+    def put_byte(typing_context: Any, data: Any, position: Any, byte: Any) -> Any:
+        """Store one byte."""
+        return types.void(data, types.int64, types.int64), _store(8)
+
+    @intrinsic
+    def put_int(typing_context: Any, numbers: Any, index: Any, value: Any) -> Any:
+        """Store one 32-bit number."""
+        return types.void(numbers, types.int64, types.int64), _store(32)
+
+    @intrinsic
+    def copy_bytes(typing_context: Any, target: Any, to: Any, source: Any, start: Any, size: Any) -> Any:
+        """One memcpy."""
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            target, to, source, start, size = arguments
+            destination, origin = builder.gep(target, [to]), builder.gep(source, [start])
+            cgutils.raw_memcpy(builder, destination, origin, size, 1)  # type: ignore[no-untyped-call]
+            return context.get_dummy_value()
+
+        return types.void(target, types.int64, source, types.int64, types.int64), generate

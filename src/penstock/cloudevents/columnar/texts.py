@@ -1,0 +1,423 @@
+"""Compiled checks of attribute texts: is it surely what its rule asks for?
+
+Every function takes a pointer, looks at the bytes from `at` to `end`, and says yes only where the
+functions for one event, which are the authority, say yes too. No means "ask them": it is the answer
+for what is wrong, and for what is too rare to spell out twice (IP literals in a URI, quoted media type
+parameters, leap seconds).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from penstock.cloudevents.columnar.memory import Bytes, byte_at, int_at, pointer
+from penstock.records.jit import kernel
+
+# Character classes, one bit each.
+ALPHA, DIGIT, HEX, TOKEN, UNRESERVED, PCHAR, SCHEME = 1, 2, 4, 8, 16, 32, 64
+
+
+def _classes() -> Bytes:
+    table = np.zeros(256, np.uint8)
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+    digits = "0123456789"
+    for characters, bit in (
+        (letters, ALPHA),
+        (digits, DIGIT),
+        (digits + "ABCDEFabcdef", HEX),
+        (letters + digits + "!#$%&'*+-.^_`{|}~", TOKEN),
+        (letters + digits + "-._~!$&'()*+,;=", UNRESERVED),  # with sub-delims: what may stand in any part
+        (letters + digits + "-._~!$&'()*+,;=:@", PCHAR),
+        (letters + digits + "+-.", SCHEME),
+    ):
+        for character in characters:
+            table[ord(character)] |= bit
+    return table
+
+
+_CLASS = _classes()
+_JSON = np.frombuffer(b"json", np.uint8).copy()
+_DAYS_BEFORE = np.array([0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334], np.int32)
+
+NO_DAY = NO_TIME = -(1 << 62)
+
+# How a timestamp relates to its text.
+TIME_ABSENT, TIME_EXACT, TIME_WITH_TEXT, TIME_ONLY_TEXT = range(4)
+
+
+@kernel
+def class_of(byte: int) -> int:
+    """The classes of a character."""
+    return byte_at(pointer(_CLASS), byte)
+
+
+@kernel
+def same_bytes(left: Bytes, at: int, right: Bytes, start: int, size: int) -> bool:
+    """Are the `size` bytes at both places equal?"""
+    index = 0
+    while index < size and byte_at(left, at + index) == byte_at(right, start + index):
+        index += 1
+    return index == size
+
+
+@kernel
+def character(data: Bytes, at: int, end: int) -> tuple[int, int]:
+    """The code point of the UTF-8 sequence at `at`, beyond ASCII, and its size; -1 where it is none."""
+    lead = byte_at(data, at)
+    if lead < 0xC2 or lead > 0xF4:
+        return -1, 0
+    size = 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+    if at + size > end:
+        return -1, 0
+    code = lead & (0x7F >> size)
+    for index in range(1, size):
+        byte = byte_at(data, at + index)
+        if byte & 0xC0 != 0x80:
+            return -1, 0
+        code = (code << 6) | (byte & 0x3F)
+    too_long = (size == 3 and code < 0x800) or (size == 4 and code < 0x10000)
+    if too_long or (0xD800 <= code < 0xE000) or code > 0x10FFFF:
+        return -1, 0
+    return code, size
+
+
+@kernel
+def is_string(data: Bytes, at: int, end: int) -> bool:
+    """UTF-8 without the characters that rule T3 forbids."""
+    while at < end:
+        byte = byte_at(data, at)
+        if byte < 0x80:
+            if byte < 0x20 or byte == 0x7F:
+                return False
+            at += 1
+        else:
+            code, size = character(data, at, end)
+            if code < 0xA0 or (0xFDD0 <= code <= 0xFDEF) or code & 0xFFFE == 0xFFFE:
+                return False
+            at += size
+    return True
+
+
+@kernel
+def skip_class(data: Bytes, at: int, end: int, bit: int) -> int:
+    """Where the run of characters of a class that begins at `at` ends."""
+    while at < end and class_of(byte_at(data, at)) & bit:
+        at += 1
+    return at
+
+
+@kernel
+def skip_uri_part(data: Bytes, at: int, end: int, bit: int) -> int:
+    """The same with percent-encoded bytes; -1 where a percent sign is not followed by two digits."""
+    while at < end:
+        byte = byte_at(data, at)
+        if byte == 0x25:  # %
+            if at + 2 >= end:
+                return -1
+            if not (class_of(byte_at(data, at + 1)) & HEX and class_of(byte_at(data, at + 2)) & HEX):
+                return -1
+            at += 3
+        elif class_of(byte) & bit:
+            at += 1
+        else:
+            break
+    return at
+
+
+@kernel
+def skip_authority(data: Bytes, at: int, end: int) -> int:
+    """Where ``user@host:port`` that begins at `at` ends; -1 where it is none."""
+    users = 0
+    while True:
+        at = skip_uri_part(data, at, end, UNRESERVED)
+        if at < 0:
+            return -1
+        if at == end or byte_at(data, at) in (0x2F, 0x3F, 0x23):  # / ? #
+            return at
+        mark = byte_at(data, at)
+        if mark == 0x40 and users == 0:  # @
+            users = 1
+            at += 1
+            continue
+        if mark != 0x3A:  # :
+            return -1
+        port = skip_class(data, at + 1, end, DIGIT)
+        if port == end or byte_at(data, port) in (0x2F, 0x3F, 0x23):
+            return port
+        # No port, so it must be user information: anything up to an @.
+        while at < end and at >= 0 and byte_at(data, at) == 0x3A:
+            at = skip_uri_part(data, at + 1, end, UNRESERVED)
+        if at < 0 or at == end or byte_at(data, at) != 0x40 or users:
+            return -1
+        users = 1
+        at += 1
+
+
+@kernel
+def is_uri(data: Bytes, at: int, end: int, absolute: bool) -> bool:
+    """A URI-reference (rule T6), or with `absolute` one that has a scheme (rule T5)."""
+    scheme = False
+    if at < end and class_of(byte_at(data, at)) & ALPHA:
+        colon = skip_class(data, at, end, SCHEME)
+        if colon < end and byte_at(data, colon) == 0x3A:
+            scheme = True
+            at = colon + 1
+    if absolute and not scheme:
+        return False
+    if at + 1 < end and byte_at(data, at) == 0x2F and byte_at(data, at + 1) == 0x2F:
+        at = skip_authority(data, at + 2, end)
+        if at < 0:
+            return False
+    first_segment = not scheme
+    while at < end:
+        start = at
+        at = skip_uri_part(data, at, end, PCHAR)
+        if at < 0:
+            return False
+        if first_segment:
+            # Before the first slash of a relative path a colon would read as a scheme.
+            for place in range(start, at):
+                if byte_at(data, place) == 0x3A:
+                    return False
+            first_segment = False
+        if at == end or byte_at(data, at) != 0x2F:
+            break
+        at += 1
+    if at < end and byte_at(data, at) == 0x3F:
+        at = skip_query(data, at + 1, end)
+    if 0 <= at < end and byte_at(data, at) == 0x23:
+        at = skip_query(data, at + 1, end)
+    return at == end
+
+
+@kernel
+def skip_query(data: Bytes, at: int, end: int) -> int:
+    """Where a query or fragment ends; -1 where it is malformed."""
+    while at < end:
+        at = skip_uri_part(data, at, end, PCHAR)
+        if at < 0 or at == end or byte_at(data, at) not in (0x2F, 0x3F):
+            break
+        at += 1
+    return at
+
+
+@kernel
+def is_media_type(data: Bytes, at: int, end: int) -> bool:
+    """Type, subtype and parameters that are tokens (rule C13)."""
+    place = skip_class(data, at, end, TOKEN)
+    if place in (at, end) or byte_at(data, place) != 0x2F:
+        return False
+    at = place + 1
+    place = skip_class(data, at, end, TOKEN)
+    if place == at:
+        return False
+    at = place
+    while at < end:
+        at = skip_blanks(data, at, end)
+        if at == end:
+            return True
+        if byte_at(data, at) != 0x3B:  # ;
+            return False
+        at = skip_blanks(data, at + 1, end)
+        place = skip_class(data, at, end, TOKEN)
+        if place in (at, end) or byte_at(data, place) != 0x3D:  # =
+            return False
+        at = place + 1
+        place = skip_class(data, at, end, TOKEN)
+        if place == at:
+            return False
+        at = place
+    return True
+
+
+@kernel
+def skip_blanks(data: Bytes, at: int, end: int) -> int:
+    """Where the spaces and tabs that begin at `at` end."""
+    while at < end and (byte_at(data, at) == 0x20 or byte_at(data, at) == 0x09):
+        at += 1
+    return at
+
+
+@kernel
+def lower(byte: int) -> int:
+    """An ASCII letter in lower case."""
+    if 0x41 <= byte <= 0x5A:
+        return byte + 0x20
+    return byte
+
+
+@kernel
+def same_letters(data: Bytes, at: int, known: Bytes, size: int) -> bool:
+    """Is it the `known` text, which is in lower case, in any case?"""
+    index = 0
+    while index < size and lower(byte_at(data, at + index)) == byte_at(known, index):
+        index += 1
+    return index == size
+
+
+@kernel
+def is_json_type(data: Bytes, at: int, end: int) -> bool:
+    """Rule J7, for a text that is a media type."""
+    stop = at
+    while stop < end and byte_at(data, stop) != 0x3B:
+        stop += 1
+    while stop > at and (byte_at(data, stop - 1) == 0x20 or byte_at(data, stop - 1) == 0x09):
+        stop -= 1
+    if stop - at < 6:
+        return False
+    before = byte_at(data, stop - 5)
+    return before in (0x2F, 0x2B) and same_letters(data, stop - 4, pointer(_JSON), 4)  # / or +
+
+
+@kernel
+def number_at(data: Bytes, at: int, size: int) -> int:
+    """The number that `size` digits stand for, -1 where they are not digits."""
+    value = 0
+    for index in range(size):
+        digit = byte_at(data, at + index) - 0x30
+        if digit < 0 or digit > 9:
+            return -1
+        value = value * 10 + digit
+    return value
+
+
+@kernel
+def days_since_1970(year: int, month: int, day: int) -> int:
+    """The day number of a date after the year 0; `NO_DAY` where the calendar has no such date."""
+    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    if month < 1 or month > 12 or day < 1:
+        return NO_DAY
+    length = 31
+    if month == 2:
+        length = 29 if leap else 28
+    elif month in (4, 6, 9, 11):
+        length = 30
+    if day > length:
+        return NO_DAY
+    before = year - 1
+    days = (
+        before * 365
+        + before // 4
+        - before // 100
+        + before // 400
+        + int_at(pointer(_DAYS_BEFORE), month - 1)
+        + day
+    )
+    if leap and month > 2:
+        days += 1
+    return days - 719_163
+
+
+@kernel
+def read_time(data: Bytes, at: int, end: int) -> tuple[int, int]:
+    """Microseconds since 1970 of an RFC 3339 timestamp, and whether its text follows from them.
+
+    `NO_TIME` where the text is none, or one of the rare ones: leap seconds and the first and last years.
+    """
+    size = end - at
+    if size < 20:
+        return NO_TIME, 0
+    year, month, day = number_at(data, at, 4), number_at(data, at + 5, 2), number_at(data, at + 8, 2)
+    hour, minute, second = (
+        number_at(data, at + 11, 2),
+        number_at(data, at + 14, 2),
+        number_at(data, at + 17, 2),
+    )
+    if byte_at(data, at + 4) != 0x2D or byte_at(data, at + 7) != 0x2D or byte_at(data, at + 10) != 0x54:
+        return NO_TIME, 0
+    if byte_at(data, at + 13) != 0x3A or byte_at(data, at + 16) != 0x3A:
+        return NO_TIME, 0
+    if year < 2 or year > 9998 or month < 0 or day < 0:
+        return NO_TIME, 0
+    if hour < 0 or hour > 23 or minute < 0 or minute > 59 or second < 0 or second > 59:
+        return NO_TIME, 0
+    days = days_since_1970(year, month, day)
+    if days == NO_DAY:
+        return NO_TIME, 0
+    at += 19
+    micros = 0
+    exact = True
+    if byte_at(data, at) == 0x2E:  # .
+        stop = skip_class(data, at + 1, end, DIGIT)
+        digits = stop - at - 1
+        if digits == 0:
+            return NO_TIME, 0
+        kept = min(digits, 6)
+        micros = number_at(data, at + 1, kept)
+        for _ in range(kept, 6):
+            micros *= 10
+        # What is written has 0, 3 or 6 digits, and no more than needed.
+        exact = (digits == 3 and micros != 0) or (digits == 6 and micros % 1000 != 0)
+        at = stop
+    seconds = days * 86400 + hour * 3600 + minute * 60 + second
+    if at + 1 == end and byte_at(data, at) == 0x5A:  # Z
+        return seconds * 1_000_000 + micros, TIME_EXACT if exact else TIME_WITH_TEXT
+    if end - at != 6 or byte_at(data, at + 3) != 0x3A:
+        return NO_TIME, 0
+    sign = byte_at(data, at)
+    hour, minute = number_at(data, at + 1, 2), number_at(data, at + 4, 2)
+    if (sign != 0x2B and sign != 0x2D) or hour < 0 or hour > 23 or minute < 0 or minute > 59:
+        return NO_TIME, 0
+    offset = hour * 3600 + minute * 60
+    seconds += offset if sign == 0x2D else -offset
+    return seconds * 1_000_000 + micros, TIME_WITH_TEXT
+
+
+@kernel
+def is_integer(data: Bytes, at: int, end: int) -> bool:
+    """A canonical Integer of at most nine digits (rule T2); others are asked about."""
+    if at < end and byte_at(data, at) == 0x2D:
+        at += 1
+        if at < end and byte_at(data, at) == 0x30:
+            return False
+    size = end - at
+    if size < 1 or size > 9 or (size > 1 and byte_at(data, at) == 0x30):
+        return False
+    return skip_class(data, at, end, DIGIT) == end
+
+
+@kernel
+def is_boolean(data: Bytes, at: int, end: int) -> bool:
+    """``true`` or ``false`` (rule T1)."""
+    if end - at == 4:
+        word = (byte_at(data, at) << 24) | (byte_at(data, at + 1) << 16)
+        return word | (byte_at(data, at + 2) << 8) | byte_at(data, at + 3) == 0x74727565
+    if end - at != 5 or byte_at(data, at) != 0x66:
+        return False
+    word = (byte_at(data, at + 1) << 24) | (byte_at(data, at + 2) << 16)
+    return word | (byte_at(data, at + 3) << 8) | byte_at(data, at + 4) == 0x616C7365
+
+
+@kernel
+def base64_digit(byte: int) -> int:
+    """The six bits that a character of the standard alphabet stands for, -1 for other characters."""
+    if 0x41 <= byte <= 0x5A:
+        return byte - 0x41
+    if 0x61 <= byte <= 0x7A:
+        return byte - 0x61 + 26
+    if 0x30 <= byte <= 0x39:
+        return byte - 0x30 + 52
+    if byte == 0x2B:
+        return 62
+    if byte == 0x2F:
+        return 63
+    return -1
+
+
+@kernel
+def is_base64(data: Bytes, at: int, end: int) -> bool:
+    """Canonical base64 text with its padding (rule T4)."""
+    if (end - at) % 4:
+        return False
+    if at == end:
+        return True
+    padding = 0
+    if byte_at(data, end - 1) == 0x3D:
+        padding = 2 if byte_at(data, end - 2) == 0x3D else 1
+    digit = 0
+    for place in range(at, end - padding):
+        digit = base64_digit(byte_at(data, place))
+        if digit < 0:
+            return False
+    stray = 0 if padding == 0 else 0x03 if padding == 1 else 0x0F
+    return digit & stray == 0
