@@ -54,6 +54,39 @@ class RejectedRecords(KafkaError):
         self.records = records
 
 
+def admit_batch(
+    records: memoryview | None, produce_version: int, config: TopicConfig, now_ms: int
+) -> tuple[memoryview, BatchHeader]:
+    """Judge what a Produce request from v3 on carries for one partition; return the batch and its header.
+
+    Raises:
+        KafkaError: as `only_batch` and `check_batch`, which find out what is wrong with a batch that is
+            not plainly right.
+    """
+    if records is not None:
+        try:
+            header = read_header(records)
+        except CorruptRecordError:
+            pass
+        else:
+            count = header.record_count
+            size = len(records)
+            if (
+                header.batch_length + _LENGTH_EXTRA_BYTES == size <= config.max_message_bytes
+                and header.base_offset == 0
+                and header.last_offset_delta == count - 1
+                and count > 0
+                and header.attributes <= (Codec.ZSTD if produce_version >= _ZSTD_SINCE else Codec.LZ4)
+                and (header.producer_id < 0 or header.base_sequence >= 0)
+                and crc32c(records[_ATTRIBUTES_AT:]) == header.crc
+            ):
+                if header.max_timestamp >= 0:
+                    check_times(header, config, now_ms)
+                return records, header
+    batch = only_batch(records, produce_version)
+    return batch, check_batch(batch, config, now_ms)
+
+
 def only_batch(records: memoryview | None, produce_version: int) -> memoryview:
     """Return the one batch of magic 2 that Produce v3 and later must carry for a partition.
 
@@ -153,41 +186,31 @@ def check_times(header: BatchHeader, config: TopicConfig, now_ms: int) -> None:
         )
 
 
-def check_segment_size(size: int, config: TopicConfig) -> None:
-    """Refuse what no segment could hold.
-
-    Raises:
-        KafkaError: RECORD_LIST_TOO_LARGE (18).
-    """
-    if size > config.segment_bytes:
-        raise error_for(
-            ErrorCode.RECORD_LIST_TOO_LARGE,
-            f"the records have {size} bytes, segment.bytes is {config.segment_bytes}",
-        )
-
-
-def needs_rewrite(header: BatchHeader, config: TopicConfig) -> bool:
-    """Whether the records themselves have to be looked at before this batch is stored."""
-    return config.compacted or (
-        config.codec_name != "producer" and header.attributes & CODEC_MASK != _CODECS[config.codec_name]
+def no_segment_holds(size: int, config: TopicConfig) -> KafkaError:
+    """The error for records that exceed `segment.bytes`: RECORD_LIST_TOO_LARGE (18)."""
+    return error_for(
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        f"the records have {size} bytes, segment.bytes is {config.segment_bytes}",
     )
 
 
-def rewrite(batch: memoryview, header: BatchHeader, config: TopicConfig) -> memoryview:
-    """Check the keys of a batch for a compacted topic and bring it into the topic's codec.
+def bring_in_line(batch: memoryview, header: BatchHeader, config: TopicConfig) -> memoryview:
+    """Check the keys of a batch for a compacted topic, and bring it into the topic's codec.
 
     Raises:
         RejectedRecords: INVALID_RECORD (87), records without a key.
         KafkaError: CORRUPT_MESSAGE (2), the records cannot be read.
     """
+    codec = storage_codec(header.codec, config)
+    if codec == header.codec and not config.compacted:
+        return batch
     try:
         rows = decode_batch(batch, 0, len(batch), "", 0, verify=False)
     except CorruptRecordError as error:
         raise error_for(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
     if config.compacted:
         check_keys([row.key for row in rows])
-    codec = storage_codec(header.attributes & CODEC_MASK, config)
-    if codec == header.attributes & CODEC_MASK:
+    if codec == header.codec:
         return batch
     encoded = encode_batch(
         [(row.key, row.value, row.headers, row.timestamp) for row in rows],

@@ -190,6 +190,7 @@ class TopicConfig:
         "compacted",
         "deletes_old",
         "down_conversion",
+        "inspects_records",
         "log_append_time",
         "max_message_bytes",
         "min_insync_replicas",
@@ -216,6 +217,7 @@ class TopicConfig:
         self.codec_name = str(self["compression.type"])
         policy = self["cleanup.policy"]
         self.compacted = isinstance(policy, list) and "compact" in policy
+        self.inspects_records = self.compacted or self.codec_name != "producer"
         self.deletes_old = isinstance(policy, list) and "delete" in policy
 
     def __getitem__(self, name: str) -> Value:

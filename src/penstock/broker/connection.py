@@ -15,8 +15,8 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, cast
 
-from penstock.broker.dispatch import Call, CloseConnection, Context, Piece
-from penstock.broker.waiting import Parked, Wait
+from penstock.broker.dispatch import CloseConnection, Context, Piece, Unanswered, answer
+from penstock.broker.waiting import Parked
 from penstock.log.contract import FileRegion
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ class Connection(asyncio.BufferedProtocol):
         "_blocked",
         "_buffer",
         "_busy",
-        "_call",
         "_closing",
         "_context",
         "_drained",
@@ -58,6 +57,7 @@ class Connection(asyncio.BufferedProtocol):
         "_sending",
         "_server",
         "_transport",
+        "_unanswered",
         "active_at",
         "peer",
     )
@@ -74,7 +74,7 @@ class Connection(asyncio.BufferedProtocol):
         self._largest = FRAME_START_BYTES
         self._out: list[bytes] = []
         self._busy = self._blocked = self._closing = False
-        self._call: Call | None = None
+        self._unanswered: Unanswered | None = None
         self._parked: Parked | None = None
         self._sending: asyncio.Task[None] | None = None
         self._drained: asyncio.Future[None] | None = None
@@ -102,10 +102,10 @@ class Connection(asyncio.BufferedProtocol):
         return frame[self._filled :]
 
     def buffer_updated(self, nbytes: int) -> None:
-        server = self._server
-        self.active_at = server.monotonic()
         if self._closing:
             return
+        server = self._server
+        self._note_time()
         frame = self._frame
         if frame is not None:
             self._filled += nbytes
@@ -146,6 +146,12 @@ class Connection(asyncio.BufferedProtocol):
             self._sending.cancel()
         self.drop_frame()
         self._server.forget(self)
+
+    def _note_time(self) -> None:
+        """Whatever arrives or goes on now, does so at one time."""
+        context = self._context
+        self.active_at = context.now = context.arrived = self._server.monotonic()
+        context.now_ms = self._server.now_ms()
 
     # --- frames ------------------------------------------------------------------------------------------
 
@@ -227,54 +233,60 @@ class Connection(asyncio.BufferedProtocol):
 
     def _handle(self, frame: memoryview) -> None:
         """Answer one request. The frame's memory may be used for another one afterwards."""
-        context = self._context
-        context.arrived = self.active_at
         try:
-            call = Call(frame, context)
+            outcome = answer(frame, self._context)
         except CloseConnection as error:
             self._close(str(error))
-            return
-        self._run(call)
+        except Exception:
+            self._fail()
+        else:
+            self._deliver(outcome)
 
-    def _run(self, call: Call) -> None:
+    def _deliver(self, outcome: list[Piece] | Unanswered | None) -> None:
+        if outcome is None:
+            return
+        if type(outcome) is list:
+            if len(outcome) == 1:
+                self._out.append(outcome[0])
+            else:
+                self._send(outcome)
+            return
+        assert isinstance(outcome, Unanswered)
+        self._busy = True
+        self._unanswered = outcome
+        self._parked = self._server.park(outcome.wait, self._run_again)
+
+    def _run_again(self) -> None:
+        """What the parked request waited for has happened, or its time is up."""
+        unanswered = self._unanswered
+        self._unanswered = self._parked = None
+        self._busy = False
+        if self._closing or unanswered is None:
+            return
         context = self._context
         context.now = self._server.monotonic()
         context.now_ms = self._server.now_ms()
         try:
-            outcome = call.run()
+            outcome = unanswered.run()
         except CloseConnection as error:
             self._close(str(error))
-            return
         except Exception:
-            logger.exception("request from %s failed; its connection is closed", self.peer)
-            self._close("an error of the broker")
-            return
-        if outcome is None:
-            return
-        if type(outcome) is Wait:
-            self._busy = True
-            self._call = call
-            self._parked = self._server.park(outcome, self._run_again)
-            return
-        self._send(cast("list[Piece]", outcome))
-
-    def _run_again(self) -> None:
-        """What the parked request waited for has happened, or its time is up."""
-        call = self._call
-        self._call = self._parked = None
-        self._busy = False
-        if self._closing or call is None:
-            return
-        self._run(call)
+            self._fail()
+        else:
+            self._deliver(outcome)
         if not self._busy:
             self._go_on()
-        else:
-            self._flush()
+
+    def _fail(self) -> None:
+        """Something that should not happen has happened. Others must not notice."""
+        logger.exception("a request from %s failed; its connection is closed", self.peer)
+        self._close("an error of the broker")
 
     def _go_on(self) -> None:
         """Turn to what has arrived while a request was at work."""
         if self._closing:
             return
+        self._note_time()
         if self._frame is not None and self._filled == self._frame_size:
             self._take_frame()
         if self._backlog:
@@ -288,9 +300,6 @@ class Connection(asyncio.BufferedProtocol):
     # --- answers -----------------------------------------------------------------------------------------
 
     def _send(self, pieces: list[Piece]) -> None:
-        if len(pieces) == 1:
-            self._out.append(pieces[0])
-            return
         if sum(map(len, pieces)) <= INLINE_BYTES_MAX:
             self._out.extend(piece.read() if isinstance(piece, FileRegion) else piece for piece in pieces)
             return

@@ -10,18 +10,21 @@ Knows frames, not sockets: a connection gives it bytes and gets pieces to send.
 from __future__ import annotations
 
 from collections.abc import Callable
+from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.broker.waiting import Wait
 from penstock.errors import DecodeError, PenstockError, UnsupportedVersionError
-from penstock.protocol.api import API_TABLE, ApiKey
+from penstock.protocol.api import API_TABLE, ApiKey, response_header_version
 from penstock.protocol.codec import codec_for
-from penstock.protocol.framing import encode_response
 from penstock.protocol.header import decode_request_header
 
 if TYPE_CHECKING:
     from penstock.broker.node import Node
     from penstock.protocol.codec import Codec
+
+_HEAD = Struct(">ii")
+_HEAD_TAGGED = Struct(">iiB")
 
 Piece = Any
 """Something to send that has a length: bytes, a memoryview, or a region of a file."""
@@ -58,27 +61,37 @@ class Route(NamedTuple):
     min_version: int
     max_version: int
     handle: Handler
+    in_pieces: bool
 
 
 ROUTES: dict[int, Route] = {}
 """Every API that has a handler."""
 
 
-def handler(key: ApiKey, min_version: int, max_version: int) -> Callable[[Handler], Handler]:
-    """Register the function below as the answer to `key` in versions `min_version` to `max_version`."""
+def handler(
+    key: ApiKey, min_version: int, max_version: int, *, in_pieces: bool = False
+) -> Callable[[Handler], Handler]:
+    """Register the function below as the answer to `key` in versions `min_version` to `max_version`.
+
+    `in_pieces` says that responses may be large, or hold regions of files, and are not to be copied.
+    """
 
     def register(function: Handler) -> Handler:
-        ROUTES[key] = Route(key, min_version, max_version, function)
+        ROUTES[key] = Route(key, min_version, max_version, function, in_pieces)
         return function
 
     return register
 
 
 class _Dialect(NamedTuple):
-    """A route at one version, with the codec of its requests at hand."""
+    """A route at one version: who answers, how requests are read, which header answers have."""
 
     handle: Handler
-    codec: Codec[Any]
+    request: Codec[Any]
+    response: Codec[Any]
+    version: int
+    tagged: bool
+    in_pieces: bool
 
 
 _dialects: dict[tuple[int, int], _Dialect] = {}
@@ -93,58 +106,89 @@ def _dialect(key: int, version: int) -> _Dialect:
     route = ROUTES.get(key)
     if route is None or not route.min_version <= version <= route.max_version:
         raise UnsupportedVersionError(f"API {key} in version {version} is not offered")
-    dialect = _Dialect(route.handle, codec_for(API_TABLE[key].request, version))
-    _dialects[key, version] = dialect
+    api = API_TABLE[key]
+    dialect = _dialects[key, version] = _Dialect(
+        route.handle,
+        codec_for(api.request, version),
+        codec_for(api.response, version),
+        version,
+        response_header_version(key, version) > 0,
+        route.in_pieces,
+    )
     return dialect
 
 
-class Call:
-    """One request on its way to an answer. `run` may be called again after it has returned a Wait."""
+class Unanswered:
+    """A request that waits. `run` asks its handler again."""
 
-    __slots__ = ("_context", "_correlation_id", "_handle", "_request", "_version")
+    __slots__ = ("_context", "_correlation_id", "_dialect", "_request", "wait")
 
-    def __init__(self, frame: memoryview, context: Context) -> None:
-        """Read a request from its frame (without the size in front).
-
-        Raises:
-            CloseConnection: it cannot be understood, or is not offered here.
-        """
+    def __init__(
+        self, wait: Wait, request: Any, dialect: _Dialect, correlation_id: int, context: Context
+    ) -> None:
+        self.wait = wait
+        self._request = request
+        self._dialect = dialect
+        self._correlation_id = correlation_id
         self._context = context
-        try:
-            header, position = decode_request_header(frame)
-            key, version = header.api_key, header.api_version
-            dialect = _dialects.get((key, version)) or _dialect(key, version)
-            self._request = dialect.codec.decode(frame, position)[0]
-        except UnsupportedVersionError as error:
-            self._expect_api_versions(frame, error)
-            return
-        except DecodeError as error:
-            raise CloseConnection(f"a request that cannot be read: {error}") from None
-        self._handle = dialect.handle
-        self._version = version
-        self._correlation_id = header.correlation_id
-        context.client_id = header.client_id
 
-    def _expect_api_versions(self, frame: memoryview, error: UnsupportedVersionError) -> None:
-        """ApiVersions is answered in any version, so that a client can find out which to use."""
-        key, route = int.from_bytes(frame[:2], "big"), ROUTES.get(ApiKey.API_VERSIONS)
-        if key != ApiKey.API_VERSIONS or route is None:
-            raise CloseConnection(str(error)) from None
-        # None stands for a request that could not be read. The answer is of version 0.
-        self._request = None
-        self._handle = route.handle
-        self._version = 0
-        self._correlation_id = int.from_bytes(frame[4:8], "big", signed=True)
+    def run(self) -> list[Piece] | Unanswered | None:
+        """What `answer` returns, and raises."""
+        return _call(self._request, self._dialect, self._correlation_id, self._context)
 
-    def run(self) -> list[Piece] | Wait | None:
-        """Call the handler; return the pieces of the framed response, a Wait, or None for no answer.
 
-        Raises:
-            CloseConnection: the handler asks for it.
-        """
-        context = self._context
-        context.version = self._version
-        response = self._handle(self._request, context)
-        if response is None or type(response) is Wait:
-            return response
-        return encode_response(response, self._version, self._correlation_id)
+def answer(frame: memoryview, context: Context) -> list[Piece] | Unanswered | None:
+    """Answer the request in `frame` (without the size in front).
+
+    Return the pieces of the framed response; None where the protocol has no answer; or the request
+    itself where it has to wait. `frame` is not needed any more afterwards.
+
+    Raises:
+        CloseConnection: the request cannot be understood, is not offered, or asks to be hung up on.
+    """
+    try:
+        header, position = decode_request_header(frame)
+        key = header.api_key, header.api_version
+        dialect = _dialects.get(key) or _dialect(*key)
+        request = dialect.request.decode(frame, position)[0]
+    except UnsupportedVersionError as error:
+        return _answer_unsupported(frame, context, error)
+    except DecodeError as error:
+        raise CloseConnection(f"a request that cannot be read: {error}") from None
+    context.client_id = header.client_id
+    return _call(request, dialect, header.correlation_id, context)
+
+
+def _answer_unsupported(
+    frame: memoryview, context: Context, error: UnsupportedVersionError
+) -> list[Piece] | Unanswered | None:
+    """ApiVersions is answered in any version, so that a client can find out which to use."""
+    if int.from_bytes(frame[:2], "big") != ApiKey.API_VERSIONS or ApiKey.API_VERSIONS not in ROUTES:
+        raise CloseConnection(str(error)) from None
+    correlation_id = int.from_bytes(frame[4:8], "big", signed=True)
+    # None stands for a request that could not be read.
+    return _call(None, _dialect(ApiKey.API_VERSIONS, 0), correlation_id, context)
+
+
+def _call(
+    request: Any, dialect: _Dialect, correlation_id: int, context: Context
+) -> list[Piece] | Unanswered | None:
+    context.version = dialect.version
+    response = dialect.handle(request, context)
+    if response is None:
+        return None
+    if type(response) is Wait:
+        return Unanswered(response, request, dialect, correlation_id, context)
+    if dialect.in_pieces:
+        pieces = dialect.response.encode_chunks(response)
+        size = sum(map(len, pieces))
+    else:
+        pieces = [dialect.response.encode(response)]
+        size = len(pieces[0])
+    if dialect.tagged:
+        head = _HEAD_TAGGED.pack(size + 5, correlation_id, 0)
+    else:
+        head = _HEAD.pack(size + 4, correlation_id)
+    # What begins a response is never a region of a file.
+    pieces[0] = head + pieces[0]
+    return pieces

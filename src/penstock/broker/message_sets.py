@@ -10,24 +10,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.broker.admission import (
-    MAGIC_AT,
-    check_batch,
-    check_keys,
-    check_times,
-    compression_level,
-    storage_codec,
-)
+from penstock.broker.admission import check_batch, check_times
 from penstock.errors import CorruptRecordError
 from penstock.model import TimestampType
 from penstock.protocol.error_codes import ErrorCode, error_for
-from penstock.records.batch import decode_batch, encode_batch, read_header, split_batches
+from penstock.records.batch import CODEC_MASK, read_header, split_batches
 from penstock.records.compression import Codec
+from penstock.records.convert import convert_up
 
 if TYPE_CHECKING:
     from penstock.broker.config import TopicConfig
-    from penstock.model import Record
     from penstock.records.batch import BatchHeader
+
+_CODEC_AT = 22
 
 
 def batches_of(records: memoryview, config: TopicConfig, now_ms: int) -> list[tuple[memoryview, BatchHeader]]:
@@ -41,46 +36,29 @@ def batches_of(records: memoryview, config: TopicConfig, now_ms: int) -> list[tu
     """
     try:
         entries = list(split_batches(records))
-        if entries and entries[0][2] == 2:
+        if not entries:
+            return []
+        if entries[0][2] == 2:
             batches = [_modern(records[start:end]) for start, end, _ in entries]
             return [(batch, check_batch(batch, config, now_ms)) for batch in batches]
-        rows: list[Record] = []
-        codec = Codec.NONE
-        for start, end, magic in entries:
-            if magic == 2:
-                raise error_for(ErrorCode.INVALID_RECORD, "a message set that goes on as a record batch")
-            if end - start > config.max_message_bytes:
-                raise error_for(
-                    ErrorCode.MESSAGE_TOO_LARGE,
-                    f"a message of {end - start} bytes, max.message.bytes is {config.max_message_bytes}",
-                )
-            codec = max(codec, Codec(records[start + MAGIC_AT + 1] & 0x03))
-            rows.extend(decode_batch(records, start, end, "", 0))
+        largest = max(end - start for start, end, _ in entries)
+        if largest > config.max_message_bytes:
+            raise error_for(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"a message of {largest} bytes, max.message.bytes is {config.max_message_bytes}",
+            )
+        whole = records[: entries[-1][1]]
+        batch = memoryview(bytearray(convert_up(whole, base_offset=0)))
     except CorruptRecordError as error:
         raise error_for(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
-    if not rows:
-        return []
-    batch = _convert(rows, codec, config)
     header = read_header(batch)
+    if header.timestamp_type == TimestampType.LOG_APPEND_TIME:
+        raise error_for(ErrorCode.INVALID_TIMESTAMP, "a producer cannot set log-append time")
     check_times(header, config, now_ms)
     return [(batch, header)]
 
 
 def _modern(batch: memoryview) -> memoryview:
-    if batch[MAGIC_AT + 6] & 0x07 == Codec.ZSTD:
+    if batch[_CODEC_AT] & CODEC_MASK == Codec.ZSTD:
         raise error_for(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce v7")
     return batch
-
-
-def _convert(rows: list[Record], codec: int, config: TopicConfig) -> memoryview:
-    if any(row.timestamp_type == TimestampType.LOG_APPEND_TIME for row in rows):
-        raise error_for(ErrorCode.INVALID_TIMESTAMP, "a producer cannot set log-append time")
-    if config.compacted:
-        check_keys([row.key for row in rows])
-    codec = storage_codec(codec, config)
-    batch = encode_batch(
-        [(row.key, row.value, (), row.timestamp) for row in rows],
-        codec=codec,
-        level=compression_level(codec, config),
-    )
-    return memoryview(bytearray(batch))

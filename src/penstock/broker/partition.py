@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.broker.admission import check_batch, check_segment_size, needs_rewrite, only_batch, rewrite
-from penstock.broker.message_sets import batches_of
+from penstock.broker.admission import admit_batch, bring_in_line, no_segment_holds
 from penstock.broker.producers import Producers, SeenBatch
 from penstock.broker.storage import log_config
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -35,6 +34,7 @@ class Appended(NamedTuple):
 
     base_offset: int
     log_append_time_ms: int
+    log_start_offset: int
 
 
 class Partition:
@@ -133,26 +133,28 @@ class Partition:
             StorageError: they could not be written; nothing has changed.
         """
         if produce_version >= MAGIC_2_ONLY_SINCE or records is None:
-            batch = only_batch(records, produce_version)
-            return self._append_batch(batch, check_batch(batch, self.config, now_ms), now_ms)
+            batch, header = admit_batch(records, produce_version, self.config, now_ms)
+            return self._append_batch(batch, header, now_ms)
+        from penstock.broker.message_sets import batches_of  # such producers are rare
+
         batches = batches_of(records, self.config, now_ms)
         appended = [self._append_batch(batch, header, now_ms) for batch, header in batches]
-        return appended[0] if appended else Appended(-1, NO_TIME)
+        return appended[0] if appended else Appended(-1, NO_TIME, self.log.start_offset)
 
     def _append_batch(self, batch: memoryview, header: BatchHeader, now_ms: int) -> Appended:
         config = self.config
-        if needs_rewrite(header, config):
-            batch = rewrite(batch, header, config)
-        size = len(batch)
-        check_segment_size(size, config)
+        if config.inspects_records:
+            batch = bring_in_line(batch, header, config)
+        if len(batch) > config.segment_bytes:
+            raise no_segment_holds(len(batch), config)
+        log = self.log
         if header.producer_id >= 0:
             repeated = self.producers(now_ms).judge(
                 header.producer_id, header.producer_epoch, header.base_sequence, header.record_count, now_ms
             )
             if repeated is not None:
                 time = repeated.timestamp if config.log_append_time else NO_TIME
-                return Appended(repeated.first_offset, time)
-        log = self.log
+                return Appended(repeated.first_offset, time, log.start_offset)
         first_offset = log.end_offset
         last_offset = first_offset + header.last_offset_delta
         set_base_offset(batch, 0, first_offset)
@@ -160,7 +162,7 @@ class Partition:
         max_timestamp = header.max_timestamp
         if config.log_append_time:
             max_timestamp = now_ms
-            set_max_timestamp_log_append(batch, 0, size, now_ms)
+            set_max_timestamp_log_append(batch, 0, len(batch), now_ms)
         log.append(
             batch,
             first_offset=first_offset,
@@ -173,7 +175,7 @@ class Partition:
                 header.base_sequence, header.last_sequence, first_offset, last_offset, max_timestamp
             )
             self.producers(now_ms).record(header.producer_id, header.producer_epoch, seen, now_ms)
-        return Appended(first_offset, now_ms if config.log_append_time else NO_TIME)
+        return Appended(first_offset, now_ms if config.log_append_time else NO_TIME, log.start_offset)
 
     def producers(self, now_ms: int) -> Producers:
         """What the log says about its producers; read from it on first use after a start.

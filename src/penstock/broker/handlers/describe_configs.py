@@ -54,7 +54,7 @@ def _describe(
     wanted = resource.configuration_keys
     for key, settings in found:
         if wanted is None or key.name in wanted:
-            result.configs.append(_entry(key, settings, resource.resource_type, request))
+            result.configs.append(_entry(key, settings, resource.resource_type, request, context.version))
     return result
 
 
@@ -82,17 +82,21 @@ def _broker_settings(name: str, context: Context) -> list[tuple[ConfigKey, list[
 
 
 def _entry(
-    key: ConfigKey, settings: list[Setting], resource_type: int, request: DescribeConfigsRequest
+    key: ConfigKey,
+    settings: list[Setting],
+    resource_type: int,
+    request: DescribeConfigsRequest,
+    version: int,
 ) -> DescribeConfigsResourceResult:
     """`settings` is the value in force, then every place that gives one."""
     in_force, *synonyms = settings
     is_topic = resource_type == TOPIC_RESOURCE
+    own_source = SOURCE_TOPIC if is_topic else SOURCE_STATIC_BROKER
     return DescribeConfigsResourceResult(
         name=key.name,
         value=in_force.text,
         read_only=not is_topic,
-        # v0 knows only this flag, later versions only the source.
-        is_default=in_force.source != (SOURCE_TOPIC if is_topic else SOURCE_STATIC_BROKER),
+        is_default=version == 0 and in_force.source != own_source,
         config_source=in_force.source,
         is_sensitive=key.type == PASSWORD,
         synonyms=[

@@ -18,7 +18,7 @@ from penstock.broker.cluster import Topic
 from penstock.broker.dispatch import Context, handler
 from penstock.broker.partition import Partition
 from penstock.broker.waiting import Wait
-from penstock.errors import DecodeError, KafkaError, StorageError
+from penstock.errors import DecodeError, KafkaError, StorageError, UnsupportedVersionError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.message import Records
@@ -63,7 +63,7 @@ class _Reading:
         self.keys: list[Hashable] = []
 
 
-@handler(ApiKey.FETCH, 0, 18)
+@handler(ApiKey.FETCH, 0, 18, in_pieces=True)
 def fetch(request: FetchRequest, context: Context) -> FetchResponse | Wait:
     """Read from every partition asked for, or wait until there is enough."""
     if request.session_id != 0:
@@ -149,10 +149,12 @@ def _convert(partition: Partition, data: bytes, fetch_offset: int, version: int)
     """
     if not partition.config.down_conversion:
         raise error_for(ErrorCode.UNSUPPORTED_VERSION, f"{partition!r} converts nothing for Fetch v{version}")
-    from penstock.records.convert import convert_down  # old clients are rare, and it brings the codecs
+    from penstock.records.convert import convert_down  # such clients are rare
 
     try:
-        return convert_down(data, 1 if version >= 2 else 0, fetch_offset)
+        return convert_down(data, 1 if version >= 2 else 0, first_offset=fetch_offset)
+    except UnsupportedVersionError as error:
+        raise error_for(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, str(error)) from None
     except DecodeError as error:
         raise error_for(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
 

@@ -12,6 +12,7 @@ from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from penstock.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 
+SEVERAL_KEYS_SINCE = 4
 SHARE_GROUPS_SINCE = 6
 
 _OFFERED = {0: "consumer groups", 1: "transactions", 2: "share groups"}
@@ -25,13 +26,11 @@ def find_coordinator(request: FindCoordinatorRequest, context: Context) -> FindC
         code, message = ErrorCode.INVALID_REQUEST, f"coordinator key type {request.key_type} is unknown"
     else:
         code, message = ErrorCode.COORDINATOR_NOT_AVAILABLE, f"this broker offers no {kind}"
+    if context.version < SEVERAL_KEYS_SINCE:
+        return FindCoordinatorResponse(error_code=code, error_message=message, node_id=-1, port=-1)
     return FindCoordinatorResponse(
-        error_code=code,
-        error_message=message,
-        node_id=-1,
-        port=-1,
         coordinators=[
             Coordinator(key=key, node_id=-1, port=-1, error_code=code, error_message=message)
             for key in request.coordinator_keys
-        ],
+        ]
     )

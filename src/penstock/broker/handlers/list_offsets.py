@@ -27,6 +27,8 @@ logger = logging.getLogger("penstock.broker")
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = range(-1, -7, -1)
 
+LEADER_EPOCH_SINCE = 4
+
 _SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING: 11}
 
 
@@ -55,7 +57,8 @@ def _look_up(name: str, asked: ListOffsetsPartition, context: Context) -> ListOf
             found = _offset_for(partition, asked.timestamp, context.version)
             if found is not None:
                 response.offset, response.timestamp = found
-                response.leader_epoch = partition.leader_epoch
+                if context.version >= LEADER_EPOCH_SINCE:
+                    response.leader_epoch = partition.leader_epoch
     except KafkaError as error:
         response.error_code = error.code
     except StorageError as error:

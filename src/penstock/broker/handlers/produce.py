@@ -47,19 +47,13 @@ def produce(request: ProduceRequest, context: Context) -> ProduceResponse | None
 
 
 def _append_to_topic(data: TopicProduceData, acks: int, context: Context) -> TopicProduceResponse:
-    topic: Topic | None = None
-    failure: KafkaError | None = None
-    try:
-        topic = _find_topic(data, acks, context)
-    except KafkaError as error:
-        failure = error
+    found = _find_topic(data, acks, context)
     partitions = []
     for partition in data.partition_data:
         try:
-            if topic is None:
-                assert failure is not None
-                raise failure
-            partitions.append(_append(topic, partition, acks, context))
+            if isinstance(found, KafkaError):
+                raise found
+            partitions.append(_append(found, partition, context))
         except KafkaError as error:
             partitions.append(_refuse(partition.index, error))
         except StorageError as error:
@@ -67,33 +61,37 @@ def _append_to_topic(data: TopicProduceData, acks: int, context: Context) -> Top
     return TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=partitions)
 
 
-def _find_topic(data: TopicProduceData, acks: int, context: Context) -> Topic:
-    if not -1 <= acks <= 1:
-        raise error_for(ErrorCode.INVALID_REQUIRED_ACKS, f"acks must be -1, 0 or 1, not {acks}")
+def _find_topic(data: TopicProduceData, acks: int, context: Context) -> Topic | KafkaError:
+    """The topic, or the error that each of its partitions is answered with."""
     cluster = context.node.cluster
-    if context.version >= TOPIC_IDS_SINCE:
-        return cluster.topic_by_id(data.topic_id)
-    return cluster.topic(data.name)
-
-
-def _append(
-    topic: Topic, data: PartitionProduceData, acks: int, context: Context
-) -> PartitionProduceResponse:
-    partition = topic.partition(data.index)
+    try:
+        topic = (
+            cluster.topic_by_id(data.topic_id)
+            if context.version >= TOPIC_IDS_SINCE
+            else cluster.topic(data.name)
+        )
+    except KafkaError as error:
+        return error
+    if not -1 <= acks <= 1:
+        return error_for(ErrorCode.INVALID_REQUIRED_ACKS, f"acks must be -1, 0 or 1, not {acks}")
     if acks == ALL_REPLICAS and topic.config.min_insync_replicas > 1:
-        raise error_for(
+        return error_for(
             ErrorCode.NOT_ENOUGH_REPLICAS,
             f"min.insync.replicas is {topic.config.min_insync_replicas}, there is 1 replica",
         )
+    return topic
+
+
+def _append(topic: Topic, data: PartitionProduceData, context: Context) -> PartitionProduceResponse:
+    partition = topic.partition(data.index)
     records = data.records
-    base_offset, log_append_time_ms = partition.append(records, context.version, context.now_ms)
-    if records is not None:
-        context.node.parking.notify(partition, len(records))
+    base_offset, time_ms, start_offset = partition.append(records, context.version, context.now_ms)
+    context.node.parking.notify(partition, len(records) if records else 0)
     return PartitionProduceResponse(
         index=data.index,
         base_offset=base_offset,
-        log_append_time_ms=log_append_time_ms,
-        log_start_offset=partition.log.start_offset,
+        log_append_time_ms=time_ms,
+        log_start_offset=start_offset,
         record_errors=_NO_RECORDS,
         current_leader=_NO_LEADER_HINT,
     )
