@@ -11,7 +11,8 @@ import sys
 from penstock.protocol.definition import Definition, FieldSpec, FieldType, NewStruct, StructSpec
 
 FORMATS = {
-    "bool": "?", "int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint16": "H", "uint32": "I", "float64": "d",
+    "bool": "?", "int8": "b", "int16": "h", "int32": "i", "int64": "q",
+    "uint16": "H", "uint32": "I", "float64": "d",
 }  # fmt: skip
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import sys
 
-
 from penstock.protocol.definition import INTEGER_BITS, Definition, FieldSpec, FieldType, StructSpec
 
 TEXTS = ("", "t", "topic-1", "ünï", "x" * 126, "y" * 127, "z" * 300, "\0")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 
 import pytest
-from protocol import oracle
-from protocol.catalogue import NAMES, versions
-from protocol.samples import sample
 
 from penstock.errors import DecodeError
 from penstock.protocol.codec import codec_for
+from protocol import oracle
+from protocol.catalogue import NAMES, versions
+from protocol.samples import sample
 
 SEEDS = range(3)
 

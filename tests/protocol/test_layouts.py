@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 
 import pytest
-from protocol import reference
-from protocol.catalogue import NAMES, message
 
 from penstock.protocol.api import API_TABLE
 from penstock.protocol.definition import Definition, FieldSpec, NewStruct
 from penstock.protocol.layout import resolve
 from penstock.protocol.structs import NullableStructure, StructLayout, Structure
 from penstock.protocol.wire import COMPACT, Array, Blob, Fixed, RecordSet, Text, Uuid, WireType
+from protocol import reference
+from protocol.catalogue import NAMES, message
 
 needs_reference = pytest.mark.skipif(
     not reference.REFERENCE.is_dir(), reason="Kafka's own definitions are not here"

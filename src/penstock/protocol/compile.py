@@ -19,8 +19,6 @@ _RUNTIME = {
     "EncodeError": EncodeError,
     "new": object.__new__,
     "struct_error": struct.error,
-    "read_heads": runtime.read_heads,
-    "write_heads": runtime.write_heads,
     "read_tag": runtime.read_tag,
     "read_unknown_tags": runtime.read_unknown_tags,
     "write_tag_section": runtime.write_tag_section,

@@ -244,7 +244,7 @@ class _Parser:
         for path, name, versions in self._uses:
             struct = self._structs.get(name)
             if struct is None:
-                raise self.fail(path, f"there is no type and no struct called {name}")
+                raise self.fail(path, f"there is no type and no struct called {name!r}")
             if not struct.versions.covers(versions.intersect(self._valid)):
                 raise self.fail(path, f"used in versions {versions}, but struct {name} has {struct.versions}")
         self.check_recursion(root, (root.name,))
@@ -411,7 +411,7 @@ class _Parser:
         if base.startswith("[]"):
             raise self.fail(path, "there are no arrays of arrays: use an array of structs")
         if not is_name(base) or not base[0].isupper():
-            raise self.fail(path, f"there is no type called {text!r}")
+            raise self.fail(path, f"there is no type and no struct called {text!r}")
         return FieldType(base, FIXED, is_array)
 
     # Defaults
@@ -443,6 +443,7 @@ class _Parser:
         if not isinstance(source, dict):
             raise self.fail(path, f"expected an object, found {source!r}")
         if unknown := source.keys() - known:
+            path = f"{path}.{source['name']}".lstrip(".") if path and "name" in source else path
             raise self.fail(path, f"unknown property {min(unknown)!r}")
         return source
 

@@ -17,23 +17,33 @@ from penstock.protocol import runtime
 
 
 class HeadKind:
-    """How a head looks on the wire. For a varint, `code` is the one byte of a small value."""
+    """How a head looks on the wire.
 
-    __slots__ = ("code", "is_varint", "read", "size", "write")
+    A varint takes part in runs as the one byte of a small value: `code` is that byte's. `read` and
+    `write` are for values of any size. What a small byte stands for is looked up in `small`, if given.
+    """
+
+    __slots__ = ("code", "name", "read", "size", "small", "write")
 
     def __init__(
         self,
+        name: str,
         code: str,
         size: int,
-        read: runtime.HeadReader,
+        read: runtime.HeadReader | None,
         write: runtime.HeadWriter,
-        is_varint: bool = False,
+        small: tuple[int, ...] | None = None,
     ) -> None:
+        self.name = name
         self.code = code
         self.size = size
         self.read = read
         self.write = write
-        self.is_varint = is_varint
+        self.small = small
+
+    @property
+    def is_varint(self) -> bool:
+        return self.read is not None
 
 
 class ArrayLead:
@@ -51,10 +61,12 @@ class ArrayLead:
 def fixed_kind(code: str) -> HeadKind:
     """The head of a value that `struct` describes by `code`."""
     one = Struct(">" + code)
-    return HeadKind(code, one.size, runtime.fixed_reader(code), one.pack)
+    return HeadKind(_CODE_NAMES.get(code, code), code, one.size, None, one.pack)
 
 
-UVARINT = HeadKind("B", 1, runtime.read_uvarint, runtime.write_uvarint, is_varint=True)
+_CODE_NAMES = {"?": "o", "16s": "u"}
+
+UVARINT = HeadKind("v", "B", 1, runtime.read_uvarint, runtime.write_uvarint)
 INT8, INT16, INT32 = fixed_kind("b"), fixed_kind("h"), fixed_kind("i")
 
 TAKEN = frozenset(
@@ -62,12 +74,27 @@ TAKEN = frozenset(
 )
 """Locals that compiled functions use for themselves."""
 
-_CODE_NAMES = str.maketrans({"?": "o", ">": ""})
+Run = list[tuple[str, HeadKind]]
 
 
-def code_name(code: str) -> str:
-    """A struct format as part of a Python name."""
-    return code.replace("16s", "u").translate(_CODE_NAMES)
+def codes_of(run: Run) -> str:
+    """The struct format of a run."""
+    return "".join(kind.code for _, kind in run)
+
+
+def name_of(run: Run) -> str:
+    """A run as part of a Python name."""
+    return "".join(kind.name for _, kind in run)
+
+
+def singly(run: Run) -> list[Run]:
+    """A run cut so that each varint stands alone."""
+    pieces: list[Run] = []
+    for head in run:
+        if head[1].is_varint or not pieces or pieces[-1][-1][1].is_varint:
+            pieces.append([])
+        pieces[-1].append(head)
+    return pieces
 
 
 class Emitter:
@@ -81,7 +108,7 @@ class Emitter:
         self.path: list[str] = []
         self._indent = 0
         self._names: dict[str, int] = {}
-        self._run: list[tuple[str, HeadKind]] = []
+        self._run: Run = []
         self._lead: ArrayLead | None = None
 
     def line(self, text: str) -> None:
@@ -158,12 +185,8 @@ class Emitter:
             self._run, self._lead = [], None
             self.write_run(run, lead)
 
-    def write_run(self, run: list[tuple[str, HeadKind]], lead: ArrayLead | None) -> None:
+    def write_run(self, run: Run, lead: ArrayLead | None) -> None:
         raise NotImplementedError
-
-    @staticmethod
-    def _codes(run: list[tuple[str, HeadKind]]) -> str:
-        return "".join(kind.code for _, kind in run)
 
 
 class DecodeEmitter(Emitter):
@@ -172,11 +195,6 @@ class DecodeEmitter(Emitter):
     def __init__(self, title: str, view: bool) -> None:
         super().__init__(title)
         self.view = view
-        self._after: list[str] = []
-
-    def after(self, text: str) -> None:
-        """A line that follows the run being gathered."""
-        self._after.append(text)
 
     def function(self, opening: str) -> DecodeEmitter:
         """An emitter for a function on the side, to be handed to `finish`."""
@@ -196,45 +214,54 @@ class DecodeEmitter(Emitter):
         """A statement that raises DecodeError about the current field."""
         return f'raise DecodeError("{self.where}: {problem}")'
 
-    def flush(self) -> None:
-        super().flush()
-        after, self._after = self._after, []
-        for text in after:
-            self.line(text)
-
-    def write_run(self, run: list[tuple[str, HeadKind]], lead: ArrayLead | None) -> None:
-        codes = self._codes(run)
+    def write_run(self, run: Run, lead: ArrayLead | None) -> None:
+        targets = [self.name("small") if kind.small else target for target, kind in run]
+        start = self._write_unpack(run, lead, targets)
         size = sum(kind.size for _, kind in run)
-        targets = [target for target, _ in run]
-        start = "pos"
-        if lead:
-            name = (
-                f"unpack_array_{code_name(lead.kind.code)}_{code_name(codes)}{'' if lead.bias else '_plain'}"
-            )
-            unpack = self.shared(name, lambda: runtime.ArrayUnpackers(lead.kind.code, codes, lead.bias))
-            left = ", ".join([f"*{lead.values}", *targets]) + ("" if targets else ",")
-            self.line(f"{left} = {unpack}[{lead.sent}](data, pos)")
-            start = (
-                f"pos + {lead.kind.size} * ({lead.sent} - 1)"
-                if lead.bias
-                else f"pos + {lead.kind.size} * {lead.sent}"
-            )
-        elif codes == "B":
-            self.line(f"{targets[0]} = data[pos]")
-        else:
-            unpack = self.shared(f"unpack_{code_name(codes)}", lambda: Struct(">" + codes).unpack_from)
-            self.line(f"{', '.join(targets)}{',' if len(targets) == 1 else ''} = {unpack}(data, pos)")
-        step = f"pos = {start} + {size}" if lead and size else f"pos = {start}" if lead else f"pos += {size}"
-        varints = [target for target, kind in run if kind.is_varint]
+        step = f"pos += {size}" if start == "pos" else f"pos = {start} + {size}" if size else f"pos = {start}"
+        varints = [target for target, (_, kind) in zip(targets, run, strict=True) if kind.is_varint]
         if not varints:
             self.line(step)
             return
-        readers = tuple(kind.read for _, kind in run)
-        heads = self.constant(f"heads_{code_name(codes)}", readers)
         self.line(f"if {' | '.join(varints)} > 127:")
-        self.line(f"    {', '.join(targets)}, pos = read_heads(data, {start}, {heads})")
+        self.line(f"    {', '.join(target for target, _ in run)}, pos = {self._long(run)}(data, {start})")
         self.line("else:")
         self.line(f"    {step}")
+        for target, (final, kind) in zip(targets, run, strict=True):
+            if kind.small:
+                self.line(f"    {final} = {self.constant('zigzag', kind.small)}[{target}]")
+
+    def _write_unpack(self, run: Run, lead: ArrayLead | None, targets: list[str]) -> str:
+        """Write the line that reads a run, and return where the heads begin."""
+        codes = codes_of(run)
+        if lead:
+            element = lead.kind
+            name = f"unpack_{element.name}s_{name_of(run)}{'' if lead.bias else '_plain'}"
+            unpack = self.shared(name, lambda: runtime.ArrayUnpackers(element.code, codes, lead.bias))
+            left = ", ".join([f"*{lead.values}", *targets]) + ("" if targets else ",")
+            self.line(f"{left} = {unpack}[{lead.sent}](data, pos)")
+            count = f"({lead.sent} - {lead.bias})" if lead.bias else lead.sent
+            return f"pos + {element.size} * {count}"
+        if codes == "B":
+            self.line(f"{targets[0]} = data[pos]")
+        elif run:
+            unpack = self.shared(f"unpack_{name_of(run)}", lambda: Struct(">" + codes).unpack_from)
+            self.line(f"{', '.join(targets)}{',' if len(targets) == 1 else ''} = {unpack}(data, pos)")
+        return "pos"
+
+    def _long(self, run: Run) -> str:
+        """A function that reads a run in which some varint is long. A single one has its own."""
+        if len(run) == 1:
+            return self.constant(f"read_{run[0][1].name}", run[0][1].read)
+        name = f"read_{name_of(run)}"
+        if name not in self.functions:
+            inner = self.function(f"def {name}(data, pos):")
+            values = [f"value{number}" for number, _ in enumerate(run)]
+            for piece in singly([(value, kind) for value, (_, kind) in zip(values, run, strict=True)]):
+                inner.write_run(piece, None)
+            inner.line(f"return {', '.join(values)}, pos")
+            self.finish(name, inner)
+        return name
 
 
 class EncodeEmitter(Emitter):
@@ -265,29 +292,51 @@ class EncodeEmitter(Emitter):
         """A statement that raises EncodeError about the current field."""
         return f'raise EncodeError("{self.where}: {problem}")'
 
-    def write_run(self, run: list[tuple[str, HeadKind]], lead: ArrayLead | None) -> None:
-        codes = self._codes(run)
+    def write_run(self, run: Run, lead: ArrayLead | None) -> None:
         values = [value for value, _ in run]
-        if lead:
-            name = f"pack_array_{code_name(lead.kind.code)}_{code_name(codes)}{'' if lead.bias else '_plain'}"
-            pack = self.shared(name, lambda: runtime.ArrayPackers(lead.kind.code, codes, lead.bias))
-            fast = f"append({pack}[{lead.sent}]({', '.join([f'*{lead.values}', *values])}))"
-        elif all(value.lstrip("-").isdigit() for value in values):
+        if not lead and all(value.lstrip("-").isdigit() for value in values):
             self.line(f"append({b''.join(kind.write(int(value)) for value, kind in run)!r})")
             return
-        else:
-            pack = self.shared(f"pack_{code_name(codes)}", lambda: Struct(">" + codes).pack)
-            fast = f"append({pack}({', '.join(values)}))"
         varints = [value for value, kind in run if kind.is_varint and not value.isdigit()]
         if not varints:
-            self.line(fast)
+            self.line(self._pack(run, lead))
             return
-        writers = self.constant(f"heads_{code_name(codes)}", tuple(kind.write for _, kind in run))
         self.line(f"if 0 <= {' | '.join(varints)} < 128:")
-        self.line(f"    {fast}")
+        self.line(f"    {self._pack(run, lead)}")
         self.line("else:")
         if lead:
-            name = f"pack_array_{code_name(lead.kind.code)}_{'' if lead.bias else '_plain'}"
-            pack = self.shared(name, lambda: runtime.ArrayPackers(lead.kind.code, "", lead.bias))
-            self.line(f"    append({pack}[{lead.sent}](*{lead.values}))")
-        self.line(f"    append(write_heads({writers}, {', '.join(values)}))")
+            self.line(f"    {self._pack([], lead)}")
+        self.line(f"    append({self._long(run)}({', '.join(values)}))")
+
+    def _pack(self, run: Run, lead: ArrayLead | None) -> str:
+        """A statement that appends a run, each varint in one byte."""
+        codes = codes_of(run)
+        values = [value for value, _ in run]
+        if lead:
+            element = lead.kind
+            name = f"pack_{element.name}s_{name_of(run)}{'' if lead.bias else '_plain'}"
+            pack = self.shared(name, lambda: runtime.ArrayPackers(element.code, codes, lead.bias))
+            return f"append({pack}[{lead.sent}]({', '.join([f'*{lead.values}', *values])}))"
+        if codes == "B":
+            return f"append({self.constant('one_byte', runtime.ONE_BYTE)}[{values[0]}])"
+        return f"append({self._packer(run)}({', '.join(values)}))"
+
+    def _packer(self, run: Run) -> str:
+        return self.shared(f"pack_{name_of(run)}", lambda: Struct(">" + codes_of(run)).pack)
+
+    def _long(self, run: Run) -> str:
+        """A function that makes the bytes of a run in which some varint is long."""
+        if len(run) == 1:
+            return self.constant(f"write_{run[0][1].name}", run[0][1].write)
+        name = f"write_{name_of(run)}"
+        if name not in self.functions:
+            values = [f"value{number}" for number, _ in enumerate(run)]
+            inner = self.function(f"def {name}({', '.join(values)}):")
+            pieces = []
+            for piece in singly([(value, kind) for value, (_, kind) in zip(values, run, strict=True)]):
+                arguments = ", ".join(value for value, _ in piece)
+                function = self._long(piece) if piece[0][1].is_varint else self._packer(piece)
+                pieces.append(f"{function}({arguments})")
+            inner.line(f"return {' + '.join(pieces)}")
+            self.finish(name, inner)
+        return name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.protocol.definition import FIXED, Definition, FieldSpec, FieldType, StructSpec
 from penstock.protocol.structs import NullableStructure, PlacedField, StructLayout, Structure
-from penstock.protocol.wire import FIXED_TYPES, Array, Blob, RecordSet, Text, Uuid, WireType
+from penstock.protocol.wire import FIXED_TYPES, VARINT_TYPES, Array, Blob, RecordSet, Text, Uuid, WireType
 
 
 def resolve(definition: Definition, version: int) -> StructLayout:
@@ -39,7 +39,7 @@ def resolve(definition: Definition, version: int) -> StructLayout:
             layout = struct_layout(structs[field_type.base])
             return NullableStructure(layout) if nullable else Structure(layout)
         if field_type.encoding != FIXED:
-            raise NotImplementedError
+            return VARINT_TYPES[field_type.base, field_type.encoding]
         if field_type.base == "string":
             return Text(compact, nullable)
         if field_type.base == "bytes":

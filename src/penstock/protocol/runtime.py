@@ -21,24 +21,45 @@ COUNT_CACHED_MAX = 128
 """Arrays up to this length keep a struct of their own; longer ones make one each time."""
 
 
-def read_uvarint(data: Data, position: int) -> tuple[int, int]:
-    """An unsigned varint of at most 32 bits."""
-    value = shift = 0
-    while True:
-        byte = data[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            if value >> 32:
-                raise DecodeError(f"varint of more than 32 bits at byte {position - 1}")
-            return value, position
-        shift += 7
-        if shift > 28:
-            raise DecodeError(f"varint of more than 5 bytes at byte {position - 1}")
+def varint_reader(bits: int, signed: bool | None) -> HeadReader:
+    """Reads a varint of at most `bits` bits.
+
+    `signed` says how the number is to be taken: as zig-zag, as two's complement, or, if None, as it is.
+    """
+    last_shift = 7 * ((bits - 1) // 7)
+
+    def read(data: Data, position: int) -> tuple[int, int]:
+        value = shift = 0
+        while True:
+            byte = data[position]
+            position += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                break
+            shift += 7
+            if shift > last_shift:
+                raise DecodeError(f"varint for {bits} bits goes on at byte {position}")
+        if value >> bits:
+            raise DecodeError(f"varint of more than {bits} bits before byte {position}")
+        if signed:
+            return (value >> 1) ^ -(value & 1), position
+        if signed is False and value >> (bits - 1):
+            return value - (1 << bits), position
+        return value, position
+
+    return read
+
+
+read_uvarint = varint_reader(32, signed=None)
+"""An unsigned varint of at most 32 bits: lengths, counts and tags."""
 
 
 def write_uvarint(value: int) -> bytes:
     """An unsigned varint. `value` must not be negative."""
+    if value < 0x80:
+        return ONE_BYTE[value]
+    if value < 0x4000:
+        return bytes((value & 0x7F | 0x80, value >> 7))
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -47,28 +68,65 @@ def write_uvarint(value: int) -> bytes:
     return bytes(out)
 
 
-def fixed_reader(code: str) -> HeadReader:
-    """Reads one value of a struct format."""
-    fixed = struct.Struct(">" + code)
+ONE_BYTE = tuple(bytes((value,)) for value in range(128))
+"""The varints of one byte."""
 
-    def read(data: Data, position: int) -> tuple[Any, int]:
-        return fixed.unpack_from(data, position)[0], position + fixed.size
+ZIGZAG = tuple((value >> 1) ^ -(value & 1) for value in range(128))
+"""What a zig-zag varint of one byte stands for."""
+
+
+def zigzag_writer(bits: int) -> HeadWriter:
+    """Writes what zig-zag made of a number of `bits` bits."""
+
+    def write(sent: int) -> bytes:
+        if not 0 <= sent < 1 << bits:
+            raise EncodeError(f"{(sent >> 1) ^ -(sent & 1)} does not fit {bits} bits")
+        return write_uvarint(sent)
+
+    return write
+
+
+def unsigned_writer(bits: int) -> HeadWriter:
+    """Writes a number of `bits` bits as if it had no sign; -1 becomes the largest."""
+
+    def write(value: int) -> bytes:
+        if not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
+            raise EncodeError(f"{value} does not fit {bits} bits")
+        return write_uvarint(value & ((1 << bits) - 1))
+
+    return write
+
+
+def varints_reader(bits: int, signed: bool) -> Callable[[Data, int, int], tuple[list[int], int]]:
+    """Reads a number of varints, given data, position and count."""
+    read_one = varint_reader(bits, signed)
+
+    def read(data: Data, position: int, count: int) -> tuple[list[int], int]:
+        small = bytes(data[position : position + count])
+        if small.isascii():
+            # Each of these bytes is a whole number. Missing ones show when the end is checked.
+            values = [ZIGZAG[byte] for byte in small] if signed else list(small)
+            return values, position + count
+        values = []
+        for _ in range(count):
+            value, position = read_one(data, position)
+            values.append(value)
+        return values, position
 
     return read
 
 
-def read_heads(data: Data, position: int, readers: Sequence[HeadReader]) -> tuple[Any, ...]:
-    """A run of values one by one, because some varint in it is long. The next position comes last."""
-    values = []
-    for read in readers:
-        value, position = read(data, position)
-        values.append(value)
-    return (*values, position)
+def varints_writer(bits: int, signed: bool) -> Callable[[Sequence[int]], bytes]:
+    """The counterpart of `varints_reader`."""
+    write_one = zigzag_writer(bits) if signed else unsigned_writer(bits)
 
+    def write(values: Sequence[int]) -> bytes:
+        sent = [(value << 1) ^ (value >> 63) for value in values] if signed else values
+        if sent and min(sent) >= 0 and max(sent) < 128:
+            return bytes(sent)
+        return b"".join(map(write_one, sent))
 
-def write_heads(writers: Sequence[HeadWriter], *values: Any) -> bytes:
-    """The counterpart of `read_heads`."""
-    return b"".join([write(value) for write, value in zip(writers, values, strict=True)])
+    return write
 
 
 class ArrayUnpackers(dict[int, Any]):

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.protocol import runtime
+from penstock.protocol.definition import SIGNED, UNSIGNED
 from penstock.protocol.emit import (
     INT8,
     INT16,
@@ -22,80 +24,6 @@ from penstock.protocol.emit import (
     HeadKind,
     fixed_kind,
 )
-
-
-class WireType:
-    """A way to put a value into bytes."""
-
-    def decode(self, out: DecodeEmitter, target: str) -> None:
-        """Write the lines that read a value into `target`."""
-        raise NotImplementedError
-
-    def encode(self, out: EncodeEmitter, value: str) -> None:
-        """Write the lines that append the value of the expression `value`."""
-        raise NotImplementedError
-
-    def problem(self, value: Any) -> str | None:
-        """Why `value` cannot be written, if so."""
-        raise NotImplementedError
-
-    @property
-    def holds_records(self) -> bool:
-        """Whether record batches are somewhere inside, which are handed out uncopied."""
-        return False
-
-
-class Fixed(WireType):
-    """A number or flag of fixed width."""
-
-    def __init__(self, name: str, kind: HeadKind) -> None:
-        self.name = name
-        self.kind = kind
-
-    def decode(self, out: DecodeEmitter, target: str) -> None:
-        out.head(target, self.kind)
-
-    def encode(self, out: EncodeEmitter, value: str) -> None:
-        out.head(value, self.kind)
-
-    def problem(self, value: Any) -> str | None:
-        try:
-            self.kind.write(value)
-        except Exception:
-            return f"{value!r} is no {self.name}"
-        return None
-
-
-FIXED_TYPES = {
-    name: Fixed(name, kind)
-    for name, kind in {
-        "bool": fixed_kind("?"), "int8": INT8, "int16": INT16, "int32": INT32, "int64": fixed_kind("q"),
-        "uint16": fixed_kind("H"), "uint32": fixed_kind("I"), "float64": fixed_kind("d"),
-    }.items()
-}  # fmt: skip
-
-
-class Uuid(WireType):
-    """16 bytes."""
-
-    kind = fixed_kind("16s")
-
-    def decode(self, out: DecodeEmitter, target: str) -> None:
-        out.head(target, self.kind)
-
-    def encode(self, out: EncodeEmitter, value: str) -> None:
-        uuid = out.name("uuid")
-        out.before(f"{uuid} = {value}")
-        out.before(f"if len({uuid}) != 16:")
-        out.before(f"    {out.refuse('an id has 16 bytes')}")
-        out.head(uuid, self.kind)
-
-    def problem(self, value: Any) -> str | None:
-        return (
-            None
-            if isinstance(value, (bytes, bytearray)) and len(value) == 16
-            else f"{value!r} is no id of 16 bytes"
-        )
 
 
 class Length:
@@ -126,6 +54,160 @@ class Length:
 COMPACT = Length(UVARINT, 1)
 SHORT = Length(INT16, 0)
 LONG = Length(INT32, 0)
+
+
+class WireType:
+    """A way to put a value into bytes."""
+
+    def decode(self, out: DecodeEmitter, target: str) -> None:
+        """Write the lines that read a value into `target`."""
+        raise NotImplementedError
+
+    def encode(self, out: EncodeEmitter, value: str) -> None:
+        """Write the lines that append the value of the expression `value`."""
+        raise NotImplementedError
+
+    def problem(self, value: Any) -> str | None:
+        """Why `value` cannot be written, if so."""
+        raise NotImplementedError
+
+    def decode_array(self, out: DecodeEmitter, target: str, sent: str, length: Length) -> None:
+        """Write the lines that read elements into the list `target`. `sent` holds what announced them."""
+        out.flush()
+        count = self.checked_count(out, sent, length)
+        items, item = out.name("items"), out.name("item")
+        out.line(f"{target} = {items} = []")
+        with out.block(f"for _ in range({count}):"):
+            self.decode(out, item)
+            out.flush()
+            out.line(f"{items}.append({item})")
+
+    def checked_count(self, out: DecodeEmitter, sent: str, length: Length) -> str:
+        """Write the lines that make sure of a count before anything is made for it."""
+        count = out.name("count")
+        out.line(f"{count} = {sent} - 1" if length.bias else f"{count} = {sent}")
+        out.line(f"if not 0 <= {count} <= size - pos:")
+        out.line(f"    {out.refuse('count of elements is negative, null or beyond the data')}")
+        return count
+
+    def encode_array(self, out: EncodeEmitter, items: str, sent: str, length: Length) -> None:
+        """Write the lines that append the elements of the local `items`, after their count."""
+        item = out.name("item")
+        with out.block(f"for {item} in {items}:"):
+            self.encode(out, item)
+
+    @property
+    def holds_records(self) -> bool:
+        """Whether record batches are somewhere inside, which are handed out uncopied."""
+        return False
+
+
+class Fixed(WireType):
+    """A number or flag of fixed width."""
+
+    def __init__(self, name: str, kind: HeadKind) -> None:
+        self.name = name
+        self.kind = kind
+
+    def decode(self, out: DecodeEmitter, target: str) -> None:
+        out.head(target, self.kind)
+
+    def encode(self, out: EncodeEmitter, value: str) -> None:
+        out.head(value, self.kind)
+
+    def decode_array(self, out: DecodeEmitter, target: str, sent: str, length: Length) -> None:
+        out.lead(ArrayLead(target, sent, self.kind, length.bias))
+
+    def encode_array(self, out: EncodeEmitter, items: str, sent: str, length: Length) -> None:
+        out.lead(ArrayLead(items, sent, self.kind, length.bias))
+
+    def problem(self, value: Any) -> str | None:
+        try:
+            self.kind.write(value)
+        except Exception:
+            return f"{value!r} is no {self.name}"
+        return None
+
+
+FIXED_TYPES = {
+    name: Fixed(name, kind)
+    for name, kind in {
+        "bool": fixed_kind("?"), "int8": INT8, "int16": INT16, "int32": INT32, "int64": fixed_kind("q"),
+        "uint16": fixed_kind("H"), "uint32": fixed_kind("I"), "float64": fixed_kind("d"),
+    }.items()
+}  # fmt: skip
+
+
+class Varint(WireType):
+    """A whole number in as few bytes as it needs (KIP-625).
+
+    The signed form is zig-zag, short on either side of zero. The unsigned form takes the number's
+    two's complement, so it is short from zero up and at its longest for every negative number.
+    """
+
+    def __init__(self, bits: int, signed: bool) -> None:
+        self.bits = bits
+        self.signed = signed
+        self.name = f"{'z' if signed else 'w'}{bits}"
+        write = runtime.zigzag_writer(bits) if signed else runtime.unsigned_writer(bits)
+        read = runtime.varint_reader(bits, signed)
+        self.kind = HeadKind(self.name, "B", 1, read, write, runtime.ZIGZAG if signed else None)
+
+    def decode(self, out: DecodeEmitter, target: str) -> None:
+        out.head(target, self.kind)
+
+    def encode(self, out: EncodeEmitter, value: str) -> None:
+        number = out.name("number")
+        out.before(f"{number} = {value}")
+        if self.signed:
+            out.before(f"{number} = ({number} << 1) ^ ({number} >> 63)")
+        out.head(number, self.kind)
+
+    def decode_array(self, out: DecodeEmitter, target: str, sent: str, length: Length) -> None:
+        out.flush()
+        count = self.checked_count(out, sent, length)
+        read = out.shared(f"read_{self.name}s", lambda: runtime.varints_reader(self.bits, self.signed))
+        out.line(f"{target}, pos = {read}(data, pos, {count})")
+
+    def encode_array(self, out: EncodeEmitter, items: str, sent: str, length: Length) -> None:
+        out.flush()
+        write = out.shared(f"write_{self.name}s", lambda: runtime.varints_writer(self.bits, self.signed))
+        out.line(f"append({write}({items}))")
+
+    def problem(self, value: Any) -> str | None:
+        half = 1 << (self.bits - 1)
+        fits = isinstance(value, int) and -half <= value < half
+        return None if fits else f"{value!r} is no int{self.bits}"
+
+
+VARINT_TYPES = {
+    (f"int{bits}", encoding): Varint(bits, encoding == SIGNED)
+    for bits in (16, 32, 64)
+    for encoding in (SIGNED, UNSIGNED)
+}
+
+
+class Uuid(WireType):
+    """16 bytes."""
+
+    kind = fixed_kind("16s")
+
+    def decode(self, out: DecodeEmitter, target: str) -> None:
+        out.head(target, self.kind)
+
+    def encode(self, out: EncodeEmitter, value: str) -> None:
+        uuid = out.name("uuid")
+        out.before(f"{uuid} = {value}")
+        out.before(f"if len({uuid}) != 16:")
+        out.before(f"    {out.refuse('an id has 16 bytes')}")
+        out.head(uuid, self.kind)
+
+    def problem(self, value: Any) -> str | None:
+        return (
+            None
+            if isinstance(value, (bytes, bytearray)) and len(value) == 16
+            else f"{value!r} is no id of 16 bytes"
+        )
 
 
 class Text(WireType):
@@ -266,28 +348,13 @@ class Array(WireType):
         sent = out.name("sent")
         out.head(sent, self.length.kind)
         if not self.nullable:
-            self.decode_elements(out, target, sent)
+            self.element.decode_array(out, target, sent, self.length)
             return
         with out.block(f"if {self.length.is_present(sent)}:"):
-            self.decode_elements(out, target, sent)
+            self.element.decode_array(out, target, sent, self.length)
         with out.block("else:"):
             self.length.expect_null(out, sent, nullable=True)
             out.line(f"{target} = None")
-
-    def decode_elements(self, out: DecodeEmitter, target: str, sent: str) -> None:
-        if isinstance(self.element, Fixed):
-            out.lead(ArrayLead(target, sent, self.element.kind, self.length.bias))
-            return
-        out.flush()
-        count, items, item = out.name("count"), out.name("items"), out.name("item")
-        out.line(f"{count} = {sent} - 1" if self.length.bias else f"{count} = {sent}")
-        out.line(f"if not 0 <= {count} <= size - pos:")
-        out.line(f"    {out.refuse('count of elements is negative, null or beyond the data')}")
-        out.line(f"{target} = {items} = []")
-        with out.block(f"for _ in range({count}):"):
-            self.element.decode(out, item)
-            out.flush()
-            out.line(f"{items}.append({item})")
 
     def encode(self, out: EncodeEmitter, value: str) -> None:
         items, sent = out.name("items"), out.name("sent")
@@ -298,12 +365,7 @@ class Array(WireType):
             out.before("else:")
         out.before(f"{'    ' if self.nullable else ''}{sent} = {self.length.of(items)}")
         out.head(sent, self.length.kind)
-        if isinstance(self.element, Fixed):
-            out.lead(ArrayLead(items, sent, self.element.kind, self.length.bias))
-            return
-        item = out.name("item")
-        with out.block(f"for {item} in {items}:"):
-            self.element.encode(out, item)
+        self.element.encode_array(out, items, sent, self.length)
 
     def problem(self, value: Any) -> str | None:
         if value is None:
