@@ -108,6 +108,7 @@ def iter_columns(
         verify_crcs,
         limit_bytes,
         min(batch_bytes, GROUP_BYTES),
+        batch_bytes,
     )
     for size_bytes in decoder.steps():
         if size_bytes >= batch_bytes:
@@ -130,6 +131,7 @@ class _Decoder:
         verify_crcs: bool,
         limit_bytes: int,
         group_bytes: int = GROUP_BYTES,
+        piece_bytes: int = 0,
     ) -> None:
         if isinstance(buffers, (bytes, bytearray, memoryview)):
             buffers = (buffers,)
@@ -148,6 +150,7 @@ class _Decoder:
         self._limit_bytes = limit_bytes
         self._left_bytes = limit_bytes
         self._group_bytes = group_bytes
+        self._piece_bytes = piece_bytes
         self._walk: Ints = np.zeros(kernels.WALK_SIZE, dtype=np.int64)
         self._walk[kernels.NEXT_OFFSET] = start_offset
         self._scratch: Bytes = np.empty(0, dtype=np.uint8)
@@ -196,7 +199,9 @@ class _Decoder:
                     raise problem(outcome, f"byte {whole - len(data)}")
 
     def _share_done(self) -> float:
-        """How much of the input is behind us: what is left will need room in proportion."""
+        """How much of the input, or of the piece, is behind us: what is left will need room in proportion."""
+        if self._piece_bytes:
+            return min((self._rows.size_bytes + self._group_bytes) / self._piece_bytes, 1.0)
         return min(self._bytes_done / self._bytes_known, 1.0) if self._bytes_known else 1.0
 
     # --- magic 2 ---
