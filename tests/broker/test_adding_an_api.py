@@ -18,7 +18,7 @@ from penstock import Broker
 from penstock.broker import dispatch
 from penstock.broker.dispatch import Context, handler
 from penstock.errors import UnsupportedVersionError
-from penstock.protocol.api import API_TABLE, Api, ApiKey
+from penstock.protocol.api import API_TABLE, Api
 from penstock.protocol.classes import load_message
 from penstock.protocol.framing import decode_response, encode_request
 from penstock.protocol.message import Message

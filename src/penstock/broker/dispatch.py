@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from penstock.broker.node import Node
     from penstock.protocol.codec import Codec
 
+_KEY_AND_VERSION = Struct(">hh")
 _HEAD = Struct(">ii")
 _HEAD_TAGGED = Struct(">iiB")
 
@@ -154,6 +155,11 @@ def answer(frame: memoryview, context: Context) -> list[Piece] | Unanswered | No
     except UnsupportedVersionError as error:
         return _answer_unsupported(frame, context, error)
     except DecodeError as error:
+        if len(frame) >= 4:
+            try:
+                _dialect(*_KEY_AND_VERSION.unpack_from(frame))
+            except UnsupportedVersionError as unsupported:
+                return _answer_unsupported(frame, context, unsupported)
         raise CloseConnection(f"a request that cannot be read: {error}") from None
     context.client_id = header.client_id
     return _call(request, dialect, header.correlation_id, context)
@@ -163,7 +169,7 @@ def _answer_unsupported(
     frame: memoryview, context: Context, error: UnsupportedVersionError
 ) -> list[Piece] | Unanswered | None:
     """ApiVersions is answered in any version, so that a client can find out which to use."""
-    if int.from_bytes(frame[:2], "big") != ApiKey.API_VERSIONS or ApiKey.API_VERSIONS not in ROUTES:
+    if len(frame) < 8 or int.from_bytes(frame[:2], "big") != ApiKey.API_VERSIONS:
         raise CloseConnection(str(error)) from None
     correlation_id = int.from_bytes(frame[4:8], "big", signed=True)
     # None stands for a request that could not be read.

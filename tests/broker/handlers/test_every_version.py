@@ -1,0 +1,185 @@
+"""Every API in every version it registers: request and answer can really be read and written.
+
+A field set that a version does not have is an encode error, so this finds handlers that forget versions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from broker.bench_node import ask_bytes, batch_of, make_node, make_topic, produce, produce_request
+from penstock.broker.dispatch import ROUTES
+from penstock.broker.node import Node
+from penstock.protocol.api import API_TABLE, ApiKey
+from penstock.protocol.message import Message
+from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
+from penstock.protocol.messages.create_topics_request import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from penstock.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from penstock.protocol.messages.describe_cluster_request import DescribeClusterRequest
+from penstock.protocol.messages.describe_configs_request import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+)
+from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from penstock.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from penstock.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from penstock.protocol.messages.list_offsets_request import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+
+
+def topic_named(node: Node) -> Any:
+    return node.cluster.topic("t")
+
+
+def api_versions(node: Node, version: int) -> Message:
+    return ApiVersionsRequest(client_software_name="bench", client_software_version="1.0")
+
+
+def metadata(node: Node, version: int) -> Message:
+    topics = [MetadataRequestTopic(name=name) for name in ("t", "new", "bad/name")]
+    if version >= 12:
+        topics.append(MetadataRequestTopic(name=None, topic_id=topic_named(node).id))
+        topics.append(MetadataRequestTopic(name=None, topic_id=b"\1" * 16))
+    return MetadataRequest(
+        topics=topics,
+        include_topic_authorized_operations=version >= 8,
+        include_cluster_authorized_operations=8 <= version <= 10,
+    )
+
+
+def produce_both(node: Node, version: int) -> Message:
+    request = produce_request(batch_of(b"a"), topic="t", topic_id=topic_named(node).id)
+    request.topic_data[0].partition_data.append(
+        produce_request(b"", partition=9).topic_data[0].partition_data[0]
+    )
+    return request
+
+
+def fetch(node: Node, version: int) -> Message:
+    partitions = [FetchPartition(partition=n, fetch_offset=0, partition_max_bytes=1000) for n in (0, 9)]
+    return FetchRequest(
+        isolation_level=1 if version >= 4 else 0,
+        topics=[FetchTopic(topic="t", topic_id=topic_named(node).id, partitions=partitions)],
+    )
+
+
+def list_offsets(node: Node, version: int) -> Message:
+    partitions = [ListOffsetsPartition(partition_index=n, timestamp=-1, max_num_offsets=1) for n in (0, 9)]
+    return ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=partitions)])
+
+
+def create_topics(node: Node, version: int) -> Message:
+    configs = [CreatableTopicConfig(name="retention.ms", value="5")]
+    return CreateTopicsRequest(
+        topics=[
+            CreatableTopic(name="fresh", num_partitions=2, replication_factor=1, configs=configs),
+            CreatableTopic(name="t", num_partitions=1, replication_factor=1),
+        ]
+    )
+
+
+def delete_topics(node: Node, version: int) -> Message:
+    if version < 6:
+        return DeleteTopicsRequest(topic_names=["t", "missing"])
+    return DeleteTopicsRequest(
+        topics=[DeleteTopicState(topic_id=topic_named(node).id), DeleteTopicState(name="missing")]
+    )
+
+
+def init_producer_id(node: Node, version: int) -> Message:
+    return InitProducerIdRequest(transactional_id=None)
+
+
+def describe_configs(node: Node, version: int) -> Message:
+    return DescribeConfigsRequest(
+        resources=[
+            DescribeConfigsResource(resource_type=2, resource_name="t", configuration_keys=None),
+            DescribeConfigsResource(resource_type=4, resource_name="1", configuration_keys=["node.id"]),
+            DescribeConfigsResource(resource_type=99, resource_name="x"),
+        ],
+        include_synonyms=version >= 1,
+        include_documentation=version >= 3,
+    )
+
+
+def describe_cluster(node: Node, version: int) -> Message:
+    return DescribeClusterRequest(include_cluster_authorized_operations=True)
+
+
+def find_coordinator(node: Node, version: int) -> Message:
+    if version < 4:
+        return FindCoordinatorRequest(key="g")
+    return FindCoordinatorRequest(coordinator_keys=["g", "h"])
+
+
+REQUESTS: dict[ApiKey, Callable[[Node, int], Message]] = {
+    ApiKey.PRODUCE: produce_both,
+    ApiKey.FETCH: fetch,
+    ApiKey.LIST_OFFSETS: list_offsets,
+    ApiKey.METADATA: metadata,
+    ApiKey.FIND_COORDINATOR: find_coordinator,
+    ApiKey.API_VERSIONS: api_versions,
+    ApiKey.CREATE_TOPICS: create_topics,
+    ApiKey.DELETE_TOPICS: delete_topics,
+    ApiKey.INIT_PRODUCER_ID: init_producer_id,
+    ApiKey.DESCRIBE_CONFIGS: describe_configs,
+    ApiKey.DESCRIBE_CLUSTER: describe_cluster,
+}
+
+CASES = [
+    (route.key, version)
+    for route in ROUTES.values()
+    for version in range(route.min_version, route.max_version + 1)
+]
+
+
+def test_every_api_that_is_offered_is_tried_here() -> None:
+    assert REQUESTS.keys() == ROUTES.keys()
+
+
+def test_no_api_is_offered_in_versions_that_do_not_exist() -> None:
+    for route in ROUTES.values():
+        low, high = API_TABLE[route.key].versions
+        assert low <= route.min_version <= route.max_version <= high
+
+
+@pytest.mark.parametrize(("key", "version"), CASES, ids=lambda value: str(getattr(value, "name", value)))
+def test_asked_and_answered(key: ApiKey, version: int) -> None:
+    node = make_node()
+    make_topic(node)
+    produce(node, batch_of(b"before"))
+    request = REQUESTS[key](node, version)
+    response = ask_bytes(node, request, version)
+    if key == ApiKey.METADATA:
+        codes = [topic.error_code for topic in response.topics]
+        assert codes == [0, 0, 17, 0, 100][: len(codes)]
+    elif key == ApiKey.PRODUCE:
+        codes = [partition.error_code for partition in response.responses[0].partition_responses]
+        assert codes == [0, 3]
+    elif key == ApiKey.FETCH:
+        codes = [partition.error_code for partition in response.responses[0].partitions]
+        assert codes == [0, 3]
+    elif key == ApiKey.LIST_OFFSETS:
+        codes = [partition.error_code for partition in response.topics[0].partitions]
+        assert codes == [0, 3]
+    elif key == ApiKey.CREATE_TOPICS:
+        assert [topic.error_code for topic in response.topics] == [0, 36]
+    elif key == ApiKey.DELETE_TOPICS:
+        assert [topic.error_code for topic in response.responses] == [0, 3]
+    elif key == ApiKey.DESCRIBE_CONFIGS:
+        assert [result.error_code for result in response.results] == [0, 0, 42]
+    elif key == ApiKey.FIND_COORDINATOR:
+        assert response.error_code == 15 or {entry.error_code for entry in response.coordinators} == {15}
+    else:
+        assert response.error_code == 0
