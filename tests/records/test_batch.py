@@ -122,24 +122,18 @@ def test_varints_round_trip(number: int) -> None:
     assert read_varint(data, 0, 64) == (number, len(data))
 
 
+SIZES_OF_NUMBERS = {
+    1: (0, -1, 63, -64),
+    2: (64, -65, 8191, -8192),
+    3: (8192, -8193, 1048575, -1048576),
+    4: (1048576, -1048577),
+    5: (134217728, -134217729, 2147483647, -2147483648),
+    10: ((1 << 63) - 1, -(1 << 63)),
+}
+
+
 @pytest.mark.parametrize(
-    ("number", "size"),
-    [
-        (0, 1),
-        (-1, 1),
-        (63, 1),
-        (-64, 1),
-        (64, 2),
-        (-65, 2),
-        (8191, 2),
-        (8192, 3),
-        (-8193, 3),
-        (1 << 20, 4),
-        ((1 << 31) - 1, 5),
-        (-(1 << 31), 5),
-        ((1 << 63) - 1, 10),
-        (-(1 << 63), 10),
-    ],
+    ("number", "size"), [(number, size) for size, numbers in SIZES_OF_NUMBERS.items() for number in numbers]
 )
 def test_varint_sizes(number: int, size: int) -> None:
     assert len(encode_varint(number)) == size

@@ -300,6 +300,7 @@ class _Decoder:
                 verify_message_crc(view, start, end)
             message = read_message(view, start, end)
             if message.offset >= self._end_offset and not message.codec:
+                self._walk[kernels.NEXT_OFFSET] = message.offset
                 break
             self._walk[kernels.NEXT_OFFSET] = message.offset + 1
             if message.codec:

@@ -142,6 +142,7 @@ def walk_batches(
             break
         base_offset = read_int(data, position, 8)
         if base_offset >= end_offset:
+            state[NEXT_OFFSET] = base_offset
             outcome = DONE
             break
         attributes = read_int(data, position + 21, 2)
@@ -208,11 +209,11 @@ def scan_records(
     want_key, want_value, want_headers = len(key_at) > 0, len(value_at) > 0, len(headers_at) > 0
     for line in range(lines):
         state[FAILED_LINE] = line
-        position = table[line, RECORDS_AT]
-        end = table[line, END]
-        base_offset = table[line, BASE_OFFSET]
-        base_time = table[line, TIME]
-        append_time = (table[line, ATTRIBUTES] >> 3) & 1
+        position = int(table[line, RECORDS_AT])
+        end = int(table[line, END])
+        base_offset = int(table[line, BASE_OFFSET])
+        base_time = int(table[line, TIME])
+        append_time = (int(table[line, ATTRIBUTES]) >> 3) & 1
         for _ in range(table[line, COUNT]):
             number, position = short_unsigned(data, position, size)
             if position < 0:
@@ -330,8 +331,8 @@ def scan_messages(
     value_bytes, value_nulls = state[VALUE_BYTES], state[VALUE_NULLS]
     for line in range(lines):
         state[FAILED_LINE] = line
-        position = table[line, RECORDS_AT]
-        end = table[line, END]
+        position = int(table[line, RECORDS_AT])
+        end = int(table[line, END])
         while position < end:
             if end - position < 26:
                 return CUT
@@ -339,7 +340,7 @@ def scan_messages(
             if length < 14 or length > end - position - 12:
                 return BAD_LENGTH
             message_end = position + 12 + length
-            offset = wrap64(read_int(data, position, 8) + table[line, BASE_OFFSET])
+            offset = wrap64(read_int(data, position, 8) + int(table[line, BASE_OFFSET]))
             magic = byte_at(data, position + 16)
             attributes = byte_at(data, position + 17)
             if magic > 1 or (table[line, MAGIC] >= 0 and magic != table[line, MAGIC]):

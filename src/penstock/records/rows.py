@@ -67,6 +67,7 @@ def decode_rows(
         if magic == 2:
             header = read_header(view, start)
             if header.base_offset >= end_offset:
+                next_offset = end_offset
                 break
             first, next_offset = header.base_offset, max(next_offset, header.next_offset)
             if header.is_control:
