@@ -1,0 +1,71 @@
+"""The client: producers, consumers and admin, blocking and for asyncio; topics as Arrow tables.
+
+Every name is imported on first use: what handles Arrow needs numpy and pyarrow, the rest does not.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from penstock.client.admin import AsyncAdmin as AsyncAdmin
+    from penstock.client.admin import ClusterDescription as ClusterDescription
+    from penstock.client.admin import ConfigValue as ConfigValue
+    from penstock.client.admin import NewTopic as NewTopic
+    from penstock.client.admin import TopicDescription as TopicDescription
+    from penstock.client.blocking import Admin as Admin
+    from penstock.client.blocking import Consumer as Consumer
+    from penstock.client.blocking import Producer as Producer
+    from penstock.client.client import AsyncClient as AsyncClient
+    from penstock.client.columns import TableDelivery as TableDelivery
+    from penstock.client.columns import WriteSummary as WriteSummary
+    from penstock.client.consumer import AsyncConsumer as AsyncConsumer
+    from penstock.client.delivery import Delivery as Delivery
+    from penstock.client.offsets import OffsetAt as OffsetAt
+    from penstock.client.offsets import list_offsets as list_offsets
+    from penstock.client.producer import AsyncProducer as AsyncProducer
+    from penstock.client.ranges import OffsetRange as OffsetRange
+    from penstock.client.ranges import fetch_ranges as fetch_ranges
+    from penstock.client.topics import read_topic as read_topic
+    from penstock.client.topics import scan_topic as scan_topic
+    from penstock.client.topics import write_topic as write_topic
+
+_HOMES = {
+    "Admin": "blocking",
+    "AsyncAdmin": "admin",
+    "AsyncClient": "client",
+    "AsyncConsumer": "consumer",
+    "AsyncProducer": "producer",
+    "ClusterDescription": "admin",
+    "ConfigValue": "admin",
+    "Consumer": "blocking",
+    "Delivery": "delivery",
+    "NewTopic": "admin",
+    "OffsetAt": "offsets",
+    "OffsetRange": "ranges",
+    "Producer": "blocking",
+    "TableDelivery": "columns",
+    "TopicDescription": "admin",
+    "WriteSummary": "columns",
+    "fetch_ranges": "ranges",
+    "list_offsets": "offsets",
+    "read_topic": "topics",
+    "scan_topic": "topics",
+    "write_topic": "topics",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'penstock.client' has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(f"penstock.client.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

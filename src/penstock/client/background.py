@@ -1,0 +1,115 @@
+"""One event loop on one background thread, for all blocking clients of a process.
+
+Promises that Ctrl-C interrupts whoever waits, at once, and cancels what was waited for; and that a forked
+child starts afresh: threads do not survive a fork, so the child forgets the parent's loop and gets one of
+its own when it first needs one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Coroutine
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class _Background:
+    """The loop and its thread."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self.loop.run_forever, name="penstock-client", daemon=True)
+        self.thread.start()
+
+
+_background: _Background | None = None
+_starting = threading.Lock()
+_orphans: list[_Background] = []
+"""Loops of parent processes. Kept, so that no finaliser closes sockets that the parent still uses."""
+
+
+def _forget_parent() -> None:
+    global _background, _starting
+    if _background is not None:
+        _orphans.append(_background)
+    _background = None
+    _starting = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_parent)
+
+
+def background_loop() -> asyncio.AbstractEventLoop:
+    """The loop, started on first use."""
+    return _started().loop
+
+
+def _started() -> _Background:
+    global _background
+    if _background is None:
+        with _starting:
+            if _background is None:
+                _background = _Background()
+    return _background
+
+
+class _Call(Generic[T]):
+    """A coroutine that one thread waits for while the loop runs it."""
+
+    def __init__(self, coroutine: Coroutine[Any, Any, T]) -> None:
+        self._coroutine = coroutine
+        self._done = threading.Lock()
+        self._done.acquire()
+        self._task: asyncio.Task[T] | None = None
+        self._is_cancelled = False
+
+    def start(self) -> None:
+        if self._is_cancelled:
+            self._coroutine.close()
+            return
+        self._task = asyncio.get_running_loop().create_task(self._coroutine)
+        self._task.add_done_callback(lambda _: self._done.release())
+
+    def cancel(self) -> None:
+        self._is_cancelled = True
+        if self._task is not None:
+            self._task.cancel()
+            self._task.add_done_callback(_look_at)
+
+    def join(self) -> None:
+        self._done.acquire()
+
+    def result(self) -> T:
+        assert self._task is not None
+        return self._task.result()
+
+
+def _look_at(task: asyncio.Task[Any]) -> None:
+    """Nobody waits for the outcome any more: keep asyncio from complaining about it."""
+    if not task.cancelled():
+        task.exception()
+
+
+def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine on the background loop and wait for its result.
+
+    Raises: what the coroutine raises; KeyboardInterrupt cancels it.
+    """
+    background = _started()
+    if threading.current_thread() is background.thread:
+        coroutine.close()
+        raise RuntimeError(
+            "a blocking client was called from a callback of its own event loop, which would wait for "
+            "itself: hand the work to another thread"
+        )
+    call = _Call(coroutine)
+    background.loop.call_soon_threadsafe(call.start)
+    try:
+        call.join()
+    except BaseException:
+        background.loop.call_soon_threadsafe(call.cancel)
+        raise
+    return call.result()

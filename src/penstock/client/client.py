@@ -1,0 +1,444 @@
+"""The client of a cluster, for asyncio: finds brokers, speaks their versions, routes to leaders.
+
+Everything else in this package stands on `AsyncClient`: it knows connections and metadata, and nothing
+of records. Connections are opened when first needed, one per broker and purpose, because answers come in
+order: a fetch that waits at the broker for data would hold up everything behind it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from penstock.client.config import Address, ClientConfig
+from penstock.client.connection import Connection, FrameBuffers, connect
+from penstock.client.metadata import Cluster, TopicInfo
+from penstock.client.negotiation import OLDEST, NodeVersions, ask_versions
+from penstock.client.retry import Backoff, Verdict, judge, timed_out
+from penstock.errors import ConfigError, KafkaError, NetworkError, PenstockError, RequestTimeoutError
+from penstock.model import TopicPartition
+from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+
+if TYPE_CHECKING:
+    from penstock.protocol.message import Message
+
+T = TypeVar("T")
+
+ANY_NODE = -1
+"""Stands for whichever broker answers."""
+
+CONTROLLER = -2
+"""Stands for the controller, where the cluster names one, otherwise for any broker."""
+
+BOOTSTRAP_PATIENCE_S = 1.0
+"""How long a first contact is tried. Whoever mistypes an address should not wait for a minute."""
+
+MAIN, FETCH = "main", "fetch"
+"""What a connection is for."""
+
+
+class Peer:
+    """A live connection and the versions its broker speaks."""
+
+    def __init__(self, connection: Connection, versions: NodeVersions) -> None:
+        self.connection = connection
+        self.versions = versions
+
+    def request(self, message: Message, timeout_s: float, at_most: int | None = None) -> asyncio.Future[Any]:
+        """Send `message` in the highest common version; see `Connection.request`."""
+        return self.connection.request(message, self.versions.choose(type(message), at_most), timeout_s)
+
+
+class AsyncClient:
+    """Connections to a cluster and what is known about it."""
+
+    def __init__(self, config: ClientConfig) -> None:
+        self.config = config
+        self.cluster = Cluster()
+        self.backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
+        self.dice = random.Random().random
+        self._reconnect = Backoff(config.reconnect_backoff_ms, config.reconnect_backoff_max_ms)
+        self._buffers = FrameBuffers()
+        self._peers: dict[tuple[Address, str], Peer] = {}
+        self._opening: dict[tuple[Address, str], asyncio.Task[Peer]] = {}
+        self._failures: dict[Address, tuple[int, float]] = {}
+        """Per address: failed attempts in a row, and the loop time before which not to try again."""
+        self._topics: set[str] = set()
+        self._refreshing: asyncio.Task[None] | None = None
+        self._refreshed_at = float("-inf")
+        self._is_closed = False
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+    @property
+    def request_timeout_s(self) -> float:
+        return self.config.request_timeout_ms / 1000
+
+    async def close(self) -> None:
+        """Close every connection. Whoever waits gets a NetworkError."""
+        self._is_closed = True
+        tasks = [*self._opening.values(), *([self._refreshing] if self._refreshing else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for peer in self._peers.values():
+            peer.connection.close(NetworkError("the client was closed"))
+        self._peers.clear()
+        # asyncio closes sockets in the next turn of its loop: let it, before the loop itself may end.
+        await asyncio.sleep(0)
+
+    # -- requests
+
+    async def request(
+        self,
+        message: Message,
+        node_id: int = ANY_NODE,
+        *,
+        timeout_s: float | None = None,
+        at_most: int | None = None,
+        purpose: str = MAIN,
+    ) -> Any:
+        """Send one request to one node, once, and return the answer.
+
+        Raises:
+            NetworkError, RequestTimeoutError, DecodeError: as `Connection.request`.
+            UnsupportedVersionError: the broker is too old or too new for it.
+        """
+        peer = await self.peer(node_id, purpose)
+        return await peer.request(message, timeout_s or self.request_timeout_s, at_most)
+
+    async def retrying(
+        self, what: str, attempt: Callable[[], Awaitable[T]], timeout_ms: float | None = None
+    ) -> T:
+        """Await `attempt()` until it succeeds, fails for good, or the time is up.
+
+        Raises:
+            RequestTimeoutError: not within `timeout_ms` (default ``default.api.timeout.ms``).
+            PenstockError: whatever `attempt` raised that no repetition would mend.
+        """
+        timeout_ms = self.config.default_api_timeout_ms if timeout_ms is None else timeout_ms
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_ms / 1000
+        cause: PenstockError | None = None
+        for tries in range(1 << 30):
+            try:
+                async with asyncio.timeout_at(deadline):
+                    return await attempt()
+            except PenstockError as error:
+                cause = error
+            except TimeoutError:
+                break
+            verdict = judge(cause)
+            if verdict is Verdict.FATAL or (isinstance(cause, NetworkError) and not self.cluster.nodes):
+                raise cause
+            delay = self.backoff.seconds(tries, self.dice)
+            if loop.time() + delay > deadline:
+                break
+            await asyncio.sleep(delay)
+            if verdict is Verdict.REFRESH:
+                try:
+                    async with asyncio.timeout_at(deadline):
+                        await self.refresh()
+                except PenstockError as error:
+                    cause = error
+                except TimeoutError:
+                    break
+        if isinstance(cause, NetworkError):
+            raise cause
+        raise timed_out(what, timeout_ms, cause) from cause
+
+    # -- connections
+
+    async def bootstrap(self) -> None:
+        """Make sure that the cluster has been reached once. A broker just starting gets a second.
+
+        Raises:
+            NetworkError: no bootstrap server answers.
+        """
+        deadline = asyncio.get_running_loop().time() + BOOTSTRAP_PATIENCE_S
+        for tries in range(1 << 30):
+            if self.cluster.nodes:
+                return
+            try:
+                await self.refresh()
+            except NetworkError:
+                if asyncio.get_running_loop().time() >= deadline:
+                    raise
+                await asyncio.sleep(self.backoff.seconds(tries, self.dice))
+
+    def live_peer(self, node_id: int, purpose: str = MAIN) -> Peer | None:
+        """The open connection to a node, if there is one."""
+        node = self.cluster.nodes.get(node_id)
+        return self._live(node.address, purpose) if node else None
+
+    async def peer(self, node_id: int = ANY_NODE, purpose: str = MAIN) -> Peer:
+        """Return a live connection to a node, opening it if need be.
+
+        Raises:
+            NetworkError: it cannot be reached.
+        """
+        if node_id == CONTROLLER:
+            node_id = (
+                self.cluster.controller_id if self.cluster.controller_id in self.cluster.nodes else ANY_NODE
+            )
+        if node_id == ANY_NODE:
+            return await self._any_peer(purpose)
+        node = self.cluster.nodes.get(node_id)
+        if node is None:
+            raise NetworkError(f"node {node_id} is not among the brokers of the cluster")
+        return await self._open(node.address, purpose)
+
+    def _live(self, address: Address, purpose: str) -> Peer | None:
+        peer = self._peers.get((address, purpose))
+        if peer is not None and peer.connection.cause is not None:
+            del self._peers[address, purpose]
+            return None
+        return peer
+
+    async def _any_peer(self, purpose: str) -> Peer:
+        """Any open connection, otherwise any known broker, otherwise the bootstrap addresses."""
+        known = [node.address for node in self.cluster.nodes.values()]
+        live = [peer for address in known if (peer := self._live(address, purpose))]
+        idle = [peer for peer in live if peer.connection.is_idle]
+        if live:
+            return (idle or live)[0]
+        candidates = sorted(
+            known, key=lambda address: (self._failures.get(address, (0, 0.0))[0], self.dice())
+        )
+        candidates += [address for address in self.config.bootstrap_servers if address not in candidates]
+        reasons: list[str] = []
+        for address in candidates:
+            try:
+                return await self._open(address, purpose)
+            except (NetworkError, RequestTimeoutError) as error:
+                reasons.append(str(error))
+        where = ", ".join(str(address) for address in self.config.bootstrap_servers)
+        why = "; ".join(dict.fromkeys(_without(where, reason) for reason in reasons))
+        raise NetworkError(
+            f"no broker answered at {where}: {why}; is it running? is bootstrap.servers right?"
+        )
+
+    async def _open(self, address: Address, purpose: str) -> Peer:
+        """Share one attempt among everybody who wants the same connection."""
+        peer = self._live(address, purpose)
+        if peer is not None:
+            return peer
+        if self._is_closed:
+            raise NetworkError("the client is closed")
+        key = (address, purpose)
+        task = self._opening.get(key)
+        if task is None:
+            task = asyncio.create_task(self._open_now(address, purpose))
+            self._opening[key] = task
+            task.add_done_callback(lambda _: self._opening.pop(key, None))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task.cancelled():
+                raise NetworkError("the client was closed") from None
+            task.add_done_callback(_ignore_outcome)
+            raise
+
+    async def _open_now(self, address: Address, purpose: str) -> Peer:
+        loop = asyncio.get_running_loop()
+        failures, not_before = self._failures.get(address, (0, 0.0))
+        if not_before > loop.time():
+            await asyncio.sleep(not_before - loop.time())
+        try:
+            peer = await self._greet(address)
+        except PenstockError:
+            self._failures[address] = (
+                failures + 1,
+                loop.time() + self._reconnect.seconds(failures, self.dice),
+            )
+            raise
+        self._failures.pop(address, None)
+        self._peers[address, purpose] = peer
+        return peer
+
+    async def _greet(self, address: Address) -> Peer:
+        """Connect and learn the versions.
+
+        A broker that hangs up on ApiVersions twice, or keeps silent, but answers Metadata version 0 is
+        older than 0.10. Twice, because a broker that is just going down hangs up as well.
+        """
+        timeout_s = self.config.api_version_request_timeout_ms / 1000
+        silence: PenstockError | None = None
+        for _ in range(2):
+            connection = await connect(address, self.config, self._buffers)
+            try:
+                return Peer(connection, await ask_versions(connection, timeout_s))
+            except RequestTimeoutError as error:
+                silence = error
+                break
+            except NetworkError as error:
+                silence = error
+            except BaseException:
+                connection.close()
+                raise
+        connection = await connect(address, self.config, self._buffers)
+        try:
+            await connection.request(MetadataRequest(topics=[]), 0, timeout_s)
+        except BaseException as error:
+            connection.close()
+            if isinstance(error, PenstockError) and silence is not None:
+                raise NetworkError(f"{address}: {silence}; is it a Kafka broker?") from error
+            raise
+        return Peer(connection, NodeVersions(address, OLDEST, is_ancient=True))
+
+    # -- metadata
+
+    async def refresh(self, topics: Iterable[str] = (), *, all_topics: bool = False) -> None:
+        """Ask any broker for the metadata of the topics in use and of `topics`.
+
+        Raises:
+            NetworkError: no broker answers.
+        """
+        new = set(topics) - self._topics
+        self._topics |= new
+        if self._refreshing is not None and (new or all_topics):
+            # The one under way does not ask for these: let it end, then ask again.
+            await asyncio.wait([self._refreshing])
+        if self._refreshing is None:
+            task = asyncio.create_task(self._refresh_now(all_topics))
+            self._refreshing = task
+            task.add_done_callback(self._refreshed)
+        task = self._refreshing
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task.cancelled():
+                raise NetworkError("the client was closed") from None
+            task.add_done_callback(_ignore_outcome)
+            raise
+
+    def _refreshed(self, task: asyncio.Task[None]) -> None:
+        if self._refreshing is task:
+            self._refreshing = None
+
+    async def _refresh_now(self, all_topics: bool) -> None:
+        asked = None if all_topics else sorted(self._topics)
+        peer = await self._any_peer(MAIN)
+        version = peer.versions.choose(MetadataRequest)
+        request = MetadataRequest(
+            topics=[MetadataRequestTopic(name=name) for name in asked] if asked is not None else None,
+            # Before version 4 brokers create as they are configured to; the field is not sent then.
+            allow_auto_topic_creation=self.config.allow_auto_create_topics or version < 4,
+        )
+        if version == 0 and asked is None:
+            request.topics = []
+        answer = await peer.connection.request(request, version, self.request_timeout_s)
+        if answer.error_code:
+            raise error_for(answer.error_code, "metadata")
+        if version == 0 and not asked:
+            asked = None
+        self.cluster.update(answer, asked)
+        self._refreshed_at = asyncio.get_running_loop().time()
+
+    @property
+    def metadata_is_old(self) -> bool:
+        """Whether the last answer is older than ``metadata.max.age.ms``."""
+        age = asyncio.get_running_loop().time() - self._refreshed_at
+        return age * 1000 > self.config.metadata_max_age_ms
+
+    async def topic(self, name: str) -> TopicInfo:
+        """Return what is known about a topic, asking if need be.
+
+        Raises:
+            KafkaError: the topic does not exist, or this client may not see it.
+            NetworkError: no broker answers.
+        """
+        return (await self.topics_of([name]))[name]
+
+    async def topics_of(self, names: Collection[str]) -> dict[str, TopicInfo]:
+        """Return what is known about several topics. Raises as `topic`."""
+        loop = asyncio.get_running_loop()
+        deadline: float | None = None
+        for tries in range(1 << 30):
+            missing = [name for name in names if not self._is_usable(name)]
+            if tries and not missing:
+                break
+            if not missing and not self.metadata_is_old:
+                break
+            if tries:
+                await asyncio.sleep(self.backoff.seconds(tries - 1, self.dice))
+            await self.refresh(names)
+            missing = [name for name in names if not self._is_usable(name)]
+            if missing:
+                error = self._topic_error(missing[0])
+                if deadline is None:
+                    deadline = loop.time() + self._patience_s()
+                if judge(error) is Verdict.FATAL or loop.time() >= deadline:
+                    raise await self._with_hint(missing[0], error)
+        return {name: self.cluster.topics[name] for name in names}
+
+    def _patience_s(self) -> float:
+        """How long an unknown topic may take to appear: a moment, unless asking for it creates it."""
+        patience_ms = self.config.topic_metadata_propagation_max_ms
+        return (patience_ms if self.config.allow_auto_create_topics else min(patience_ms, 300)) / 1000
+
+    def _is_usable(self, name: str) -> bool:
+        topic = self.cluster.topics.get(name)
+        return topic is not None and bool(topic.partitions) and topic.error_code == 0
+
+    def _topic_error(self, name: str) -> KafkaError:
+        topic = self.cluster.topics.get(name)
+        code = (
+            topic.error_code
+            if topic is not None and topic.error_code
+            else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        )
+        return error_for(code, f"topic {name!r}")
+
+    async def _with_hint(self, name: str, error: KafkaError) -> KafkaError:
+        """Forget the unknown topic, and say which topics are called nearly the same."""
+        self._topics.discard(name)
+        if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return error
+        try:
+            await self.refresh(all_topics=True)
+        except PenstockError:
+            return error
+        hint = self.cluster.unknown_topic_hint(name)
+        return KafkaError(error.code, error.name, f"topic {name!r} does not exist{hint}")
+
+    async def leader(self, where: TopicPartition) -> int:
+        """Return the node that leads a partition.
+
+        Raises:
+            KafkaError: unknown topic or partition, or no leader at the moment.
+        """
+        leader = self.cluster.leader(where)
+        if leader is None:
+            topic = await self.topic(where.topic)
+            if where.partition not in topic.partitions:
+                raise no_such_partition(where, len(topic.partitions))
+            leader = self.cluster.leader(where)
+        if leader is None:
+            raise error_for(ErrorCode.LEADER_NOT_AVAILABLE, f"partition {where}")
+        return leader
+
+
+def no_such_partition(where: TopicPartition, count: int) -> ConfigError:
+    """The error for a partition number that the topic does not have."""
+    return ConfigError(
+        f"topic {where.topic!r} has {count} partitions, 0 to {count - 1}: "
+        f"there is no partition {where.partition}"
+    )
+
+
+def _without(where: str, reason: str) -> str:
+    """Drop the address from a reason when it has just been named."""
+    return reason.removeprefix(f"{where}: ")
+
+
+def _ignore_outcome(task: asyncio.Task[Any]) -> None:
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,334 @@
+"""Options of the client: Kafka's dotted names and the same names with underscores.
+
+Promises that a misspelt, malformed or contradictory option is refused at once, with the name of the
+nearest known one. Knows the names of librdkafka and of the Java clients where the two differ. Does not
+act on anything.
+
+Durations end in ``ms``, sizes in ``bytes`` (``batch.size``, ``buffer.memory`` and
+``max.request.size`` are bytes too, as everywhere in Kafka). Defaults are the Java client's unless the
+field says why not.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import Field, dataclass, field, fields
+from typing import Any, NamedTuple, TypeVar
+
+from penstock.errors import ConfigError
+
+T = TypeVar("T")
+C = TypeVar("C", bound="ClientConfig")
+
+Partitioner = Callable[[bytes | None, int], int | None]
+"""Maps a key and the number of partitions to a partition; None leaves the choice to the producer."""
+
+CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
+DEFAULT_PARTITIONER: str | Partitioner = "murmur2_random"
+PARTITIONER_NAMES = ("murmur2_random", "murmur2", "consistent_random", "consistent", "fnv1a_random", "fnv1a")
+
+
+class Address(NamedTuple):
+    """Where a broker listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def parse_addresses(value: object) -> tuple[Address, ...]:
+    """Read ``host:port,host:port`` or a sequence of ``host:port``. A missing port is 9092."""
+    items = value.split(",") if isinstance(value, str) else value
+    if not isinstance(items, (list, tuple)):
+        raise ValueError("expected host:port, or several separated by commas")
+    addresses = tuple(parse_address(item) for item in items if str(item).strip())
+    if not addresses:
+        raise ValueError("no address given; expected host:port")
+    return addresses
+
+
+def parse_address(value: object) -> Address:
+    """Read one ``host:port``; IPv6 in brackets; a listener name such as ``PLAINTEXT://`` may lead."""
+    if isinstance(value, Address):
+        return value
+    text = str(value).strip()
+    text = text.split("://", 1)[-1]
+    if text.startswith("["):
+        host, _, rest = text[1:].partition("]")
+        port = rest[1:] if rest.startswith(":") else "9092"
+    elif text.count(":") > 1:
+        raise ValueError(f"{text!r}: write an IPv6 address as [address]:port")
+    else:
+        host, colon, port = text.partition(":")
+        port = port if colon else "9092"
+    if not host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise ValueError(f"{text!r} is not host:port")
+    return Address(host, int(port))
+
+
+def whole_number(low: int, high: int = 2**31 - 1) -> Callable[[object], int]:
+    def parse(value: object) -> int:
+        if isinstance(value, bool):
+            raise ValueError("expected a whole number")
+        try:
+            number = int(value) if isinstance(value, (str, int)) else _int_of_float(value)
+        except ValueError:
+            raise ValueError("expected a whole number") from None
+        if not low <= number <= high:
+            raise ValueError(f"expected {low} to {high}")
+        return number
+
+    return parse
+
+
+def _int_of_float(value: object) -> int:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    raise ValueError
+
+
+def milliseconds(low: float = 0) -> Callable[[object], float]:
+    """A duration that may have a fraction, as librdkafka's ``linger.ms`` has."""
+
+    def parse(value: object) -> float:
+        try:
+            number = float(value) if isinstance(value, (str, int, float)) else -1.0
+        except ValueError:
+            raise ValueError("expected a number of milliseconds") from None
+        if not low <= number < 2**31:
+            raise ValueError(f"expected milliseconds, at least {low:g}")
+        return number
+
+    return parse
+
+
+def boolean(value: object) -> bool:
+    word = str(value).strip().lower()
+    if word in ("true", "1", "yes", "on"):
+        return True
+    if word in ("false", "0", "no", "off"):
+        return False
+    raise ValueError("expected true or false")
+
+
+def one_of(*words: str) -> Callable[[object], str]:
+    def parse(value: object) -> str:
+        word = str(value).strip().lower()
+        if word not in words:
+            raise ValueError(f"expected one of {', '.join(words)}{did_you_mean(word, words)}")
+        return word
+
+    return parse
+
+
+def text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError("expected text")
+    return value
+
+
+def codec_name(value: object) -> str:
+    return one_of(*CODEC_NAMES)("none" if value is None else value)
+
+
+def acks_number(value: object) -> int:
+    word = str(value).strip().lower()
+    if word in ("all", "-1"):
+        return -1
+    if word in ("0", "1"):
+        return int(word)
+    raise ValueError("expected all (or -1), 1 or 0")
+
+
+def offset_reset(value: object) -> str:
+    """librdkafka knows three spellings of each; Java knows `none` where librdkafka says `error`."""
+    word = one_of("earliest", "latest", "none", "smallest", "beginning", "largest", "end", "error")(value)
+    synonyms = {"smallest": "earliest", "beginning": "earliest", "largest": "latest", "end": "latest"}
+    return synonyms.get(word, "none" if word == "error" else word)
+
+
+def plaintext_only(value: object) -> str:
+    if str(value).strip().lower() != "plaintext":
+        raise ValueError("only PLAINTEXT is there; TLS and SASL are not supported yet")
+    return "plaintext"
+
+
+def partitioner_choice(value: object) -> str | Partitioner:
+    return value if callable(value) else one_of(*PARTITIONER_NAMES)(value)
+
+
+def optional_boolean(value: object) -> bool | None:
+    return None if value is None else boolean(value)
+
+
+def _option(default: T, parse: Callable[[object], T], *aliases: str) -> T:
+    """A field of a config class: its default, how to read it, and its other names."""
+    made: Any = field(default=default, metadata={"parse": parse, "aliases": aliases})
+    result: T = made
+    return result
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientConfig:
+    """What every client needs to know. Field names are Kafka's with underscores for dots."""
+
+    bootstrap_servers: tuple[Address, ...] = _option((), parse_addresses, "metadata.broker.list")
+    client_id: str = _option("penstock", text)
+    security_protocol: str = _option("plaintext", plaintext_only)
+    request_timeout_ms: float = _option(30_000.0, milliseconds(1), "socket.timeout.ms")
+    default_api_timeout_ms: float = _option(60_000.0, milliseconds(1))
+    retry_backoff_ms: float = _option(100.0, milliseconds())
+    retry_backoff_max_ms: float = _option(1_000.0, milliseconds())
+    reconnect_backoff_ms: float = _option(50.0, milliseconds())
+    reconnect_backoff_max_ms: float = _option(1_000.0, milliseconds())
+    socket_connection_setup_timeout_ms: float = _option(10_000.0, milliseconds(1))
+    api_version_request_timeout_ms: float = _option(10_000.0, milliseconds(1))
+    metadata_max_age_ms: float = _option(300_000.0, milliseconds(1), "topic.metadata.refresh.interval.ms")
+    # librdkafka waits 30 s for an unknown topic to appear, Java 60 s: too long to learn of a typing error.
+    topic_metadata_propagation_max_ms: float = _option(5_000.0, milliseconds())
+    allow_auto_create_topics: bool = _option(False, boolean)
+    receive_message_max_bytes: int = _option(256 << 20, whole_number(1_000))
+    send_buffer_bytes: int = _option(-1, whole_number(-1), "socket.send.buffer.bytes")
+    receive_buffer_bytes: int = _option(-1, whole_number(-1), "socket.receive.buffer.bytes")
+
+    @classmethod
+    def parse(cls: type[C], config: Mapping[str, object] | None, keywords: Mapping[str, object]) -> C:
+        """Build from dotted names and underscored keywords.
+
+        Raises:
+            ConfigError: a name is unknown or given twice, a value is malformed, or options contradict.
+        """
+        known = _known_names(cls)
+        values: dict[str, Any] = {}
+        for name, value in _pairs(config, keywords):
+            option = known.get(name.replace("_", ".") if "." not in name else name)
+            if option is None:
+                raise ConfigError(_unknown(name, known, cls))
+            if option.name in values:
+                raise ConfigError(f"option {name!r}: given twice, or together with another name for the same")
+            try:
+                values[option.name] = option.metadata["parse"](value)
+            except ValueError as error:
+                raise ConfigError(f"option {name!r} = {value!r}: {error}") from None
+        if not values.get("bootstrap_servers"):
+            raise ConfigError('option "bootstrap.servers" is missing: where is Kafka, as host:port?')
+        made = cls(**values)
+        made.check()
+        return made
+
+    def check(self) -> None:
+        """Raise ConfigError when options contradict each other."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProducerConfig(ClientConfig):
+    """What a producer needs to know besides."""
+
+    acks: int = _option(-1, acks_number, "request.required.acks")
+    compression_type: str = _option("none", codec_name, "compression.codec")
+    linger_ms: float = _option(0.0, milliseconds(), "queue.buffering.max.ms")
+    # Java's 16 KiB would make one batch of every 150 small records. A batch is sent as soon as the
+    # connection is free, however small, so that a large limit costs no latency.
+    batch_size: int = _option(1_000_000, whole_number(1))
+    buffer_memory: int = _option(32 << 20, whole_number(1_024, 2**40))
+    max_block_ms: float = _option(60_000.0, milliseconds())
+    max_request_size: int = _option(1 << 20, whole_number(100), "message.max.bytes")
+    max_in_flight_requests_per_connection: int = _option(5, whole_number(1), "max.in.flight")
+    enable_idempotence: bool | None = _option(None, optional_boolean)
+    delivery_timeout_ms: float = _option(120_000.0, milliseconds(1), "message.timeout.ms")
+    retries: int = _option(2**31 - 1, whole_number(0), "message.send.max.retries")
+    partitioner: str | Partitioner = _option(DEFAULT_PARTITIONER, partitioner_choice)  # noqa: RUF009
+    allow_auto_create_topics: bool = _option(True, boolean)
+
+    def check(self) -> None:
+        if self.enable_idempotence:
+            if self.acks != -1:
+                raise ConfigError('options "enable.idempotence" and "acks": idempotence needs acks=all')
+            if self.max_in_flight_requests_per_connection > 5:
+                raise ConfigError(
+                    'options "enable.idempotence" and "max.in.flight.requests.per.connection": '
+                    "idempotence allows at most 5, because brokers remember five batches"
+                )
+            if self.retries == 0:
+                raise ConfigError('options "enable.idempotence" and "retries": idempotence needs retries')
+
+    @property
+    def wants_idempotence(self) -> bool:
+        """Whether to ask for a producer id: unless told otherwise, whenever the other options allow it."""
+        if self.enable_idempotence is not None:
+            return self.enable_idempotence
+        return self.acks == -1 and self.retries > 0 and self.max_in_flight_requests_per_connection <= 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsumerConfig(ClientConfig):
+    """What a consumer needs to know besides."""
+
+    auto_offset_reset: str = _option("latest", offset_reset)
+    isolation_level: str = _option("read_uncommitted", one_of("read_uncommitted", "read_committed"))
+    fetch_min_bytes: int = _option(1, whole_number(0))
+    fetch_max_wait_ms: int = _option(500, whole_number(0), "fetch.wait.max.ms")
+    fetch_max_bytes: int = _option(50 << 20, whole_number(1_024))
+    max_partition_fetch_bytes: int = _option(1 << 20, whole_number(1_024), "fetch.message.max.bytes")
+    max_poll_records: int = _option(500, whole_number(1))
+    check_crcs: bool = _option(True, boolean)
+    queued_max_messages_kbytes: int = _option(64 << 10, whole_number(1))
+
+
+NOT_THERE_YET = {
+    "group.": "consumer groups are not supported yet; use assign()",
+    "enable.auto.commit": "consumer groups are not supported yet; keep offsets yourself and seek()",
+    "auto.commit.": "consumer groups are not supported yet; keep offsets yourself and seek()",
+    "session.timeout.ms": "consumer groups are not supported yet",
+    "heartbeat.interval.ms": "consumer groups are not supported yet",
+    "max.poll.interval.ms": "consumer groups are not supported yet",
+    "partition.assignment.strategy": "consumer groups are not supported yet",
+    "transactional.id": "transactions are not supported yet",
+    "transaction.timeout.ms": "transactions are not supported yet",
+    "sasl.": "SASL is not supported yet",
+    "ssl.": "TLS is not supported yet",
+    "key.serializer": "keys are bytes: serialise them yourself",
+    "value.serializer": "values are bytes: serialise them yourself",
+    "key.deserializer": "keys are bytes: deserialise them yourself",
+    "value.deserializer": "values are bytes: deserialise them yourself",
+}
+"""Beginnings of names that Kafka knows and Penstock does not act on, and what to do."""
+
+
+def _pairs(
+    config: Mapping[str, object] | None, keywords: Mapping[str, object]
+) -> Iterator[tuple[str, object]]:
+    yield from (config or {}).items()
+    yield from keywords.items()
+
+
+def _known_names(config_class: type[ClientConfig]) -> dict[str, Field[Any]]:
+    known: dict[str, Field[Any]] = {}
+    for option in fields(config_class):
+        known[option.name.replace("_", ".")] = option
+        for alias in option.metadata["aliases"]:
+            known[alias] = option
+    return known
+
+
+def _unknown(name: str, known: Mapping[str, object], config_class: type[ClientConfig]) -> str:
+    dotted = name.replace("_", ".") if "." not in name else name
+    for beginning, advice in NOT_THERE_YET.items():
+        if dotted.startswith(beginning):
+            return f"option {name!r}: {advice}"
+    for other in (ProducerConfig, ConsumerConfig):
+        if dotted in _known_names(other):
+            return f"option {name!r} belongs to the {'producer' if other is ProducerConfig else 'consumer'}"
+    spelt = [known_name if "." in name else known_name.replace(".", "_") for known_name in known]
+    return f"unknown option {name!r}{did_you_mean(name, spelt)}"
+
+
+def did_you_mean(word: str, known: Iterator[str] | tuple[str, ...] | list[str]) -> str:
+    """``; did you mean 'x' or 'y'?`` with the nearest known words, or nothing."""
+    near = difflib.get_close_matches(word, list(known), n=3, cutoff=0.6)
+    if not near:
+        return ""
+    return "; did you mean " + " or ".join(repr(match) for match in near) + "?"

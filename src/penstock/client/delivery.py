@@ -1,0 +1,212 @@
+"""The promise that `send` gives: a record's way to the log, to be waited for in any way.
+
+One `Outcome` is shared by all records of a batch, and settled once; a `Delivery` is only a place in it.
+That is why a producer can promise a million deliveries a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Generator
+from functools import partial
+
+from penstock.errors import PenstockError, RequestTimeoutError
+from penstock.model import RecordMetadata
+
+
+class Outcome:
+    """What became of a batch. Settled in the thread of the client's loop, awaited in any."""
+
+    __slots__ = (
+        "_listeners",
+        "base_offset",
+        "count",
+        "error",
+        "is_settled",
+        "log_append_time",
+        "partition",
+        "parts",
+        "topic",
+    )
+
+    def __init__(self, topic: str, partition: int) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.base_offset = -1
+        self.count = 0
+        """How many records were written; 0 until then."""
+        self.log_append_time = -1
+        self.error: PenstockError | None = None
+        self.is_settled = False
+        self.parts: list[tuple[int, Outcome]] | None = None
+        """When the batch had to be split: the index of each part's first record, and its outcome."""
+        self._listeners: list[Callable[[], None]] = []
+
+    def succeed(self, base_offset: int, count: int, log_append_time: int = -1) -> None:
+        """The log has the batch. `base_offset` is -1 where the broker was not asked."""
+        self.base_offset = base_offset
+        self.count = count
+        self.log_append_time = log_append_time
+        self.is_settled = True
+        self._tell()
+
+    def fail(self, error: PenstockError) -> None:
+        """The batch is given up."""
+        self.error = error
+        self.is_settled = True
+        self._tell()
+
+    def on_settled(self, listener: Callable[[], None]) -> None:
+        """Call `listener` once settled or split, at once if that is so already. It must not raise."""
+        self._listeners.append(listener)
+        if self.is_settled or self.parts is not None:
+            self._tell()
+
+    def split(self, parts: list[tuple[int, Outcome]]) -> None:
+        """Hand over to the parts' outcomes. Whoever listens here must look again."""
+        self.parts = parts
+        self._tell()
+
+    def _tell(self) -> None:
+        # A pop hands each listener to exactly one thread, whichever of the two comes first.
+        while self._listeners:
+            try:
+                listener = self._listeners.pop(0)
+            except IndexError:
+                return
+            listener()
+
+    def leaves(self) -> list[Outcome]:
+        """The outcomes that count: this one, or those of its parts."""
+        if self.parts is None:
+            return [self]
+        return [leaf for _, part in self.parts for leaf in part.leaves()]
+
+    async def wait(self) -> None:
+        """Wait, in the thread of any event loop, until everything in the batch is settled."""
+        while (open_one := next((leaf for leaf in self.leaves() if not leaf.is_settled), None)) is not None:
+            loop = asyncio.get_running_loop()
+            future: asyncio.Future[None] = loop.create_future()
+            open_one.on_settled(partial(_wake, loop, future))
+            await future
+
+    def wait_blocking(self, timeout: float | None) -> bool:
+        """Wait in a thread without an event loop; whether it is settled after `timeout` seconds."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while (open_one := next((leaf for leaf in self.leaves() if not leaf.is_settled), None)) is not None:
+            woken = threading.Lock()
+            woken.acquire()
+            open_one.on_settled(woken.release)
+            left = -1 if deadline is None else max(deadline - time.monotonic(), 0)
+            if not woken.acquire(timeout=left):
+                return False
+        return True
+
+    def part_of(self, index: int) -> tuple[Outcome, int]:
+        """The outcome that counts for record `index`, and the record's index in it."""
+        outcome = self
+        while outcome.parts is not None:
+            first, part = outcome.parts[0]
+            for start, candidate in outcome.parts:
+                if start <= index:
+                    first, part = start, candidate
+            outcome, index = part, index - first
+        return outcome, index
+
+
+class Delivery:
+    """The delivery of one record. Awaitable in asyncio; `result()` waits for it in other threads."""
+
+    __slots__ = ("_index", "_outcome", "_timestamp")
+
+    def __init__(self, outcome: Outcome, index: int, timestamp: int) -> None:
+        self._outcome = outcome
+        self._index = index
+        self._timestamp = timestamp
+
+    def __repr__(self) -> str:
+        outcome, _ = self._outcome.part_of(self._index)
+        if not outcome.is_settled:
+            return f"<Delivery to {outcome.topic}-{outcome.partition}, under way>"
+        return f"<Delivery to {outcome.topic}-{outcome.partition}: {outcome.error or self._metadata()}>"
+
+    @property
+    def partition(self) -> int:
+        """The partition that the record goes to. Known from the start."""
+        return self._outcome.partition
+
+    def done(self) -> bool:
+        """Whether the record has been acknowledged, or has failed for good."""
+        return self._outcome.part_of(self._index)[0].is_settled
+
+    def result(self, timeout: float | None = None) -> RecordMetadata:
+        """Wait up to `timeout` seconds and return where the record went.
+
+        Not from inside the event loop that sends it: there, await the delivery instead.
+
+        Raises:
+            RequestTimeoutError: not yet known; the delivery goes on.
+            PenstockError: why the record could not be delivered.
+        """
+        error = self.exception(timeout)
+        if error is not None:
+            raise error
+        return self._metadata()
+
+    def exception(self, timeout: float | None = None) -> PenstockError | None:
+        """Wait as `result` does; return why the delivery failed, or None when it did not."""
+        if not self.done() and not self._outcome.wait_blocking(timeout):
+            raise RequestTimeoutError(
+                f"the record for {self._outcome.topic}-{self.partition} was not acknowledged within "
+                f"{timeout:g} s (its delivery goes on)"
+            )
+        return self._outcome.part_of(self._index)[0].error
+
+    def add_done_callback(self, callback: Callable[[Delivery], object]) -> None:
+        """Call `callback(self)` once done, in the thread that settles it; at once if done."""
+
+        def call() -> None:
+            callback(self)
+
+        self._on_done(call)
+
+    def __await__(self) -> Generator[object, None, RecordMetadata]:
+        if not self.done():
+            yield from self._outcome.wait().__await__()
+        return self.result()
+
+    def _on_done(self, listener: Callable[[], None]) -> None:
+        """A split may happen while waiting: look again, until the part that counts is settled."""
+        outcome, _ = self._outcome.part_of(self._index)
+
+        def listen_again() -> None:
+            if self.done():
+                listener()
+            else:
+                self._on_done(listener)
+
+        outcome.on_settled(listen_again)
+
+    def _metadata(self) -> RecordMetadata:
+        outcome, index = self._outcome.part_of(self._index)
+        offset = outcome.base_offset + index if outcome.base_offset >= 0 else -1
+        timestamp = outcome.log_append_time if outcome.log_append_time >= 0 else self._timestamp
+        return RecordMetadata(outcome.topic, outcome.partition, offset, timestamp)
+
+
+def _wake(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None:
+    try:
+        is_here = asyncio.get_running_loop() is loop
+    except RuntimeError:
+        is_here = False
+    if is_here:
+        _finish(future)
+    elif not loop.is_closed():
+        loop.call_soon_threadsafe(_finish, future)
+
+
+def _finish(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

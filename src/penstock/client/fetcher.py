@@ -1,0 +1,398 @@
+"""Keeps one fetch ahead at every leader, for a changing set of cursors.
+
+Lives on one event loop; `start`, `stop` and `take` may be called from any thread. Promises the parts of
+a partition in offset order, each once; that no more than ``buffered_bytes_max`` plus one answer per leader
+is held; and, for cursors with an end, that nothing is asked for from there on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from penstock.client.client import FETCH, AsyncClient
+from penstock.client.fetch_plan import (
+    Cursor,
+    FetchedPart,
+    FetchLimits,
+    fetch_answers,
+    fetch_request,
+    fetch_version_limit,
+    measure,
+)
+from penstock.client.retry import Verdict, judge, timed_out
+from penstock.errors import DecodeError, KafkaError, NetworkError, PenstockError
+from penstock.model import TopicPartition
+from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.messages.fetch_request import FetchRequest
+from penstock.protocol.messages.fetch_response import FetchResponse, PartitionData
+
+TIMEOUT_SLACK_S = 1.0
+EMPTY_ANSWERS_MAX = 3
+"""So many empty answers in a row, although the log goes on, mean that compaction left nothing there."""
+
+BEYOND_END_PATIENCE_S = 5.0
+"""How long a new leader may take to show records that the old one has shown already."""
+
+SIZE_MAX_LIMIT = 1 << 30
+
+NO_RECORDS = memoryview(b"")
+
+
+class FetchSettings(NamedTuple):
+    """How much to fetch, and for how long to put up with failures."""
+
+    limits: FetchLimits
+    buffered_bytes_max: int
+    patience_s: float | None
+    """After so many seconds of failures in a row a cursor is given up; None never gives up."""
+
+
+class Fetcher:
+    """Fetches what comes at its cursors into `take`."""
+
+    def __init__(self, client: AsyncClient, settings: FetchSettings) -> None:
+        self.cursors: dict[TopicPartition, Cursor] = {}
+        self._client = client
+        self._settings = settings
+        self._loop = asyncio.get_running_loop()
+        self._thread_id = threading.get_ident()
+        self._lock = threading.Lock()
+        self._parts: deque[FetchedPart] = deque()
+        self._buffered_bytes = 0
+        self._arrived: list[asyncio.Future[None]] = []
+        self._under_way: dict[int, Sequence[Cursor]] = {}
+        self._errands: dict[object, asyncio.Task[None]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_woken = False
+        self._is_closed = False
+
+    # -- what to fetch
+
+    def start(self, cursor: Cursor) -> None:
+        """Fetch at a cursor, instead of the present one of the same partition."""
+        self.stop([cursor.where])
+        with self._lock:
+            self.cursors[cursor.where] = cursor
+        self.wake()
+
+    def stop(self, partitions: Iterable[TopicPartition]) -> None:
+        """Fetch some partitions no more, and drop what has come of them."""
+        with self._lock:
+            gone = set(partitions) & self.cursors.keys()
+            for where in gone:
+                del self.cursors[where]
+            if gone:
+                self._parts = deque(part for part in self._parts if part.where not in gone)
+                self._buffered_bytes = sum(part.size for part in self._parts)
+        if gone:
+            self._on_loop(lambda: self._interrupt(gone))
+
+    def _interrupt(self, gone: set[TopicPartition]) -> None:
+        """Abandon fetches that wait at a broker for nothing: what is wanted now would queue behind them."""
+        for node_id, cursors in self._under_way.items():
+            if any(cursor.where in gone for cursor in cursors):
+                peer = self._client.live_peer(node_id, FETCH)
+                if peer is not None:
+                    peer.connection.close(_Abandoned("the fetch is no longer wanted"))
+
+    def wake(self) -> None:
+        """Have the fetcher look for something to do."""
+        if not self._is_woken and not self._is_closed:
+            self._is_woken = True
+            self._on_loop(self._pump)
+
+    def _on_loop(self, action: Callable[[], None]) -> None:
+        if threading.get_ident() == self._thread_id:
+            self._loop.call_soon(action)
+        else:
+            self._loop.call_soon_threadsafe(action)
+
+    def _cursors(self) -> list[Cursor]:
+        with self._lock:
+            return list(self.cursors.values())
+
+    # -- what has come
+
+    def take(self) -> FetchedPart | None:
+        """The next part that has come, if any."""
+        with self._lock:
+            if not self._parts:
+                return None
+            part = self._parts.popleft()
+            had_room = self._has_room
+            self._buffered_bytes -= part.size
+            has_room = self._has_room
+        if has_room and not had_room:
+            self.wake()
+        return part
+
+    @property
+    def has_parts(self) -> bool:
+        return bool(self._parts)
+
+    @property
+    def buffered_bytes(self) -> int:
+        return self._buffered_bytes
+
+    async def wait(self, timeout_s: float | None) -> bool:
+        """Wait until `take` has something; False when it still has nothing after `timeout_s`."""
+        deadline = None if timeout_s is None else self._loop.time() + timeout_s
+        while not self._parts:
+            future: asyncio.Future[None] = self._loop.create_future()
+            self._arrived.append(future)
+            self.wake()
+            try:
+                async with asyncio.timeout_at(deadline):
+                    await future
+            except TimeoutError:
+                break
+            finally:
+                if future in self._arrived:
+                    self._arrived.remove(future)
+        return bool(self._parts)
+
+    async def close(self) -> None:
+        """Stop fetching. What has come may still be taken."""
+        self._is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        errands = list(self._errands.values())
+        for task in errands:
+            task.cancel()
+        await asyncio.gather(*errands, return_exceptions=True)
+
+    @property
+    def _has_room(self) -> bool:
+        return self._buffered_bytes < self._settings.buffered_bytes_max
+
+    def _put(self, part: FetchedPart) -> None:
+        with self._lock:
+            self._parts.append(part)
+            self._buffered_bytes += part.size
+
+    def _announce(self) -> None:
+        waiting, self._arrived = self._arrived, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+    # -- the turn
+
+    def _pump(self) -> None:
+        self._is_woken = False
+        if self._is_closed or not self._has_room:
+            return
+        now = self._loop.time()
+        wake_at = float("inf")
+        by_leader: dict[int, list[Cursor]] = {}
+        leaderless = False
+        for cursor in self._cursors():
+            if cursor.is_stopped or cursor.is_finished:
+                continue
+            if cursor.not_before > now:
+                wake_at = min(wake_at, cursor.not_before)
+                continue
+            leader = self._client.cluster.leader(cursor.where)
+            if leader is None:
+                leaderless = True
+            elif leader not in self._under_way:
+                by_leader.setdefault(leader, []).append(cursor)
+        for leader, cursors in by_leader.items():
+            self._fetch(leader, cursors)
+        if leaderless or (self._client.metadata_is_old and self.cursors):
+            self._run_errand("metadata", self._fetch_metadata())
+        self._arm(wake_at)
+
+    def _arm(self, when: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if when < float("inf"):
+            self._timer = self._loop.call_at(when, self._pump)
+
+    def _fetch(self, node_id: int, cursors: Sequence[Cursor]) -> None:
+        peer = self._client.live_peer(node_id, FETCH)
+        if peer is None:
+            self._run_errand(node_id, self._connect(node_id, cursors))
+            return
+        limits = self._settings.limits
+        cluster = self._client.cluster
+        request = fetch_request(cursors, cluster, limits)
+        try:
+            version = peer.versions.choose(FetchRequest, fetch_version_limit(cursors, cluster))
+            timeout_s = self._client.request_timeout_s + limits.max_wait_ms / 1000 + TIMEOUT_SLACK_S
+            future = peer.connection.request(request, version, timeout_s)
+        except PenstockError as error:
+            self._failed(cursors, error)
+            return
+        asked = [(cursor, cursor.offset) for cursor in cursors]
+        self._under_way[node_id] = cursors
+        future.add_done_callback(lambda done: self._answered(node_id, asked, done))
+
+    # -- answers
+
+    def _answered(self, node_id: int, asked: Sequence[tuple[Cursor, int]], done: asyncio.Future[Any]) -> None:
+        cursors = self._under_way.pop(node_id, ())
+        error = None if done.cancelled() else done.exception()
+        if done.cancelled() or self._is_closed:
+            return
+        if error is not None:
+            if not isinstance(error, _Abandoned):
+                self._failed(cursors, error if isinstance(error, PenstockError) else DecodeError(str(error)))
+            self.wake()
+            return
+        answer: FetchResponse = done.result()
+        if answer.error_code:
+            self._failed(cursors, error_for(answer.error_code, "fetch"))
+        else:
+            self._take_answer(answer, asked)
+        self._announce()
+        # Straight on, so that the next answer is under way while this one is decoded.
+        self._pump()
+
+    def _take_answer(self, answer: FetchResponse, asked: Sequence[tuple[Cursor, int]]) -> None:
+        answers = dict(fetch_answers(answer, self._client.cluster))
+        is_throttled = answer.throttle_time_ms > 0
+        not_before = self._loop.time() + answer.throttle_time_ms / 1000 if is_throttled else 0.0
+        for place, (cursor, offset) in enumerate(asked):
+            if self.cursors.get(cursor.where) is not cursor:
+                continue
+            data = answers.get(cursor.where)
+            if data is None:
+                continue
+            cursor.not_before = not_before
+            try:
+                self._take_partition(cursor, offset, data, was_first=place == 0 and not is_throttled)
+            except DecodeError as error:
+                self._give_up(cursor, error)
+
+    def _take_partition(self, cursor: Cursor, offset: int, data: PartitionData, *, was_first: bool) -> None:
+        if data.error_code:
+            self._failed([cursor], error_for(data.error_code, f"fetching {cursor.where} at offset {offset}"))
+            return
+        records = memoryview(data.records) if data.records is not None else NO_RECORDS
+        next_offset, size = measure(records, offset)
+        if not size:
+            self._note_empty(cursor, data, is_cut=bool(records.nbytes), was_first=was_first)
+            return
+        cursor.advance(next_offset, size)
+        aborted = [(a.producer_id, a.first_offset) for a in data.aborted_transactions or ()]
+        self._put(
+            FetchedPart(
+                cursor, cursor.where, records[:size], offset, next_offset, aborted, data.high_watermark
+            )
+        )
+        # Who had something goes last next time: brokers fill their answers in order. A cursor with an
+        # end stays first until it is there, so that ranges come one after the other.
+        if cursor.end is None:
+            with self._lock:
+                if self.cursors.pop(cursor.where, None) is not None:
+                    self.cursors[cursor.where] = cursor
+
+    def _note_empty(self, cursor: Cursor, data: PartitionData, *, is_cut: bool, was_first: bool) -> None:
+        """No whole batch came: because there is none yet, or none any more, or the limit is too small."""
+        if is_cut:
+            cursor.size_max = min(cursor.size_max * 2, SIZE_MAX_LIMIT)
+            cursor.record_bytes = max(cursor.record_bytes * 2, float(cursor.size_max))
+            return
+        if cursor.end is None:
+            cursor.failing_since = 0.0
+            return
+        if not was_first:
+            return
+        cursor.tries += 1
+        if cursor.tries < EMPTY_ANSWERS_MAX:
+            return
+        visible = data.high_watermark
+        if self._settings.limits.isolation_level and data.last_stable_offset >= 0:
+            visible = min(visible, data.last_stable_offset)
+        if visible >= cursor.end:
+            cursor.offset = cursor.end
+            self._put(FetchedPart(cursor, cursor.where, NO_RECORDS, cursor.end, cursor.end, (), visible))
+        else:
+            self._wait_for_end(cursor, visible)
+
+    def _wait_for_end(self, cursor: Cursor, visible: int) -> None:
+        """The log ends before the cursor's end does: perhaps it lags behind, perhaps it was cut."""
+        now = self._loop.time()
+        cursor.failing_since = cursor.failing_since or now
+        cursor.not_before = now + self._client.backoff.seconds(0, self._client.dice)
+        if now - cursor.failing_since >= BEYOND_END_PATIENCE_S:
+            why = (
+                f"partition {cursor.where} ends at {visible}; {cursor.offset} to {cursor.end} were asked for"
+            )
+            self._give_up(cursor, KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, "OFFSET_OUT_OF_RANGE", why))
+
+    def _failed(self, cursors: Iterable[Cursor], error: PenstockError) -> None:
+        """Try again later, or give the cursors up."""
+        now = self._loop.time()
+        verdict = judge(error)
+        patience_s = self._settings.patience_s
+        for cursor in cursors:
+            if self.cursors.get(cursor.where) is not cursor:
+                continue
+            if verdict is Verdict.FATAL:
+                self._give_up(cursor, error)
+                continue
+            cursor.failing_since = cursor.failing_since or now
+            if patience_s is not None and now - cursor.failing_since >= patience_s:
+                self._give_up(cursor, timed_out(f"fetching {cursor.where}", patience_s * 1000, error))
+                continue
+            cursor.not_before = now + self._client.backoff.seconds(cursor.tries, self._client.dice)
+            cursor.tries += 1
+        if verdict is Verdict.REFRESH:
+            self._run_errand("metadata", self._fetch_metadata())
+        self.wake()
+
+    def _give_up(self, cursor: Cursor, error: PenstockError) -> None:
+        cursor.is_stopped = True
+        self._put(FetchedPart(cursor, cursor.where, NO_RECORDS, cursor.offset, cursor.offset, (), -1, error))
+        self._announce()
+
+    # -- errands
+
+    def _run_errand(self, purpose: object, errand: Any) -> None:
+        """Run a coroutine unless one with the same purpose is under way; then look again."""
+        if purpose in self._errands or self._is_closed:
+            errand.close()
+            return
+        task = self._loop.create_task(errand)
+        self._errands[purpose] = task
+
+        def finish(_: asyncio.Task[None]) -> None:
+            del self._errands[purpose]
+            self.wake()
+
+        task.add_done_callback(finish)
+
+    async def _connect(self, node_id: int, cursors: Sequence[Cursor]) -> None:
+        try:
+            await self._client.peer(node_id, FETCH)
+        except PenstockError as error:
+            self._failed(cursors, error)
+
+    async def _fetch_metadata(self) -> None:
+        try:
+            await self._client.refresh(cursor.where.topic for cursor in self._cursors())
+        except (NetworkError, KafkaError) as error:
+            self._failed([c for c in self._cursors() if self._client.cluster.leader(c.where) is None], error)
+        else:
+            self._check_topics()
+        self.wake()
+        await asyncio.sleep(self._client.backoff.seconds(0, self._client.dice))
+
+    def _check_topics(self) -> None:
+        """Count a partition that still has no leader as a failure."""
+        for cursor in self._cursors():
+            if self._client.cluster.leader(cursor.where) is None and not cursor.is_stopped:
+                topic = self._client.cluster.topics.get(cursor.where.topic)
+                code = (topic.error_code if topic else 0) or ErrorCode.LEADER_NOT_AVAILABLE
+                self._failed([cursor], error_for(code, f"partition {cursor.where}"))
+
+
+class _Abandoned(NetworkError):
+    """The connection was closed on purpose, to be rid of a fetch that waits."""

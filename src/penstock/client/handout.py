@@ -1,0 +1,70 @@
+"""Fetched parts on their way to the application: as records, or as Arrow batches.
+
+A reading knows the position that its partition has after what it has handed out, so that the other kind
+of reading can go on from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from penstock.client.fetch_plan import FetchedPart
+from penstock.model import Record
+from penstock.records.rows import decode_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class RowReading:
+    """A part that is being handed out record by record."""
+
+    def __init__(self, part: FetchedPart, position: int, *, check_crcs: bool) -> None:
+        self.part = part
+        self.rows, self.next_offset = decode_rows(
+            part.records, *part.where, start_offset=position, aborted=part.aborted, verify=check_crcs
+        )
+        self.index = 0
+
+    def take(self, count: int) -> list[Record]:
+        """At most `count` records more."""
+        first, self.index = self.index, min(self.index + count, len(self.rows))
+        return self.rows[first : self.index] if self.index - first < len(self.rows) else self.rows
+
+    @property
+    def position(self) -> int:
+        """The offset of the next record; behind the part once all have been handed out."""
+        return self.rows[self.index].offset if self.index < len(self.rows) else self.next_offset
+
+
+class ColumnReading:
+    """A part that is being handed out in Arrow batches."""
+
+    def __init__(
+        self, part: FetchedPart, position: int, columns: Sequence[str], batch_bytes: int, *, check_crcs: bool
+    ) -> None:
+        from penstock.records.decode import iter_columns
+
+        self.part = part
+        self.columns = columns
+        self.position = position
+        self._pieces = iter_columns(
+            part.records,
+            columns=columns,
+            start_offset=position,
+            aborted=part.aborted,
+            verify_crcs=check_crcs,
+            batch_bytes=batch_bytes,
+        )
+
+    def take(self) -> pa.RecordBatch | None:
+        """The next batch; None when there is nothing left."""
+        from penstock.records.arrow import to_arrow
+
+        piece = next(self._pieces, None)
+        if piece is None:
+            self.position = self.part.next_offset
+            return None
+        self.position = piece.next_offset
+        return to_arrow(piece, *self.part.where, self.columns)

@@ -1,0 +1,152 @@
+"""What this client knows of the cluster: brokers, topics, leaders. Pure state, fed with answers.
+
+Promises never to go back to an older leader (KIP-320: an answer with a lower leader epoch than the
+known one is out of date, whichever broker it comes from). Does not fetch anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.client.config import Address, did_you_mean
+from penstock.model import TopicPartition
+from penstock.protocol.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from penstock.protocol.messages.metadata_response import (
+        MetadataResponse,
+        MetadataResponsePartition,
+        MetadataResponseTopic,
+    )
+
+NO_TOPIC_ID = bytes(16)
+NO_NODE = -1
+
+
+class Node(NamedTuple):
+    """A broker of the cluster."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+    @property
+    def address(self) -> Address:
+        return Address(self.host, self.port)
+
+
+class PartitionInfo(NamedTuple):
+    """A partition and who holds it. `leader` is -1 where there is none at the moment."""
+
+    partition: int
+    leader: int
+    leader_epoch: int = -1
+    replicas: tuple[int, ...] = ()
+    in_sync_replicas: tuple[int, ...] = ()
+    offline_replicas: tuple[int, ...] = ()
+    error_code: int = 0
+
+
+class TopicInfo(NamedTuple):
+    """A topic and its partitions by number."""
+
+    name: str
+    partitions: Mapping[int, PartitionInfo]
+    topic_id: bytes = NO_TOPIC_ID
+    is_internal: bool = False
+    error_code: int = 0
+
+
+class Cluster:
+    """The latest known state of the cluster, merged from Metadata answers."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[int, Node] = {}
+        self.topics: dict[str, TopicInfo] = {}
+        self.controller_id = NO_NODE
+        self.cluster_id: str | None = None
+        self.is_complete = False
+        """Whether the topics are all that the cluster has (an answer to "all topics" came)."""
+        self._names: dict[bytes, str] = {}
+
+    def update(self, answer: MetadataResponse, asked: Iterable[str] | None) -> None:
+        """Merge one answer; `asked` are the topics asked for, None for all.
+
+        Topics that were asked for and are answered with an error are kept with that error and
+        without partitions, unless the error leaves the known partitions valid (no leader just now).
+        """
+        self.nodes = {b.node_id: Node(b.node_id, b.host, b.port, b.rack) for b in answer.brokers}
+        self.controller_id = answer.controller_id
+        self.cluster_id = answer.cluster_id or self.cluster_id
+        told = {topic.name: topic for topic in answer.topics if topic.name is not None}
+        if asked is None:
+            self.is_complete = True
+            for name in [name for name in self.topics if name not in told]:
+                self._forget(name)
+        for name, topic in told.items():
+            self._update_topic(name, topic)
+
+    def _update_topic(self, name: str, told: MetadataResponseTopic) -> None:
+        known = self.topics.get(name)
+        topic_id = bytes(told.topic_id)
+        if known is not None and known.topic_id != topic_id:
+            self._names.pop(known.topic_id, None)
+            known = None
+        if told.error_code and not told.partitions:
+            if known is None or told.error_code != ErrorCode.LEADER_NOT_AVAILABLE:
+                self.topics[name] = TopicInfo(name, {}, topic_id, told.is_internal, told.error_code)
+            return
+        partitions = {
+            p.partition_index: _newer(known.partitions.get(p.partition_index) if known else None, p)
+            for p in sorted(told.partitions, key=lambda p: p.partition_index)
+        }
+        self.topics[name] = TopicInfo(name, partitions, topic_id, told.is_internal, told.error_code)
+        if topic_id != NO_TOPIC_ID:
+            self._names[topic_id] = name
+
+    def _forget(self, name: str) -> None:
+        self._names.pop(self.topics.pop(name).topic_id, None)
+
+    def partition(self, where: TopicPartition) -> PartitionInfo | None:
+        topic = self.topics.get(where.topic)
+        return topic.partitions.get(where.partition) if topic else None
+
+    def leader(self, where: TopicPartition) -> int | None:
+        """The node that leads a partition; None when unknown, gone or not elected."""
+        info = self.partition(where)
+        return info.leader if info and info.leader in self.nodes else None
+
+    def topic_id(self, name: str) -> bytes:
+        """The id of a topic; all zero where the broker has none."""
+        topic = self.topics.get(name)
+        return topic.topic_id if topic else NO_TOPIC_ID
+
+    def name_of(self, topic_id: bytes) -> str | None:
+        return self._names.get(bytes(topic_id))
+
+    def partitions_of(self, name: str) -> list[int]:
+        """The partition numbers of a topic, ascending; empty when it is not known."""
+        topic = self.topics.get(name)
+        return sorted(topic.partitions) if topic else []
+
+    def unknown_topic_hint(self, name: str) -> str:
+        """Near names among the known topics, as the end of a sentence."""
+        usable = [t.name for t in self.topics.values() if t.partitions and not t.is_internal]
+        return did_you_mean(name, usable)
+
+
+def _newer(known: PartitionInfo | None, told: MetadataResponsePartition) -> PartitionInfo:
+    if known is not None and 0 <= told.leader_epoch < known.leader_epoch:
+        return known
+    leader = NO_NODE if told.error_code == ErrorCode.LEADER_NOT_AVAILABLE else told.leader_id
+    return PartitionInfo(
+        told.partition_index,
+        leader,
+        told.leader_epoch,
+        tuple(told.replica_nodes),
+        tuple(told.isr_nodes),
+        tuple(told.offline_replicas),
+        told.error_code,
+    )

@@ -1,0 +1,99 @@
+"""Which version of each API to speak with one broker.
+
+Brokers from 0.10 on tell in ApiVersions what they speak. One that does not know the version of the
+question answers error 35 in the layout of version 0, and names its own range (KIP-511). Brokers before
+0.10 close the connection on a question they do not know, and 0.9.0.0 and 0.9.0.1 leave it unanswered;
+with those, everything is spoken in version 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from penstock.client.config import Address
+from penstock.client.connection import Connection
+from penstock.errors import DecodeError, UnsupportedVersionError
+from penstock.protocol.api import ApiKey
+from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
+from penstock.protocol.messages.api_versions_response import ApiVersionsResponse
+
+if TYPE_CHECKING:
+    from penstock.protocol.message import Message
+
+OLDEST = {int(key): (0, 0) for key in (ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.METADATA)}
+"""What every broker from 0.8.0 on understands without being asked."""
+
+FIRST_ASKED_VERSION = 3
+"""Known to every broker since 2.4. What newer versions add, a client has no use for."""
+
+SOFTWARE_NAME = "penstock"
+
+
+class NodeVersions:
+    """The versions that one broker and this client have in common."""
+
+    def __init__(
+        self, address: Address, ranges: Mapping[int, tuple[int, int]], *, is_ancient: bool = False
+    ) -> None:
+        self.address = address
+        self.ranges = dict(ranges)
+        self.is_ancient = is_ancient
+        """Whether the broker is older than ApiVersions, that is before 0.10."""
+
+    def choose(self, message_class: type[Message], at_most: int | None = None) -> int:
+        """Return the highest version of a request that both ends speak, and that is not above `at_most`.
+
+        Raises:
+            UnsupportedVersionError: there is none.
+        """
+        key = message_class.API_KEY
+        assert key is not None
+        name = message_class.NAME.removesuffix("Request")
+        ours_low, ours_high = message_class.VERSIONS
+        if at_most is not None:
+            ours_high = min(ours_high, at_most)
+        theirs = self.ranges.get(key)
+        if theirs is None:
+            raise UnsupportedVersionError(
+                f"broker {self.address} does not know {name}: it is too old for this"
+            )
+        version = min(ours_high, theirs[1])
+        if version < max(ours_low, theirs[0]):
+            raise UnsupportedVersionError(
+                f"broker {self.address} speaks {name} {theirs[0]} to {theirs[1]}, "
+                f"{ours_low} to {ours_high} would do"
+            )
+        return version
+
+    def highest(self, key: int) -> int:
+        """The highest version of an API that the broker speaks; -1 when it does not know it."""
+        return self.ranges.get(key, (-1, -1))[1]
+
+
+async def ask_versions(connection: Connection, timeout_s: float) -> NodeVersions:
+    """Ask a fresh connection for its broker's versions.
+
+    Raises:
+        NetworkError: the connection ended without an answer, as with brokers before 0.10.
+        RequestTimeoutError: no answer, as with 0.9.0.0.
+        KafkaError: the broker refuses to answer.
+        DecodeError: the answer makes no sense.
+    """
+    from penstock import __version__
+
+    version = FIRST_ASKED_VERSION
+    for _ in range(3):
+        request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=__version__)
+        answer: ApiVersionsResponse = await connection.request(request, version, timeout_s)
+        if answer.error_code == ErrorCode.NONE:
+            return NodeVersions(
+                connection.address,
+                {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys},
+            )
+        if answer.error_code != ErrorCode.UNSUPPORTED_VERSION or version == 0:
+            raise error_for(answer.error_code, f"broker {connection.address}, ApiVersions")
+        listed = [api.max_version for api in answer.api_keys if api.api_key == ApiKey.API_VERSIONS]
+        version = min(version - 1, listed[0] if listed and listed[0] >= 0 else 0)
+    raise DecodeError(f"broker {connection.address} contradicts itself about the versions of ApiVersions")

@@ -1,0 +1,102 @@
+"""Which partition a record goes to: Java's and librdkafka's rules.
+
+Pure Python; `partitioner_columns` does the same for whole Arrow columns, compiled.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Sequence
+
+from penstock.client.config import Partitioner
+
+MASK32 = 0xFFFFFFFF
+MURMUR2_SEED = 0x9747B28C
+MURMUR2_M = 0x5BD1E995
+
+
+def murmur2(data: bytes) -> int:
+    """MurmurHash2 as Kafka's Java clients use it: signed 32 bits, seed 0x9747b28c."""
+    length = len(data)
+    h = (MURMUR2_SEED ^ length) & MASK32
+    whole = length & ~3
+    for position in range(0, whole, 4):
+        k = int.from_bytes(data[position : position + 4], "little") * MURMUR2_M & MASK32
+        k = (k ^ k >> 24) * MURMUR2_M & MASK32
+        h = h * MURMUR2_M & MASK32 ^ k
+    if whole != length:
+        h = (h ^ int.from_bytes(data[whole:], "little")) * MURMUR2_M & MASK32
+    h = (h ^ h >> 13) * MURMUR2_M & MASK32
+    h ^= h >> 15
+    return h - (1 << 32) if h & 0x80000000 else h
+
+
+def fnv1a(data: bytes) -> int:
+    """32-bit FNV-1a, made positive as librdkafka does: by dropping the sign of a signed number."""
+    h = 0x811C9DC5
+    for byte in data:
+        h = (h ^ byte) * 0x01000193 & MASK32
+    return h if h < 1 << 31 else (1 << 32) - h
+
+
+def _murmur2_random(key: bytes | None, count: int) -> int | None:
+    return None if key is None else (murmur2(key) & 0x7FFFFFFF) % count
+
+
+def _murmur2(key: bytes | None, count: int) -> int:
+    return (murmur2(key or b"") & 0x7FFFFFFF) % count
+
+
+def _consistent_random(key: bytes | None, count: int) -> int | None:
+    return None if not key else zlib.crc32(key) % count
+
+
+def _consistent(key: bytes | None, count: int) -> int:
+    return zlib.crc32(key or b"") % count
+
+
+def _fnv1a_random(key: bytes | None, count: int) -> int | None:
+    return None if key is None else fnv1a(key) % count
+
+
+def _fnv1a(key: bytes | None, count: int) -> int:
+    return fnv1a(key or b"") % count
+
+
+PARTITIONERS: dict[str, Partitioner] = {
+    "murmur2_random": _murmur2_random,
+    "murmur2": _murmur2,
+    "consistent_random": _consistent_random,
+    "consistent": _consistent,
+    "fnv1a_random": _fnv1a_random,
+    "fnv1a": _fnv1a,
+}
+"""By librdkafka's names. ``murmur2_random`` is Java's default, and ours."""
+
+
+class StickyChoice:
+    """The partition for records whose key does not decide: the same one for a batch's worth of bytes.
+
+    Java since 3.3 (KIP-794): stay on a random partition until `batch_bytes` were appended, then choose
+    again. Partitions without a leader are left out while others have one.
+    """
+
+    def __init__(self, batch_bytes: int, dice: Callable[[], float]) -> None:
+        self._batch_bytes = batch_bytes
+        self._dice = dice
+        self._current = -1
+        self._appended = 0
+        self._available: Sequence[int] = ()
+
+    def choose(self, available: Sequence[int], record_bytes: int) -> int:
+        """Return the partition for a record of `record_bytes`; `available` must not be empty."""
+        if available is not self._available:
+            self._available = available
+            if self._current not in available:
+                self._appended = self._batch_bytes
+        if self._appended >= self._batch_bytes or self._current < 0:
+            others = [p for p in available if p != self._current] or list(available)
+            self._current = others[int(self._dice() * len(others))]
+            self._appended = 0
+        self._appended += record_bytes
+        return self._current

@@ -1,0 +1,342 @@
+"""The producer for asyncio: records in, deliveries out.
+
+`send` puts a record into the accumulator and returns; the sender carries whole batches to the leaders.
+Keyed records go where Java would send them; the others fill one partition's batch, then another's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from penstock.client.accumulator import RECORD_OVERHEAD_BYTES, Accumulator
+from penstock.client.client import AsyncClient
+from penstock.client.config import Partitioner, ProducerConfig
+from penstock.client.delivery import Delivery
+from penstock.client.metadata import TopicInfo
+from penstock.client.partitioner import PARTITIONERS, StickyChoice
+from penstock.client.sender import Sender
+from penstock.errors import ConfigError, EncodeError, NetworkError, RequestTimeoutError
+from penstock.model import Header, RecordMetadata, TopicPartition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from penstock.client.columns import ColumnEncoder, EncodedBatch, TableDelivery
+
+
+class _TopicPlaces:
+    """The partitions of a topic as the producer needs them on every record."""
+
+    __slots__ = ("available", "count", "info", "sticky", "where")
+
+    def __init__(self, info: TopicInfo, sticky: StickyChoice) -> None:
+        self.info = info
+        self.count = len(info.partitions)
+        self.where = [TopicPartition(info.name, partition) for partition in range(self.count)]
+        led = [number for number, p in sorted(info.partitions.items()) if p.leader >= 0]
+        self.available = led or list(range(self.count))
+        self.sticky = sticky
+
+
+class AsyncProducer:
+    """Writes records to topics.
+
+    >>> async with AsyncProducer(bootstrap_servers="localhost:9092") as producer:
+    ...     delivery = await producer.send("orders", b"two tickets", key=b"ada")
+    ...     metadata = await delivery
+
+    Options: Kafka's dotted names in `config`, or the same with underscores as keywords.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str | Sequence[str] | None = None,
+        config: Mapping[str, object] | None = None,
+        **options: object,
+    ) -> None:
+        if bootstrap_servers is not None:
+            options["bootstrap_servers"] = bootstrap_servers
+        self.config = ProducerConfig.parse(config, options)
+        self._client = AsyncClient(self.config)
+        self._accumulator = Accumulator(self.config, self._client.dice)
+        chosen = self.config.partitioner
+        self._partitioner: Partitioner = PARTITIONERS[chosen] if isinstance(chosen, str) else chosen
+        self._places: dict[str, _TopicPlaces] = {}
+        self._sender: Sender | None = None
+        self._encoder: ColumnEncoder | None = None
+        self._is_closed = False
+
+    async def start(self) -> AsyncProducer:
+        """Reach the cluster. Optional: the first `send` does it as well.
+
+        Raises:
+            NetworkError: no bootstrap server answers.
+        """
+        if self._is_closed:
+            raise NetworkError("this producer is closed")
+        if self._sender is None:
+            self._sender = Sender(self._client, self.config, self._accumulator)
+            self._sender.wake()
+        await self._client.bootstrap()
+        return self
+
+    async def __aenter__(self) -> AsyncProducer:
+        return await self.start()
+
+    async def __aexit__(self, exc_type: object, exc: object, traceback: object) -> None:
+        await self.close()
+
+    # -- rows
+
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None = None,
+        *,
+        key: bytes | None = None,
+        partition: int | None = None,
+        timestamp: int | None = None,
+        headers: Sequence[Header] = (),
+    ) -> Delivery:
+        """Accept one record and return its delivery: await that to know where the record went.
+
+        Waits only while ``buffer.memory`` is full or the topic is not known yet. `timestamp` is in
+        milliseconds since 1970, now by default.
+
+        Raises:
+            EncodeError: a key or value is not bytes, or a header is not (str, bytes or None).
+            KafkaError: the topic does not exist, or the record is too large.
+            NetworkError: no broker answers.
+            RequestTimeoutError: no room within ``max.block.ms``.
+        """
+        accepted = self.try_send(topic, value, key, partition, timestamp, headers)
+        if accepted is None:
+            return await self.send_when_possible(topic, value, key, partition, timestamp, headers)
+        delivery, is_news = accepted
+        if is_news:
+            # Once a batch: let the sender have its turn, however tight the caller's loop is.
+            await asyncio.sleep(0)
+        return delivery
+
+    async def send_and_wait(
+        self,
+        topic: str,
+        value: bytes | None = None,
+        *,
+        key: bytes | None = None,
+        partition: int | None = None,
+        timestamp: int | None = None,
+        headers: Sequence[Header] = (),
+    ) -> RecordMetadata:
+        """Send one record and return where it went. Raises as `send`, and why it could not be delivered."""
+        return await (
+            await self.send(topic, value, key=key, partition=partition, timestamp=timestamp, headers=headers)
+        )
+
+    def try_send(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int | None,
+        timestamp: int | None,
+        headers: Sequence[Header],
+    ) -> tuple[Delivery, bool] | None:
+        """Accept one record if that is possible at once, from any thread; None if it is not."""
+        places = self._places.get(topic)
+        if places is None or self._sender is None or self._accumulator.is_full:
+            return None
+        if places.info is not self._client.cluster.topics.get(topic):
+            return None
+        if type(value) is not bytes:
+            value = _as_bytes("value", value)
+        if type(key) is not bytes:
+            key = _as_bytes("key", key)
+        size = RECORD_OVERHEAD_BYTES
+        if key is not None:
+            size += len(key)
+        if value is not None:
+            size += len(value)
+        if headers:
+            headers, header_bytes = _checked_headers(headers)
+            size += header_bytes
+        if partition is None:
+            partition = self._partitioner(key, places.count)
+            if partition is None:
+                partition = places.sticky.choose(places.available, size)
+        if not 0 <= partition < places.count:
+            raise ConfigError(
+                f"topic {topic!r} has {places.count} partitions, 0 to {places.count - 1}: "
+                f"there is no partition {partition}"
+            )
+        if timestamp is None:
+            timestamp = time.time_ns() // 1_000_000
+        accepted = self._accumulator.append(
+            places.where[partition], key, value, headers, timestamp, size, time.monotonic()
+        )
+        if accepted[1]:
+            self._sender.wake()
+        return accepted
+
+    async def send_when_possible(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int | None,
+        timestamp: int | None,
+        headers: Sequence[Header],
+    ) -> Delivery:
+        """Do what `try_send` could not: reach the cluster, get to know the topic, wait for room."""
+        deadline = time.monotonic() + self.config.max_block_ms / 1000
+        while True:
+            await self.get_ready(topic, deadline)
+            accepted = self.try_send(topic, value, key, partition, timestamp, headers)
+            if accepted is not None:
+                return accepted[0]
+
+    async def get_ready(self, topic: str, deadline: float) -> None:
+        """Reach the cluster, know the topic, have room: whatever of that is missing. Raises as `send`."""
+        if self._sender is None or self._is_closed or not self._client.cluster.nodes:
+            await self.start()
+        assert self._sender is not None
+        await self._know(topic, deadline)
+        left_s = deadline - time.monotonic()
+        if self._accumulator.is_full and not await self._sender.room(left_s):
+            raise RequestTimeoutError(
+                f"no room for more records within max.block.ms = {self.config.max_block_ms:g}: "
+                f"buffer.memory = {self.config.buffer_memory} bytes are waiting to be acknowledged"
+            )
+
+    async def _know(self, topic: str, deadline: float) -> _TopicPlaces:
+        """The partitions of a topic, up to date."""
+        if not isinstance(topic, str) or not topic:
+            raise ConfigError(f"{topic!r} is no name of a topic")
+        info = self._client.cluster.topics.get(topic)
+        if info is None or info.error_code or not info.partitions:
+            left_ms = max(1.0, (deadline - time.monotonic()) * 1000)
+            info = await self._client.retrying(
+                f"getting to know topic {topic!r}", lambda: self._client.topic(topic), left_ms
+            )
+        places = self._places.get(topic)
+        if places is None:
+            sticky = StickyChoice(self._accumulator.batch_bytes_max, self._client.dice)
+            places = self._places[topic] = _TopicPlaces(info, sticky)
+        elif places.info is not info:
+            places = self._places[topic] = _TopicPlaces(info, places.sticky)
+        return places
+
+    # -- columns
+
+    async def send_arrow(
+        self, topic: str, data: pa.Table | pa.RecordBatch, *, fields: Mapping[str, str] | None = None
+    ) -> TableDelivery:
+        """Accept a table and return its delivery: await that to know which offsets the rows got.
+
+        The columns ``key``, ``value``, ``headers``, ``partition`` and ``timestamp`` count, as far as they
+        are there; `fields` maps these names to others. Keys and values are binary or string.
+
+        Rows with a partition go there, those with a key where Java would send them, and the others are
+        spread over all partitions, a batch's worth at a time.
+
+        Raises: as `send`.
+        """
+        from penstock.client.columns import TableDelivery, record_batches
+
+        delivery = TableDelivery(topic)
+        deadline = time.monotonic() + self.config.max_block_ms / 1000
+        await self.get_ready(topic, deadline)
+        for chunk in record_batches(data, fields or {}):
+            for batch in await asyncio.to_thread(self.encode_columns, topic, chunk):
+                if not self.append_encoded(topic, batch, delivery):
+                    await self.get_ready(topic, time.monotonic() + self.config.max_block_ms / 1000)
+                    self.append_encoded(topic, batch, delivery, even_if_full=True)
+        return delivery
+
+    def encode_columns(self, topic: str, chunk: pa.RecordBatch) -> list[EncodedBatch]:
+        """Turn a record batch into batches for a topic that is known. In any thread, one at a time."""
+        if self._encoder is None:
+            from penstock.client.columns import ColumnEncoder
+
+            self._encoder = ColumnEncoder(self.config, self._client.dice)
+        places = self._places[topic]
+        return self._encoder.encode(chunk, places.count, places.available)
+
+    def append_encoded(
+        self, topic: str, batch: EncodedBatch, delivery: TableDelivery, *, even_if_full: bool = False
+    ) -> bool:
+        """Accept a batch, in any thread; False where there is no room for it at the moment."""
+        if self._accumulator.is_full and not even_if_full:
+            return False
+        assert self._sender is not None
+        where = self._places[topic].where[batch.partition]
+        outcome = self._accumulator.append_encoded(where, batch.data, batch.record_count, time.monotonic())
+        delivery.add(outcome, batch)
+        self._sender.wake()
+        return True
+
+    # -- the end
+
+    async def flush(self, timeout: float | None = None) -> None:
+        """Send everything now, and wait until every record accepted so far is settled.
+
+        Failures are in the deliveries, not here.
+
+        Raises:
+            RequestTimeoutError: not within `timeout` seconds.
+        """
+        if self._sender is None:
+            return
+        self._accumulator.flush()
+        self._sender.wake()
+        try:
+            async with asyncio.timeout(timeout):
+                for outcome in self._accumulator.unsettled():
+                    await outcome.wait()
+        except TimeoutError:
+            raise RequestTimeoutError(
+                f"{len(self._accumulator.unsettled())} batches are not acknowledged after {timeout:g} s"
+            ) from None
+
+    async def close(self, timeout: float | None = None) -> None:
+        """Flush, then close. What is not acknowledged within `timeout` seconds fails."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        try:
+            await self.flush(timeout)
+        except RequestTimeoutError:
+            pass
+        finally:
+            if self._sender is not None:
+                await self._sender.close()
+            self._accumulator.abandon(
+                NetworkError("the producer was closed before the record was acknowledged")
+            )
+            await self._client.close()
+
+
+def _as_bytes(what: str, value: object) -> bytes | None:
+    if value is None:
+        return None
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value)
+    hint = ": encode it, for instance with .encode()" if isinstance(value, str) else ""
+    raise EncodeError(f"a record's {what} is bytes or None, not {type(value).__name__}{hint}")
+
+
+def _checked_headers(headers: Sequence[Header]) -> tuple[list[Header], int]:
+    """Refuse now what would spoil the whole batch later; return the headers and their size at most."""
+    checked: list[Header] = []
+    size = 0
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    for name, value in pairs:
+        if not isinstance(name, str):
+            raise EncodeError(f"a header's name is text, not {type(name).__name__}")
+        content = _as_bytes(f"header {name!r}", value)
+        size += 10 + len(name.encode()) + (len(content) if content else 0)
+        checked.append((name, content))
+    return checked, size

@@ -1,0 +1,58 @@
+"""When to try again: pure arithmetic of delays and deadlines, and what an error code asks for.
+
+Knows no clock and no dice: both come in as arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+
+from penstock.errors import DecodeError, KafkaError, NetworkError, PenstockError, RequestTimeoutError
+
+JITTER = 0.2
+"""Delays vary by a fifth either way, so that many clients do not come back in step (KIP-144)."""
+
+
+class Backoff:
+    """Delays that double from `initial_ms` up to `max_ms`, give or take a fifth."""
+
+    def __init__(self, initial_ms: float, max_ms: float) -> None:
+        self.initial_ms = initial_ms
+        self.max_ms = max(initial_ms, max_ms)
+
+    def seconds(self, attempt: int, dice: Callable[[], float]) -> float:
+        """The delay after the failure number `attempt` (from 0); `dice` gives numbers in [0, 1)."""
+        delay_ms = min(self.max_ms, self.initial_ms * 2.0 ** min(attempt, 30))
+        return delay_ms * (1 - JITTER + 2 * JITTER * dice()) / 1000
+
+
+class Verdict(Enum):
+    """What to do about an error."""
+
+    FATAL = "give up"
+    RETRY = "ask the same broker again later"
+    REFRESH = "ask for metadata, then try again"
+
+
+REFRESH_CODES = frozenset((3, 5, 6, 9, 13, 56, 72, 74, 80, 83, 84, 100, 103))
+"""Codes after which the metadata may be out of date (protocol table of error codes)."""
+
+
+def judge(error: BaseException) -> Verdict:
+    """Whether an error is worth another try, and whether metadata must be fetched before it."""
+    if isinstance(error, KafkaError):
+        if not error.retriable:
+            return Verdict.FATAL
+        return Verdict.REFRESH if error.code in REFRESH_CODES else Verdict.RETRY
+    if isinstance(error, DecodeError):
+        return Verdict.FATAL
+    if isinstance(error, (NetworkError, RequestTimeoutError)):
+        return Verdict.REFRESH
+    return Verdict.FATAL
+
+
+def timed_out(what: str, timeout_ms: float, cause: BaseException | None) -> PenstockError:
+    """The error for something that did not succeed in time, naming the last obstacle."""
+    because = f"; the last obstacle: {cause}" if cause is not None else ""
+    return RequestTimeoutError(f"{what} did not succeed within {timeout_ms / 1000:g} s{because}")
