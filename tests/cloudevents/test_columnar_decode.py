@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import random
 
-import pyarrow as pa
 import pytest
-from cloudevents_cases import HEADERS, batch_of, outcomes, random_parts
 
-from penstock.cloudevents import AttributeType, Event, from_record, to_record
-from penstock.cloudevents.columnar import EVENT_COLUMNS, EVENT_SCHEMA, decode_events, schema_for
+from cloudevents_cases import batch_of, outcomes, random_parts
+from penstock.cloudevents.columnar import EVENT_SCHEMA, decode_events
 from penstock.cloudevents.timestamps import format_timestamp
-from penstock.errors import ConfigError
 
 
 def decoded(batch, **options):

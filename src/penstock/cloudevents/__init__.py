@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from penstock.cloudevents.binding import other_headers as other_headers
     from penstock.cloudevents.binding import partitionkey_mapper as partitionkey_mapper
     from penstock.cloudevents.binding import to_record as to_record
+    from penstock.cloudevents.columnar import decode_events as decode_events
+    from penstock.cloudevents.columnar import encode_events as encode_events
     from penstock.cloudevents.event import Event as Event
     from penstock.cloudevents.outcome import InvalidEvent as InvalidEvent
     from penstock.cloudevents.outcome import InvalidEventError as InvalidEventError
@@ -35,6 +37,8 @@ _HOMES = {
     "URI": "types",
     "URIReference": "types",
     "WELL_KNOWN_EXTENSIONS": "types",
+    "decode_events": "columnar",
+    "encode_events": "columnar",
     "from_record": "binding",
     "other_headers": "binding",
     "partitionkey_mapper": "binding",

@@ -243,6 +243,13 @@ def make_event(
     return event
 
 
+def imply_json(event: Event) -> Event:
+    """The same event as if it had come as JSON without a `datacontenttype`, when it has data."""
+    if event.datacontenttype is None and event.data is not None:
+        object.__setattr__(event, "json_implied", True)
+    return event
+
+
 def check_specversion(text: object) -> None:
     """Raises: InvalidEventError: C8 or D13, it is not ``1.0``."""
     if text == SPECVERSION:

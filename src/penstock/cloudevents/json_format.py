@@ -335,6 +335,11 @@ def write_event(event: Event, *, text_data: bool = False) -> bytes:
     return "".join(parts).encode()
 
 
+def is_text_in_utf8(content_type: str) -> bool:
+    """Are such data text that `data` can hold as a string, when asked to (rule D16)?"""
+    return is_text(content_type) and charset_of(content_type) in ("utf-8", "ascii")
+
+
 def _write_value(value: AttributeValue) -> str:
     if isinstance(value, str):
         return _quote(value)
@@ -355,7 +360,7 @@ def _write_data(data: bytes, content_type: str | None, text_data: bool) -> str:
             text = json_text(data)
             if text is not None:
                 return f',"data":{text}'
-        elif text_data and is_text(content_type) and charset_of(content_type) in ("utf-8", "ascii"):
+        elif text_data and is_text_in_utf8(content_type):
             try:
                 return f',"data":{_quote(data.decode())}'
             except UnicodeDecodeError:

@@ -114,6 +114,47 @@ def header_lists(array: Any) -> HeaderLists:
     )
 
 
+class Entries(NamedTuple):
+    """A map column: where each row's entries end, and the names and values of all."""
+
+    ends: Int32s
+    names: Texts
+    values: Texts
+
+
+def map_entries(array: Any) -> Entries:
+    """A column of map<string, string> as `Entries`.
+
+    Raises:
+        ConfigError: it is something else.
+    """
+    if not pa.types.is_map(array.type):
+        raise ConfigError(f"extensions must be map<string, string>, not {array.type}")
+    ends = array.offsets.to_numpy()
+    if array.null_count and np.diff(ends)[array.is_null().to_numpy(zero_copy_only=False)].any():
+        return map_entries(array.take(pa.array(np.arange(len(array)))))  # nulls that span entries lose them
+    return Entries(read_only(ends), texts_of(array.keys, pa.string()), texts_of(array.items, pa.string()))
+
+
+def constant_texts(text: bytes, size: int) -> Texts:
+    """The same text in every row."""
+    data = np.tile(np.frombuffer(text, np.uint8), size)
+    ends = np.arange(0, (size + 1) * len(text), len(text), dtype=np.int32)
+    return Texts(read_only(ends), read_only(data), _NOTHING)
+
+
+def no_texts(size: int) -> Texts:
+    """A column without any text."""
+    return Texts(read_only(np.zeros(size + 1, np.int32)), _NOTHING, read_only(np.ones(size, np.uint8)))
+
+
+def text_at(texts: Texts, row: int) -> bytes | None:
+    """One entry."""
+    if len(texts.nulls) and texts.nulls[row]:
+        return None
+    return texts.data[texts.ends[row] : texts.ends[row + 1]].tobytes()
+
+
 def text_array(kind: Any, ends: Int32s, data: Bytes, valid: Bytes, nulls: int) -> Any:
     """An Arrow array of these parts; `valid` are its validity bits."""
     bits = pa.py_buffer(valid) if nulls else None

@@ -22,22 +22,16 @@ from penstock.cloudevents.columnar.arrays import (
     header_lists,
     read_only,
     text_array,
+    text_at,
     texts_of,
 )
+from penstock.cloudevents.columnar.declared import ARROW_TYPES, TIMESTAMP, declared_table
 from penstock.cloudevents.columnar.envelopes import read_envelopes
 from penstock.cloudevents.columnar.headers import (
     ASSUME_STRUCTURED,
-    BINARY_KIND,
-    BOOLEAN_KIND,
     ENTRIES,
     ENVELOPES,
-    INTEGER_KIND,
-    KEY_KIND,
     LENIENT,
-    REFERENCE_KIND,
-    STRING_KIND,
-    TIME_KIND,
-    URI_KIND,
     find_attributes,
 )
 from penstock.cloudevents.columnar.memory import Bytes
@@ -54,8 +48,7 @@ from penstock.cloudevents.types import (
 )
 from penstock.errors import ConfigError
 from penstock.records.jit import COMPILED
-
-TIMESTAMP = pa.timestamp("us", tz="UTC")
+from penstock.records.memory import empty
 
 EVENT_SCHEMA = pa.schema(
     [
@@ -84,15 +77,6 @@ EVENT_COLUMNS = tuple(name for name in EVENT_SCHEMA.names if name not in ("outco
 USE_KERNELS = COMPILED
 """Uncompiled, the functions for one event are the faster way through a row."""
 
-_KINDS = {
-    AttributeType.STRING: STRING_KIND,
-    AttributeType.INTEGER: INTEGER_KIND,
-    AttributeType.BOOLEAN: BOOLEAN_KIND,
-    AttributeType.BINARY: BINARY_KIND,
-    AttributeType.URI: URI_KIND,
-    AttributeType.URI_REFERENCE: REFERENCE_KIND,
-    AttributeType.TIMESTAMP: TIME_KIND,
-}
 _SLOTS = {
     "id": table.ID,
     "source": table.SOURCE,
@@ -148,7 +132,7 @@ def schema_for(
     fields = [] if schema is None else list(schema)
     for name in columns:
         if name.startswith("ce_"):
-            fields.append(pa.field(name, _ARROW_TYPES[extension_types.get(name[3:], AttributeType.STRING)]))
+            fields.append(pa.field(name, ARROW_TYPES[extension_types.get(name[3:], AttributeType.STRING)]))
         else:
             fields.append(EVENT_SCHEMA.field(name))
     return pa.schema(fields)
@@ -190,13 +174,7 @@ class _Options:
             "partitionkey_from_key": partitionkey_from_key,
             "extension_types": extension_types,
         }
-        kinds = {name: _KINDS[kind] for name, kind in extension_types.items()}
-        if not lenient and kinds.get("partitionkey", STRING_KIND) == STRING_KIND:
-            kinds["partitionkey"] = KEY_KIND
-        names = [name.encode() for name in kinds]
-        self.declared = read_only(np.frombuffer(b"".join(names) or b"\0", np.uint8))
-        self.declared_ends = read_only(np.cumsum([0, *map(len, names)], dtype=np.int32))
-        self.declared_kinds = read_only(np.fromiter(kinds.values(), np.int32, len(kinds)))
+        self.declared = declared_table(extension_types, strict=not lenient)
 
 
 def _decode(batch: Any, columns: Collection[str], options: _Options) -> Any:
@@ -215,7 +193,8 @@ class Decoding:
         self.records: Texts = texts_of(batch.column("value"), pa.binary())
         self.headers: HeaderLists = header_lists(batch.column("headers"))
         self.rows = np.zeros(self.size, np.uint8)
-        self.spans = np.empty((self.size, table.SLOTS, 2), np.int32)
+        flat_spans = empty(self.size * table.SLOTS * 2, np.int32)
+        self.spans = flat_spans.reshape(self.size, table.SLOTS, 2)
         self.times = np.zeros(self.size, np.int64)
         self.time_states = np.zeros(self.size, np.uint8)
         self.implied = np.zeros(self.size, np.uint8)
@@ -237,7 +216,6 @@ class Decoding:
     def _run_kernels(self) -> None:
         headers, records, options = self.headers, self.records, self.options
         state = np.zeros(2, np.int64)
-        declared = (options.declared, options.declared_ends, options.declared_kinds)
         find_attributes(
             headers.firsts,
             headers.lasts,
@@ -248,7 +226,7 @@ class Decoding:
             headers.values.nulls,
             records.ends,
             records.nulls,
-            *declared,
+            *options.declared,
             options.bits,
             self.rows,
             self.spans,
@@ -265,7 +243,7 @@ class Decoding:
             read_envelopes(
                 records.ends,
                 records.data,
-                *declared,
+                *options.declared,
                 np.full(table.SLOTS * 2, -1, np.int32),
                 self.rows,
                 self.spans,
@@ -285,7 +263,9 @@ class Decoding:
         more: list[tuple[int, int, int, int]] = []
         for row in asked.tolist():
             key = None if keys is None else keys[row].as_py()
-            outcome = from_record(key, self._value(row), self._headers(row), **self.options.for_record)
+            outcome = from_record(
+                key, text_at(self.records, row), self._headers(row), **self.options.for_record
+            )
             if isinstance(outcome, Event):
                 self._keep(row, outcome, more)
             else:
@@ -294,17 +274,12 @@ class Decoding:
         if more:
             self.entries = np.concatenate([self.entries, np.array(more, np.int32)])
 
-    def _value(self, row: int) -> bytes | None:
-        ends, data, nulls = self.records
-        return None if len(nulls) and nulls[row] else data[ends[row] : ends[row + 1]].tobytes()
-
     def _headers(self, row: int) -> list[tuple[str, bytes | None]]:
         names, values = self.headers.names, self.headers.values
         pairs: list[tuple[str, bytes | None]] = []
         for header in range(self.headers.firsts[row], self.headers.lasts[row]):
-            name = names.data[names.ends[header] : names.ends[header + 1]].tobytes().decode(errors="replace")
-            value = values.data[values.ends[header] : values.ends[header + 1]].tobytes()
-            pairs.append((name, None if len(values.nulls) and values.nulls[header] else value))
+            name = text_at(names, header) or b""
+            pairs.append((name.decode(errors="replace"), text_at(values, header)))
         return pairs
 
     def _keep(self, row: int, event: Event, more: list[tuple[int, int, int, int]]) -> None:
@@ -356,7 +331,7 @@ class Decoding:
         nulls = table.lay_out(np.ascontiguousarray(sizes), ends, valid)
         if nulls == self.size:
             return pa.nulls(self.size, kind)
-        target = np.empty(int(ends[-1]), np.uint8)
+        target = empty(int(ends[-1]), np.uint8)
         buffers = (self.headers.values.data, self.records.data, self.side_bytes)
         table.gather(*buffers, places, np.ascontiguousarray(starts), ends, target)
         return text_array(kind, ends, target, valid, nulls)
@@ -388,7 +363,8 @@ class Decoding:
         name_ends, value_ends = np.zeros(total + 1, np.int32), np.zeros(total + 1, np.int32)
         located = (self.entry_firsts, self.entry_counts, self.entries)
         table.lay_out_entries(*located, ends, name_ends, value_ends)
-        names, values = np.empty(int(name_ends[-1]), np.uint8), np.empty(int(value_ends[-1]), np.uint8)
+        names = empty(int(name_ends[-1]), np.uint8)
+        values = empty(int(value_ends[-1]), np.uint8)
         if total:
             buffers = (self.headers.names.data, self.headers.values.data, self.records.data, self.side_bytes)
             table.gather_entries(*buffers, self.places, *located, names, values)
@@ -465,20 +441,9 @@ def _time_cell(moment: datetime | None, text: str) -> tuple[int, int]:
     return (utc - _EPOCH) // _MICROSECOND, TIME_EXACT if exact else TIME_WITH_TEXT
 
 
-_ARROW_TYPES = {
-    AttributeType.STRING: pa.string(),
-    AttributeType.INTEGER: pa.int32(),
-    AttributeType.BOOLEAN: pa.bool_(),
-    AttributeType.BINARY: pa.binary(),
-    AttributeType.URI: pa.string(),
-    AttributeType.URI_REFERENCE: pa.string(),
-    AttributeType.TIMESTAMP: TIMESTAMP,
-}
-
-
 def _typed(texts: Any, name: str, declared: AttributeType) -> Any:
     """A column of canonical texts as a column of the declared type; null where a text is none of it."""
-    kind = _ARROW_TYPES[declared]
+    kind = ARROW_TYPES[declared]
     if kind == pa.string():
         return texts
     return pa.array([_typed_value(text, name, declared) for text in texts.to_pylist()], kind)

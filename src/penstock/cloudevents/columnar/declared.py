@@ -1,0 +1,81 @@
+"""Declared extensions as the kernels and Arrow see them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.cloudevents.columnar.arrays import read_only
+from penstock.cloudevents.columnar.headers import (
+    BINARY_KIND,
+    BOOLEAN_KIND,
+    INTEGER_KIND,
+    KEY_KIND,
+    REFERENCE_KIND,
+    STRING_KIND,
+    TIME_KIND,
+    URI_KIND,
+)
+from penstock.cloudevents.columnar.memory import Bytes, Int32s
+from penstock.cloudevents.types import AttributeType
+
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+
+ARROW_TYPES: Mapping[AttributeType, Any] = {
+    AttributeType.STRING: pa.string(),
+    AttributeType.INTEGER: pa.int32(),
+    AttributeType.BOOLEAN: pa.bool_(),
+    AttributeType.BINARY: pa.binary(),
+    AttributeType.URI: pa.string(),
+    AttributeType.URI_REFERENCE: pa.string(),
+    AttributeType.TIMESTAMP: TIMESTAMP,
+}
+"""The type of a column that holds one extension."""
+
+_KINDS = {
+    AttributeType.STRING: STRING_KIND,
+    AttributeType.INTEGER: INTEGER_KIND,
+    AttributeType.BOOLEAN: BOOLEAN_KIND,
+    AttributeType.BINARY: BINARY_KIND,
+    AttributeType.URI: URI_KIND,
+    AttributeType.URI_REFERENCE: REFERENCE_KIND,
+    AttributeType.TIMESTAMP: TIME_KIND,
+}
+
+
+class Declared(NamedTuple):
+    """Names, one after another, where they end, and what kind each is of."""
+
+    names: Bytes
+    ends: Int32s
+    kinds: Int32s
+
+
+def declared_table(extension_types: Mapping[str, AttributeType], *, strict: bool) -> Declared:
+    """The table of declared extensions. Only the lenient profile lets a partition key be empty."""
+    kinds = {name: _KINDS[kind] for name, kind in extension_types.items()}
+    if strict and kinds.get("partitionkey", STRING_KIND) == STRING_KIND:
+        kinds["partitionkey"] = KEY_KIND
+    names = [name.encode() for name in kinds]
+    return Declared(
+        read_only(np.frombuffer(b"".join(names) or b"\0", np.uint8)),
+        read_only(np.cumsum([0, *map(len, names)], dtype=np.int32)),
+        read_only(np.fromiter(kinds.values(), np.int32, len(kinds))),
+    )
+
+
+def type_of_column(column_type: Any) -> AttributeType | None:
+    """The CloudEvents type that a column of extensions has by itself; None for text, which may be any."""
+    types = pa.types
+    if types.is_boolean(column_type):
+        return AttributeType.BOOLEAN
+    if types.is_integer(column_type):
+        return AttributeType.INTEGER
+    if types.is_timestamp(column_type):
+        return AttributeType.TIMESTAMP
+    if types.is_binary(column_type) or types.is_large_binary(column_type):
+        return AttributeType.BINARY
+    return None

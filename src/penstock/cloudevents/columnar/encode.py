@@ -1,0 +1,303 @@
+"""Columns of attributes to records.
+
+The columns are judged one after another, rows in doubt by the constructor of `Event`, and then
+written, again one column at a time. Where a batch does not suit that (and where nothing is compiled)
+every row goes through `to_record`; the records are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.cloudevents.binding import KeyMapper, Mode, partitionkey_mapper, to_record
+from penstock.cloudevents.columnar import rendering
+from penstock.cloudevents.columnar.arrays import (
+    Texts,
+    constant_texts,
+    read_only,
+    text_array,
+    text_at,
+)
+from penstock.cloudevents.columnar.attributes import SLOTS, Attributes
+from penstock.cloudevents.columnar.decode import EVENT_SCHEMA
+from penstock.cloudevents.columnar.judging import (
+    BASE64,
+    QUOTED,
+    UNSURE,
+    VERBATIM,
+    as_null_flags,
+    first_positions,
+    judge_data,
+)
+from penstock.cloudevents.columnar.memory import Bytes, Int32s
+from penstock.cloudevents.json_format import MEDIA_TYPE, is_text_in_utf8, json_text
+from penstock.cloudevents.mediatype import is_json
+from penstock.cloudevents.outcome import InvalidEventError
+from penstock.cloudevents.types import WELL_KNOWN_EXTENSIONS, AttributeType
+from penstock.errors import ConfigError, EncodeError
+from penstock.records.arrow import HEADER_TYPE, HEADERS_TYPE
+from penstock.records.jit import COMPILED
+from penstock.records.memory import empty
+
+USE_KERNELS = COMPILED
+"""Uncompiled, the functions for one event are the faster way through a row."""
+
+_BYTES_MAX = 2**31 - 1
+_PREFIX = read_only(np.frombuffer(b"ce_", np.uint8).copy())
+_OPENING = '{"specversion":"'
+_HEADER_NAMES = {name: "content-type" if name == "datacontenttype" else f"ce_{name}" for name in SLOTS}
+_REPLACED = {*EVENT_SCHEMA.names, "key", "value", "headers"}
+
+
+def encode_events(
+    batch: Any,
+    *,
+    mode: Mode = "binary",
+    key_mapper: KeyMapper | None = None,
+    text_data: bool = False,
+    binary_headers: bool = False,
+    errors: Literal["raise", "column"] = "raise",
+    extension_types: Mapping[str, AttributeType] = WELL_KNOWN_EXTENSIONS,
+) -> Any:
+    """Records that carry the events of a batch: columns `key`, `value` and `headers`.
+
+    `batch` is a `pyarrow.RecordBatch` (or `Table`) with the columns that `decode_events` makes; `id`,
+    `source` and `type` must be there. A null cell is an attribute that is not set; `data` null is no
+    data. `time` is a timestamp with a zone, or text; where `time_text` is not null it counts.
+    Extensions come in the map `extensions`, or in a column ``ce_<name>`` each: a boolean, integer,
+    binary, timestamp or text. `content_type` counts where it says that JSON was implied.
+
+    `key` is the column of that name, or null; `key_mapper` may be `partitionkey_mapper`. The other
+    options are those of `to_record`. Columns that belong to no event (`topic`, `partition`, ...) pass
+    through after the three.
+
+    Raises:
+        EncodeError: a row is no valid event; the message says which and why. With
+            ``errors="column"`` a last column `error` says it instead, and the row's value and headers
+            are null.
+        ConfigError: a column is missing or of the wrong type, or the options are wrong.
+    """
+    if isinstance(batch, pa.Table):
+        parts = [
+            encode_events(
+                part,
+                mode=mode,
+                key_mapper=key_mapper,
+                text_data=text_data,
+                binary_headers=binary_headers,
+                errors=errors,
+                extension_types=extension_types,
+            )
+            for part in batch.to_batches() or [pa.RecordBatch.from_pylist([], schema=batch.schema)]
+        ]
+        return pa.Table.from_batches(parts)
+    if mode not in ("binary", "structured"):
+        raise ConfigError(f"mode must be 'binary' or 'structured', not {mode!r}")
+    if errors not in ("raise", "column"):
+        raise ConfigError(f"errors must be 'raise' or 'column', not {errors!r}")
+    if key_mapper not in (None, partitionkey_mapper):
+        raise ConfigError("a batch takes partitionkey_mapper only; make other keys a column 'key'")
+    attributes = Attributes(batch, extension_types)
+    verbatim = attributes.judge()
+    if attributes.errors and errors == "raise":
+        row = min(attributes.errors)
+        raise EncodeError(f"row {row}: {attributes.errors[row]}")
+    if verbatim and USE_KERNELS:
+        value, headers = _Writing(attributes, mode, text_data, binary_headers).records()
+    else:
+        value, headers = _write_rows(attributes, mode, text_data, binary_headers)
+    key = _keys(batch, attributes, key_mapper)
+    others = [name for name in batch.schema.names if name not in _REPLACED and not name.startswith("ce_")]
+    columns = {"key": key, "value": value, "headers": headers}
+    columns |= {name: batch.column(name) for name in others}
+    if errors == "column":
+        texts = {row: str(error) for row, error in attributes.errors.items()}
+        columns["error"] = pa.array([texts.get(row) for row in range(batch.num_rows)], pa.string())
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def _keys(batch: Any, attributes: Attributes, key_mapper: KeyMapper | None) -> Any:
+    if "key" in batch.schema.names:
+        keys = batch.column("key")
+        keys = keys.cast(pa.binary()) if keys.type != pa.binary() else keys
+    else:
+        keys = pa.nulls(batch.num_rows, pa.binary())
+    if key_mapper is None:
+        return keys
+    return pc.coalesce(attributes.extension("partitionkey").cast(pa.binary()), keys)
+
+
+def _write_rows(attributes: Attributes, mode: Mode, text_data: bool, binary_headers: bool) -> tuple[Any, Any]:
+    """The same records by way of `to_record`."""
+    values: list[bytes | None] = []
+    headers: list[list[tuple[str, bytes]] | None] = []
+    for row in range(attributes.size):
+        try:
+            event = attributes.event(row)
+        except InvalidEventError:
+            values.append(None)
+            headers.append(None)
+            continue
+        _, value, written = to_record(event, mode=mode, text_data=text_data, binary_headers=binary_headers)
+        values.append(value)
+        headers.append(written)
+    return pa.array(values, pa.binary()), pa.array(headers, HEADERS_TYPE)
+
+
+class _Writing:
+    """One batch on its way from columns to records. Rows with errors get neither value nor headers."""
+
+    def __init__(self, attributes: Attributes, mode: Mode, text_data: bool, binary_headers: bool) -> None:
+        self.attributes = attributes
+        self.size = attributes.size
+        self.mode = mode
+        self.text_data = text_data
+        self.binary_headers = binary_headers
+        self.wrong: Bytes = np.zeros(self.size, np.uint8)
+        self.wrong[list(attributes.errors)] = 1
+        self.has_wrong = bool(attributes.errors)
+        self.has_entries = len(attributes.order) > 0
+
+    def records(self) -> tuple[Any, Any]:
+        """The columns `value` and `headers`."""
+        texts = {name: self._without_wrong(texts) for name, texts in self.attributes.texts.items()}
+        if self.mode == "binary":
+            texts["datacontenttype"] = self._without_wrong(self.attributes.content_types)
+            columns = {_HEADER_NAMES[name]: column for name, column in texts.items()}
+            return self._data(), self._headers(columns, self.has_entries)
+        value = self._envelopes(texts)
+        columns = {"content-type": self._without_wrong(constant_texts(MEDIA_TYPE.encode(), self.size))}
+        if self.binary_headers:
+            del texts["datacontenttype"]
+            columns |= {_HEADER_NAMES[name]: column for name, column in texts.items()}
+        return value, self._headers(columns, self.has_entries and self.binary_headers)
+
+    def _without_wrong(self, texts: Texts) -> Texts:
+        if not self.has_wrong:
+            return texts
+        nulls = np.empty(self.size, np.uint8)
+        as_null_flags(self.wrong, texts.nulls, nulls)
+        return Texts(texts.ends, texts.data, read_only(nulls))
+
+    def _data(self) -> Any:
+        """The data as they are, null where a row is wrong."""
+        ends, data, nulls = self._without_wrong(self.attributes.data)
+        count = int(np.count_nonzero(nulls))
+        return text_array(pa.binary(), ends, data, np.packbits(nulls == 0, bitorder="little"), count)
+
+    def _headers(self, columns: Mapping[str, Texts], with_entries: bool) -> Any:
+        entries = self.attributes.entries
+        counts, name_sizes, value_sizes = (np.zeros(self.size, np.int64) for _ in range(3))
+        for name, (ends, _, nulls) in columns.items():
+            sizes = np.diff(ends)
+            if len(nulls):
+                present = nulls == 0
+                counts += present
+                name_sizes += present * len(name)
+                value_sizes += sizes * present
+            else:
+                counts += 1
+                name_sizes += len(name)
+                value_sizes += sizes
+        places = (entries.ends, entries.names.ends, entries.values.ends, entries.values.nulls)
+        if with_entries:
+            rendering.count_entries(*places, self.wrong, counts, name_sizes, value_sizes)
+        firsts, name_positions, value_positions = (np.empty(self.size, np.int64) for _ in range(3))
+        total = first_positions(counts, firsts)
+        names = _room(first_positions(name_sizes, name_positions))
+        values = _room(first_positions(value_sizes, value_positions))
+        list_ends = np.zeros(self.size + 1, np.int32)
+        np.cumsum(counts, out=list_ends[1:])
+        name_ends, value_ends = np.zeros(total + 1, np.int32), np.zeros(total + 1, np.int32)
+        writing: tuple[Any, ...] = (
+            firsts,
+            name_positions,
+            value_positions,
+            name_ends,
+            names,
+            value_ends,
+            values,
+        )
+        for name, texts in columns.items():
+            if not len(texts.nulls) or not texts.nulls.all():
+                rendering.append_headers(np.frombuffer(name.encode(), np.uint8), *(texts + writing))
+        if with_entries:
+            source: tuple[Any, ...] = (*entries.names[:2], *entries.values, self.attributes.order)
+            rendering.append_entry_headers(entries.ends, *(*source, self.wrong, _PREFIX, *writing))
+        return self._header_lists(list_ends, name_ends, names, value_ends, values)
+
+    def _header_lists(
+        self, ends: Int32s, name_ends: Int32s, names: Bytes, value_ends: Int32s, values: Bytes
+    ) -> Any:
+        nothing = np.zeros(0, np.uint8)
+        structs = pa.StructArray.from_arrays(
+            [
+                text_array(pa.string(), name_ends, names, nothing, 0),
+                text_array(pa.binary(), value_ends, values, nothing, 0),
+            ],
+            fields=list(HEADER_TYPE),
+        )
+        bits = pa.py_buffer(np.packbits(self.wrong == 0, bitorder="little")) if self.has_wrong else None
+        return pa.Array.from_buffers(HEADERS_TYPE, self.size, [bits, pa.py_buffer(ends)], -1, 0, [structs])
+
+    def _envelopes(self, columns: Mapping[str, Texts]) -> Any:
+        """The events in the JSON format. First every part is measured, then every part is written."""
+        attributes, entries = self.attributes, self.attributes.entries
+        sizes = (self.wrong == 0).astype(np.int64)  # the closing brace
+        # The first member brings the opening brace.
+        prefixes = {
+            name: np.frombuffer((_OPENING if name == "specversion" else f',"{name}":"').encode(), np.uint8)
+            for name in columns
+        }
+        present = {
+            name: texts for name, texts in columns.items() if not len(texts.nulls) or not texts.nulls.all()
+        }
+        for name, texts in present.items():
+            rendering.measure_members(len(prefixes[name]), *texts, sizes)
+        flat: tuple[Any, ...] = (*entries.names[:2], *entries.values)
+        bare = np.zeros(len(attributes.order), np.uint8)
+        if self.has_entries:
+            rendering.measure_entries(entries.ends, *(*flat, self.wrong, *attributes.declared, bare, sizes))
+        choices = self._choices()
+        rendering.measure_data(choices, attributes.data.ends, attributes.data.data, sizes)
+        positions = np.empty(self.size, np.int64)
+        target = _room(first_positions(sizes, positions))
+        ends = np.zeros(self.size + 1, np.int32)
+        np.cumsum(sizes, out=ends[1:])
+        for name, texts in present.items():
+            rendering.append_members(prefixes[name], *texts, positions, target)
+        if self.has_entries:
+            flat = (*flat, attributes.order, self.wrong, bare, positions, target)
+            rendering.append_entries(entries.ends, *flat)
+        rendering.append_data(choices, attributes.data.ends, attributes.data.data, positions, target)
+        target[positions[self.wrong == 0]] = ord("}")
+        bits = np.packbits(self.wrong == 0, bitorder="little")
+        return text_array(pa.binary(), ends, target, bits, len(attributes.errors))
+
+    def _choices(self) -> Bytes:
+        """How the data of each row stand in its envelope."""
+        attributes = self.attributes
+        data = self._without_wrong(attributes.data)
+        types = attributes.content_types
+        choices = np.empty(self.size, np.uint8)
+        judge_data(*data, *types, self.text_data, choices)
+        for row in np.flatnonzero(choices == UNSURE).tolist():
+            content_type = (text_at(types, row) or b"").decode()
+            if is_json(content_type):
+                verbatim = json_text(text_at(data, row) or b"") is not None
+                choices[row] = VERBATIM if verbatim else BASE64
+            else:
+                choices[row] = QUOTED if is_text_in_utf8(content_type) else BASE64
+        return choices
+
+
+def _room(size: int) -> Bytes:
+    if size > _BYTES_MAX:
+        raise EncodeError(f"the batch makes a column of {size} bytes; give smaller batches")
+    room: Bytes = empty(size, np.uint8)
+    return room

@@ -1,0 +1,165 @@
+"""The loops that judge columns of attributes before they become records.
+
+As on reading, what is surely right passes, and rows with anything else are marked in `doubts`, for
+the functions for one event to decide.
+"""
+
+from __future__ import annotations
+
+from penstock.cloudevents.columnar.envelopes import skip_value
+from penstock.cloudevents.columnar.headers import (
+    EXTENSION,
+    core_slot,
+    is_extension_name,
+    is_valid_core,
+    is_valid_extension,
+    kind_of,
+)
+from penstock.cloudevents.columnar.memory import Bytes, Int32s, Ints, byte_at, int_at, pointer, put_int
+from penstock.cloudevents.columnar.spans import TIME
+from penstock.cloudevents.columnar.texts import NO_TIME, character, is_json_type, read_time, same_bytes
+from penstock.records.jit import kernel
+
+# How data stand in an envelope. UNSURE: the functions for one event must say.
+NO_DATA, VERBATIM, BASE64, QUOTED, UNSURE = range(5)
+
+
+@kernel
+def check_texts(slot: int, ends: Int32s, all_data: Bytes, nulls: Bytes, doubts: Bytes) -> None:
+    """Mark the rows whose text is not surely valid as that attribute."""
+    data, end_at = pointer(all_data), pointer(ends)
+    known_at, known_size = 0, -1
+    for row in range(len(doubts)):
+        if len(nulls) > 0 and nulls[row]:
+            continue
+        at, end = int_at(end_at, row), int_at(end_at, row + 1)
+        if known_size == end - at and same_bytes(data, at, data, known_at, known_size):
+            continue
+        valid = read_time(data, at, end)[0] != NO_TIME if slot == TIME else is_valid_core(slot, data, at, end)
+        if valid:
+            known_at, known_size = at, end - at
+        else:
+            doubts[row] = 1
+
+
+@kernel
+def is_before(data: Bytes, left: int, left_end: int, right: int, right_end: int) -> bool:
+    """Does the left name come first?"""
+    while left < left_end and right < right_end:
+        difference = byte_at(data, left) - byte_at(data, right)
+        if difference != 0:
+            return difference < 0
+        left += 1
+        right += 1
+    return right < right_end
+
+
+@kernel
+def check_entries(
+    ends: Int32s,
+    name_ends: Int32s,
+    all_names: Bytes,
+    value_ends: Int32s,
+    all_values: Bytes,
+    value_nulls: Bytes,
+    all_declared: Bytes,
+    all_declared_ends: Int32s,
+    all_kinds: Int32s,
+    order: Int32s,
+    doubts: Bytes,
+) -> None:
+    """Mark the rows whose extensions are not surely valid, and put each row's entries in order of name."""
+    names, values = pointer(all_names), pointer(all_values)
+    declared, declared_ends, kinds = pointer(all_declared), pointer(all_declared_ends), pointer(all_kinds)
+    end_at, name_at, value_at, place_at = (
+        pointer(ends),
+        pointer(name_ends),
+        pointer(value_ends),
+        pointer(order),
+    )
+    for row in range(len(doubts)):
+        first = int_at(end_at, row)
+        for entry in range(first, int_at(end_at, row + 1)):
+            name, name_end = int_at(name_at, entry), int_at(name_at, entry + 1)
+            size = name_end - name
+            place = entry
+            while place > first:
+                other = int_at(place_at, place - 1)
+                other_at, other_end = int_at(name_at, other), int_at(name_at, other + 1)
+                if other_end - other_at == size and same_bytes(names, name, names, other_at, size):
+                    doubts[row] = 1
+                if is_before(names, other_at, other_end, name, name_end):
+                    break
+                put_int(place_at, place, other)
+                place -= 1
+            put_int(place_at, place, entry)
+            if (
+                size == 0
+                or core_slot(names, name, size) != EXTENSION
+                or not is_extension_name(names, name, size)
+            ):
+                doubts[row] = 1
+            if len(value_nulls) > 0 and value_nulls[entry]:
+                continue
+            kind = kind_of(names, name, size, declared, declared_ends, kinds, len(all_kinds))
+            if not is_valid_extension(kind, values, int_at(value_at, entry), int_at(value_at, entry + 1)):
+                doubts[row] = 1
+
+
+@kernel
+def is_utf8(data: Bytes, at: int, end: int) -> bool:
+    """Is it well-formed UTF-8?"""
+    while at < end:
+        if byte_at(data, at) < 0x80:
+            at += 1
+        else:
+            code, size = character(data, at, end)
+            if code < 0:
+                return False
+            at += size
+    return True
+
+
+@kernel
+def judge_data(
+    ends: Int32s,
+    all_data: Bytes,
+    nulls: Bytes,
+    type_ends: Int32s,
+    all_types: Bytes,
+    type_nulls: Bytes,
+    text_data: bool,
+    choices: Bytes,
+) -> None:
+    """Choose how each row's data stand in its envelope (rules D15, D16)."""
+    data, types, end_at, type_at = pointer(all_data), pointer(all_types), pointer(ends), pointer(type_ends)
+    for row in range(len(choices)):
+        if len(nulls) > 0 and nulls[row]:
+            choices[row] = NO_DATA
+            continue
+        choices[row] = BASE64
+        if len(type_nulls) > 0 and type_nulls[row]:
+            continue
+        at, end = int_at(end_at, row), int_at(end_at, row + 1)
+        first, last = int_at(type_at, row), int_at(type_at, row + 1)
+        if is_json_type(types, first, last):
+            choices[row] = VERBATIM if skip_value(data, at, end)[0] == end else UNSURE
+        elif text_data:
+            choices[row] = UNSURE if is_utf8(data, at, end) else BASE64
+
+
+@kernel
+def as_null_flags(wrong: Bytes, nulls: Bytes, result: Bytes) -> None:
+    """Null where a row is wrong, or null already."""
+    for row in range(len(wrong)):
+        result[row] = wrong[row] | (nulls[row] if len(nulls) > 0 else 0)
+
+
+@kernel
+def first_positions(sizes: Ints, positions: Ints) -> int:
+    """Where each row's part begins if the parts lie one after another; return the size of all."""
+    total = 0
+    for row in range(len(sizes)):
+        positions[row] = total
+        total += sizes[row]
+    return total
