@@ -75,6 +75,11 @@ API_TABLE: dict[int, Api] = {
 """Every API by key, those that Kafka dropped included."""
 
 
+# Plain numbers, because every request is compared with them.
+_API_VERSIONS = int(ApiKey.API_VERSIONS)
+_CONTROLLED_SHUTDOWN = int(ApiKey.CONTROLLED_SHUTDOWN)
+
+
 def request_header_version(key: int, version: int) -> int:
     """The version of the header in front of a request.
 
@@ -84,7 +89,7 @@ def request_header_version(key: int, version: int) -> int:
     if API_TABLE[key].is_flexible(version):
         return 2
     # ControlledShutdown v0 alone carries no client id.
-    return 0 if key == ApiKey.CONTROLLED_SHUTDOWN and version == 0 else 1
+    return 0 if key == _CONTROLLED_SHUTDOWN and version == 0 else 1
 
 
 def response_header_version(key: int, version: int) -> int:
@@ -94,4 +99,4 @@ def response_header_version(key: int, version: int) -> int:
         KeyError: there is no such API.
     """
     # A client reads the answer to ApiVersions before it knows what the broker speaks.
-    return 1 if key != ApiKey.API_VERSIONS and API_TABLE[key].is_flexible(version) else 0
+    return 1 if key != _API_VERSIONS and API_TABLE[key].is_flexible(version) else 0

@@ -22,7 +22,7 @@ class Codec(Generic[M]):
     Each direction is compiled when it is first used: a broker never writes a request.
     """
 
-    __slots__ = ("_definition", "_layout", "_write", "decode", "message_class", "version")
+    __slots__ = ("_has_large", "_layout", "_write", "decode", "message_class", "version")
 
     decode: Callable[..., tuple[M, int]]
     """decode(data, position=0) -> (message, position of the byte after it).
@@ -38,6 +38,7 @@ class Codec(Generic[M]):
         self.message_class = message_class
         self.version = version
         self._layout: Any = None
+        self._has_large = True
         self._write: Callable[[M, list[Any]], None] = self._compile_write
         self.decode = self._compile_decode
 
@@ -76,7 +77,11 @@ class Codec(Generic[M]):
         """
         parts: list[Any] = []
         self.write(message, parts)
-        return join_chunks(parts)
+        return self.join(parts)
+
+    def join(self, parts: list[Any]) -> list[Any]:
+        """Join the small pieces that `write` appended; large and opaque ones stay chunks of their own."""
+        return join_chunks(parts) if self._has_large else [b"".join(parts)]
 
     def _compile_decode(self, data: Any, position: int = 0) -> tuple[M, int]:
         from penstock.protocol.compile import build, classes_of, decoder_source
@@ -90,6 +95,7 @@ class Codec(Generic[M]):
         from penstock.protocol.compile import build, classes_of, encoder_source
 
         layout = self.layout
+        self._has_large = layout.holds_blobs
         source, constants = encoder_source(layout)
         self._write = build("write", layout, source, constants, classes_of(self.message_class))
         self._write(message, parts)

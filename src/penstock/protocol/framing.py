@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from penstock.errors import DecodeError, EncodeError
 from penstock.protocol.api import response_header_version
-from penstock.protocol.codec import codec_for, join_chunks
+from penstock.protocol.codec import codec_for
 from penstock.protocol.header import decode_response_header, encode_request_header
 from penstock.protocol.message import Message
 from penstock.protocol.runtime import Data
@@ -19,6 +19,7 @@ FRAME_BYTES_MAX = 100 * 1024 * 1024
 """What a broker accepts by default: Kafka's `socket.request.max.bytes`."""
 
 _SIZE = struct.Struct(">i")
+_SIZE_AND_ID = struct.Struct(">ii")
 
 
 class FrameReader:
@@ -73,7 +74,8 @@ def encode_request(message: Message, version: int, correlation_id: int, client_i
         raise EncodeError(f"request header: {error}") from error
     parts: list[Any] = [b"", header]
     codec.write(message, parts)
-    return _framed(parts)
+    parts[0] = _SIZE.pack(sum(map(len, parts)))
+    return codec.join(parts)
 
 
 def encode_response(message: Message, version: int, correlation_id: int) -> list[Any]:
@@ -86,18 +88,10 @@ def encode_response(message: Message, version: int, correlation_id: int) -> list
     codec = codec_for(type(message), version)
     if message.API_KEY is None:
         raise EncodeError(f"{message.NAME} is no response")
-    header = correlation_id.to_bytes(4, "big", signed=True)
-    if response_header_version(message.API_KEY, version):
-        header += b"\0"
-    parts: list[Any] = [b"", header]
+    parts: list[Any] = [b"\0" * response_header_version(message.API_KEY, version)]
     codec.write(message, parts)
-    return _framed(parts)
-
-
-def _framed(parts: list[Any]) -> list[Any]:
-    """Put the size of all parts in front, and join the small ones."""
-    parts[0] = sum(map(len, parts)).to_bytes(4, "big")
-    return join_chunks(parts)
+    parts.insert(0, _SIZE_AND_ID.pack(4 + sum(map(len, parts)), correlation_id))
+    return codec.join(parts)
 
 
 def decode_response(frame: Data, response_class: type[M], version: int) -> tuple[int, M]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.protocol.alike import STRETCH_MIN, AlikeReader, can_be_alike
 from penstock.protocol.definition import FieldSpec, NewStruct, StructSpec
 from penstock.protocol.emit import INT8, UVARINT, DecodeEmitter, EncodeEmitter
-from penstock.protocol.wire import WireType
+from penstock.protocol.wire import Length, WireType
 
 
 class PlacedField:
@@ -37,8 +38,14 @@ class StructLayout:
 
     @property
     def holds_records(self) -> bool:
-        placed = [*self.fields, *(field for _, field in self.tagged)]
-        return any(field.wire.holds_records for field in placed)
+        return any(wire.holds_records for wire in self._wires())
+
+    @property
+    def holds_blobs(self) -> bool:
+        return any(wire.holds_blobs for wire in self._wires())
+
+    def _wires(self) -> list[WireType]:
+        return [field.wire for field in [*self.fields, *(each for _, each in self.tagged)]]
 
 
 class Structure(WireType):
@@ -51,11 +58,38 @@ class Structure(WireType):
     def holds_records(self) -> bool:
         return self.layout.holds_records
 
+    @property
+    def holds_blobs(self) -> bool:
+        return self.layout.holds_blobs
+
     def decode(self, out: DecodeEmitter, target: str) -> None:
         made = target if target.isidentifier() else out.name("part")
         decode_struct(out, self.layout, made)
         if made != target:
             out.line(f"{target} = {made}")
+
+    def decode_array(self, out: DecodeEmitter, target: str, sent: str, length: Length) -> None:
+        if not can_be_alike(self.layout):
+            super().decode_array(out, target, sent, length)
+            return
+        out.flush()
+        count = self.checked_count(out, sent, length)
+        items, item, misses, wait = out.name("items"), out.name("item"), out.name("misses"), out.name("wait")
+        name = self.layout.spec.name
+        alike = out.shared(f"read_alike_{name}", lambda: AlikeReader(self.layout, out.view))
+        out.line(f"{target} = {items} = []")
+        out.line(f"{misses} = {wait} = 0")
+        with out.block(f"while len({items}) < {count}:"):
+            self.decode(out, item)
+            out.flush()
+            out.line(f"{items}.append({item})")
+            with out.block(f"if {wait}:"):
+                out.line(f"{wait} -= 1")
+            with out.block(f"elif {count} - len({items}) >= {STRETCH_MIN}:"):
+                out.line("end = pos")
+                out.line(f"pos = {alike}({name}, {items}, data, pos, {count})")
+                # After looking in vain, look less and less often.
+                out.line(f"{wait} = {misses} = 0 if pos > end else min(2 * {misses} + 1, 63)")
 
     def encode(self, out: EncodeEmitter, value: str) -> None:
         struct = value if value.isidentifier() else out.name("part")

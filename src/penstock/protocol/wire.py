@@ -101,6 +101,11 @@ class WireType:
         """Whether record batches are somewhere inside, which are handed out uncopied."""
         return False
 
+    @property
+    def holds_blobs(self) -> bool:
+        """Whether bytes or records are somewhere inside, which may be too large to copy."""
+        return False
+
 
 class Fixed(WireType):
     """A number or flag of fixed width."""
@@ -262,6 +267,10 @@ class Blob(WireType):
         self.length = COMPACT if compact else LONG
         self.nullable = nullable
 
+    @property
+    def holds_blobs(self) -> bool:
+        return True
+
     def taken(self, out: DecodeEmitter) -> str:
         """The expression that takes the bytes from `pos` to `end`."""
         return out.bytes("pos", "end")
@@ -343,6 +352,10 @@ class Array(WireType):
     @property
     def holds_records(self) -> bool:
         return self.element.holds_records
+
+    @property
+    def holds_blobs(self) -> bool:
+        return self.element.holds_blobs
 
     def decode(self, out: DecodeEmitter, target: str) -> None:
         sent = out.name("sent")
