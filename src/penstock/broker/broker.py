@@ -23,6 +23,7 @@ from penstock.clock import Clock, SystemClock
 if TYPE_CHECKING:
     import os
 
+    from penstock.broker.server import Server
     from penstock.broker.storage import LogStore
 
 
@@ -55,6 +56,8 @@ class Broker:
         self.host = host
         self.clock: Clock = clock or SystemClock()
         self._port = port
+        self.server: Server | None = None
+        """What serves while it runs. It belongs to the broker's thread: for looking, not for touching."""
         self._memory: MemoryStore | None = None
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -162,8 +165,10 @@ class Broker:
         self._stopping = asyncio.Event()
         async with serving(self.config, self._open_store(), self.clock, self.host, self._port) as server:
             self._port = server.address[1]
+            self.server = server
             self._started.set()
             await self._stopping.wait()
+            self.server = None
 
     def _open_store(self) -> LogStore:
         if self.config.data_dir is not None:

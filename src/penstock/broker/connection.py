@@ -366,6 +366,11 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.abort()
 
     @property
+    def unsent_bytes(self) -> int:
+        """What has been handed to the transport and is still in its buffer."""
+        return self._transport.get_write_buffer_size()
+
+    @property
     def is_parked(self) -> bool:
         """Whether a request waits here for something to happen."""
         return self._parked is not None

@@ -53,13 +53,14 @@ class Server:
         self.scratch = memoryview(bytearray(SCRATCH_BYTES))
         self.buffers = FrameBuffers(config.integer("queued.max.request.bytes"))
         self.frame_bytes_max = config.integer("socket.request.max.bytes")
-        self._connections: dict[Connection, None] = {}
+        self.connections: dict[Connection, None] = {}
         self._by_peer: dict[str, int] = {}
         self._connections_max = config.integer("max.connections")
         self._connections_per_peer_max = config.integer("max.connections.per.ip")
         self._idle_s = config.integer("connections.max.idle.ms") / 1000
         self._checkpoint_s = config.integer("log.flush.offset.checkpoint.interval.ms") / 1000
         self._checkpoint_at = self.monotonic() + self._checkpoint_s
+        self._is_stopping = False
         self._listener: asyncio.Server | None = None
         self._deadline_timer: asyncio.TimerHandle | None = None
         self._housekeeping_timer: asyncio.TimerHandle | None = None
@@ -101,16 +102,23 @@ class Server:
 
     async def stop(self) -> None:
         """Stop listening, hang up on everybody. The node stays as it is."""
+        self._is_stopping = True
         if self._listener is not None:
+            for listening in self._listener.sockets:
+                self.loop.remove_reader(listening.fileno())
+            # A connection accepted just now takes three turns of the loop to come before `admit`, and
+            # asyncio loses it if the listener is closed meanwhile.
+            for _ in range(3):
+                await asyncio.sleep(0)
             self._listener.close()
         for timer in (self._deadline_timer, self._housekeeping_timer):
             if timer is not None:
                 timer.cancel()
         if self._checkpoint is not None:
             await self._checkpoint
-        for connection in list(self._connections):
+        for connection in list(self.connections):
             connection.close("the broker stops")
-        while self._connections:
+        while self.connections:
             await asyncio.sleep(0)
 
     @property
@@ -125,16 +133,18 @@ class Server:
         """Take a new connection in, unless there are too many."""
         peer = connection.peer
         count = self._by_peer.get(peer, 0)
-        self._connections[connection] = None
+        self.connections[connection] = None
         self._by_peer[peer] = count + 1
-        if len(self._connections) > self._connections_max or count >= self._connections_per_peer_max:
+        if self._is_stopping:
+            return False
+        if len(self.connections) > self._connections_max or count >= self._connections_per_peer_max:
             logger.warning("refusing a connection from %s: too many are open", peer)
             return False
         return True
 
     def forget(self, connection: Connection) -> None:
         """A connection is gone."""
-        if self._connections.pop(connection, True) is None:
+        if self.connections.pop(connection, True) is None:
             count = self._by_peer[connection.peer] - 1
             if count:
                 self._by_peer[connection.peer] = count
@@ -147,7 +157,7 @@ class Server:
         Return False where that was the connection asking.
         """
         while self.buffers.is_short_of(size):
-            holders = [connection for connection in self._connections if connection.holds_buffer]
+            holders = [connection for connection in self.connections if connection.holds_buffer]
             slowest = min(holders, key=_active_at, default=asking)
             slowest.close("requests that are still arriving take too much memory")
             if slowest is asking:
@@ -199,7 +209,7 @@ class Server:
         self._housekeeping_timer = self.loop.call_later(HOUSEKEEPING_S, self._keep_house)
         now = self.monotonic()
         if self._idle_s > 0:
-            for connection in list(self._connections):
+            for connection in list(self.connections):
                 if now - connection.active_at > self._idle_s and not connection.is_parked:
                     connection.close(f"nothing has moved for {self._idle_s:.0f} s")
         self._report(self.node.maintain(self.now_ms()))

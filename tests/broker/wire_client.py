@@ -1,0 +1,74 @@
+"""A client that says exactly what it is told to, over a plain socket."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from typing import Any
+
+from penstock.protocol.api import API_TABLE
+from penstock.protocol.framing import decode_response, encode_request
+from penstock.protocol.message import Message
+from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
+
+
+class WireClient:
+    """One connection to a broker. Correlation ids count from 1."""
+
+    def __init__(self, port: int, timeout_s: float = 10) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=timeout_s)
+        self._sent = 0
+        self._due: dict[int, tuple[type[Message], int]] = {}
+
+    def __enter__(self) -> WireClient:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.socket.close()
+
+    def bytes_of(self, request: Message, version: int) -> bytes:
+        assert request.API_KEY is not None
+        self._sent += 1
+        self._due[self._sent] = (API_TABLE[request.API_KEY].response, version)
+        return b"".join(map(bytes, encode_request(request, version, self._sent, "wire")))
+
+    def send(self, request: Message, version: int) -> int:
+        """Send a request; return its correlation id."""
+        self.socket.sendall(self.bytes_of(request, version))
+        return self._sent
+
+    def receive(self) -> tuple[int, Any]:
+        """The next answer: its correlation id and message."""
+        frame = self.receive_frame()
+        message, version = self._due[struct.unpack_from(">i", frame)[0]]
+        return decode_response(frame, message, version)
+
+    def receive_frame(self) -> bytes:
+        return self._exactly(struct.unpack(">i", self._exactly(4))[0])
+
+    def _exactly(self, size: int) -> bytes:
+        data = bytearray()
+        while len(data) < size:
+            more = self.socket.recv(size - len(data))
+            if not more:
+                raise ConnectionError("the broker has closed the connection")
+            data += more
+        return bytes(data)
+
+    def ask(self, request: Message, version: int) -> Any:
+        self.send(request, version)
+        return self.receive()[1]
+
+    def is_closed_by_peer(self) -> bool:
+        """Whether the broker hangs up (or has done so) without another word."""
+        try:
+            return self.socket.recv(1) == b""
+        except ConnectionError:
+            return True
+
+
+def is_well(port: int) -> bool:
+    """Whether a client that does everything right is answered."""
+    with WireClient(port) as client:
+        answer = client.ask(ApiVersionsRequest(client_software_name="x", client_software_version="1"), 3)
+        return bool(answer.api_keys) and answer.error_code == 0
