@@ -232,6 +232,19 @@ def test_gaps_and_empty_batches_that_compaction_leaves() -> None:
     assert columns.next_offset == 25
 
 
+def test_numbers_of_every_length() -> None:
+    deltas = [0, 63, 64, 8191, 8192, 1 << 20, (1 << 20) + 1, 1 << 27, 1 << 30, (1 << 31) - 1]
+    rows: list[RowLike] = [(b"k", b"v", (), 1000 + (1 << 6 * n)) for n in range(len(deltas))]
+    data = encode_batch(rows, base_offset=7, offset_deltas=deltas)
+    found = rows_of(decode_columns([data]))
+    assert found == expected_rows(data)
+    assert [row[0] for row in found] == [7 + delta for delta in deltas]
+    assert [row[1] for row in found] == [row[3] for row in rows]
+    for size in (0, 63, 64, 8191, 8192, (1 << 20) - 1, 1 << 20):
+        data = encode_batch([(b"k" * size, None, (), 0), (None, b"v" * size, (), 0)])
+        assert rows_of(decode_columns([data])) == expected_rows(data)
+
+
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.SNAPPY])
 def test_log_append_time(codec: Codec) -> None:
     data = bytearray(encode_batch(sample_rows(5), codec=codec))

@@ -113,6 +113,7 @@ def iter_columns(
     for size_bytes in decoder.steps():
         if size_bytes >= batch_bytes:
             yield decoder.finish()
+            decoder.restart()
     rest = decoder.finish()
     if rest.row_count:
         yield rest
@@ -159,12 +160,14 @@ class _Decoder:
         self._bytes_done = 0
 
     def finish(self) -> RecordColumns:
-        """Return what was decoded since the last call."""
+        """Return what was decoded so far, or since the last `restart`."""
         next_offset = max(int(self._walk[kernels.NEXT_OFFSET]), self._first_offset)
-        columns = self._rows.finish(min(next_offset, self._end_offset))
+        return self._rows.finish(min(next_offset, self._end_offset))
+
+    def restart(self) -> None:
+        """Begin new columns: the last ones are handed over."""
         self._rows = GrowingColumns(self._columns)
         self._left_bytes = self._limit_bytes
-        return columns
 
     def steps(self) -> Iterator[int]:
         """Decode one group after the other; yield the size of the columns so far after each."""
