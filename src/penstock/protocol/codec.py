@@ -77,11 +77,20 @@ class Codec(Generic[M]):
         """
         parts: list[Any] = []
         self.write(message, parts)
-        return self.join(parts)
+        return self.join(message, parts)
 
-    def join(self, parts: list[Any]) -> list[Any]:
-        """Join the small pieces that `write` appended; large and opaque ones stay chunks of their own."""
-        return join_chunks(parts) if self._has_large else [b"".join(parts)]
+    def join(self, message: M, parts: list[Any]) -> list[Any]:
+        """Join the small ones of the pieces that `write` appended, and whatever stands before them.
+
+        Large and opaque pieces stay chunks of their own.
+
+        Raises:
+            EncodeError: one of the pieces is neither bytes nor records.
+        """
+        try:
+            return join_chunks(parts) if self._has_large else [b"".join(parts)]
+        except TypeError as error:
+            raise self._explain(message, error) from error
 
     def _compile_decode(self, data: Any, position: int = 0) -> tuple[M, int]:
         from penstock.protocol.compile import build, classes_of, decoder_source
@@ -144,7 +153,7 @@ def join_chunks(parts: list[Any]) -> list[Any]:
             small.append(part)
         elif size:
             if isinstance(part, str):
-                raise EncodeError("a string where bytes were expected")
+                raise TypeError("a string where bytes were expected")
             if small:
                 chunks.append(b"".join(small))
                 small = []

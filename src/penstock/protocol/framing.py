@@ -75,7 +75,7 @@ def encode_request(message: Message, version: int, correlation_id: int, client_i
     parts: list[Any] = [b"", header]
     codec.write(message, parts)
     parts[0] = _SIZE.pack(sum(map(len, parts)))
-    return codec.join(parts)
+    return codec.join(message, parts)
 
 
 def encode_response(message: Message, version: int, correlation_id: int) -> list[Any]:
@@ -91,7 +91,7 @@ def encode_response(message: Message, version: int, correlation_id: int) -> list
     parts: list[Any] = [b"\0" * response_header_version(message.API_KEY, version)]
     codec.write(message, parts)
     parts.insert(0, _SIZE_AND_ID.pack(4 + sum(map(len, parts)), correlation_id))
-    return codec.join(parts)
+    return codec.join(message, parts)
 
 
 def decode_response(frame: Data, response_class: type[M], version: int) -> tuple[int, M]:

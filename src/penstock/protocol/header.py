@@ -84,10 +84,10 @@ def decode_request_header(frame: Data) -> tuple[RequestHeader, int]:
             position += length
             client_id = str(frame[10:position], "utf-8")
         elif length != -1:
-            raise DecodeError(f"request header: client id of {length} bytes")
+            raise DecodeError(f"client id of {length} bytes")
         if header_version == 2:
             position = _skip_tags(frame, position)
-    except (struct.error, IndexError, UnicodeDecodeError) as error:
+    except (struct.error, IndexError, UnicodeDecodeError, DecodeError) as error:
         raise DecodeError(f"request header: {error}") from error
     if position > len(frame):
         raise DecodeError(f"request header: {position} bytes expected, {len(frame)} found")
@@ -132,8 +132,8 @@ def decode_response_header(frame: Data, header_version: int) -> tuple[int, int]:
         return correlation_id, 4
     try:
         position = _skip_tags(frame, 4)
-    except IndexError as error:
-        raise DecodeError("response header: tagged fields run past the end") from error
+    except (IndexError, DecodeError) as error:
+        raise DecodeError(f"response header: {error}") from error
     if position > len(frame):
         raise DecodeError("response header: tagged fields run past the end")
     return correlation_id, position

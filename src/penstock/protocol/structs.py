@@ -263,7 +263,7 @@ def not_default(layout: StructLayout, spec: FieldSpec, value: str) -> str:
 def struct_problem(layout: StructLayout, value: Any) -> str | None:
     """What keeps a struct from being written: the path of the field, and why."""
     if value is None:
-        return "null is not allowed"
+        return ": null is not allowed"
     for spec in layout.absent:
         if not spec.ignorable and getattr(value, spec.attribute, None) != getattr(
             type(value)(), spec.attribute
@@ -274,7 +274,7 @@ def struct_problem(layout: StructLayout, value: Any) -> str | None:
             return f": {value!r} is no {layout.spec.name}"
         problem = field.wire.problem(getattr(value, field.spec.attribute))
         if problem:
-            return f".{field.spec.name}{'' if problem[0] in '.[' else ': '}{problem}"
+            return f".{field.spec.name}{problem}"
     if value.unknown_tags and not layout.flexible:
         return f": unknown_tags are set, but version {layout.version} has no tagged fields"
     return None

@@ -68,7 +68,7 @@ class WireType:
         raise NotImplementedError
 
     def problem(self, value: Any) -> str | None:
-        """Why `value` cannot be written, if so."""
+        """Why `value` cannot be written, if so: the path below it if it has parts, a colon, the reason."""
         raise NotImplementedError
 
     def decode_array(self, out: DecodeEmitter, target: str, sent: str, length: Length) -> None:
@@ -130,7 +130,7 @@ class Fixed(WireType):
         try:
             self.kind.write(value)
         except Exception:
-            return f"{value!r} is no {self.name}"
+            return f": {value!r} is no {self.name}"
         return None
 
 
@@ -182,7 +182,7 @@ class Varint(WireType):
     def problem(self, value: Any) -> str | None:
         half = 1 << (self.bits - 1)
         fits = isinstance(value, int) and -half <= value < half
-        return None if fits else f"{value!r} is no int{self.bits}"
+        return None if fits else f": {value!r} is no int{self.bits}"
 
 
 VARINT_TYPES = {
@@ -211,7 +211,7 @@ class Uuid(WireType):
         return (
             None
             if isinstance(value, (bytes, bytearray)) and len(value) == 16
-            else f"{value!r} is no id of 16 bytes"
+            else f": {value!r} is no id of 16 bytes"
         )
 
 
@@ -250,14 +250,14 @@ class Text(WireType):
 
     def problem(self, value: Any) -> str | None:
         if value is None:
-            return None if self.nullable else "null is not allowed"
+            return None if self.nullable else ": null is not allowed"
         if not isinstance(value, str):
-            return f"{value!r} is no string"
+            return f": {value!r} is no string"
         try:
             size = len(value.encode())
         except UnicodeEncodeError as error:
-            return f"no UTF-8: {error}"
-        return f"{size} bytes are more than 32767" if self.length is SHORT and size > 32767 else None
+            return f": no UTF-8: {error}"
+        return f": {size} bytes are more than 32767" if self.length is SHORT and size > 32767 else None
 
 
 class Blob(WireType):
@@ -308,8 +308,8 @@ class Blob(WireType):
 
     def problem(self, value: Any) -> str | None:
         if value is None:
-            return None if self.nullable else "null is not allowed"
-        return None if isinstance(value, (bytes, bytearray, memoryview)) else f"{value!r} is no bytes"
+            return None if self.nullable else ": null is not allowed"
+        return None if isinstance(value, (bytes, bytearray, memoryview)) else f": {value!r} is no bytes"
 
 
 class RecordSet(Blob):
@@ -335,9 +335,9 @@ class RecordSet(Blob):
 
     def problem(self, value: Any) -> str | None:
         if value is None:
-            return None if self.nullable else "null is not allowed"
+            return None if self.nullable else ": null is not allowed"
         if isinstance(value, str) or not hasattr(value, "__len__"):
-            return f"{value!r} is no records: something with a length was expected"
+            return f": {value!r} is no records: something with a length was expected"
         return None
 
 
@@ -382,11 +382,11 @@ class Array(WireType):
 
     def problem(self, value: Any) -> str | None:
         if value is None:
-            return None if self.nullable else "null is not allowed"
+            return None if self.nullable else ": null is not allowed"
         if not isinstance(value, (list, tuple)):
-            return f"{value!r} is no list"
+            return f": {value!r} is no list"
         for index, item in enumerate(value):
             problem = self.element.problem(item)
             if problem:
-                return f"[{index}]{'' if problem.startswith('.') else ': '}{problem}"
+                return f"[{index}]{problem}"
         return None

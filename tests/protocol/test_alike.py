@@ -1,0 +1,147 @@
+"""Stretches of elements of the same shape are read by other code than the rest; the result is the same."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from penstock.errors import DecodeError
+from penstock.protocol.alike import SHAPES_MAX, STRETCH_MIN
+from penstock.protocol.classes import message_class
+from penstock.protocol.codec import codec_for
+from penstock.protocol.definition import parse_definition
+from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from penstock.protocol.messages.metadata_response import (
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from protocol import oracle
+from protocol.catalogue import message
+
+
+def topic_of(shapes: list[tuple[int, int, int]], chance: random.Random) -> MetadataResponse:
+    """A topic with a partition for each shape: the lengths of replicas, those in sync, those offline."""
+
+    def nodes(count: int) -> list[int]:
+        return [chance.randrange(-5, 2**31) for _ in range(count)]
+
+    partitions = [
+        MetadataResponsePartition(
+            error_code=chance.choice((0, 0, 5, -1)),
+            partition_index=index,
+            leader_id=chance.randrange(-1, 200),
+            leader_epoch=chance.randrange(-1, 2**31),
+            replica_nodes=nodes(replicas),
+            isr_nodes=nodes(in_sync),
+            offline_replicas=nodes(offline),
+        )
+        for index, (replicas, in_sync, offline) in enumerate(shapes)
+    ]
+    return MetadataResponse(topics=[MetadataResponseTopic(name="t", partitions=partitions)])
+
+
+def shape_lists() -> dict[str, list[tuple[int, int, int]]]:
+    chance = random.Random(7)
+    any_shape = [(chance.randrange(4), chance.randrange(4), chance.randrange(3)) for _ in range(200)]
+    return {
+        "all alike": [(2, 2, 0)] * 100,
+        "none": [],
+        "one": [(3, 3, 0)],
+        "just enough": [(1, 1, 0)] * (STRETCH_MIN + 1),
+        "alternating": [(2, 2, 0), (2, 1, 1)] * 60,
+        "stretches": [(3, 3, 0)] * 20 + [(3, 2, 1)] + [(3, 3, 0)] * 30 + [(0, 0, 0)] * 12,
+        "any": any_shape,
+        "more shapes than are kept": [(i % 40, i // 40, 0) for i in range(SHAPES_MAX * 2) for _ in range(10)],
+        "too long to be worth it": [(70, 70, 0)] * 12,
+        "long counts": [(127, 128, 0)] * 12,
+    }
+
+
+@pytest.mark.parametrize("version", [0, 5, 7, 8, 9, 12])
+@pytest.mark.parametrize("case", list(shape_lists()))
+def test_metadata_comes_back(case, version):
+    _, definition = message("MetadataResponse")
+    codec = codec_for(MetadataResponse, version)
+    written = topic_of(shape_lists()[case], random.Random(case))
+    data = codec.encode(written)
+    read, end = codec.decode(data)
+    assert end == len(data)
+    assert (read, end) == oracle.decode(definition, version, MetadataResponse, data)
+    assert codec.decode(bytearray(b"x" + data + b"more"), 1) == (read, end + 1)
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_unknown_tags_and_corruption_in_the_middle_of_a_stretch(version):
+    _, definition = message("MetadataResponse")
+    codec = codec_for(MetadataResponse, version)
+    written = topic_of([(2, 2, 0)] * 40, random.Random(1))
+    if version == 9:
+        written.topics[0].partitions[20].unknown_tags = {3: b"abc"}
+    data = codec.encode(written)
+    assert codec.decode(data)[0] == oracle.decode(definition, version, MetadataResponse, data)[0]
+    chance = random.Random(2)
+    for place in range(0, len(data), 3):
+        broken = bytearray(data)
+        broken[place] ^= chance.randrange(1, 256)
+        try:
+            expected = oracle.decode(definition, version, MetadataResponse, broken)
+        except oracle.Malformed:
+            expected = None
+        try:
+            found = codec.decode(broken)
+        except DecodeError:
+            found = None
+        assert found == expected
+    for size in range(0, len(data), 17):
+        with pytest.raises(DecodeError):
+            codec.decode(data[:size])
+
+
+@pytest.mark.parametrize("version", [4, 9, 11, 12, 17])
+def test_elements_without_arrays(version):
+    partitions = [FetchPartition(partition=number, fetch_offset=-number) for number in range(50)]
+    request = FetchRequest(topics=[FetchTopic(partitions=partitions)])
+    codec = codec_for(FetchRequest, version)
+    data = codec.encode(request)
+    assert codec.decode(data) == (request, len(data))
+    if version >= 12:
+        partitions[30].unknown_tags = {9: b""}
+        assert codec.decode(codec.encode(request))[0] == request
+
+
+@pytest.mark.parametrize(
+    "kind", ["varint16", "varint32", "unsigned_varint32", "varint64", "unsigned_varint64"]
+)
+def test_packed_integers(kind):
+    items = {"name": "Items", "type": "[]Item", "versions": "0+", "fields": [
+        {"name": "One", "type": kind, "versions": "0+"},
+        {"name": "Fixed", "type": "int16", "versions": "0+"},
+        {"name": "Many", "type": f"[]{kind}", "versions": "0+"},
+        {"name": "Id", "type": "uuid", "versions": "0+"},
+    ]}  # fmt: skip
+    source = {
+        "name": "Packed",
+        "type": "data",
+        "validVersions": "0-1",
+        "flexibleVersions": "1+",
+        "fields": [items],
+    }
+    cls = message_class(parse_definition(source, "packed"))
+    item = vars(__import__("sys").modules[cls.__module__])["Item"]
+    chance = random.Random(kind)
+    numbers = (0, 1, 2, -1, 63, -64, 64, 127, 128, 9000, -9000)
+    made = [
+        item(
+            one=chance.choice(numbers[:6] if number % 20 else numbers),
+            fixed=chance.choice(numbers),
+            many=[chance.choice(numbers[:8]) for _ in range(2 if number % 13 else 3)],
+            id=chance.randbytes(16),
+        )
+        for number in range(150)
+    ]
+    for version in (0, 1):
+        data = cls(items=made).encode(version)
+        assert data == oracle.encode(cls.DEFINITION, version, cls(items=made))
+        assert cls.decode(data, version) == cls(items=made)

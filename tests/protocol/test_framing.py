@@ -1,0 +1,123 @@
+"""Frames out of a stream, and whole requests and responses into frames."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from penstock.errors import DecodeError, EncodeError, UnsupportedVersionError
+from penstock.protocol.framing import FrameReader, decode_response, encode_request, encode_response
+from penstock.protocol.header import RequestHeader, decode_request_header
+from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
+from penstock.protocol.messages.api_versions_response import ApiVersion, ApiVersionsResponse
+from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from penstock.protocol.messages.metadata_response import MetadataResponse, MetadataResponseBroker
+from penstock.protocol.messages.produce_request import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+
+STREAM = b"\0\0\0\2hi" + b"\0\0\0\0" + b"\0\0\0\3you"
+
+
+def test_any_chunking_gives_the_same_frames():
+    for step in range(1, len(STREAM) + 1):
+        reader = FrameReader(frame_bytes_max=16)
+        chunks = (STREAM[i : i + step] for i in range(0, len(STREAM), step))
+        assert [frame for chunk in chunks for frame in reader.feed(chunk)] == [b"hi", b"", b"you"]
+        assert reader.pending_bytes == 0
+
+
+def test_chance_chunkings_of_many_frames():
+    chance = random.Random(5)
+    frames = [chance.randbytes(chance.choice((0, 1, 3, 100, 5000))) for _ in range(200)]
+    stream = b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames)
+    for _ in range(10):
+        reader, position, found = FrameReader(frame_bytes_max=5000), 0, []
+        while position < len(stream):
+            step = chance.choice((1, 2, 5, 1000, 20000))
+            found += reader.feed(memoryview(stream)[position : position + step])
+            position += step
+        assert found == frames
+
+
+@pytest.mark.parametrize("size", [b"\0\0\0\x11", b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff"])
+def test_a_size_beyond_the_limit_ends_the_stream_after_the_good_frames(size):
+    frames = FrameReader(frame_bytes_max=16).feed(b"\0\0\0\1a" + size)
+    assert next(frames) == b"a"
+    with pytest.raises(DecodeError, match="limit 16"):
+        next(frames)
+
+
+def body_of(chunks: list) -> bytes:
+    whole = b"".join(chunks)
+    assert int.from_bytes(whole[:4], "big") == len(whole) - 4
+    return whole[4:]
+
+
+@pytest.mark.parametrize("version", [0, 1, 8, 9, 12, 13])
+@pytest.mark.parametrize("client_id", [None, "", "me", "ünï"])
+def test_a_request_there_and_back(version, client_id):
+    request = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
+    frame = body_of(encode_request(request, version, 77, client_id))
+    header, position = decode_request_header(memoryview(frame))
+    assert header == RequestHeader(3, version, 77, client_id)
+    assert MetadataRequest.decode(frame[position:], version) == request
+
+
+@pytest.mark.parametrize("version", [0, 8, 9, 12, 13])
+def test_a_response_there_and_back(version):
+    response = MetadataResponse(brokers=[MetadataResponseBroker(node_id=1, host="h", port=9092)])
+    frame = body_of(encode_response(response, version, -5))
+    assert frame[:4] == b"\xff\xff\xff\xfb"
+    assert (frame[4] == 0 and frame[5:9] == bytes(4)) or version < 9
+    assert decode_response(frame, MetadataResponse, version) == (-5, response)
+
+
+def test_responses_to_api_versions_never_have_a_flexible_header():
+    response = ApiVersionsResponse(api_keys=[ApiVersion(api_key=18, max_version=4)])
+    for version in range(6):
+        frame = body_of(encode_response(response, version, 1))
+        assert frame[:6] == b"\0\0\0\1\0\0"
+        assert decode_response(frame, ApiVersionsResponse, version) == (1, response)
+
+
+def test_tags_in_a_response_header_are_skipped():
+    body = MetadataResponse().encode(9)
+    for tags in (b"\1\0\2ab", b"\2\0\0\x81\1\1x"):
+        assert decode_response(b"\0\0\0\7" + tags + body, MetadataResponse, 9) == (7, MetadataResponse())
+
+
+@pytest.mark.parametrize("frame", [b"", b"\0\0\0", b"\0\0\0\1", b"\0\0\0\1\1", b"\0\0\0\1\1\0\x7f"])
+def test_a_response_too_short_for_its_header(frame):
+    with pytest.raises(DecodeError):
+        decode_response(frame, MetadataResponse, 9)
+
+
+def test_large_values_stay_chunks_of_their_own():
+    records = b"r" * 5000
+    request = ProduceRequest(
+        acks=1,
+        topic_data=[
+            TopicProduceData(
+                name="t", partition_data=[PartitionProduceData(records=records), PartitionProduceData()]
+            )
+        ],
+    )
+    chunks = encode_request(request, 9, 1, "me")
+    assert len(chunks) == 3
+    assert chunks[1] is records
+    frame = body_of(chunks)
+    _, position = decode_request_header(frame)
+    assert ProduceRequest.decode(frame[position:], 9) == request
+
+
+def test_what_cannot_be_sent():
+    with pytest.raises(UnsupportedVersionError, match="ApiVersionsRequest has versions 0 to 5, not 6"):
+        encode_request(ApiVersionsRequest(), 6, 1, None)
+    with pytest.raises(EncodeError, match="request header"):
+        encode_request(ApiVersionsRequest(), 0, 1, "x" * 40000)
+    with pytest.raises(EncodeError, match="request header"):
+        encode_request(ApiVersionsRequest(), 0, 2**31, "x")
