@@ -74,14 +74,14 @@ class DiskLog(SegmentedLog):
         self.directory = os.fspath(directory)
         with storage("create", self.directory):
             os.makedirs(self.directory, exist_ok=True)
-        epochs, epochs_known = _load_epochs(f"{self.directory}/{LEADER_EPOCHS}")
+        epochs = _load_epochs(f"{self.directory}/{LEADER_EPOCHS}")
         segments, self.recovery = open_segments(
             self.directory,
             config,
             epochs,
             now_ms=now_ms,
             clean_shutdown=clean_shutdown,
-            recovery_point=recovery_point if epochs_known else 0,
+            recovery_point=recovery_point,
             start_offset=start_offset,
         )
         self._directory_changed = True
@@ -93,12 +93,19 @@ class DiskLog(SegmentedLog):
             else min(recovery_point, self.end_offset),
             self.start_offset,
         )
-        if not epochs_known and clean_shutdown:
-            self._find_epochs()
+        try:
+            self._complete_epochs()
+        except StorageError as error:
+            # A damaged segment that was flushed long ago: whoever reads it will be told.
+            if error.errno is not None:
+                raise
+            logger.warning("%s", error)
         # One that begins at the end is the latest of a log from which everything was deleted: it stays.
         epochs.truncate_end(self.end_offset + 1)
         epochs.truncate_start(self.start_offset)
         self._epoch = epochs.latest
+        for segment in segments:
+            segment.release()  # an idle partition costs no descriptor
 
     def configure(self, config: LogConfig) -> None:
         super().configure(config)
@@ -110,10 +117,18 @@ class DiskLog(SegmentedLog):
         self._directory_changed = True
         return FileSegment.create(self.directory, base_offset, self.config, now_ms)
 
-    def _find_epochs(self) -> None:
-        for entry in self.entries(self._bases[0]):
-            if entry.leader_epoch > self.leader_epochs.latest:
-                self.leader_epochs.assign(entry.leader_epoch, entry.base_offset)
+    def _complete_epochs(self) -> None:
+        """Take the leader epochs from the batches if the file does not reach back to the first of them."""
+        epochs, known = self.leader_epochs, self.leader_epochs.entries
+        first = next(self.entries(), None)
+        if first is None or first.leader_epoch < 0:
+            return
+        if known and known[0][1] <= max(first.base_offset, self.start_offset):
+            return
+        known.clear()
+        for entry in self.entries():
+            if entry.leader_epoch > epochs.latest:
+                epochs.assign(entry.leader_epoch, entry.base_offset)
 
     # --- durability -------------------------------------------------------------------------------
 
@@ -154,12 +169,12 @@ class DiskLog(SegmentedLog):
                 segment.close()
 
 
-def _load_epochs(path: str) -> tuple[LeaderEpochs, bool]:
-    """Return the leader epochs in a file, and whether they can be relied on."""
+def _load_epochs(path: str) -> LeaderEpochs:
+    """Return the leader epochs in a file; none if it is damaged."""
     try:
-        return LeaderEpochs.load(path), True
+        return LeaderEpochs.load(path)
     except StorageError as error:
         if error.errno is not None:
             raise
         logger.warning("%s; the epochs are taken from the log", error)
-        return LeaderEpochs(path), False
+        return LeaderEpochs(path)

@@ -18,7 +18,9 @@ import os
 import sys
 from array import array
 from bisect import bisect_left, bisect_right
+from operator import le, lt
 from struct import Struct
+from struct import error as struct_error
 
 from penstock.errors import StorageError
 from penstock.log.files import storage
@@ -29,6 +31,7 @@ TIME_ENTRY_BYTES = 12
 SAVE_ENTRIES = 512
 """Entries that wait in memory before they are written: a page of the offset index."""
 
+_OFFSET_ENTRY = Struct(">ii")
 _TIME_ENTRY = Struct(">qi")
 _SWAP = sys.byteorder == "little"
 
@@ -58,6 +61,24 @@ def _read(path: str, entry_bytes: int) -> tuple[bytes, int]:
     entries = -(-used // entry_bytes)
     end = entries * entry_bytes
     return data[:end], entries if end == len(data) else -1
+
+
+def last_entry_in(path: str) -> tuple[int, int] | None:
+    """Return (relative offset, position) of the last entry of an offset index, reading nothing else.
+
+    None if there is no such file, no entry, or nothing but zeros at its end.
+    """
+    try:
+        with open(path, "rb") as file:
+            file.seek(0, os.SEEK_END)
+            entries = file.tell() // OFFSET_ENTRY_BYTES
+            if not entries:
+                return None
+            file.seek((entries - 1) * OFFSET_ENTRY_BYTES)
+            offset, position = _OFFSET_ENTRY.unpack(file.read(OFFSET_ENTRY_BYTES))
+    except (OSError, struct_error):
+        return None
+    return (offset, position) if position > 0 else None
 
 
 def _write(path: str, entry_bytes: int, data: bytes, at_entry: int, entries: int) -> None:
@@ -106,8 +127,7 @@ class OffsetIndex:
         index.offsets, index.positions = numbers[0::2], numbers[1::2]
         index.unproven, index.saved = len(index.offsets), saved
         for name, column in (("offsets", index.offsets), ("positions", index.positions)):
-            ascending = column.tolist()
-            if ascending and (ascending[0] < 0 or ascending != sorted(set(ascending))):
+            if column and not (column[0] >= 0 and all(map(lt, column, column[1:]))):
                 raise DamagedIndexError(f"the {name} in {path} are not ascending")
         if index.positions and index.positions[-1] >= log_bytes:
             raise DamagedIndexError(
@@ -133,9 +153,10 @@ class OffsetIndex:
         keep = bisect_left(self.positions, position)
         if keep < len(self.positions):
             del self.offsets[keep:], self.positions[keep:]
-            self.saved = min(self.saved, keep)
             self.unproven = min(self.unproven, keep)
-            self.save()
+            if self.saved > keep:
+                _write(self.path, OFFSET_ENTRY_BYTES, b"", keep, keep)
+                self.saved = keep
 
     def save(self) -> None:
         """Write what the file lacks.
@@ -182,11 +203,11 @@ class TimeIndex:
         for timestamp, offset in _TIME_ENTRY.iter_unpack(data):
             index.timestamps.append(timestamp)
             index.offsets.append(offset)
-        timestamps, offsets = index.timestamps.tolist(), index.offsets.tolist()
-        if (
-            timestamps != sorted(set(timestamps))
-            or offsets != sorted(offsets)
-            or (offsets and offsets[0] < 0)
+        timestamps, offsets = index.timestamps, index.offsets
+        if offsets and not (
+            offsets[0] >= 0
+            and all(map(lt, timestamps, timestamps[1:]))
+            and all(map(le, offsets, offsets[1:]))
         ):
             raise DamagedIndexError(f"the entries in {path} are not ascending")
         return index
@@ -214,8 +235,9 @@ class TimeIndex:
         keep = bisect_left(self.offsets, offset - self.base_offset)
         if keep < len(self.offsets):
             del self.timestamps[keep:], self.offsets[keep:]
-            self.saved = min(self.saved, keep)
-            self.save()
+            if self.saved > keep:
+                _write(self.path, TIME_ENTRY_BYTES, b"", keep, keep)
+                self.saved = keep
 
     def save(self) -> None:
         """Write what the file lacks. Raises as `OffsetIndex.save` does."""

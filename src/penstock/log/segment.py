@@ -24,6 +24,7 @@ from penstock.log.index import (
     DamagedIndexError,
     OffsetIndex,
     TimeIndex,
+    last_entry_in,
 )
 from penstock.log.segmented import Segment
 from penstock.log.walk import HEAD_BYTES, Entry, fetch_file, walk, walk_checked
@@ -61,20 +62,39 @@ class FileSegment(Segment):
         "_time_index",
         "_unindexed",
         "_valid_bytes",
+        "_writable",
         "directory",
         "path",
+        "suffix",
     )
 
-    def __init__(self, directory: str, base_offset: int, config: LogConfig, now_ms: int) -> None:
+    def __init__(
+        self,
+        directory: str,
+        base_offset: int,
+        config: LogConfig,
+        now_ms: int,
+        *,
+        suffix: str = "",
+        writable: bool = True,
+    ) -> None:
+        """Describe a segment whose file is opened when needed.
+
+        `suffix` is what its files' names have behind the usual ones. One that is not `writable` is
+        only looked at: not even an index that had to be rebuilt is written.
+        """
         super().__init__(base_offset, now_ms)
         self.directory = directory
-        self.path = segment_path(directory, base_offset)
+        self.suffix = suffix
+        self.path = segment_path(directory, base_offset, SUFFIX_LOG + suffix)
+        self._writable = writable
         self._file: OpenFile | None = None
         self._fd = -1
         self._offset_index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
         self._latest, self._latest_offset = -1, base_offset
         self._unindexed = 0
+        self._valid_bytes = 0
         self._sealed = False
         self._places: dict[int, int] = {}
         self._tail_offset = self._tail_position = -1
@@ -97,13 +117,22 @@ class FileSegment(Segment):
         return segment
 
     @classmethod
-    def existing(cls, directory: str, base_offset: int, config: LogConfig, end_offset: int) -> FileSegment:
+    def existing(
+        cls,
+        directory: str,
+        base_offset: int,
+        config: LogConfig,
+        end_offset: int,
+        *,
+        suffix: str = "",
+        writable: bool = True,
+    ) -> FileSegment:
         """Take up a segment that is on disk, sealed. Only the size of its file is looked at.
 
         Raises:
             StorageError: it cannot be had, or is larger than an index can tell positions in.
         """
-        segment = cls(directory, base_offset, config, 0)
+        segment = cls(directory, base_offset, config, 0, suffix=suffix, writable=writable)
         with storage("open", segment.path):
             status = os.stat(segment.path)
         if status.st_size > RELATIVE_OFFSET_MAX:
@@ -116,7 +145,7 @@ class FileSegment(Segment):
     def file(self) -> OpenFile:
         """The open file. Whoever keeps it can read it as long as he likes."""
         if self._file is None:
-            self._file = open_file(self.path, writable=True)
+            self._file = open_file(self.path, writable=self._writable)
             self._fd = self._file.fileno()
         return self._file
 
@@ -207,14 +236,17 @@ class FileSegment(Segment):
     def close(self) -> None:
         """Complete the index files, and let go of the file."""
         self._complete_indexes()
+        self.release()
+
+    def release(self) -> None:
+        """Let go of the file until it is needed again."""
         self._file = None
         self._fd = -1
 
     def delete(self) -> None:
         for suffix in (SUFFIX_LOG, SUFFIX_INDEX, SUFFIX_TIME_INDEX, *SUFFIXES_OF_OTHERS):
             remove_file(segment_path(self.directory, self.base_offset, suffix))
-        self._file = None
-        self._fd = -1
+        self.release()
 
     def truncate_to(self, offset: int) -> None:
         self._sealed = False
@@ -270,6 +302,19 @@ class FileSegment(Segment):
             self._load_indexes()
         return self._latest
 
+    def whole_bytes(self) -> int:
+        """Return where the last whole batch ends in a file that is only read, checksums aside."""
+        if self._offset_index is None:
+            last = last_entry_in(self._empty_indexes()[0].path)
+            if last is not None and self._begins_batch(last[1], self.base_offset + last[0]):
+                return max(entry.position + entry.size for entry in self._walk(last[1]))
+            self._load_indexes()
+        return self._valid_bytes
+
+    def position_before(self, offset: int) -> int:
+        """Return where some batch begins that is not past `offset`, without a walk: the nearest indexed."""
+        return self._indexed(lambda index: index.place_of(offset))
+
     def _position_of(self, offset: int) -> int:
         """Return where the first batch that reaches `offset` begins; the end if none does."""
         start = self._indexed(lambda index: index.place_of(offset))
@@ -303,6 +348,8 @@ class FileSegment(Segment):
         self._places[offset] = position
 
     def _walk(self, position: int) -> Iterator[Entry]:
+        if position >= self.size:
+            return
         try:
             yield from walk(fetch_file(self.file.fileno()), position, self.size)
         except CorruptRecordError as error:
@@ -320,10 +367,11 @@ class FileSegment(Segment):
         return self._offset_index, self._time_index
 
     def _empty_indexes(self) -> tuple[OffsetIndex, TimeIndex]:
-        return (
-            OffsetIndex(segment_path(self.directory, self.base_offset, SUFFIX_INDEX), self.base_offset),
-            TimeIndex(segment_path(self.directory, self.base_offset, SUFFIX_TIME_INDEX), self.base_offset),
-        )
+        paths = [
+            segment_path(self.directory, self.base_offset, suffix + self.suffix)
+            for suffix in (SUFFIX_INDEX, SUFFIX_TIME_INDEX)
+        ]
+        return OffsetIndex(paths[0], self.base_offset), TimeIndex(paths[1], self.base_offset)
 
     def _load_indexes(self) -> tuple[OffsetIndex, TimeIndex]:
         """Read the index files, or rebuild them when they are missing or contradict themselves."""
@@ -336,7 +384,7 @@ class FileSegment(Segment):
         return self._use(offsets, times)
 
     def _rebuild_indexes(self, reason: str) -> tuple[OffsetIndex, TimeIndex]:
-        if self.size:
+        if self.size and self._writable:
             logger.warning("rebuilding the indexes of %s: %s", self.path, reason)
         fresh = self._use(*self._empty_indexes())
         if self._sealed:
@@ -397,6 +445,8 @@ class FileSegment(Segment):
 
     def _save_indexes(self) -> None:
         """Write what the index files lack. Without them the log is as good, only slower to open."""
+        if not self._writable:
+            return
         try:
             for index in self._indexes():
                 index.save()

@@ -1,0 +1,154 @@
+"""A log that somebody else may be writing: opened to be looked at, and left as it is.
+
+The segments there are at the moment of opening are held open, so that none can be taken away by
+retention while they are read, and the log ends with the last batch that is whole. Nothing is locked,
+repaired, renamed or written.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import NoReturn
+
+from penstock.errors import StorageError
+from penstock.log.checkpoint import START_OFFSETS, read_offsets
+from penstock.log.contract import LogConfig
+from penstock.log.epochs import LeaderEpochs
+from penstock.log.files import OpenFile, storage
+from penstock.log.recovery import SUFFIX_CLEANED, SUFFIX_SWAP, segments_in
+from penstock.log.segment import SUFFIX_LOG, FileSegment
+from penstock.log.segmented import SegmentedLog
+from penstock.model import TopicPartition
+from penstock.records.batch import (
+    ABORT_MARKER,
+    COMMIT_MARKER,
+    CONTROL_BIT,
+    HEADER_BYTES,
+    TRANSACTIONAL_BIT,
+    read_header,
+    read_marker,
+)
+
+OPEN_ATTEMPTS = 5
+"""How often the list of segments is read again when one of them has gone before it was opened."""
+
+
+class ReadOnlyLog(SegmentedLog):
+    """The reading half of the contract `Log`, over a partition's directory in any state."""
+
+    def __init__(self, directory: str, partition: TopicPartition) -> None:
+        """Open the segments of `directory`.
+
+        Raises:
+            StorageError: something cannot be read.
+        """
+        segments = _open_segments(directory)
+        try:
+            segments[-1].unseal()
+        except StorageError as error:
+            raise StorageError(f"{error}; a broker that opens it would cut it there") from error
+        super().__init__(LogConfig(), segments, LeaderEpochs())
+        noted = _noted_start_offset(os.path.dirname(directory), partition)
+        self.start_offset = max(self.start_offset, min(noted, self.end_offset))
+
+    def _new_segment(self, base_offset: int, now_ms: int) -> NoReturn:
+        raise NotImplementedError("this log is only read")
+
+    def flush(self) -> None:
+        """Nothing is written, so there is nothing to flush."""
+
+    def close(self) -> None:
+        """The files close with the last user of this object."""
+
+    def regions(self, start_offset: int, end_offset: int) -> Iterator[tuple[OpenFile, int, int]]:
+        """Yield (file, position, end) of what holds the offsets, segment by segment.
+
+        The first position is that of a batch; records outside the range may be among them.
+
+        Raises:
+            StorageError: a segment that others follow does not end with a whole batch.
+        """
+        for segment in self._segments[self._place(start_offset) :]:
+            if segment.base_offset >= end_offset:
+                return
+            assert isinstance(segment, FileSegment)
+            start = segment.position_before(start_offset) if start_offset > segment.base_offset else 0
+            end = segment.whole_bytes()
+            if end < segment.size and segment is not self._active:
+                raise StorageError(f"{segment.path} is damaged: it ends within a batch, at position {end}")
+            if start < end:
+                yield segment.file, start, end
+
+    def committed(self, end_offset: int) -> tuple[int, list[tuple[int, int, int]]]:
+        """Find what a reader of committed data leaves out, by walking from the first batch.
+
+        Returns:
+            The last stable offset (the first of any transaction still open, else `end_offset`), and
+            (producer id, first offset, offset of the marker) of every aborted transaction.
+        """
+        open_since: dict[int, int] = {}
+        aborted = []
+        for segment, entry in self._entries(self._bases[0]):
+            if entry.base_offset >= end_offset:
+                break
+            if not entry.attributes & TRANSACTIONAL_BIT:
+                continue
+            producer_id = read_header(segment.load(entry.position, HEADER_BYTES)).producer_id
+            if not entry.attributes & CONTROL_BIT:
+                open_since.setdefault(producer_id, entry.base_offset)
+                continue
+            kind, _ = read_marker(segment.load(entry.position, entry.size), 0, entry.size)
+            if kind in (ABORT_MARKER, COMMIT_MARKER):
+                first_offset = open_since.pop(producer_id, None)
+                if kind == ABORT_MARKER and first_offset is not None:
+                    aborted.append((producer_id, first_offset, entry.last_offset))
+        return min([end_offset, *open_since.values()]), aborted
+
+
+def _open_segments(directory: str) -> list[FileSegment]:
+    for attempt in range(OPEN_ATTEMPTS):
+        with storage("read", directory):
+            names = os.listdir(directory)
+        found = sorted(dict(_effective(directory, names)).items())
+        ends = [*(base for base, _ in found[1:]), -1]
+        try:
+            segments = [
+                FileSegment.existing(directory, base, LogConfig(), end, suffix=suffix, writable=False)
+                for (base, suffix), end in zip(found, ends, strict=False)
+            ]
+            for segment in segments:
+                _ = segment.file
+        except StorageError as error:
+            # Retention or compaction has just taken one away; the next list will not have it.
+            if isinstance(error.__cause__, FileNotFoundError) and attempt + 1 < OPEN_ATTEMPTS:
+                continue
+            raise
+        return segments or [FileSegment(directory, 0, LogConfig(), 0, writable=False)]
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _effective(directory: str, names: list[str]) -> Iterator[tuple[int, str]]:
+    """Yield (base offset, suffix) of the segments that count.
+
+    A compacted one that waits as `.swap` to be put in place stands for those that it covers, unless
+    its fellows are still being written (`.cleaned`).
+    """
+    covered: list[range] = []
+    unfinished = min(segments_in(names, SUFFIX_LOG + SUFFIX_CLEANED), default=None)
+    for base in segments_in(names, SUFFIX_LOG + SUFFIX_SWAP):
+        if unfinished is None or base < unfinished:
+            swap = FileSegment.existing(directory, base, LogConfig(), -1, suffix=SUFFIX_SWAP, writable=False)
+            swap.unseal()
+            covered.append(range(base, swap.end_offset))
+            yield base, SUFFIX_SWAP
+    for base in segments_in(names):
+        if not any(base in offsets for offsets in covered):
+            yield base, ""
+
+
+def _noted_start_offset(data_directory: str, partition: TopicPartition) -> int:
+    try:
+        return read_offsets(f"{data_directory}/{START_OFFSETS}").get(partition, 0)
+    except StorageError:
+        return 0

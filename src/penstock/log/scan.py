@@ -1,0 +1,267 @@
+"""Read topics from a Kafka data directory into Arrow, with no broker running, or with one.
+
+Segments are mapped into memory and decoded where they are. The directory may be ours or Apache
+Kafka's, and in use: what is read ends with the last whole batch there was when the partition's turn
+came. Nothing is locked or written. See `ReadOnlyLog`.
+
+A log that is cut shorter while it is read (a follower that its new leader overrules) takes mapped
+pages away, which ends the process with SIGBUS; deleting segments does not.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from mmap import ACCESS_READ, MADV_SEQUENTIAL, mmap
+from typing import TYPE_CHECKING
+
+from penstock.errors import ConfigError, MissingDependencyError, StorageError
+from penstock.log.directory import find_partitions, parse_partition_name
+from penstock.log.files import OpenFile, storage_error
+from penstock.log.readonly import ReadOnlyLog
+from penstock.log.recovery import segments_in
+from penstock.model import COLUMN_NAMES, EARLIEST, LATEST, TopicPartition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BATCH_BYTES = 4 << 20
+"""Size of the Arrow batches that a scan yields. Measured: smaller and larger ones cost more per byte."""
+
+NAMES_SHOWN_MAX = 20
+
+Position = int | str | datetime | Mapping[int, int]
+"""Where to start or end: an offset, one for each partition by number, "earliest", "latest" or a time."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NAMED = {"earliest": EARLIEST, "latest": LATEST}
+_ISOLATIONS = ("read_uncommitted", "read_committed")
+
+
+def read_log(
+    directory: str | os.PathLike[str],
+    topic: str | None = None,
+    *,
+    partitions: int | Iterable[int] | None = None,
+    start: Position = "earliest",
+    end: Position = "latest",
+    columns: Sequence[str] | None = None,
+    isolation: str = "read_uncommitted",
+) -> pa.Table:
+    """Return records of a topic in a data directory as one table, partition after partition.
+
+    Arguments and errors are those of `scan_log`.
+    """
+    batches = scan_log(
+        directory,
+        topic,
+        partitions=partitions,
+        start=start,
+        end=end,
+        columns=columns,
+        isolation=isolation,
+    )
+    import pyarrow
+
+    from penstock.records.arrow import schema_for
+
+    schema = schema_for(COLUMN_NAMES if columns is None else columns)
+    return pyarrow.Table.from_batches(batches, schema=schema)
+
+
+def scan_log(
+    directory: str | os.PathLike[str],
+    topic: str | None = None,
+    *,
+    partitions: int | Iterable[int] | None = None,
+    start: Position = "earliest",
+    end: Position = "latest",
+    columns: Sequence[str] | None = None,
+    isolation: str = "read_uncommitted",
+    batch_bytes: int = BATCH_BYTES,
+) -> Iterator[pa.RecordBatch]:
+    """Yield records of a topic in a data directory as Arrow batches, in bounded memory.
+
+    Args:
+        directory: a broker's data directory (`log.dirs`), or one partition's directory in it.
+        topic: may be left out where there is only one.
+        partitions: their numbers; all by default.
+        start: where to begin: "earliest", "latest", an offset, a `datetime` (the first record at or
+            after it), or offsets by partition number, the partitions not named beginning at the
+            earliest. Offsets before the log's start mean its start.
+        end: where to stop, exclusive; likewise, the partitions not named ending at the latest.
+        columns: names of `COLUMN_NAMES`, in the order wanted; all by default.
+        isolation: "read_committed" leaves out aborted transactions, and stops at the first that is
+            still open. It takes a walk over all headers of the partition.
+        batch_bytes: size of a batch's columns, roughly; one batch of the log, however large it is
+            decompressed, stays whole.
+
+    Raises:
+        ConfigError: no such topic, partition or column; a time without a time zone; other arguments
+            that make no sense. Raised at once.
+        StorageError: something cannot be read.
+        CorruptRecordError: a checksum or the layout of a batch is wrong.
+        MissingDependencyError: pyarrow or numpy is not installed.
+    """
+    names = _checked_columns(columns)
+    if batch_bytes <= 0:
+        raise ConfigError(f"batch_bytes is {batch_bytes}: it must be positive")
+    if isolation not in _ISOLATIONS:
+        raise ConfigError(f"isolation is {isolation!r}: it must be {' or '.join(_ISOLATIONS)}")
+    wanted = find_topic(os.fspath(directory), topic, partitions)
+    _check_position("start", start, wanted)
+    _check_position("end", end, wanted)
+    try:
+        import numpy
+        import pyarrow
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"reading into Arrow needs {error.name}: pip install 'penstock[arrow]'"
+        ) from None
+    del numpy, pyarrow
+    return _scan(wanted, names, start, end, isolation == "read_committed", batch_bytes)
+
+
+def find_topic(
+    directory: str, topic: str | None, partitions: int | Iterable[int] | None = None
+) -> dict[TopicPartition, str]:
+    """Return the directories of the partitions meant, in order.
+
+    Raises:
+        ConfigError: there is no such topic or partition, or several topics and none named; the
+            message names those there are.
+        StorageError: the directory cannot be read.
+    """
+    directory = os.path.abspath(directory)
+    numbers = {partitions} if isinstance(partitions, int) else None if partitions is None else {*partitions}
+    itself = parse_partition_name(os.path.basename(directory))
+    if itself is not None and _holds_segments(directory):
+        found = {itself: directory}
+        if topic not in (None, itself.topic):
+            raise ConfigError(f"{directory} is a partition of topic {itself.topic}, not {topic}")
+    else:
+        found = find_partitions(directory)
+    topics = sorted({partition.topic for partition in found})
+    if topic is None:
+        ours = [name for name in topics if not name.startswith("__")] or topics
+        if len(ours) != 1:
+            raise ConfigError(f"name the topic: {directory} holds {_listed(topics, 'topics')}")
+        topic = ours[0]
+    elif topic not in topics:
+        raise ConfigError(
+            f"there is no topic {topic!r} in {directory}, which holds {_listed(topics, 'topics')}"
+        )
+    chosen = {partition: path for partition, path in found.items() if partition.topic == topic}
+    missing = (numbers or set()).difference(partition.partition for partition in chosen)
+    if missing:
+        there = [str(partition.partition) for partition in chosen]
+        raise ConfigError(
+            f"topic {topic} has no partition {min(missing)} here, only {_listed(there, 'ones')}"
+        )
+    return {
+        partition: path
+        for partition, path in chosen.items()
+        if numbers is None or partition.partition in numbers
+    }
+
+
+def _holds_segments(directory: str) -> bool:
+    try:
+        return bool(segments_in(os.listdir(directory)))
+    except OSError:
+        return False
+
+
+def _listed(names: Sequence[str], what: str) -> str:
+    if not names:
+        return f"no {what}"
+    shown = ", ".join(names[:NAMES_SHOWN_MAX])
+    more = len(names) - NAMES_SHOWN_MAX
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _checked_columns(columns: Sequence[str] | None) -> tuple[str, ...]:
+    if columns is None:
+        return COLUMN_NAMES
+    names = (columns,) if isinstance(columns, str) else tuple(columns)
+    unknown = [name for name in names if name not in COLUMN_NAMES]
+    if unknown:
+        raise ConfigError(f"there is no column {unknown[0]!r}; known: {', '.join(COLUMN_NAMES)}")
+    return names
+
+
+def _check_position(which: str, position: Position, wanted: Mapping[TopicPartition, str]) -> None:
+    if isinstance(position, str) and position not in _NAMED:
+        raise ConfigError(f"{which} is {position!r}: it must be earliest, latest, an offset or a time")
+    if isinstance(position, datetime) and position.tzinfo is None:
+        raise ConfigError(f"{which} is a time without a time zone; add one, for example tzinfo=timezone.utc")
+    if isinstance(position, Mapping):
+        numbers = [partition.partition for partition in wanted]
+        strangers = [number for number in position if number not in numbers]
+        if strangers:
+            raise ConfigError(f"{which} names partition {strangers[0]!r}, which is not among those read")
+        offsets = list(position.values())
+    else:
+        offsets = [position] if isinstance(position, int) else []
+    for offset in offsets:
+        if offset < EARLIEST:
+            raise ConfigError(f"{which} is offset {offset}: offsets are not negative")
+
+
+def _scan(
+    wanted: Mapping[TopicPartition, str],
+    names: tuple[str, ...],
+    start: Position,
+    end: Position,
+    committed: bool,
+    batch_bytes: int,
+) -> Iterator[pa.RecordBatch]:
+    from penstock.records.arrow import to_arrow
+    from penstock.records.decode import iter_columns
+
+    for partition, path in wanted.items():
+        log = ReadOnlyLog(path, partition)
+        first = _resolve(log, partition, start, EARLIEST)
+        stop = _resolve(log, partition, end, LATEST)
+        aborted: list[tuple[int, int]] = []
+        if committed:
+            stop, transactions = log.committed(stop)
+            # One that ended before the first offset would never be seen to end.
+            aborted = [(producer_id, since) for producer_id, since, until in transactions if until >= first]
+        for columns in iter_columns(
+            map(_mapped, log.regions(first, stop)),
+            columns=names,
+            start_offset=first,
+            end_offset=stop,
+            aborted=aborted,
+            batch_bytes=batch_bytes,
+        ):
+            yield to_arrow(columns, partition.topic, partition.partition, names)
+
+
+def _resolve(log: ReadOnlyLog, partition: TopicPartition, position: Position, default: int) -> int:
+    """Return the offset that a position means in a log, within the log."""
+    if isinstance(position, Mapping):
+        position = position.get(partition.partition, default)
+    if isinstance(position, datetime):
+        milliseconds = -((_EPOCH - position) // timedelta(milliseconds=1))  # rounded up
+        found = log.offset_for_timestamp(milliseconds)
+        return log.end_offset if found is None else found[0]
+    offset = _NAMED[position] if isinstance(position, str) else position
+    if offset == LATEST:
+        return log.end_offset
+    return min(max(offset, log.start_offset), log.end_offset)
+
+
+def _mapped(region: tuple[OpenFile, int, int]) -> memoryview:
+    """Return a stretch of a file as memory. The mapping ends when nobody looks at it any more."""
+    file, position, end = region
+    try:
+        mapping = mmap(file.fileno(), end, access=ACCESS_READ)
+    except (OSError, ValueError) as error:
+        if isinstance(error, OSError):
+            raise storage_error("map", str(file.name), error) from error
+        raise StorageError(f"cannot map {file.name}: it is shorter than it was a moment ago") from error
+    mapping.madvise(MADV_SEQUENTIAL)
+    return memoryview(mapping)[position:]
