@@ -79,7 +79,10 @@ def test_durations(text: str, ms: int) -> None:
 
 
 def test_cloudevents_options() -> None:
-    assert schema_options({"cloudevents": "columns"}) == (False, batch(cloudevents="columns").cloudevents)
+    assert schema_options({**READ, "cloudevents": "columns"}) == (
+        False,
+        batch(cloudevents="columns").cloudevents,
+    )
     chosen = batch(
         cloudevents="columns", **{"cloudevents.strict": "false", "cloudevents.invalid": "drop"}
     ).cloudevents

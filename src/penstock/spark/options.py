@@ -10,8 +10,8 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field, replace
 
 from penstock.errors import ConfigError
 from penstock.model import EARLIEST, LATEST, TopicPartition
@@ -61,6 +61,9 @@ _REFUSED_CLIENT_OPTIONS = {
     "kafka.interceptor.classes": "interceptors are Java classes",
 }
 
+_WITHOUT_EFFECT = ("kafka.group.id", "kafka.group.instance.id")
+"""Accepted, so that a query changes over as it is: the source joins no group."""
+
 _DURATION_MS = {"us": 0.001, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
@@ -77,6 +80,14 @@ class Selection:
         if self.pattern is not None:
             return re.fullmatch(self.pattern, topic) is not None
         return topic in self.topics or any(topic == chosen.topic for chosen in self.partitions)
+
+    def among(self, topics: Container[str]) -> Selection:
+        """The same without what names a topic that is not in `topics`."""
+        return replace(
+            self,
+            topics=tuple(topic for topic in self.topics if topic in topics),
+            partitions=tuple(chosen for chosen in self.partitions if chosen.topic in topics),
+        )
 
     def __str__(self) -> str:
         if self.pattern is not None:
@@ -190,8 +201,19 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
 
 
 def schema_options(options: Mapping[str, str]) -> tuple[bool, CloudEventsOptions | None]:
-    """The two options the schema depends on: (headers wanted, how events are decoded)."""
+    """The two options the schema depends on: (headers wanted, how events are decoded).
+
+    Spark asks for the schema first, before it says whether the query is a stream. Everything that does
+    not depend on that is checked here, so that a mistake shows where the user made it.
+
+    Raises:
+        ConfigError: an option is unknown, malformed, missing, or contradicts another one.
+    """
     given = _known(options)
+    _bootstrap_servers(given)
+    _selection(given)
+    _limits(given)
+    _flag(given, "failOnDataLoss", True)
     return _flag(given, "includeHeaders", False), _cloudevents(given)
 
 
@@ -233,7 +255,7 @@ def _client_options(given: Mapping[str, str]) -> dict[str, str]:
     return {
         name.removeprefix("kafka."): value
         for name, value in given.items()
-        if name.startswith("kafka.") and name not in BOOTSTRAP_NAMES
+        if name.startswith("kafka.") and name not in (*BOOTSTRAP_NAMES, *_WITHOUT_EFFECT)
     }
 
 

@@ -98,6 +98,7 @@ def follow(query: StreamingQuery, show: Callable[[Progress], None], *, every_sec
         raise PenstockError(reason(error)) from error
 
 
+_OUR_ERROR = re.compile(r"\bpenstock(?:\.\w+)*\.[A-Z]\w*: (.+)")
 _PYTHON_ERROR = re.compile(r"^(?:\w+\.)*([A-Z]\w*(?:Error|Exception|Interrupt|Exit)): (.+)$", re.MULTILINE)
 _SPARK_ERROR = re.compile(r"^(?:[\w.]+: )?\[[A-Z_.0-9]+\] (.+)$", re.MULTILINE)
 
@@ -111,11 +112,12 @@ def reason(error: BaseException) -> str:
     if isinstance(error, PenstockError):
         return str(error)
     text = str(error)
+    ours = _OUR_ERROR.findall(text)
+    if ours:
+        return str(ours[-1])
     causes = [match for match in _PYTHON_ERROR.finditer(text) if not match[1].startswith("Py4J")]
     if causes:
-        cause = causes[-1]
-        ours = cause[0].startswith("penstock.")
-        return cause[2] if ours else f"{cause[1]}: {cause[2]}"
+        return f"{causes[-1][1]}: {causes[-1][2]}"
     spark = _SPARK_ERROR.search(text)
     first = next((line for line in text.splitlines() if line.strip()), type(error).__name__)
     return spark[1] if spark else first.strip()

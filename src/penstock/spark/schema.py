@@ -60,6 +60,19 @@ CLOUDEVENTS_COLUMNS: Mapping[str, DataType] = {
 }
 """`error` says why a record is no valid event and is null where it is one."""
 
+CLOUDEVENTS_EXTRA_COLUMNS: Mapping[str, DataType] = {
+    "time_text": StringType(),
+    "content_type": StringType(),
+    "outcome": StringType(),
+    "rule": StringType(),
+}
+"""Given where a schema asks for them: the parts of an event that do not fit, and what the error was."""
+
+EVENT_COLUMNS = {**CLOUDEVENTS_COLUMNS, **CLOUDEVENTS_EXTRA_COLUMNS}
+
+EXTENSION_PREFIX = "ce_"
+"""A column ``ce_hue`` is the extension attribute `hue`, as text."""
+
 TEXT_OR_BYTES = ("key", "value", "data")
 
 BATCH_BYTES = 1 << 20
@@ -84,7 +97,10 @@ class Projection:
     """
 
     def __init__(self, schema: StructType, cloudevents: CloudEventsOptions | None) -> None:
-        known = {**KAFKA_COLUMNS, **(CLOUDEVENTS_COLUMNS if cloudevents else {})}
+        known = {**KAFKA_COLUMNS, **(EVENT_COLUMNS if cloudevents else {})}
+        if cloudevents is not None:
+            names = (field.name.lower() for field in schema.fields)
+            known |= {name: StringType() for name in names if name.startswith(EXTENSION_PREFIX)}
         spellings = {name.lower(): name for name in known}
         self.schema = schema
         self.cloudevents = cloudevents
@@ -111,6 +127,8 @@ class Projection:
         wanted = set(self.columns)
         if self.cloudevents is not None:
             wanted |= {"key", "value", "headers"}
+            if self.cloudevents.invalid == "fail":
+                wanted |= {"topic", "partition", "offset"}
         return tuple(name for name in COLUMN_NAMES if name in wanted)
 
     def batches(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -172,6 +190,6 @@ def _fits(wanted: DataType, natural: DataType, name: str) -> bool:
 
 
 def _unknown_column(name: str, known: Mapping[str, DataType]) -> str:
-    if name.lower() in CLOUDEVENTS_COLUMNS:
+    if name.lower() in EVENT_COLUMNS or name.lower().startswith(EXTENSION_PREFIX):
         return f"column {name!r} comes with the option cloudevents = 'columns'"
     return f"unknown column {name!r}; there are: {', '.join(known)}"

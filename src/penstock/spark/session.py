@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 import warnings
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.errors import ConfigError, MissingDependencyError
-from penstock.spark.java import find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -122,6 +119,8 @@ def checkpoint_manager() -> str | None:
 
     Looked up in the installed jars, because its package moved between releases.
     """
+    import zipfile
+
     import pyspark
 
     jars = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent) / "jars"
@@ -138,6 +137,7 @@ def _log_settings() -> str:
     beside = Path(__file__).with_name("log4j2.properties")
     if beside.exists():
         return beside.as_uri()
+    import tempfile
     from importlib.resources import files
 
     text = files("penstock.spark").joinpath("log4j2.properties").read_text(encoding="utf-8")
@@ -154,6 +154,8 @@ def _prepare_environment() -> None:
     The Python of the planning workers is taken from here alone: the setting spark.pyspark.python does
     not reach them.
     """
+    from penstock.spark.java import find_java
+
     java = find_java()
     if java.home is not None:
         os.environ["JAVA_HOME"] = str(java.home)

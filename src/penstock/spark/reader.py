@@ -1,0 +1,270 @@
+"""Reading topics from Spark: planning on the driver, fetching and decoding on the executors.
+
+Planning asks the brokers for offsets and cuts the work into ranges (`planning`, `brokers`). Executors
+fetch ranges and yield Arrow batches of exactly the columns asked for (`schema`); a range reads the same
+records however often a task is repeated, which is what Spark's guarantees rest on.
+"""
+
+# ruff: noqa: N802 - the names of methods are Spark's
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from penstock.model import EARLIEST, LATEST
+from penstock.spark.brokers import Brokers
+from penstock.spark.options import RateLimits, ReadOptions, read_options
+from penstock.spark.plain import plain_errors
+from penstock.spark.planning import (
+    OffsetRange,
+    Offsets,
+    OffsetsJson,
+    backlog_rows,
+    batch_ranges,
+    discontinuities,
+    limit_rows,
+    offsets_from_json,
+    offsets_to_json,
+    refuse_losses,
+    resolve,
+    select_partitions,
+    split_ranges,
+    stream_ranges,
+)
+from penstock.spark.schema import Projection
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+UNLIMITED_ROWS = 2**62
+"""A limit nobody reaches, for queries that only have a lower one."""
+
+
+class RangePartition(InputPartition):
+    """The work of one task: one range of one partition."""
+
+    def __init__(self, span: OffsetRange) -> None:
+        super().__init__(span)
+        self.span = span
+
+    def __repr__(self) -> str:
+        return f"{self.span.topic}-{self.span.partition}[{self.span.start}:{self.span.end}]"
+
+
+class BatchReader(DataSourceReader):
+    """Reads what lies between two bounds, once."""
+
+    def __init__(self, options: ReadOptions, projection: Projection) -> None:
+        self._options = options
+        self._projection = projection
+
+    def partitions(self) -> list[InputPartition]:
+        options = self._options
+        with plain_errors(), Brokers(options.bootstrap_servers, options.client) as brokers:
+            selected = select_partitions(options.selection, brokers.partition_counts(options.selection))
+            ranges = batch_ranges(
+                resolve(options.start, selected, brokers.lookup),
+                resolve(options.end, selected, brokers.lookup),
+                brokers.lookup,
+                fail_on_data_loss=options.fail_on_data_loss,
+            )
+            return _tasks(options, ranges)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return read_range(self._options, self._projection, partition)
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads a topic in micro-batches. One object lives on the driver as long as its query."""
+
+    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        self._given = dict(options)
+        self._schema = schema
+        self._pacing = Pacing()
+        self._brokers: Brokers | None = None
+        self._initial: OffsetsJson | None = None
+        self._latest: Offsets | None = None
+        self._target: Offsets | None = None
+        """Where a query with trigger AvailableNow ends."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Executors get a copy of this object for `read` alone.
+        return {**self.__dict__, "_brokers": None}
+
+    @cached_property
+    def _options(self) -> ReadOptions:
+        return read_options(self._given, streaming=True)
+
+    @cached_property
+    def _projection(self) -> Projection:
+        return Projection(self._schema, self._options.cloudevents)
+
+    def initialOffset(self) -> OffsetsJson:
+        """Where the query starts that has no checkpoint yet. Asked more than once: the answer stays."""
+        with plain_errors():
+            if self._initial is None:
+                brokers, selection = self._connected(), self._options.selection
+                selected = select_partitions(selection, brokers.partition_counts(selection))
+                self._initial = offsets_to_json(resolve(self._options.start, selected, brokers.lookup))
+            return self._initial
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        with plain_errors():
+            limits = self._options.limits
+            # Asked for first of all, also by a query whose columns are wrong.
+            _ = self._projection
+        if limits.max_rows is None and limits.min_rows is None:
+            return ReadAllAvailable()
+        return ReadMaxRows(limits.max_rows or UNLIMITED_ROWS)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        with plain_errors():
+            self._target = self._latest_now()
+
+    def latestOffset(self, start: OffsetsJson, limit: ReadLimit) -> OffsetsJson:
+        """Where the next micro-batch ends; `start` itself where there is nothing to do now."""
+        with plain_errors():
+            begin = offsets_from_json(start)
+            latest = self._target if self._target is not None else self._latest_now()
+            self._latest = latest
+            losses = discontinuities(begin, latest)
+            refuse_losses(losses, fail_on_data_loss=self._options.fail_on_data_loss)
+            if isinstance(limit, ReadAllAvailable):
+                return offsets_to_json(latest)
+            new = dict.fromkeys(set(latest) - set(begin), EARLIEST)
+            if new:
+                begin.update(_known(self._connected().lookup(new)))
+            if self._target is None and self._pacing.waits_for_more(
+                self._options.limits, backlog_rows(begin, latest), time.monotonic()
+            ):
+                return start
+            if isinstance(limit, ReadMaxRows):
+                return offsets_to_json(limit_rows(begin, latest, limit.max_rows))
+            return offsets_to_json(latest)
+
+    def reportLatestOffset(self) -> OffsetsJson | None:
+        """For the progress report: what the topics held when the last micro-batch was planned."""
+        return None if self._latest is None else offsets_to_json(self._latest)
+
+    def partitions(self, start: OffsetsJson, end: OffsetsJson) -> list[InputPartition]:
+        with plain_errors():
+            until = offsets_from_json(end)
+            brokers = self._connected()
+            counts = brokers.partition_counts(self._options.selection)
+            existing = [where for where in until if where.partition < counts.get(where.topic, 0)]
+            earliest = brokers.lookup(dict.fromkeys(existing, EARLIEST))
+            ranges = stream_ranges(
+                offsets_from_json(start),
+                until,
+                _known(earliest),
+                fail_on_data_loss=self._options.fail_on_data_loss,
+            )
+            return _tasks(self._options, ranges)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        with plain_errors():
+            options, projection = self._options, self._projection
+        return read_range(options, projection, partition)
+
+    def commit(self, end: OffsetsJson) -> None:
+        """Nothing to do: the checkpoint of the query holds the offsets, and the brokers keep the records."""
+
+    def stop(self) -> None:
+        if self._brokers is not None:
+            self._brokers.close()
+            self._brokers = None
+
+    def _connected(self) -> Brokers:
+        if self._brokers is None:
+            self._brokers = Brokers(self._options.bootstrap_servers, self._options.client)
+        return self._brokers
+
+    def _latest_now(self) -> Offsets:
+        """The end of every partition that is selected and exists; a missing topic shows in the offsets."""
+        brokers, selection = self._connected(), self._options.selection
+        counts = brokers.partition_counts(selection)
+        existing = select_partitions(selection.among(counts), counts)
+        return _known(brokers.lookup(dict.fromkeys(existing, LATEST)))
+
+
+class Pacing:
+    """Holds micro-batches back until they are worth it: minOffsetsPerTrigger and maxTriggerDelay.
+
+    Spark hands only one limit to a Python source, so the second one is kept here.
+    """
+
+    def __init__(self) -> None:
+        self._last_batch_at: float | None = None
+
+    def waits_for_more(self, limits: RateLimits, backlog: int, now: float) -> bool:
+        """Whether to wait, at the monotonic time `now` in seconds. The first batch never waits."""
+        if limits.min_rows is None:
+            return False
+        delay = limits.max_trigger_delay_ms / 1000
+        is_due = self._last_batch_at is None or now - self._last_batch_at >= delay
+        if not is_due and backlog < limits.min_rows:
+            return True
+        self._last_batch_at = now
+        return False
+
+
+def read_range(
+    options: ReadOptions, projection: Projection, partition: InputPartition
+) -> Iterator[pa.RecordBatch]:
+    """The Arrow batches of one task, in offset order.
+
+    Raises:
+        DataLossError: the log start moved past the range since it was planned.
+        PenstockError: the brokers cannot be reached, the records are damaged, or the like.
+    """
+    if not isinstance(partition, RangePartition):
+        return  # Spark makes up an empty partition where there are none
+    from penstock.spark.fetching import fetch
+
+    try:
+        with plain_errors():
+            for batch in fetch(options, projection.fetched, partition.span):
+                yield from projection.batches(batch)
+    finally:
+        settle()
+
+
+_is_settled = False
+
+
+def settle() -> None:
+    """Once per worker: keep the imported libraries out of the garbage collector's sight.
+
+    Spark collects garbage after every task of a reused worker. With numba and pyarrow loaded that costs
+    some 60 ms of CPU each time, as much as a small micro-batch; frozen objects cost nothing.
+    """
+    global _is_settled
+    if not _is_settled:
+        _is_settled = True
+        gc.collect()
+        gc.freeze()
+
+
+def _tasks(options: ReadOptions, ranges: list[OffsetRange]) -> list[InputPartition]:
+    pieces = split_ranges(
+        ranges, min_partitions=options.min_partitions, max_records=options.max_records_per_partition
+    )
+    return [RangePartition(piece) for piece in pieces]
+
+
+def _known(answers: Mapping[Any, int | None]) -> Offsets:
+    return {where: offset for where, offset in answers.items() if offset is not None}

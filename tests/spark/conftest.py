@@ -1,0 +1,49 @@
+"""One Spark session and one broker for all tests that need them; topics are each test's own."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    from penstock.spark import session
+
+    running = session("tests", "local[2]", config={"spark.sql.shuffle.partitions": 2})
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="session")
+def brokers() -> Iterator[str]:
+    """Where the broker of the tests listens."""
+    from penstock import Broker
+
+    with Broker() as broker:
+        yield broker.bootstrap_servers
+
+
+@pytest.fixture(scope="session")
+def numbers() -> Iterator[int]:
+    return itertools.count()
+
+
+@pytest.fixture
+def new_topic(brokers: str, numbers: Iterator[int]) -> Callable[..., str]:
+    """Creates a topic with a name of its own and fills it with `table`, if there is one."""
+    from penstock import Admin, write_topic
+
+    def create(table: pa.Table | None = None, *, partitions: int = 2, name: str = "topic") -> str:
+        topic = f"{name}-{next(numbers)}"
+        with Admin(bootstrap_servers=brokers) as admin:
+            admin.create_topic(topic, partitions=partitions)
+        if table is not None:
+            write_topic(table, topic, bootstrap_servers=brokers)
+        return topic
+
+    return create

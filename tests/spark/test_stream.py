@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from penstock import Admin, read_topic, write_topic
+from penstock.errors import PenstockError
+from penstock.spark import ParquetTable, Progress, TopicSink, by_key, follow, progress_of
+
+pytestmark = pytest.mark.spark
+
+
+def counted(rows: int, first: int = 0) -> pa.Table:
+    """Records n = first, first + 1, ...: key and value n, in partition n mod 2."""
+    n = range(first, first + rows)
+    texts = pa.array([b"%d" % i for i in n], pa.binary())
+    return pa.table({"key": texts, "value": texts, "partition": pa.array([i % 2 for i in n], pa.int32())})
+
+
+class Stream:
+    """A query from a topic into a Parquet table, to be run again and again."""
+
+    def __init__(self, spark: Any, brokers: str, directory: Path) -> None:
+        self.spark = spark
+        self.brokers = brokers
+        self.checkpoint = directory / "checkpoint"
+        self.table = ParquetTable(directory / "table")
+
+    def frame(self, topic: str | None, **options: object) -> Any:
+        reader = self.spark.readStream.format("penstock").option("kafka.bootstrap.servers", self.brokers)
+        chosen = {"subscribe": topic} if topic else {}
+        for name, value in {**chosen, "startingOffsets": "earliest", **options}.items():
+            reader = reader.option(name, value)
+        return reader.schema("value string, partition int, offset bigint").load()
+
+    def run(
+        self, topic: str | None, write: Callable[..., Any] | None = None, **options: object
+    ) -> list[Progress]:
+        """Read what is there; the progress of every batch."""
+        query = (
+            self.frame(topic, **options)
+            .writeStream.foreachBatch(write or self.table.write)
+            .option("checkpointLocation", str(self.checkpoint))
+            .trigger(availableNow=True)
+            .start()
+        )
+        seen: list[Progress] = []
+        follow(query, seen.append, every_seconds=0.05)
+        return seen
+
+    def values(self) -> list[int]:
+        return sorted(int(value) for value in self.table.read()["value"].to_pylist())
+
+
+@pytest.fixture
+def stream(spark: Any, brokers: str, tmp_path: Path) -> Stream:
+    return Stream(spark, brokers, tmp_path)
+
+
+def test_batches_are_limited_and_a_restart_reads_the_rest(
+    stream: Stream, brokers: str, new_topic: Callable[..., str]
+) -> None:
+    topic = new_topic(counted(100))
+    seen = [p for p in stream.run(topic, maxOffsetsPerTrigger=40) if p.rows]
+    assert [(p.rows, p.lag) for p in seen] == [(40, 60), (40, 20), (20, 0)]
+    assert stream.values() == [*range(100)]
+    write_topic(counted(30, 100), topic, bootstrap_servers=brokers)
+    seen = [p for p in stream.run(topic) if p.rows]
+    assert [p.rows for p in seen] == [30]
+    assert stream.values() == [*range(130)]
+    assert sum(p.rows for p in stream.run(topic)) == 0
+
+
+def test_offsets_in_the_checkpoint_are_those_of_sparks_kafka_source(
+    stream: Stream, new_topic: Callable[..., str]
+) -> None:
+    topic = new_topic(counted(10))
+    stream.run(topic)
+    lines = (stream.checkpoint / "offsets" / "0").read_text().splitlines()
+    assert json.loads(lines[-1]) == {topic: {"0": 5, "1": 5}}
+
+
+def test_a_batch_run_again_is_in_the_table_once(stream: Stream, new_topic: Callable[..., str]) -> None:
+    topic = new_topic(counted(50))
+
+    def write_and_die(frame: Any, batch_id: int) -> None:
+        stream.table.write(frame, batch_id)
+        if batch_id == 1:
+            raise RuntimeError("killed after the write")
+
+    with pytest.raises(PenstockError, match="killed after the write"):
+        stream.run(topic, write_and_die, maxOffsetsPerTrigger=20)
+    assert len(stream.values()) == 40
+    again = [p for p in stream.run(topic, maxOffsetsPerTrigger=20) if p.rows]
+    assert [p.batch_id for p in again] == [1, 2]
+    assert stream.values() == [*range(50)]
+
+
+def test_a_topic_that_appears_later_is_read_from_its_start(
+    stream: Stream, new_topic: Callable[..., str]
+) -> None:
+    new_topic(counted(4), name="growing")
+    stream.run(None, subscribePattern="growing-.*")
+    new_topic(counted(6, 4), name="growing")
+    stream.run(None, subscribePattern="growing-.*")
+    assert stream.values() == [*range(10)]
+
+
+def test_a_topic_created_anew_fails_the_query_until_it_is_told_to_go_on(
+    stream: Stream, brokers: str, new_topic: Callable[..., str]
+) -> None:
+    topic = new_topic(counted(10))
+    stream.run(topic)
+    with Admin(bootstrap_servers=brokers) as admin:
+        admin.delete_topics([topic])
+        admin.create_topic(topic, partitions=2)
+    write_topic(counted(2, 10), topic, bootstrap_servers=brokers)
+    with pytest.raises(PenstockError, match=r"went back from offset 5 to 1.*set failOnDataLoss") as caught:
+        stream.run(topic)
+    assert "\n" not in str(caught.value)
+    stream.run(topic, failOnDataLoss="false")
+    write_topic(counted(4, 12), topic, bootstrap_servers=brokers)
+    stream.run(topic)
+    # What was written before the query noticed is skipped: it cannot tell it from what it has read.
+    assert stream.values() == [*range(10), 12, 13, 14, 15]
+
+
+def test_a_topic_no_longer_subscribed_is_noticed(stream: Stream, new_topic: Callable[..., str]) -> None:
+    one, two = new_topic(counted(2)), new_topic(counted(2, 2))
+    stream.run(f"{one},{two}")
+    with pytest.raises(PenstockError, match=f"{two}-0, {two}-1 of the checkpoint are gone"):
+        stream.run(one)
+
+
+def test_mistakes_are_told_in_one_line(stream: Stream) -> None:
+    for topic, options, message in (
+        ("nowhere", {}, "^unknown topic 'nowhere'"),
+        ("x", {"endingOffsets": "latest"}, "^endingOffsets means nothing in a streaming query"),
+    ):
+        with pytest.raises(PenstockError, match=message):
+            stream.run(topic, **options)
+
+
+def test_rows_of_a_stream_written_to_a_topic(
+    stream: Stream, brokers: str, new_topic: Callable[..., str]
+) -> None:
+    topic, copy = new_topic(counted(100)), new_topic()
+    query = (
+        stream.frame(topic, maxOffsetsPerTrigger=60)
+        .writeStream.format("penstock")
+        .option("kafka.bootstrap.servers", brokers)
+        .option("topic", copy)
+        .option("checkpointLocation", str(stream.checkpoint))
+        .trigger(availableNow=True)
+        .start()
+    )
+    follow(query, lambda _: None)
+    assert progress_of(query.lastProgress).batch_id == 1
+    values = read_topic(copy, bootstrap_servers=brokers)["value"].to_pylist()
+    assert sorted(map(int, values)) == [*range(100)]
+
+
+def values_of(topic: str, brokers: str) -> list[int]:
+    return sorted(int(value) for value in read_topic(topic, bootstrap_servers=brokers)["value"].to_pylist())
+
+
+def test_a_batch_run_again_is_in_the_topic_once(
+    stream: Stream, brokers: str, new_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    topic, results = new_topic(counted(50)), new_topic(counted(5, 1000))
+    sink = TopicSink(results, bootstrap_servers=brokers, state=tmp_path / "sink", identity=by_key)
+
+    def write(frame: Any, batch_id: int) -> None:
+        records = frame.selectExpr("encode(value, 'utf-8') key", "value")
+        sink.write(records, batch_id)
+
+    def write_a_part_and_die(frame: Any, batch_id: int) -> None:
+        if batch_id == 0:
+            return write(frame, batch_id)
+        whole = frame.selectExpr("encode(value, 'utf-8') key", "value").toArrow()
+        sink.commit(batch_id, whole.slice(0, 7))
+        raise RuntimeError("killed in the middle")
+
+    with pytest.raises(PenstockError, match="killed in the middle"):
+        stream.run(topic, write_a_part_and_die, maxOffsetsPerTrigger=20)
+    assert len(values_of(results, brokers)) == 5 + 20 + 7
+    stream.run(topic, write, maxOffsetsPerTrigger=20)
+    assert values_of(results, brokers) == [*range(50), *range(1000, 1005)]
