@@ -125,5 +125,5 @@ def test_headers_come_in_any_shape(shape):
 def test_an_event_claimed_and_broken_names_its_rule():
     _, value, headers = to_record(EVENT)
     outcome = from_record(None, value, [header for header in headers if header[0] != "ce_id"])
-    assert outcome == InvalidEvent("C1", "required and not there: ce_id")
-    assert str(outcome) == "C1: required and not there: ce_id"
+    assert outcome == InvalidEvent("C1", "the required header ce_id is missing")
+    assert str(outcome) == "C1: the required header ce_id is missing"

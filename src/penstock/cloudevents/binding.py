@@ -28,7 +28,7 @@ from penstock.cloudevents.event import (
 )
 from penstock.cloudevents.formats import Format, FormatName, format_named
 from penstock.cloudevents.json_format import has_required_members
-from penstock.cloudevents.mediatype import essence, is_media_type
+from penstock.cloudevents.mediatype import essence
 from penstock.cloudevents.outcome import NO_CLAIM, InvalidEvent, InvalidEventError, NotAnEvent, shown
 from penstock.cloudevents.timestamps import parse_timestamp
 from penstock.cloudevents.types import (
@@ -189,9 +189,9 @@ def from_record(
     `partitionkey_from_key` fills an absent `partitionkey` from the record key (D21).
     `extension_types` declares extensions that are not Strings.
     """
-    if profile not in ("strict", "lenient"):
-        raise ConfigError(f"profile must be 'strict' or 'lenient', not {profile!r}")
     lenient = profile == "lenient"
+    if not lenient and profile != "strict":
+        raise ConfigError(f"profile must be 'strict' or 'lenient', not {profile!r}")
     try:
         attributes, content_type, conflict = _select(header_pairs(headers), lenient)
         if conflict is not None:
@@ -216,22 +216,24 @@ def from_record(
 def _select(pairs: HeaderPairs, lenient: bool) -> tuple[dict[str, bytes | None], bytes | None, str | None]:
     """The ``ce_`` headers by attribute, the content type, and the first header that contradicts itself."""
     attributes: dict[str, bytes | None] = {}
-    content_types: list[bytes | None] = []
+    content_types: list[bytes | None] | None = None
     conflict: str | None = None
     for name, value in pairs:
-        if name[:3] != PREFIX and not (lenient and name[:3].lower() == PREFIX):
-            if len(name) == 12 and name.lower() == CONTENT_TYPE:
-                content_types.append(_as_bytes(value))
-            continue
-        attribute = name[3:].lower() if lenient else name[3:]
         if value.__class__ is not bytes:
             value = _as_bytes(value)
-        if not lenient and conflict is None and attributes.setdefault(attribute, value) != value:
-            conflict = name
-        attributes[attribute] = value
-    if not content_types:
+        if name[:3] == PREFIX and not lenient:
+            if attributes.setdefault(name[3:], value) != value and conflict is None:
+                conflict = name
+        elif len(name) == 12 and name.lower() == CONTENT_TYPE:
+            if content_types is None:
+                content_types = [value]
+            else:
+                content_types.append(value)
+        elif lenient and name[:3].lower() == PREFIX:
+            attributes[name[3:].lower()] = value
+    if content_types is None:
         return attributes, None, conflict
-    if not lenient and content_types.count(content_types[0]) != len(content_types):
+    if len(content_types) > 1 and not lenient and len(set(content_types)) > 1:
         conflict = CONTENT_TYPE
         # Enough to tell whether the record claims to be an event.
         content_types.sort(key=_is_structured)
@@ -298,21 +300,17 @@ def _read_binary(
     lenient: bool,
     extension_types: Mapping[str, AttributeType],
 ) -> Event:
-    if not attributes.keys() >= REQUIRED_SET:
-        missing = ", ".join(sorted(PREFIX + name for name in REQUIRED_SET - attributes.keys()))
-        raise InvalidEventError("C1", f"required and not there: {missing}")
     take = attributes.pop
-    specversion = take("specversion")
+    try:
+        specversion, id, source, type = take("specversion"), take("id"), take("source"), take("type")
+    except KeyError as missing:
+        raise InvalidEventError("C1", f"the required header {PREFIX}{missing.args[0]} is missing") from None
     if specversion != _SPECVERSION_BYTES:
         check_specversion(_required("specversion", specversion))
-    id = _required("id", take("id"))
-    if not (id.isascii() and id.isprintable()):
-        check_string("id", id)
-    source = _required("source", take("source"))
-    check_uri_reference("source", source)
-    type = _required("type", take("type"))
-    if not (type.isascii() and type.isprintable()):
-        check_string("type", type)
+    id_text = _required("id", id)
+    if not (id_text.isascii() and id_text.isprintable()):
+        check_string("id", id_text)
+    source_text, type_text = _read_source(source), _read_type(type)
     time = time_text = datacontenttype = subject = dataschema = None
     extensions = NO_EXTENSIONS
     if attributes:
@@ -321,23 +319,52 @@ def _read_binary(
             time_text = _text("time", raw)
             time = parse_timestamp("time", time_text)
         if attributes:
-            stray = take("datacontenttype", None)
-            if stray is not None and content_type is None:
-                content_type = stray
-                _warn_of_stray_content_type()
             subject = _optional("subject", take("subject", None))
             dataschema = _optional("dataschema", take("dataschema", None))
             if attributes:
+                stray = take("datacontenttype", None)
+                if stray is not None and content_type is None:
+                    content_type = stray
+                    _warn_of_stray_content_type()
                 extensions = _read_extensions(attributes, lenient, extension_types)
     if content_type is not None:
-        datacontenttype = _text("datacontenttype", content_type)
-        if not is_media_type(datacontenttype):
-            check_core("datacontenttype", datacontenttype)
+        datacontenttype = _read_content_type(content_type)
     if value.__class__ is not bytes:
         value = _as_bytes(value)
     return make_event(
-        id, source, type, subject, time, time_text, datacontenttype, dataschema, extensions, value
+        id_text,
+        source_text,
+        type_text,
+        subject,
+        time,
+        time_text,
+        datacontenttype,
+        dataschema,
+        extensions,
+        value,
     )
+
+
+# Sources, types and content types repeat from record to record.
+@lru_cache(maxsize=4096)
+def _read_source(raw: bytes | None) -> str:
+    text = _required("source", raw)
+    check_uri_reference("source", text)
+    return text
+
+
+@lru_cache(maxsize=4096)
+def _read_type(raw: bytes | None) -> str:
+    text = _required("type", raw)
+    check_string("type", text)
+    return text
+
+
+@lru_cache(maxsize=1024)
+def _read_content_type(raw: bytes) -> str:
+    text = _text("datacontenttype", raw)
+    check_core("datacontenttype", text)
+    return text
 
 
 def _text(name: str, raw: bytes) -> str:
@@ -360,7 +387,8 @@ def _optional(name: str, raw: bytes | None) -> str | None:
     if raw is None:
         return None
     text = _text(name, raw)
-    check_core(name, text)
+    if not text or name != "subject" or not (text.isascii() and text.isprintable()):
+        check_core(name, text)
     return text
 
 

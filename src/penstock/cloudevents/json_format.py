@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 import re
 from binascii import b2a_base64
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from json.encoder import encode_basestring as _quote
 from types import MappingProxyType
 from typing import NoReturn
@@ -19,6 +20,7 @@ from typing import NoReturn
 from penstock.cloudevents.event import (
     NO_EXTENSIONS,
     REQUIRED,
+    SPECVERSION,
     Event,
     check_core,
     check_partitionkey,
@@ -58,6 +60,8 @@ _raw_decode = json.JSONDecoder(parse_int=_whole_number, parse_constant=_refuse_c
 _decode_pairs = json.JSONDecoder(object_pairs_hook=list, parse_constant=_refuse_constant).decode
 _skip_white_space = re.compile(rf"[{_SPACES}]*").match
 _skip_colon = re.compile(rf"[{_SPACES}]*:[{_SPACES}]*").match
+
+_check_repeated = lru_cache(maxsize=8192)(check_core)
 
 Members = dict[str, object]
 Span = tuple[int, int]
@@ -184,41 +188,48 @@ def _read_object(
     extension_types: Mapping[str, AttributeType],
 ) -> Event:
     take = members.pop
-    check_specversion(_required(take, "specversion"))
-    id = _required(take, "id")
+    specversion = take("specversion", ...)
+    if specversion != SPECVERSION:
+        check_specversion(_required("specversion", specversion))
+    id = _required("id", take("id", ...))
     if not (id and id.isascii() and id.isprintable()):
         check_core("id", id)
-    source = _required(take, "source")
-    check_core("source", source)
-    type = _required(take, "type")
-    if not (type and type.isascii() and type.isprintable()):
-        check_core("type", type)
+    source = _required("source", take("source", ...))
+    _check_repeated("source", source)
+    type = _required("type", take("type", ...))
+    _check_repeated("type", type)
     content_type = dataschema = subject = time = time_text = payload = None
     extensions = NO_EXTENSIONS
     if members:
-        payload_text = take("data", None)
+        payload_value = take("data", None)
         data_base64 = take("data_base64", None)
-        content_type = _optional(take, "datacontenttype")
-        dataschema = _optional(take, "dataschema")
-        subject = _optional(take, "subject")
+        content_type = _core_text("datacontenttype", take("datacontenttype", None))
+        if content_type is not None:
+            _check_repeated("datacontenttype", content_type)
+        subject = _core_text("subject", take("subject", None))
+        if subject is not None and not (subject and subject.isascii() and subject.isprintable()):
+            check_core("subject", subject)
         time_text = _core_text("time", take("time", None))
         if time_text is not None:
             time = parse_timestamp("time", time_text)
         if members:
-            extensions = _read_extensions(members, lenient, extension_types)
+            dataschema = _core_text("dataschema", take("dataschema", None))
+            if dataschema is not None:
+                _check_repeated("dataschema", dataschema)
+            if members:
+                extensions = _read_extensions(members, lenient, extension_types)
         if data_base64 is not None:
             payload = _read_base64(data_base64, span)
         elif span is not None:
-            payload = _read_data(payload_text, text[span[0] : span[1]], content_type, lenient)
+            payload = _read_data(payload_value, text[span[0] : span[1]], content_type, lenient)
     implied = span is not None and content_type is None
     return make_event(
         id, source, type, subject, time, time_text, content_type, dataschema, extensions, payload, implied
     )
 
 
-def _required(take: Callable[..., object], name: str) -> str:
-    value = take(name, ...)
-    if isinstance(value, str):
+def _required(name: str, value: object) -> str:
+    if value.__class__ is str:
         return value
     if value is ...:
         raise InvalidEventError("C1", f"the required attribute {name} is missing")
@@ -227,15 +238,8 @@ def _required(take: Callable[..., object], name: str) -> str:
     return _core_text(name, value) or ""
 
 
-def _optional(take: Callable[..., object], name: str) -> str | None:
-    text = _core_text(name, take(name, None))
-    if text is not None:
-        check_core(name, text)
-    return text
-
-
 def _core_text(name: str, value: object) -> str | None:
-    if value is None or isinstance(value, str):
+    if value is None or value.__class__ is str:
         return value
     rule = "C5" if isinstance(value, (list, dict)) else "J3"
     raise InvalidEventError(rule, f"{name} must be a JSON string")

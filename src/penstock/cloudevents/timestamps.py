@@ -18,7 +18,12 @@ _TIMESTAMP = re.compile(
 _FIRST = datetime(1, 1, 1, tzinfo=UTC)
 _LAST = datetime.max.replace(tzinfo=UTC)
 _ONE_SECOND = timedelta(seconds=1)
-_is_timestamp = _TIMESTAMP.fullmatch
+_parts_of = _TIMESTAMP.fullmatch
+# The same for most of what is seen, without groups, which take time.
+_is_common = re.compile(
+    r"[1-8][0-9]{3}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?"
+    r"(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
+).fullmatch
 _from_text = datetime.fromisoformat
 
 
@@ -30,20 +35,19 @@ def parse_timestamp(name: str, text: str) -> datetime | None:
     Raises:
         InvalidEventError: T7, `text` is no RFC 3339 date-time. `name` is used in the reason.
     """
-    match = _is_timestamp(text)
-    if match is not None:
+    if _is_common(text):
         try:
-            moment = _from_text(text)
+            return _from_text(text)
         except ValueError:
-            return _parse_rare(name, text, match)
-        if 1 < moment.year < 9999:
-            return moment
-        return moment if _fits(moment) else None
-    raise InvalidEventError("T7", f"{name} is not an RFC 3339 timestamp: {shown(text)}")
+            raise InvalidEventError("T7", f"{name} is not a date of the calendar: {shown(text)}") from None
+    match = _parts_of(text)
+    if match is None:
+        raise InvalidEventError("T7", f"{name} is not an RFC 3339 timestamp: {shown(text)}")
+    return _parse_rare(name, text, match)
 
 
 def _parse_rare(name: str, text: str, match: re.Match[str]) -> datetime | None:
-    """Leap seconds, the year 0000, lower-case letters; and days that do not exist."""
+    """Leap seconds, the first and last thousand years, and lower-case letters."""
     year, _, _, second, _ = match.groups()
     # Year 0 of the proleptic calendar is a leap year, and so is 2000.
     stand_in = ("2000" if year == "0000" else year) + text[4:].upper()
@@ -85,7 +89,7 @@ def format_timestamp(name: str, moment: datetime) -> str:
 
 def instant(text: str) -> tuple[int, int, str]:
     """The instant of a legal timestamp in days, seconds and digits of the fraction, to compare."""
-    match = _is_timestamp(text)
+    match = _parts_of(text)
     if match is None:
         raise InvalidEventError("T7", f"not an RFC 3339 timestamp: {shown(text)}")
     year, _, _, second, fraction = match.groups()
