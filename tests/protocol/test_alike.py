@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 
 import pytest
 
@@ -129,7 +130,7 @@ def test_packed_integers(kind):
         "fields": [items],
     }
     cls = message_class(parse_definition(source, "packed"))
-    item = vars(__import__("sys").modules[cls.__module__])["Item"]
+    item = vars(sys.modules[cls.__module__])["Item"]
     chance = random.Random(kind)
     numbers = (0, 1, 2, -1, 63, -64, 64, 127, 128, 9000, -9000)
     made = [

@@ -127,6 +127,7 @@ def test_a_definition_is_read_whole():
         (("commonStructs.0.name", "bulb"), "must begin with a capital"),
         (("commonStructs.0.versions", "1+"), "Bulbs: used in versions 0\\+, but struct Bulb has 1\\+"),
         (("commonStructs.0.fields.0.type", "[]Bulb"), "struct Bulb: contains itself"),
+        (("commonStructs.0.fields.0.versions", "1+"), "Bulbs: in version 0, its elements have no fields"),
     ],
 )  # fmt: skip
 def test_a_broken_rule_is_named_with_file_and_field(change, complaint):

@@ -248,6 +248,32 @@ class _Parser:
             if not struct.versions.covers(versions.intersect(self._valid)):
                 raise self.fail(path, f"used in versions {versions}, but struct {name} has {struct.versions}")
         self.check_recursion(root, (root.name,))
+        for struct in (root, *self._structs.values()):
+            for field in struct.fields:
+                self.check_elements(field)
+
+    def check_elements(self, field: FieldSpec) -> None:
+        """Elements of arrays take up bytes: readers check a count against the bytes that are left."""
+        field_type = field.widest
+        if not (field_type.is_array and field_type.is_struct):
+            return
+        for version in field.versions.intersect(self._valid).up_to(self._valid.highest):
+            if not self.has_bytes(self._structs[field_type.base], version):
+                raise self.fail(field.path, f"in version {version}, its elements have no fields")
+
+    def has_bytes(self, struct: StructSpec, version: int) -> bool:
+        if version in self._flexible:
+            return True
+        return any(
+            version in field.versions
+            and (
+                not field.widest.is_struct
+                or field.widest.is_array
+                or version in field.nullable
+                or self.has_bytes(self._structs[field.widest.base], version)
+            )
+            for field in struct.fields
+        )
 
     def check_recursion(self, struct: StructSpec, outer: tuple[str, ...]) -> None:
         for inner in inner_structs(struct):
