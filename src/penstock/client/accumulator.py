@@ -225,13 +225,16 @@ class Accumulator:
             return False
         if queue.owner != self.owner and not queue.in_flight and (queue.is_broken or not queue.again):
             self._begin_epoch(queue)
+        if not queue.is_established and queue.in_flight:
+            return False
         # A queue with batches of the old epoch that are not broken goes on in it until they are settled.
-        return queue.owner != NO_PRODUCER_ID and not queue.is_broken
+        number = queue.again[0].number if queue.again else queue.next_number
+        return queue.owner != NO_PRODUCER_ID and not queue.is_broken and queue.is_within_reach(number)
 
     def _begin_epoch(self, queue: PartitionQueue) -> None:
         queue.owner = self.owner
-        queue.next_sequence = 0
-        queue.is_broken = False
+        queue.next_sequence = queue.next_number = 0
+        queue.is_broken = queue.is_established = False
         for batch in queue.again:
             self._number(queue, batch)
 
@@ -261,6 +264,8 @@ class Accumulator:
     def _number(self, queue: PartitionQueue, batch: Batch) -> None:
         batch.owner = queue.owner
         batch.base_sequence = queue.next_sequence
+        batch.number = queue.next_number
+        queue.next_number += 1
         batch.payload = None
         queue.next_sequence = (queue.next_sequence + batch.count) & SEQUENCE_MASK
 
@@ -271,6 +276,7 @@ class Accumulator:
         with self._lock:
             queue = self._landed(batch)
             queue.not_before = 0.0
+            queue.is_established = queue.is_established or batch.owner == queue.owner
             settle = self._release(batch)
         if settle:
             batch.outcome.succeed(base_offset, batch.count, log_append_time)
@@ -330,8 +336,12 @@ class Accumulator:
                 half.owner = batch.owner
                 if batch.base_sequence >= 0:
                     half.base_sequence = (batch.base_sequence + first) & SEQUENCE_MASK
+                half.number = batch.number + bool(first)
                 half.error = batch.error
                 halves.append((first, half))
+            for later in (*queue.in_flight, *queue.again[position + 1 :]):
+                later.number += later.number > batch.number
+            queue.next_number += 1
             queue.again[position : position + 1] = [half for _, half in halves]
             self._unsettled.pop(batch.outcome, None)
             self._bytes -= batch.size

@@ -20,6 +20,10 @@ SEQUENCE_MASK = 0x7FFFFFFF
 """Sequence numbers wrap from 2^31 - 1 to 0."""
 
 
+REMEMBERED_BATCHES = 5
+"""Brokers recognise a repetition of the last five batches of a producer at a partition."""
+
+
 class ProducerId(NamedTuple):
     """What makes repetitions recognisable; `NO_PRODUCER_ID` where nothing does."""
 
@@ -40,6 +44,7 @@ class Batch:
         "created",
         "encoded",
         "error",
+        "number",
         "outcome",
         "owner",
         "payload",
@@ -59,6 +64,8 @@ class Batch:
         """Why the last attempt failed."""
         self.owner = NO_PRODUCER_ID
         self.base_sequence = -1
+        self.number = 0
+        """Counts the batches of a partition and epoch, as sequences count records."""
         self.payload: Buffer | None = None
         """The bytes as last sent, kept for a retry."""
 
@@ -70,6 +77,8 @@ class PartitionQueue:
         "again",
         "in_flight",
         "is_broken",
+        "is_established",
+        "next_number",
         "next_sequence",
         "not_before",
         "open",
@@ -87,12 +96,21 @@ class PartitionQueue:
         self.not_before = 0.0
         self.owner = NO_PRODUCER_ID
         self.next_sequence = 0
+        self.next_number = 0
+        self.is_established = False
+        """Whether the broker has accepted something of this owner. Before that it takes any sequence for the
+        first: a batch that overtakes the first one would leave a gap that nobody notices."""
         self.is_broken = False
         """Whether the sequence has a gap that only a new epoch can close."""
 
     @property
     def has_waiting(self) -> bool:
         return bool(self.again or self.sealed or self.open)
+
+    def is_within_reach(self, number: int) -> bool:
+        """Whether the broker will still recognise the oldest unsettled batch when it has this one as well."""
+        oldest = min((batch.number for batch in (*self.in_flight, *self.again)), default=number)
+        return number - oldest < REMEMBERED_BATCHES
 
     def waiting(self) -> list[Batch]:
         return [*self.again, *self.sealed, *([self.open] if self.open else [])]

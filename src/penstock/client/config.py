@@ -57,8 +57,8 @@ def parse_address(value: object) -> Address:
     text = str(value).strip()
     text = text.split("://", 1)[-1]
     if text.startswith("["):
-        host, _, rest = text[1:].partition("]")
-        port = rest[1:] if rest.startswith(":") else "9092"
+        host, bracket, rest = text[1:].partition("]")
+        port = (rest[1:] if rest.startswith(":") else "9092") if bracket else ""
     elif text.count(":") > 1:
         raise ValueError(f"{text!r}: write an IPv6 address as [address]:port")
     else:

@@ -1,0 +1,35 @@
+"""A Penstock broker as a process of its own, for benchmarks: both sides talk to the same one."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+LISTENING = re.compile(r"listening on (\S+:\d+)")
+
+
+@contextmanager
+def running_broker(*config: str) -> Iterator[str]:
+    """Start a broker with a data directory that is removed afterwards; yield its address.
+
+    `config` are settings as NAME=VALUE.
+    """
+    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as directory:
+        command = [sys.executable, "-m", "penstock.broker", "--data-dir", directory, "--port", "0"]
+        for setting in config:
+            command += ["--config", setting]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            match = LISTENING.search(line)
+            if match is None:
+                raise RuntimeError(f"the broker did not start: {line!r}")
+            yield match[1]
+        finally:
+            process.terminate()
+            process.wait(10)

@@ -1,0 +1,164 @@
+"""A topic to Arrow and Arrow to a topic, over a socket, beside confluent-kafka.
+
+Both sides talk to one Penstock broker, a process of its own. confluent-kafka is tuned: large queues and
+fetches, no checksums, the consumer's batches turned into a pyarrow.RecordBatch column by column; its
+producer called once per record, which is its only interface, with a large queue.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from functools import partial
+
+import confluent_kafka as ck
+import pyarrow as pa
+
+from broker_process import running_broker
+from harness import Contestant, arguments, measure, report
+from penstock import Admin, read_topic, scan_topic, write_topic
+
+PARTITIONS = 4
+COLUMNS = ("key", "value", "partition", "offset", "timestamp")
+
+
+def table_of(rows: int, value_bytes: int) -> pa.Table:
+    """Values of one size without keys, half digits and half random: about as compressible as real ones."""
+    dice = random.Random(rows)
+    pool = [dice.randbytes(value_bytes // 2).hex()[: value_bytes - 10].encode() for _ in range(997)]
+    values = pa.array([b"%010d" % number + pool[number % 997] for number in range(rows)], pa.binary())
+    return pa.table({"value": values})
+
+
+# -- consume
+
+
+def confluent_consumer(bootstrap: str) -> ck.Consumer:
+    return ck.Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "bench",
+            "enable.auto.commit": False,
+            "check.crcs": False,
+            "queued.min.messages": 10_000_000,
+            "queued.max.messages.kbytes": 1 << 20,
+            "fetch.queue.backoff.ms": 1,
+            "max.partition.fetch.bytes": 8 << 20,
+            "fetch.max.bytes": 64 << 20,
+        }
+    )
+
+
+def consume_confluent(consumer: ck.Consumer, topic: str, rows: int) -> None:
+    """One consumer serves all rounds: it takes seconds to close."""
+    consumer.assign([ck.TopicPartition(topic, p, ck.OFFSET_BEGINNING) for p in range(PARTITIONS)])
+    seen = 0
+    while seen < rows:
+        messages = consumer.consume(10_000, timeout=10.0)
+        if not messages:
+            raise RuntimeError(f"{seen} of {rows} records came")
+        batch = pa.record_batch(
+            {
+                "key": pa.array([m.key() for m in messages], pa.binary()),
+                "value": pa.array([m.value() for m in messages], pa.binary()),
+                "partition": pa.array([m.partition() for m in messages], pa.int32()),
+                "offset": pa.array([m.offset() for m in messages], pa.int64()),
+                "timestamp": pa.array([m.timestamp()[1] for m in messages], pa.timestamp("ms", tz="UTC")),
+            }
+        )
+        seen += batch.num_rows
+    consumer.unassign()
+
+
+def consume_scan(bootstrap: str, topic: str, rows: int) -> None:
+    seen = sum(batch.num_rows for batch in scan_topic(topic, bootstrap, columns=COLUMNS))
+    assert seen == rows, (seen, rows)
+
+
+def consume_table(bootstrap: str, topic: str, rows: int) -> None:
+    assert read_topic(topic, bootstrap, columns=COLUMNS).num_rows == rows
+
+
+# -- produce
+
+
+def produce_confluent(bootstrap: str, topic: str, values: list[bytes], codec: str) -> None:
+    producer = ck.Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "acks": "all",
+            "linger.ms": 5,
+            "compression.type": codec,
+            "queue.buffering.max.messages": 10_000_000,
+            "queue.buffering.max.kbytes": 1 << 20,
+            "batch.num.messages": 100_000,
+            "batch.size": 1_000_000,
+        }
+    )
+    produce = producer.produce
+    for number, value in enumerate(values):
+        produce(topic, value)
+        if not number % 100_000:
+            producer.poll(0)
+    if producer.flush(60):
+        raise RuntimeError("records were left")
+
+
+def produce_arrow(bootstrap: str, topic: str, table: pa.Table, codec: str) -> None:
+    assert write_topic(table, topic, bootstrap, compression=codec).rows == table.num_rows
+
+
+def main() -> None:
+    options = arguments("client, Arrow", rounds=5)
+    cases = [(100, "none"), (100, "lz4"), (1_000, "none"), (1_000, "zstd")]
+    numbers = itertools.count()
+    with running_broker() as bootstrap, Admin(bootstrap) as admin:
+        reader = confluent_consumer(bootstrap)
+
+        def topic() -> str:
+            name = f"bench-{next(numbers)}"
+            admin.create_topic(name, PARTITIONS)
+            return name
+
+        for value_bytes, codec in cases[:: 3 if options.quick else 1]:
+            rows = 200_000_000 // (value_bytes + 30) // (4 if options.quick else 1)
+            size = rows * value_bytes
+            table = table_of(rows, value_bytes)
+            filled, target = topic(), topic()
+            produce_arrow(bootstrap, filled, table, codec)
+            consumers = [
+                Contestant(
+                    "confluent-kafka consume(10000) → record_batch",
+                    partial(consume_confluent, reader, filled, rows),
+                    rows,
+                    size,
+                ),
+                Contestant("penstock scan_topic", partial(consume_scan, bootstrap, filled, rows), rows, size),
+                Contestant(
+                    "penstock read_topic", partial(consume_table, bootstrap, filled, rows), rows, size
+                ),
+            ]
+            measure(consumers, options.rounds)
+            report(f"consume to Arrow, {value_bytes} B, {codec}", consumers)
+            values = table["value"].to_pylist()
+            producers = [
+                Contestant(
+                    "confluent-kafka produce()",
+                    partial(produce_confluent, bootstrap, target, values, codec),
+                    rows,
+                    size,
+                ),
+                Contestant(
+                    "penstock write_topic",
+                    partial(produce_arrow, bootstrap, target, table, codec),
+                    rows,
+                    size,
+                ),
+            ]
+            measure(producers, options.rounds)
+            report(f"produce from Arrow, {value_bytes} B, {codec}", producers)
+            admin.delete_topics([filled, target])
+
+
+if __name__ == "__main__":
+    main()

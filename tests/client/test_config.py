@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import pytest
+
+from penstock.client.config import Address, ClientConfig, ConsumerConfig, ProducerConfig, parse_address
+from penstock.errors import ConfigError
+
+WHERE = {"bootstrap.servers": "a:1"}
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("localhost:9092", Address("localhost", 9092)),
+        ("localhost", Address("localhost", 9092)),
+        (" kafka.example:1 ", Address("kafka.example", 1)),
+        ("PLAINTEXT://kafka:9093", Address("kafka", 9093)),
+        ("[::1]:9094", Address("::1", 9094)),
+        ("[::1]", Address("::1", 9092)),
+    ],
+)
+def test_addresses(text: str, address: Address) -> None:
+    assert parse_address(text) == address
+
+
+@pytest.mark.parametrize("text", ["", ":9092", "host:port", "host:0", "host:65536", "::1", "[::1"])
+def test_no_addresses(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"bootstrap\.servers"):
+        ClientConfig.parse({"bootstrap.servers": text}, {})
+
+
+def test_an_address_prints_as_it_is_written() -> None:
+    assert str(Address("::1", 9092)) == "[::1]:9092"
+    assert str(Address("a", 1)) == "a:1"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "field", "parsed"),
+    [
+        ("linger.ms", "5", "linger_ms", 5.0),
+        ("linger.ms", 0.5, "linger_ms", 0.5),
+        ("queue.buffering.max.ms", 7, "linger_ms", 7.0),
+        ("acks", "all", "acks", -1),
+        ("acks", -1, "acks", -1),
+        ("request.required.acks", 1, "acks", 1),
+        ("compression.type", "LZ4", "compression_type", "lz4"),
+        ("compression.type", None, "compression_type", "none"),
+        ("compression.codec", "zstd", "compression_type", "zstd"),
+        ("enable.idempotence", "false", "enable_idempotence", False),
+        ("batch.size", "16384", "batch_size", 16384),
+        ("message.timeout.ms", 1000, "delivery_timeout_ms", 1000.0),
+        ("max.in.flight", 1, "max_in_flight_requests_per_connection", 1),
+        ("partitioner", "consistent_random", "partitioner", "consistent_random"),
+        ("socket.timeout.ms", 1, "request_timeout_ms", 1.0),
+        ("security.protocol", "PLAINTEXT", "security_protocol", "plaintext"),
+    ],
+)
+def test_producer_options(name: str, value: object, field: str, parsed: object) -> None:
+    assert getattr(ProducerConfig.parse({**WHERE, name: value}, {}), field) == parsed
+    keyword = {name.replace(".", "_"): value}
+    assert getattr(ProducerConfig.parse(WHERE, keyword), field) == parsed
+
+
+@pytest.mark.parametrize(
+    ("value", "parsed"),
+    [
+        ("earliest", "earliest"),
+        ("smallest", "earliest"),
+        ("end", "latest"),
+        ("error", "none"),
+        ("none", "none"),
+    ],
+)
+def test_offset_reset_has_many_spellings(value: str, parsed: str) -> None:
+    assert ConsumerConfig.parse(WHERE, {"auto_offset_reset": value}).auto_offset_reset == parsed
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"linger.sm": 5}, "unknown option 'linger.sm'; did you mean 'linger.ms'"),
+        ({"lingerms": 5}, "did you mean 'linger_ms'"),
+        ({"xyzzy": 5}, "unknown option 'xyzzy'$"),
+        ({"linger.ms": -1}, "'linger.ms' = -1: expected milliseconds"),
+        ({"linger.ms": "soon"}, "expected a number of milliseconds"),
+        ({"acks": 2}, "expected all"),
+        ({"compression.type": "lz5"}, "did you mean 'lz4'"),
+        ({"batch.size": 0}, "expected 1 to"),
+        ({"batch.size": True}, "whole number"),
+        ({"batch.size": 1.5}, "whole number"),
+        ({"client.id": 5}, "expected text"),
+        ({"enable.idempotence": "perhaps"}, "true or false"),
+        ({"enable.idempotence": True, "acks": 1}, "idempotence needs acks=all"),
+        ({"enable.idempotence": True, "max.in.flight": 6}, "at most 5"),
+        ({"enable.idempotence": True, "retries": 0}, "needs retries"),
+        ({"linger.ms": 5, "queue.buffering.max.ms": 5}, "given twice"),
+        ({"auto.offset.reset": "earliest"}, "belongs to the consumer"),
+        ({"transactional.id": "x"}, "transactions are not supported yet"),
+        ({"sasl.mechanism": "PLAIN"}, "SASL is not supported yet"),
+        ({"security.protocol": "SSL"}, "only PLAINTEXT"),
+        ({"value.serializer": str}, "serialise them yourself"),
+    ],
+)
+def test_what_is_wrong_is_said(options: dict[str, object], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        ProducerConfig.parse({**WHERE, **options}, {})
+
+
+def test_consumers_have_no_groups_yet() -> None:
+    with pytest.raises(ConfigError, match=r"consumer groups are not supported yet; use assign"):
+        ConsumerConfig.parse(WHERE, {"group_id": "g"})
+
+
+def test_bootstrap_servers_are_needed() -> None:
+    with pytest.raises(ConfigError, match="is missing"):
+        ProducerConfig.parse({}, {})
+
+
+@pytest.mark.parametrize(
+    ("options", "wants"),
+    [
+        ({}, True),
+        ({"acks": 1}, False),
+        ({"retries": 0}, False),
+        ({"max_in_flight": 9}, False),
+        ({"enable_idempotence": False}, False),
+    ],
+)
+def test_idempotence_is_on_where_it_can_be(options: dict[str, object], wants: bool) -> None:
+    assert ProducerConfig.parse(WHERE, options).wants_idempotence is wants
