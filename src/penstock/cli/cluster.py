@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from penstock.errors import ConfigError, KafkaError, PenstockError
+from penstock.errors import ConfigError
 from penstock.model import TopicPartition
-
-UNKNOWN_TOPIC = 3
-
-
-def unknown_topic(topic: str, bootstrap: str) -> PenstockError:
-    """The error for a topic that is not there, with the way to see which are."""
-    return PenstockError(f"no topic {topic!r} on {bootstrap}; see: penstock topic list -b {bootstrap}")
 
 
 def partitions_of(
@@ -27,10 +20,7 @@ def partitions_of(
     from penstock.client import Admin
 
     with Admin(bootstrap_servers=bootstrap, config=config) as admin:
-        try:
-            (description,) = admin.describe_topics([topic])
-        except KafkaError as error:
-            raise unknown_topic(topic, bootstrap) if error.code == UNKNOWN_TOPIC else error from None
+        (description,) = admin.describe_topics([topic])
     numbers = sorted(partition.partition for partition in description.partitions)
     missing = sorted(set(chosen) - set(numbers))
     if missing:

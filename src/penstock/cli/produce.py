@@ -14,9 +14,7 @@ from penstock.errors import ConfigError, PenstockError
 from penstock.model import Header
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
-    from penstock.model import RecordMetadata
+    from penstock.client import Delivery
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 READ_BYTES = 1 << 16
@@ -148,10 +146,10 @@ def _send(
     """Send everything and wait for every acknowledgement; the first failure ends it."""
     from penstock.client import Producer
 
-    failures: list[BaseException] = []
+    failures: list[PenstockError] = []
 
-    def note(future: Future[RecordMetadata]) -> None:
-        error = future.exception()
+    def note(delivery: Delivery) -> None:
+        error = delivery.exception()
         if error is not None:
             failures.append(error)
 
@@ -162,5 +160,4 @@ def _send(
                 break
         producer.flush()
     if failures:
-        first = failures[0]
-        raise first if isinstance(first, PenstockError) else PenstockError(f"a message was not sent: {first}")
+        raise failures[0]

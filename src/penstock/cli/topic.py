@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 import click
 
-from penstock.cli.cluster import UNKNOWN_TOPIC, unknown_topic
 from penstock.cli.options import bootstrap_option, pairs, property_option
 from penstock.errors import KafkaError
+from penstock.model import EARLIEST, LATEST, TopicPartition
+
+if TYPE_CHECKING:
+    from penstock.client import OffsetAt
 
 TOPIC_ALREADY_EXISTS = 36
 
@@ -33,9 +39,7 @@ def list_topics(bootstrap: str, properties: tuple[str, ...], internal: bool) -> 
     from penstock.client import Admin
 
     with Admin(bootstrap_servers=bootstrap, config=pairs(properties, "-X")) as admin:
-        names = sorted(admin.list_topics())
-    for name in names:
-        if internal or not name.startswith("__"):
+        for name in admin.list_topics(include_internal=internal):
             print(name)
 
 
@@ -81,8 +85,40 @@ def delete_topics(bootstrap: str, properties: tuple[str, ...], names: tuple[str,
     from penstock.client import Admin
 
     with Admin(bootstrap_servers=bootstrap, config=pairs(properties, "-X")) as admin:
-        for name in names:
-            try:
-                admin.delete_topics([name])
-            except KafkaError as error:
-                raise unknown_topic(name, bootstrap) if error.code == UNKNOWN_TOPIC else error from None
+        admin.delete_topics(names)
+
+
+@command.command("describe")
+@bootstrap_option()
+@property_option()
+@click.argument("name", metavar="TOPIC")
+def describe_topic(bootstrap: str, properties: tuple[str, ...], name: str) -> None:
+    """Partitions of TOPIC, where each begins and ends, and the settings that are not the default."""
+    from penstock.client import Admin
+
+    with Admin(bootstrap_servers=bootstrap, config=pairs(properties, "-X")) as admin:
+        (topic,) = admin.describe_topics([name])
+        places = [TopicPartition(name, partition.partition) for partition in topic.partitions]
+        first = admin.list_offsets(dict.fromkeys(places, EARLIEST))
+        last = admin.list_offsets(dict.fromkeys(places, LATEST))
+        settings = admin.describe_config(name)
+    print(f"topic {name}, id {topic.topic_id or 'none'}")
+    rows = [("partition", "leader", "replicas", "in sync", "first offset", "next offset")]
+    for place, partition in zip(places, topic.partitions, strict=True):
+        copies = (_numbers(partition.replicas), _numbers(partition.in_sync_replicas))
+        ends = (_offset(first[place]), _offset(last[place]))
+        rows.append((str(place.partition), str(partition.leader), *copies, *ends))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)))
+    for setting in sorted(settings):
+        if not settings[setting].is_default:
+            print(f"{setting}={settings[setting].value}")
+
+
+def _numbers(nodes: Iterable[int]) -> str:
+    return ",".join(map(str, nodes))
+
+
+def _offset(answer: OffsetAt | None) -> str:
+    return "unknown" if answer is None else str(answer.offset)

@@ -1,8 +1,8 @@
 """Rows of the data as events: CloudEvents attributes in columns, the row itself as JSON data.
 
 An event's time is the scheduled hour, its subject the flight, its `id` unique within its source, so that
-the same replay makes the same events. The Kafka key of a departure is its carrier, of an observation its
-airport: attributes of our own choosing, which is what the binding calls an explicit key mapper.
+the same replay makes the same events. The Kafka key of a departure is its carrier, of an observation and
+of a result its airport.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ def departure_events(departures: pa.Table) -> pa.RecordBatch:
         subject=flight,
         time=departures["time_hour"],
         data=json_objects(departures.drop_columns(["time_hour"])),
+        key=departures["carrier"],
     )
 
 
@@ -51,6 +52,7 @@ def observation_events(observations: pa.Table) -> pa.RecordBatch:
         subject=observations["origin"],
         time=observations["time_hour"],
         data=json_objects(observations.drop_columns(["time_hour"])),
+        key=observations["origin"],
     )
 
 
@@ -64,11 +66,17 @@ def delay_events(cells: pa.Table) -> pa.RecordBatch:
         subject=place,
         time=cells["hour"],
         data=json_objects(cells.drop_columns(["hour"])),
+        key=cells["origin"],
     )
 
 
-def attributes(*, ids: Any, source: str, kind: str, subject: Any, time: Any, data: Any) -> pa.RecordBatch:
-    """Columns of CloudEvents attributes for `penstock.cloudevents` to encode."""
+def attributes(
+    *, ids: Any, source: str, kind: str, subject: Any, time: Any, data: Any, key: Any
+) -> pa.RecordBatch:
+    """Columns of CloudEvents attributes for `encode_events`, which passes `key` and `timestamp` on.
+
+    The record's timestamp is the time of the event, its key what we choose: an explicit key mapper.
+    """
     count = len(ids)
     columns = {
         "id": _flat(ids),
@@ -79,6 +87,8 @@ def attributes(*, ids: Any, source: str, kind: str, subject: Any, time: Any, dat
         "time": _flat(time).cast(EVENT_TIME),
         "datacontenttype": pa.repeat(JSON_TYPE, count),
         "data": _flat(data).cast(pa.binary()),
+        "key": _flat(key).cast(pa.binary()),
+        "timestamp": _flat(time).cast(EVENT_TIME),
     }
     return pa.RecordBatch.from_pydict(columns)
 
@@ -100,11 +110,6 @@ def json_objects(table: pa.Table) -> Any:
     if not pieces:
         return pa.repeat("{}", table.num_rows)
     return _flat(pc.binary_join_element_wise(*pieces, "}", ""))
-
-
-def key_column(values: Any) -> pa.Array:
-    """An attribute as Kafka keys."""
-    return _flat(values).cast(pa.binary())
 
 
 def _json_values(values: pa.Array) -> Any:

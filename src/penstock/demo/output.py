@@ -51,7 +51,7 @@ class Output:
         self.delays = directory / "delays"
         self.accounts = directory / "accounts.json"
         self.picture = directory / "year.png"
-        self.failure_log = directory / "failure.log"
+        self.spark_log = directory / "spark.log"
 
     @contextmanager
     def in_use(self) -> Iterator[None]:

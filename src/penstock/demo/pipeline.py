@@ -23,7 +23,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from penstock.cloudevents import encode_events
-from penstock.demo.events import delay_events, key_column
+from penstock.demo.events import delay_events
 from penstock.demo.output import Output, write_json
 from penstock.errors import PenstockError
 from penstock.spark.durable import make_directory
@@ -41,7 +41,10 @@ WATERMARK_DAYS = 14
 """Equal parts of the partitions of `flights` end at most 5.7 days apart, so nothing comes too late."""
 
 MICRO_BATCHES = 7
-"""In so many parts the records are read. Spark plans each, which is most of the work in small ones."""
+MICRO_BATCH_ROWS_MIN = 4_000
+"""In so many parts the records are read, or fewer: each takes Spark a second, however small it is."""
+
+PARTITIONS_MAX = 10
 
 POLL_SECONDS = 0.2
 
@@ -59,12 +62,17 @@ Show = Callable[[str, Progress], None]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What the pipeline works on. `topics` are full names by short ones; `rows` what `flights` holds."""
+    """What the pipeline works on.
+
+    `topics` are full names by short ones; `flights` and `weather` say how many records these hold, `end`
+    is the time of the last event.
+    """
 
     output: Output
     bootstrap_server: str
     topics: Mapping[str, str]
-    rows: int
+    flights: int
+    weather: int
     end: datetime
 
     @property
@@ -108,12 +116,12 @@ class Pipeline:
     def _start_delays(self) -> StreamingQuery:
         from pyspark.sql import functions as f
 
-        departures = self._events("flights", "time timestamp, data string, error string")
+        departures = self._events(self._job.flights, "time timestamp, data string, error string", "flights")
         parsed = departures.withColumn("row", _parsed(DEPARTURE_FIELDS)).where(
             f.isnull(_reason("carrier", "origin"))
         )
         good = parsed.select("time", "row.carrier", "row.origin", "row.dep_delay")
-        marks = self._events("replay-marks", "time timestamp")
+        marks = self._events(1, "time timestamp", "replay-marks")
         cells = (
             good.unionByName(marks, allowMissingColumns=True)
             .withWatermark("time", f"{WATERMARK_DAYS} days")
@@ -138,7 +146,7 @@ class Pipeline:
         from pyspark.sql import functions as f
 
         observations = self._source(
-            self._spark.read, "weather", "time timestamp, data string, error string"
+            self._spark.read, "time timestamp, data string, error string", "weather"
         ).load()
         weather: DataFrame = (
             observations.withColumn("row", _parsed(WEATHER_FIELDS))
@@ -164,7 +172,8 @@ class Pipeline:
             "headers array<struct<key: string, value: binary>>, time timestamp, data string, error string"
         )
         fields = "carrier string, origin string, dep_delay int, temp double"
-        records = self._events("flights,weather", columns).withColumn("row", _parsed(fields))
+        rows = self._job.flights + self._job.weather
+        records = self._events(rows, columns, "flights", "weather").withColumn("row", _parsed(fields))
         flights = f.col("topic") == self._job.topics["flights"]
         judged = records.withColumn(
             "reason", f.when(flights, _reason("carrier", "origin")).otherwise(_reason("origin"))
@@ -190,23 +199,23 @@ class Pipeline:
 
     # --- what both need ----------------------------------------------------------------------------------
 
-    def _source(self, reader: Any, topics: str, schema: str) -> Any:
-        names = ",".join(self._job.topics[topic] for topic in topics.split(","))
+    def _source(self, reader: Any, schema: str, *topics: str) -> Any:
         return (
             reader.format("penstock")
             .schema(schema)
             .option("kafka.bootstrap.servers", self._job.bootstrap_server)
-            .option("subscribe", names)
+            .option("subscribe", ",".join(self._job.topics[topic] for topic in topics))
             .option("startingOffsets", "earliest")
             .option("cloudevents", "columns")
             .option("cloudevents.raw", "all")
         )
 
-    def _events(self, topics: str, schema: str) -> DataFrame:
-        """A stream of records and the events in them, in about MICRO_BATCHES parts."""
-        limit = -(-self._job.rows // MICRO_BATCHES)
-        source = self._source(self._spark.readStream, topics, schema)
-        frame: DataFrame = source.option("maxOffsetsPerTrigger", str(limit)).load()
+    def _events(self, rows: int, schema: str, *topics: str) -> DataFrame:
+        """A stream of records and the events in them, of which there are `rows`, in a few parts."""
+        # What rounding takes from each partition must not add up to one more part.
+        part = max(MICRO_BATCH_ROWS_MIN, -(-rows // MICRO_BATCHES) + PARTITIONS_MAX)
+        source = self._source(self._spark.readStream, schema, *topics)
+        frame: DataFrame = source.option("maxOffsetsPerTrigger", str(part)).load()
         return frame
 
     def _start(self, name: str, frame: DataFrame, commit: Callable[[DataFrame, int], None]) -> StreamingQuery:
@@ -263,18 +272,10 @@ def refuse_late_events(name: str, report: Mapping[str, Any]) -> None:
 
 
 def delay_records(cells: pa.Table) -> pa.Table:
-    """Cells as CloudEvents in binary content mode, keyed by airport."""
+    """Cells as CloudEvents in binary content mode."""
     import pyarrow as pa
 
-    events = delay_events(cells)
-    records = encode_events(events, mode="binary")
-    columns = {
-        "key": key_column(cells["origin"]),
-        "value": records["value"],
-        "headers": records["headers"],
-        "timestamp": events["time"],
-    }
-    return pa.table(columns)
+    return pa.Table.from_batches([encode_events(delay_events(cells), mode="binary")])
 
 
 def dead_letters(records: pa.Table) -> pa.Table:

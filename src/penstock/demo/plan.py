@@ -15,7 +15,7 @@ import pyarrow as pa
 from penstock.client.partitioner import PARTITIONERS
 from penstock.cloudevents import encode_events
 from penstock.demo import malformed
-from penstock.demo.events import JSON_TYPE, departure_events, hour_text, key_column, observation_events
+from penstock.demo.events import JSON_TYPE, departure_events, hour_text, observation_events
 
 IntArray = np.ndarray[Any, np.dtype[Any]]
 
@@ -101,7 +101,7 @@ def flights_plan(topic: str, departures: pa.Table) -> Plan:
 
     def encode(start: int, stop: int) -> pa.RecordBatch:
         rows = departures.slice(start, stop - start)
-        return _encoded(departure_events(rows), rows["carrier"], "binary")
+        return encode_events(departure_events(rows), mode="binary")
 
     def good(number: int) -> malformed.Good:
         row = departures.slice(number, 1)
@@ -126,7 +126,7 @@ def weather_plan(topic: str, observations: pa.Table) -> Plan:
 
     def encode(start: int, stop: int) -> pa.RecordBatch:
         rows = observations.slice(start, stop - start)
-        return _encoded(observation_events(rows), rows["origin"], "structured")
+        return encode_events(observation_events(rows), mode="structured")
 
     return Plan(topic, WEATHER_PARTITIONS, homes(observations["origin"], WEATHER_PARTITIONS), encode)
 
@@ -138,19 +138,6 @@ def homes(keys: pa.ChunkedArray, partitions: int) -> IntArray:
     chosen = [choose(key.encode(), partitions) for key in encoded.dictionary.to_pylist()]
     picked: IntArray = np.asarray(chosen, np.int32)[encoded.indices.to_numpy()]
     return picked
-
-
-def _encoded(events: pa.RecordBatch, keys: pa.ChunkedArray, mode: str) -> pa.RecordBatch:
-    """Events as records with their event time as timestamp and an attribute of our choosing as key."""
-    records = encode_events(events, mode=mode)
-    return pa.RecordBatch.from_pydict(
-        {
-            "key": key_column(keys),
-            "value": records["value"],
-            "headers": records["headers"],
-            "timestamp": events["time"],
-        }
-    )
 
 
 def _records(planted: Sequence[malformed.Planted], schema: pa.Schema) -> pa.RecordBatch:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from penstock.client import Admin, Consumer, scan_topic, write_topic
 from penstock.cloudevents import encode_events
-from penstock.demo.events import attributes, key_column
+from penstock.demo.events import attributes
 from penstock.demo.plan import FLIGHTS_PARTITIONS, WEATHER_PARTITIONS, Plan
 from penstock.errors import ConfigError, KafkaError, PenstockError
 from penstock.model import TopicPartition
@@ -52,7 +52,7 @@ class Topics:
         with Admin(bootstrap_servers=self.bootstrap_server) as admin:
             there = set(admin.list_topics())
         for short, name in self.names.items():
-            if name in there and sum(self.ends(short)):
+            if name in there and any(self.ends(short)):
                 raise ConfigError(
                     f"topic {name!r} on {self.bootstrap_server} holds records that are not this demo's: "
                     "choose other names with --topic-prefix, or delete the topic"
@@ -118,7 +118,7 @@ class Topics:
 
     def write_mark(self, moment: datetime) -> None:
         """Write the event that says the replay is complete, unless it is there."""
-        if sum(self.ends("replay-marks")):
+        if any(self.ends("replay-marks")):
             return
         event = attributes(
             ids=pa.array(["complete"]),
@@ -127,16 +127,9 @@ class Topics:
             subject=pa.array([self.names["flights"]]),
             time=pa.array([moment], pa.timestamp("s", tz="UTC")),
             data=pa.array(["{}"]),
+            key=pa.array([self.names["flights"]]),
         )
-        records = encode_events(event, mode="binary")
-        mark = pa.table(
-            {
-                "key": key_column(event["subject"]),
-                "value": records["value"],
-                "headers": records["headers"],
-                "timestamp": event["time"],
-            }
-        )
+        mark = encode_events(event, mode="binary")
         write_topic(mark, self.names["replay-marks"], bootstrap_servers=self.bootstrap_server)
 
     def _foreign(self, plan: Plan) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -99,6 +101,23 @@ def _run(options: Options, output: Output, screen: Screen, *, is_new: bool) -> N
         _show(options, output, screen, broker)
 
 
+@contextmanager
+def stderr_in(path: Path) -> Iterator[None]:
+    """Let the processes that are started in the block write their stderr to a file.
+
+    Java and Spark's Python workers complain about things that are none of the reader's business.
+    """
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with path.open("ab") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
 def _stream(
     options: Options,
     output: Output,
@@ -110,8 +129,9 @@ def _stream(
 ) -> None:
     """Run the pipeline on Spark over everything that was replayed."""
     screen.say(f"starting Spark on {options.master}")
-    job = Job(output, topics.bootstrap_server, topics.names, flights, end)
-    spark = session("penstock demo", options.master)
+    with stderr_in(output.spark_log):
+        spark = session("penstock demo", options.master)
+    job = Job(output, topics.bootstrap_server, topics.names, flights, weather, end)
     try:
         with screen.stream({"delays": flights, "triage": flights + weather}) as show:
             Pipeline(spark, job, show).run(topics.write_mark)
