@@ -195,6 +195,28 @@ def send_for_ever(client: WireClient, data: bytes) -> None:
         client.socket.sendall(data)
 
 
+def test_a_flood_of_costly_requests_leaves_turns_for_others(broker: Broker) -> None:
+    """Thousands of tiny requests, each for a long answer, that arrive in one piece."""
+    assert broker.server is not None
+    with WireClient(broker.port) as client:
+        names = [MetadataRequestTopic(name=f"t{n}") for n in range(500)]
+        client.ask(MetadataRequest(topics=names), 4)
+        client.socket.sendall(client.bytes_of(MetadataRequest(topics=None), 4) * 2000)
+        began = time.monotonic()
+        assert is_well(broker.port)
+        assert time.monotonic() - began < 2
+        assert all(connection.unsent_bytes < 1 << 20 for connection in broker.server.connections)
+    assert is_well(broker.port)
+
+
+def test_requests_without_records_have_a_smaller_limit(broker: Broker) -> None:
+    with WireClient(broker.port) as client:
+        names = [MetadataRequestTopic(name="x" * 249)] * 20_000
+        client.socket.sendall(client.bytes_of(MetadataRequest(topics=names), 4))
+        assert client.is_closed_by_peer()
+    assert is_well(broker.port)
+
+
 def test_too_many_connections_are_refused() -> None:
     with Broker(max_connections=3) as broker:
         kept = [WireClient(broker.port) for _ in range(3)]

@@ -154,7 +154,9 @@ class Broker:
 
     def _run(self) -> None:
         try:
-            asyncio.run(self._serve())
+            # By name, since a policy may offer a loop that has no sendfile.
+            with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+                runner.run(self._serve())
         except BaseException as error:
             self._failure = error
         finally:

@@ -33,6 +33,9 @@ BACKLOG_BYTES_MAX = 64 << 10
 INLINE_BYTES_MAX = 64 << 10
 """Answers up to this size are copied together and written at once; larger ones go piece by piece."""
 
+TURN_SECONDS = 0.005
+"""How long requests that have arrived together may keep the loop before others have a turn."""
+
 WRITE_BYTES_MAX = 256 << 10
 """How much of a piece in memory is handed to the transport at a time, which keeps what it cannot send."""
 
@@ -53,6 +56,7 @@ class Connection(asyncio.BufferedProtocol):
         "_frame_size",
         "_largest",
         "_out",
+        "_out_bytes",
         "_parked",
         "_sending",
         "_server",
@@ -73,6 +77,7 @@ class Connection(asyncio.BufferedProtocol):
         self._frame_size = self._filled = 0
         self._largest = FRAME_START_BYTES
         self._out: list[bytes] = []
+        self._out_bytes = 0
         self._busy = self._blocked = self._closing = False
         self._unanswered: Unanswered | None = None
         self._parked: Parked | None = None
@@ -170,8 +175,22 @@ class Connection(asyncio.BufferedProtocol):
                 return
             self._handle(data[position + 4 : stop])
             position = stop
+            if position < end:
+                self._pause_for_others()
         if position < end and not self._closing:
             self._backlog += data[position:]
+
+    def _pause_for_others(self) -> None:
+        """Between two requests that have arrived together: send what is much, let others have a turn."""
+        if self._out_bytes >= INLINE_BYTES_MAX:
+            self._flush()
+        if self._server.monotonic() - self.active_at > TURN_SECONDS and not self._busy:
+            self._busy = True
+            self._server.loop.call_soon(self._take_turn)
+
+    def _take_turn(self) -> None:
+        self._busy = False
+        self._go_on()
 
     def _take_backlog(self) -> None:
         if self._busy or self._blocked:
@@ -248,6 +267,7 @@ class Connection(asyncio.BufferedProtocol):
         if type(outcome) is list:
             if len(outcome) == 1:
                 self._out.append(outcome[0])
+                self._out_bytes += len(outcome[0])
             else:
                 self._send(outcome)
             return
@@ -300,17 +320,28 @@ class Connection(asyncio.BufferedProtocol):
     # --- answers -----------------------------------------------------------------------------------------
 
     def _send(self, pieces: list[Piece]) -> None:
-        if sum(map(len, pieces)) <= INLINE_BYTES_MAX:
-            self._out.extend(piece.read() if isinstance(piece, FileRegion) else piece for piece in pieces)
+        size = sum(map(len, pieces))
+        if size > INLINE_BYTES_MAX:
+            self._flush()
+            self._busy = True
+            self._sending = self._server.loop.create_task(self._send_large(pieces))
             return
-        self._flush()
-        self._busy = True
-        self._sending = self._server.loop.create_task(self._send_large(pieces))
+        try:
+            whole = b"".join(piece.read() if isinstance(piece, FileRegion) else piece for piece in pieces)
+        except OSError as error:
+            self._close(f"reading the log failed: {error}")
+            return
+        if len(whole) != size:
+            self._close("the log has become shorter")
+            return
+        self._out.append(whole)
+        self._out_bytes += size
 
     def _flush(self) -> None:
         out = self._out
         if out:
             self._out = []
+            self._out_bytes = 0
             if not self._closing:
                 self._transport.write(out[0] if len(out) == 1 else b"".join(out))
 
@@ -362,8 +393,8 @@ class Connection(asyncio.BufferedProtocol):
         """Hang up at once: the server stops, or needs the memory, or nothing has come for long."""
         if not self._closing:
             logger.info("closing connection from %s: %s", self.peer, reason)
-            self._closing = True
-            self._transport.abort()
+        self._closing = True
+        self._transport.abort()
 
     @property
     def unsent_bytes(self) -> int:

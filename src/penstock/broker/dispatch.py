@@ -27,6 +27,9 @@ _KEY_AND_VERSION = Struct(">hh")
 _HEAD = Struct(">ii")
 _HEAD_TAGGED = Struct(">iiB")
 
+PLAIN_REQUEST_BYTES_MAX = 4 << 20
+"""The largest request that carries no records. Millions of small entries would become large objects."""
+
 Piece = Any
 """Something to send that has a length: bytes, a memoryview, or a region of a file."""
 
@@ -151,6 +154,8 @@ def answer(frame: memoryview, context: Context) -> list[Piece] | Unanswered | No
         header, position = decode_request_header(frame)
         key = header.api_key, header.api_version
         dialect = _dialects.get(key) or _dialect(*key)
+        if len(frame) > PLAIN_REQUEST_BYTES_MAX and header.api_key != ApiKey.PRODUCE:
+            raise CloseConnection(f"a request of {len(frame)} bytes to API {header.api_key}")
         request = dialect.request.decode(frame, position)[0]
     except UnsupportedVersionError as error:
         return _answer_unsupported(frame, context, error)

@@ -90,6 +90,8 @@ class Server:
         listener = socket.socket(family, socket.SOCK_STREAM)
         try:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            # Connections inherit this; a peer whose machine is gone is noticed some day.
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             for name, option in _SOCKET_BUFFERS:
                 size = self.node.config.integer(name)
                 if size > 0:
@@ -282,7 +284,8 @@ def run_broker(
     listed_host, listed_port = parse_listener(settings.text("listeners") or "")
     host = listed_host if host is None else host
     port = listed_port if port is None else port
-    asyncio.run(serve(settings, host, port, announce or _print_line))
+    with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+        runner.run(serve(settings, host, port, announce or _print_line))
     return 0
 
 
