@@ -11,7 +11,8 @@ from typing import Any
 
 from penstock.errors import DecodeError, EncodeError
 from penstock.protocol import runtime
-from penstock.protocol.emit import DecodeEmitter, EncodeEmitter
+from penstock.protocol.decoding import DecodeEmitter
+from penstock.protocol.encoding import EncodeEmitter
 from penstock.protocol.structs import StructLayout, decode_struct, encode_struct
 
 _RUNTIME = {

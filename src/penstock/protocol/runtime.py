@@ -7,6 +7,8 @@ compiled code turns into `DecodeError`.
 
 from __future__ import annotations
 
+import functools
+import itertools
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
@@ -19,6 +21,9 @@ HeadWriter: TypeAlias = "Callable[[Any], bytes]"
 
 COUNT_CACHED_MAX = 128
 """Arrays up to this length keep a struct of their own; longer ones make one each time."""
+
+SHAPES_CACHED_MAX = 2000
+"""Combinations of counts that keep a struct of their own, for each run."""
 
 
 def varint_reader(bits: int, signed: bool | None) -> HeadReader:
@@ -76,12 +81,12 @@ ZIGZAG = tuple((value >> 1) ^ -(value & 1) for value in range(128))
 
 
 def zigzag_writer(bits: int) -> HeadWriter:
-    """Writes what zig-zag made of a number of `bits` bits."""
+    """Writes a number of `bits` bits as zig-zag: 0, -1, 1, -2 … become 0, 1, 2, 3 …"""
 
-    def write(sent: int) -> bytes:
-        if not 0 <= sent < 1 << bits:
-            raise EncodeError(f"{(sent >> 1) ^ -(sent & 1)} does not fit {bits} bits")
-        return write_uvarint(sent)
+    def write(value: int) -> bytes:
+        if not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
+            raise EncodeError(f"{value} does not fit {bits} bits")
+        return write_uvarint((value << 1) ^ (value >> 63))
 
     return write
 
@@ -116,17 +121,47 @@ def varints_reader(bits: int, signed: bool) -> Callable[[Data, int, int], tuple[
     return read
 
 
-def varints_writer(bits: int, signed: bool) -> Callable[[Sequence[int]], bytes]:
-    """The counterpart of `varints_reader`."""
-    write_one = zigzag_writer(bits) if signed else unsigned_writer(bits)
+class VarintBytes(dict[int, bytes]):
+    """The bytes of numbers that were met, so that most are looked up."""
 
-    def write(values: Sequence[int]) -> bytes:
-        sent = [(value << 1) ^ (value >> 63) for value in values] if signed else values
-        if sent and min(sent) >= 0 and max(sent) < 128:
-            return bytes(sent)
-        return b"".join(map(write_one, sent))
+    def __init__(self, write: HeadWriter) -> None:
+        super().__init__()
+        self._write = write
 
-    return write
+    def __missing__(self, value: int) -> bytes:
+        made = self._write(value)
+        if len(self) < NUMBERS_CACHED_MAX:
+            self[value] = made
+        return made
+
+
+NUMBERS_CACHED_MAX = 20_000
+"""Numbers whose bytes are kept, for each encoding."""
+
+_VARINT_BYTES: dict[str, VarintBytes] = {}
+
+
+def varint_bytes(name: str, write: HeadWriter) -> VarintBytes:
+    """The bytes of numbers in the encoding `name`, shared by all codecs."""
+    return _VARINT_BYTES.setdefault(name, VarintBytes(write))
+
+
+class SignedPackers(dict[int, Any]):
+    """Functions that pack signed bytes, by their number."""
+
+    def __missing__(self, count: int) -> Any:
+        pack = struct.Struct(f">{count}b").pack
+        if count <= COUNT_CACHED_MAX:
+            self[count] = pack
+        return pack
+
+
+SIGNED_BYTES = SignedPackers()
+
+TO_ZIGZAG = bytes(
+    2 * byte if byte < 64 else 2 * (256 - byte) - 1 if byte >= 192 else 255 for byte in range(256)
+)
+"""Signed bytes to zig-zag; 255 where one byte is not enough."""
 
 
 class ArrayUnpackers(dict[int, Any]):
@@ -149,19 +184,49 @@ class ArrayUnpackers(dict[int, Any]):
         return unpack
 
 
-class ArrayPackers(dict[int, Any]):
-    """The counterpart of `ArrayUnpackers`. A null array has no elements."""
+class RunPackers(dict[Any, Any]):
+    """Functions that write a run of values and arrays, by the counts of the arrays as they are sent.
 
-    def __init__(self, code: str, after: str, bias: int) -> None:
+    `plan` has a kind for each piece, and the bias of the count for arrays: compact ones send one more.
+    """
+
+    def __init__(self, plan: Sequence[tuple[Any, int | None]]) -> None:
         super().__init__()
-        self._code, self._after, self._bias = code, after, bias
+        self._plan = plan
 
-    def __missing__(self, sent: int) -> Any:
-        count = max(sent - self._bias, 0)
-        pack = struct.Struct(f">{count}{self._code}{self._after}").pack
-        if count <= COUNT_CACHED_MAX:
-            self[sent] = pack
+    def __missing__(self, key: int | tuple[int, ...]) -> Any:
+        sent = key if isinstance(key, tuple) else (key,)
+        counts = iter(sent)
+        codes = ">"
+        total = 0
+        for kind, bias in self._plan:
+            if bias is None:
+                codes += kind.code
+            else:
+                # A null array has no elements.
+                count = max(next(counts) - bias, 0)
+                total += count
+                codes += f"{count}{kind.code}"
+        compact = any(bias for _, bias in self._plan)
+        if compact and max(sent) > 127:
+            return functools.partial(self.slowly, sent)
+        pack = struct.Struct(codes).pack
+        if total <= COUNT_CACHED_MAX and len(self) < SHAPES_CACHED_MAX:
+            self[key] = pack
         return pack
+
+    def slowly(self, sent: tuple[int, ...], *values: Any) -> bytes:
+        """Write a run in which some length needs more than a byte."""
+        counts = iter(sent)
+        rest = iter(values)
+        out = []
+        for kind, bias in self._plan:
+            if bias is None:
+                out.append(kind.write(next(rest)))
+            else:
+                count = max(next(counts) - bias, 0)
+                out.append(struct.pack(f">{count}{kind.code}", *itertools.islice(rest, count)))
+        return b"".join(out)
 
 
 def read_unknown_tags(data: Data, position: int, size: int, count: int) -> tuple[dict[int, bytes], int]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.protocol.alike import STRETCH_MIN, AlikeReader, can_be_alike
+from penstock.protocol.decoding import DecodeEmitter
 from penstock.protocol.definition import FieldSpec, NewStruct, StructSpec
-from penstock.protocol.emit import INT8, UVARINT, DecodeEmitter, EncodeEmitter
+from penstock.protocol.emit import INT8, UVARINT
+from penstock.protocol.encoding import EncodeEmitter
 from penstock.protocol.wire import Length, WireType
 
 

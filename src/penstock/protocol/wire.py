@@ -12,18 +12,10 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.protocol import runtime
+from penstock.protocol.decoding import DecodeEmitter
 from penstock.protocol.definition import SIGNED, UNSIGNED
-from penstock.protocol.emit import (
-    INT8,
-    INT16,
-    INT32,
-    UVARINT,
-    ArrayLead,
-    DecodeEmitter,
-    EncodeEmitter,
-    HeadKind,
-    fixed_kind,
-)
+from penstock.protocol.emit import INT8, INT16, INT32, UVARINT, ArrayPart, HeadKind, fixed_kind
+from penstock.protocol.encoding import EncodeEmitter
 
 
 class Length:
@@ -121,10 +113,10 @@ class Fixed(WireType):
         out.head(value, self.kind)
 
     def decode_array(self, out: DecodeEmitter, target: str, sent: str, length: Length) -> None:
-        out.lead(ArrayLead(target, sent, self.kind, length.bias))
+        out.array(ArrayPart(target, sent, self.kind, length.bias))
 
     def encode_array(self, out: EncodeEmitter, items: str, sent: str, length: Length) -> None:
-        out.lead(ArrayLead(items, sent, self.kind, length.bias))
+        out.array(ArrayPart(items, sent, self.kind, length.bias))
 
     def problem(self, value: Any) -> str | None:
         try:
@@ -164,8 +156,6 @@ class Varint(WireType):
     def encode(self, out: EncodeEmitter, value: str) -> None:
         number = out.name("number")
         out.before(f"{number} = {value}")
-        if self.signed:
-            out.before(f"{number} = ({number} << 1) ^ ({number} >> 63)")
         out.head(number, self.kind)
 
     def decode_array(self, out: DecodeEmitter, target: str, sent: str, length: Length) -> None:
@@ -175,9 +165,7 @@ class Varint(WireType):
         out.line(f"{target}, pos = {read}(data, pos, {count})")
 
     def encode_array(self, out: EncodeEmitter, items: str, sent: str, length: Length) -> None:
-        out.flush()
-        write = out.shared(f"write_{self.name}s", lambda: runtime.varints_writer(self.bits, self.signed))
-        out.line(f"append({write}({items}))")
+        out.array(ArrayPart(items, sent, self.kind, length.bias))
 
     def problem(self, value: Any) -> str | None:
         half = 1 << (self.bits - 1)

@@ -1,0 +1,188 @@
+"""Source that writes: runs are packed by one call, arrays of fixed-size elements among them.
+
+A run is cut where numbers of one encoding meet those of another, because each has its own fast way:
+fixed-size values go through `struct`; unsigned varints that are small are bytes as they are; small
+zig-zag varints are signed bytes, translated. Whether all were small shows in the bytes made.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from penstock.protocol import runtime
+from penstock.protocol.emit import UVARINT, ArrayPart, Emitter, HeadKind, codes_of, name_of
+
+Piece = tuple[str, "HeadKind | ArrayPart"]
+
+
+class EncodeEmitter(Emitter):
+    """Source that writes. Locals: `parts` and its `append`."""
+
+    def __init__(self, title: str) -> None:
+        super().__init__(title)
+        self._pieces: list[Piece] = []
+
+    def function(self, opening: str) -> EncodeEmitter:
+        """An emitter for a function on the side, to be handed to `finish`."""
+        inner = EncodeEmitter(self.title)
+        self._beside(inner, opening)
+        return inner
+
+    def head(self, expression: str, kind: HeadKind) -> None:
+        self._pieces.append((expression, kind))
+
+    def array(self, part: ArrayPart) -> None:
+        self._pieces.append((part.values, part))
+
+    def tags(self, condition: str, section: str) -> None:
+        """Write a section of tagged fields: nearly always it is empty and joins the run."""
+        pieces, self._pieces = self._pieces, []
+        with self.block(f"if {condition}:"):
+            self._pieces = list(pieces)
+            self.flush()
+            self.line(f"append({section})")
+        with self.block("else:"):
+            self._pieces = [*pieces, ("0", UVARINT)]
+
+    def before(self, text: str) -> None:
+        """A line that must come before the run being gathered is written."""
+        self.line(text)
+
+    def refuse(self, problem: str) -> str:
+        """A statement that raises EncodeError about the current field."""
+        return f'raise EncodeError("{self.where}: {problem}")'
+
+    def flush(self) -> None:
+        pieces, self._pieces = self._pieces, []
+        for segment, packing in _segments(pieces):
+            if packing is None:
+                self._write_fixed(segment)
+            else:
+                self._write_packed(segment, packing)
+
+    # Fixed-size values, and lengths
+
+    def _write_fixed(self, segment: list[Piece]) -> None:
+        values = [value for value, _ in segment]
+        if all(value.lstrip("-").isdigit() for value in values):
+            constant = b"".join(kind.write(int(value)) for value, kind in _heads(segment))
+            self.line(f"append({constant!r})")
+            return
+        counts = [part.sent for _, part in segment if isinstance(part, ArrayPart)]
+        # The length of an array in this segment is looked after by the packer for its count.
+        varints = [
+            value
+            for value, kind in _heads(segment)
+            if kind.is_varint and not value.isdigit() and value not in counts
+        ]
+        fast, slow = self._with_arrays(segment, counts) if counts else self._without_arrays(segment)
+        if not varints:
+            self.line(f"append({fast})")
+            return
+        self.line(f"if 0 <= {' | '.join(varints)} < 128:")
+        self.line(f"    append({fast})")
+        self.line("else:")
+        self.line(f"    append({slow})")
+
+    def _with_arrays(self, segment: list[Piece], counts: list[str]) -> tuple[str, str]:
+        """Expressions for the bytes of a segment: of one where other lengths are small, and of any."""
+        name = "pack_" + "_".join(_piece_name(part) for _, part in segment)
+        plan = [
+            (part.kind, part.bias) if isinstance(part, ArrayPart) else (part, None) for _, part in segment
+        ]
+        pack = self.shared(name, lambda: runtime.RunPackers(plan))
+        values = ", ".join(f"*{value}" if isinstance(part, ArrayPart) else value for value, part in segment)
+        key = ", ".join(counts)
+        slow_key = f"({key},)" if len(counts) == 1 else f"({key})"
+        return f"{pack}[{key}]({values})", f"{pack}.slowly({slow_key}, {values})"
+
+    def _without_arrays(self, segment: list[Piece]) -> tuple[str, str]:
+        run = _heads(segment)
+        values = ", ".join(value for value, _ in run)
+        if len(run) == 1 and run[0][1].is_varint:
+            write = self.constant(f"write_{run[0][1].name}", run[0][1].write)
+            return f"{self.constant('one_byte', runtime.ONE_BYTE)}[{values}]", f"{write}({values})"
+        codes = codes_of(run)
+        pack = self.shared(f"pack_{name_of(run)}", lambda: Struct(">" + codes).pack)
+        return f"{pack}({values})", f"{self._concatenation(segment)}({values})"
+
+    # Packed numbers (KIP-625)
+
+    def _write_packed(self, segment: list[Piece], packing: str) -> None:
+        values = ", ".join(f"*{value}" if isinstance(part, ArrayPart) else value for value, part in segment)
+        self.line("try:")
+        if packing == "w":
+            self.line(f"    packed = bytes(({values},))")
+            self.line("except ValueError:")
+        else:
+            # Lengths have no sign: they are turned into what zig-zag turns into them.
+            lengths = {value for value, part in segment if part is UVARINT and not value.isdigit()}
+            zigzag = self.constant("zigzag", runtime.ZIGZAG)
+            signed = [f"{zigzag}[{value}]" if value in lengths else value for value in values.split(", ")]
+            self.line(f"    numbers = ({', '.join(signed)},)")
+            self.line(
+                f"    packed = {self.constant('pack_signed', runtime.SIGNED_BYTES)}[len(numbers)](*numbers)"
+            )
+            self.line(f"    packed = packed.translate({self.constant('to_zigzag', runtime.TO_ZIGZAG)})")
+            self.line("except (struct_error, IndexError):")
+        self.line('    packed = b"\\xff"')
+        function = self._concatenation(segment)
+        arguments = ", ".join(value for value, _ in segment)
+        self.line(f"append(packed if packed.isascii() else {function}({arguments}))")
+
+    def _concatenation(self, segment: list[Piece]) -> str:
+        """A function that makes the bytes of a segment piece by piece, however long each is."""
+        name = "write_" + "_".join(_piece_name(part) for _, part in segment)
+        if name in self.functions:
+            return name
+        arguments, terms = [], []
+        for number, (_, part) in enumerate(segment):
+            value = f"value{number}"
+            arguments.append(value)
+            kind = part.kind if isinstance(part, ArrayPart) else part
+            if not kind.is_varint:
+                code = kind.code
+                terms.append(
+                    f"{self.shared(f'pack_{kind.name}', lambda code=code: Struct('>' + code).pack)}({value})"
+                )
+                continue
+            known = self.constant(f"bytes_of_{kind.name}", runtime.varint_bytes(kind.name, kind.write))
+            one = f"{known}[{{}}]"
+            is_array = isinstance(part, ArrayPart)
+            terms.append(
+                f'b"".join([{one.format("each")} for each in {value}])' if is_array else one.format(value)
+            )
+        inner = self.function(f"def {name}({', '.join(arguments)}):")
+        inner.line(f"return {' + '.join(terms)}")
+        self.finish(name, inner)
+        return name
+
+
+def _heads(segment: list[Piece]) -> list[tuple[str, HeadKind]]:
+    return [(value, part) for value, part in segment if isinstance(part, HeadKind)]
+
+
+def _piece_name(part: HeadKind | ArrayPart) -> str:
+    if isinstance(part, HeadKind):
+        return part.name
+    return f"{part.kind.name}s" + ("" if part.bias else "_plain")
+
+
+def _segments(pieces: list[Piece]) -> list[tuple[list[Piece], str | None]]:
+    """Cut a run by the way of packing: None for fixed-size values, else the encoding of varints.
+
+    Lengths go with what stands before them, or with what follows at the beginning.
+    """
+    segments: list[tuple[list[Piece], str | None]] = []
+    waiting: list[Piece] = []
+    for piece in pieces:
+        kind = piece[1].kind if isinstance(piece[1], ArrayPart) else piece[1]
+        if kind is UVARINT:
+            (segments[-1][0] if segments else waiting).append(piece)
+            continue
+        packing = kind.packing
+        if not segments or segments[-1][1] != packing:
+            segments.append((waiting, packing))
+            waiting = []
+        segments[-1][0].append(piece)
+    return [*segments, (waiting, None)] if waiting else segments
