@@ -55,20 +55,34 @@ class Contestant:
         return self.units / self.median_seconds
 
 
-def measure(contestants: Sequence[Contestant], rounds: int, *, warm_up: bool = True) -> None:
-    """Run everybody once per round, in turn, after one run each that does not count."""
+def measure(
+    contestants: Sequence[Contestant], rounds: int, *, warm_up: bool = True, least_seconds: float = 0.0
+) -> None:
+    """Run everybody once per round, in turn, after one run each that does not count.
+
+    A run shorter than `least_seconds` is repeated until it is as long: what takes microseconds is
+    otherwise measured with cold caches.
+    """
+    repeats = [1] * len(contestants)
     if warm_up:
-        for contestant in contestants:
+        for index, contestant in enumerate(contestants):
             contestant.run()
+            start = time.perf_counter()
+            if least_seconds:
+                contestant.run()
+                repeats[index] += int(least_seconds / max(time.perf_counter() - start, 1e-6))
     collects = gc.isenabled()
     gc.disable()
     try:
         for number in range(rounds):
-            for contestant in contestants if number % 2 == 0 else list(reversed(contestants)):
+            order = list(zip(contestants, repeats, strict=True))
+            for contestant, times in order if number % 2 == 0 else reversed(order):
                 gc.collect()
                 cpu, start = time.process_time(), time.perf_counter()
-                outcome = contestant.run()
-                seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu
+                for _ in range(times):
+                    outcome = contestant.run()
+                seconds = (time.perf_counter() - start) / times
+                cpu_seconds = (time.process_time() - cpu) / times
                 if isinstance(outcome, Outcome):
                     contestant.units = outcome.units
                     contestant.bytes = outcome.bytes or contestant.bytes

@@ -26,6 +26,7 @@ from penstock.records.rows import decode_rows
 
 COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
 T = 1_700_000_000_000
+RUN_SECONDS = 0.02
 
 
 def values(count: int, size: int) -> list[bytes]:
@@ -152,8 +153,8 @@ def against_memcpy(title: str, data: bytes, count: int, rounds: int, headers: bo
         (f"{len(every)} columns, in pieces of 1 MiB", pieces(data, every, True)),
     ]
     contestants = [Contestant(name, run, count, len(data)) for name, run in ways]
-    measure(contestants, rounds)
-    report(title, contestants)
+    measure(contestants, rounds, least_seconds=RUN_SECONDS)
+    report(f"{title}: {len(data) / 1e6:.0f} MB", contestants)
 
 
 def against_readers(title: str, data: bytes, count: int, rounds: int) -> None:
@@ -163,7 +164,7 @@ def against_readers(title: str, data: bytes, count: int, rounds: int) -> None:
         Contestant("penstock, 7 columns", whole(data, COLUMNS, True), count, len(data)),
         Contestant("penstock, rows (no Arrow)", lambda: decode_rows(data, "topic", 0), count, len(data)),
     ]
-    measure(contestants, rounds)
+    measure(contestants, rounds, least_seconds=RUN_SECONDS)
     report(title, contestants)
 
 
@@ -188,7 +189,7 @@ def against_builder(title: str, contents: list[bytes], codec: int, rounds: int) 
             size,
         ),
     ]
-    measure(contestants, rounds)
+    measure(contestants, rounds, least_seconds=RUN_SECONDS)
     report(title, contestants)
 
 
@@ -199,14 +200,14 @@ def main() -> None:
     many, some = int(580_000 * scale), int(90_000 * scale)
     read = some // 3
     against_memcpy(
-        "100 B values, uncompressed, batches of 1 MB, 64 MiB",
+        "100 B values, uncompressed, batches of 1 MB",
         log(many, 100, 1_000_000, 0),
         many,
         options.rounds,
     )
     fetched = log(some * 4 // 5, 100, 1_000_000, 0)
     against_memcpy(
-        "100 B values, uncompressed, batches of 1 MB, 8 MiB (a fetch)", fetched, some * 4 // 5, options.rounds
+        "100 B values, uncompressed, batches of 1 MB, as in a fetch", fetched, some * 4 // 5, options.rounds
     )
     small = log(some * 4 // 5, 100, 16_384, 0)
     against_memcpy("the same in batches of 16 KiB", small, some * 4 // 5, options.rounds)

@@ -27,7 +27,8 @@ from penstock.records.rows import decode_rows, rows_of
 
 @pytest.fixture(params=["pure", "compiled"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(rows, "COMPILED_FROM_BYTES", 1 << 40 if request.param == "pure" else 0)
+    for name in ("COMPILED_FROM_BYTES", "LOAD_FROM_BYTES"):
+        monkeypatch.setattr(rows, name, 1 << 40 if request.param == "pure" else 0)
     monkeypatch.setattr(rows, "_has_kernels", lambda: True)
     return str(request.param)
 
@@ -118,6 +119,12 @@ def test_aborted_transactions_by_themselves() -> None:
     assert aborted.is_aborted(8, 31)
     assert not aborted.is_aborted(7, 49)
     assert aborted.is_aborted(7, 55)  # a batch that ends behind the transaction's first offset
+
+
+def test_header_names_beyond_ascii(way: str) -> None:
+    pairs = [("größe", b"1"), ("", None), ("größe", b"")]
+    found, _ = decode_rows(encode_batch([(None, None, pairs, 0), (None, None, (), 0)]), "t", 0)
+    assert [list(record.headers) for record in found] == [pairs, []]
 
 
 def test_damage(way: str) -> None:

@@ -418,19 +418,24 @@ def scan_headers(
 ) -> int:
     """Find names and values of the headers of rows first_row..end_row. Returns OK or BAD_HEADERS."""
     name_bytes, value_bytes, nulls = state[NAME_BYTES], state[HEADER_VALUE_BYTES], state[HEADER_VALUE_NULLS]
+    size = len(data)
     for row in range(first_row, end_row):
         position = int(headers_at[row])
         stop = int(headers_stop[row])
         first, last = header_ends[row], header_ends[row + 1]
         for header in range(first, last):
-            number, position = read_unsigned(data, position, stop)
+            number, position = short_unsigned(data, position, size)
+            if position < 0:
+                number, position = read_unsigned(data, -1 - position, stop)
             if position < 0 or number & 1 or (number >> 1) > stop - position:
                 return BAD_HEADERS
             name_at[header] = position
             name_bytes += number >> 1
             name_ends[header + 1] = name_bytes
-            number, position = read_unsigned(data, position + (number >> 1), stop)
+            number, position = short_unsigned(data, position + (number >> 1), size)
             if position < 0:
+                number, position = read_unsigned(data, -1 - position, stop)
+            if position < 0 or position > stop:
                 return BAD_HEADERS
             value_at[header] = -1
             if number & 1:
