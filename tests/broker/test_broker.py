@@ -105,6 +105,15 @@ def test_every_address_of_the_machine() -> None:
         assert (told.host, told.port) == ("127.0.0.1", broker.port)
 
 
+def test_listeners_give_the_address_where_nothing_else_does() -> None:
+    with Broker(listeners="PLAINTEXT://127.0.0.2:0") as broker:
+        assert broker.bootstrap_servers.startswith("127.0.0.2:")
+    assert Broker(listeners="PLAINTEXT://127.0.0.2:7", port=8).bootstrap_servers == "127.0.0.1:8"
+    for listener in ("SSL://127.0.0.1:7", "127.0.0.1:7", "PLAINTEXT://x", "PLAINTEXT://a:1,PLAINTEXT://b:2"):
+        with pytest.raises(ConfigError, match="Listener"):
+            Broker(listeners=listener)
+
+
 def test_two_brokers_on_one_directory(tmp_path: Path) -> None:
     with Broker(tmp_path), pytest.raises(StorageError, match="in use by another broker"):
         Broker(tmp_path).start()

@@ -72,6 +72,11 @@ def test_in_memory() -> None:
         assert put(broker.port) == [0]
 
 
+def test_listeners_as_in_server_properties() -> None:
+    with process("--config", "listeners=PLAINTEXT://127.0.0.2:0") as broker:
+        assert " listening on 127.0.0.2:" in broker.line
+
+
 def test_kill_9_keeps_what_was_acknowledged(tmp_path: Path) -> None:
     expected = 0
     for round_ in range(3):

@@ -28,16 +28,18 @@ def main(words: list[str]) -> int:
             config[name] = text
         else:
             options[option] = value
-    port = options.get("--port", "0")
-    if not port.isdecimal() or int(port) > 65535:
+    host, port = options.get("--host"), options.get("--port")
+    if "listeners" not in config:
+        host, port = host or "127.0.0.1", port or "0"
+    if port is not None and not (port.isdecimal() and int(port) <= 65535):
         return _fail(f"--port {port!r} is no port: 0 to 65535")
     from penstock.broker.server import run_broker
 
     try:
         return run_broker(
             data_dir=options.get("--data-dir"),
-            host=options.get("--host", "127.0.0.1"),
-            port=int(port),
+            host=host,
+            port=None if port is None else int(port),
             config=config,
         )
     except PenstockError as error:

@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from penstock.broker.config import BrokerConfig
+from penstock.broker.node import parse_listener
 from penstock.broker.server import serving
 from penstock.broker.storage import MemoryStore, open_store
 from penstock.clock import Clock, SystemClock
@@ -53,6 +54,8 @@ class Broker:
         if data_dir is not None:
             texts["log.dirs"] = str(data_dir)
         self.config = BrokerConfig(texts)
+        if "listeners" in texts and (host, port) == ("127.0.0.1", 0):
+            host, port = parse_listener(texts["listeners"])
         self.host = host
         self.clock: Clock = clock or SystemClock()
         self._port = port

@@ -337,13 +337,8 @@ class Cluster:
         topic = self.topics_by_id.get(record.topic_id)
         if topic is None or record.partition_id != len(topic.partitions):
             return
-        name, index, topic_id, store = topic.name, record.partition_id, topic.id, self._store
         partition = Partition(
-            name,
-            index,
-            record.leader_epoch,
-            topic.config,
-            lambda: store.open_log(name, index, topic_id, partition.config),
+            topic.name, topic.id, record.partition_id, record.leader_epoch, topic.config, self._store
         )
         topic.partitions.append(partition)
 

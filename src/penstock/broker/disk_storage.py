@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.broker.metadata import TOPIC_NAME as METADATA_TOPIC
+from penstock.broker.producer_snapshots import ProducerSnapshots
 from penstock.broker.storage import Flush, log_config
 from penstock.errors import ConfigError, StorageError
 from penstock.log.directory import DataDirectory
@@ -71,6 +72,10 @@ class DiskStore:
                 f"{self._directory.path}/{place} holds another topic of that name; move the directory away"
             )
         return self._directory.open_log(place, log_config(config), now_ms=now_ms)
+
+    def producer_snapshots(self, topic: str, partition: int) -> ProducerSnapshots | None:
+        log = self._directory.logs.get(TopicPartition(topic, partition))
+        return ProducerSnapshots(log.directory) if log is not None else None
 
     def delete_log(self, topic: str, partition: int, topic_id: bytes) -> None:
         place = TopicPartition(topic, partition)

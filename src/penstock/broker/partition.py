@@ -9,7 +9,6 @@ and without transactions the last stable offset is the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.broker.admission import admit_batch, bring_in_line, no_segment_holds
@@ -20,10 +19,15 @@ from penstock.records.batch import set_base_offset, set_leader_epoch, set_max_ti
 
 if TYPE_CHECKING:
     from penstock.broker.config import TopicConfig
+    from penstock.broker.producer_snapshots import ProducerSnapshots
+    from penstock.broker.storage import LogStore
     from penstock.log.contract import Log, Slice
     from penstock.records.batch import BatchHeader
 
 NO_TIME = -1
+
+BATCHES_PER_SNAPSHOT = 10_000
+"""How many batches a start may have to look at for each of the two snapshots, some 10 µs apiece."""
 
 MAGIC_2_ONLY_SINCE = 3
 """Older Produce versions carry message sets, or whatever the magic byte says."""
@@ -38,24 +42,34 @@ class Appended(NamedTuple):
 
 
 class Partition:
-    """One partition of one topic, led by this broker.
+    """One partition of one topic, led by this broker. It is itself the key under which fetches wait."""
 
-    `open_log` is called once, before the first append or read. The partition itself is the key under
-    which fetches wait for it.
-    """
-
-    __slots__ = ("_log", "_open_log", "_producers", "config", "index", "leader_epoch", "topic")
+    __slots__ = (
+        "_batches_since_snapshot",
+        "_log",
+        "_producers",
+        "_snapshots",
+        "_store",
+        "config",
+        "index",
+        "leader_epoch",
+        "topic",
+        "topic_id",
+    )
 
     def __init__(
-        self, topic: str, index: int, leader_epoch: int, config: TopicConfig, open_log: Callable[[], Log]
+        self, topic: str, topic_id: bytes, index: int, leader_epoch: int, config: TopicConfig, store: LogStore
     ) -> None:
         self.topic = topic
+        self.topic_id = topic_id
         self.index = index
         self.leader_epoch = leader_epoch
         self.config = config
-        self._open_log = open_log
+        self._store = store
         self._log: Log | None = None
         self._producers: Producers | None = None
+        self._snapshots: ProducerSnapshots | None = None
+        self._batches_since_snapshot = 0
 
     def __repr__(self) -> str:
         return f"<Partition {self.topic}-{self.index}>"
@@ -69,9 +83,16 @@ class Partition:
         """
         log = self._log
         if log is None:
-            log = self._log = self._open_log()
-            # A log taken over from another broker may have seen later epochs than our records.
-            self.leader_epoch = max(self.leader_epoch, log.leader_epochs.latest)
+            log = self._log = self._open()
+        return log
+
+    def _open(self) -> Log:
+        log = self._store.open_log(self.topic, self.index, self.topic_id, self.config)
+        # A log taken over from another broker may have seen later epochs than our records.
+        self.leader_epoch = max(self.leader_epoch, log.leader_epochs.latest)
+        self._snapshots = self._store.producer_snapshots(self.topic, self.index)
+        if self._snapshots is not None:
+            self._snapshots.discard_after(log.end_offset)
         return log
 
     @property
@@ -94,20 +115,25 @@ class Partition:
 
     def close(self) -> None:
         """Let go of the log. The next use would open it again."""
-        log, self._log, self._producers = self._log, None, None
+        log, self._log, self._producers, self._snapshots = self._log, None, None, None
         if log is not None:
             log.close()
 
     def maintain(self, now_ms: int) -> None:
-        """Do what is due: flush the log, forget idle producers.
+        """Do what is due: flush the log, forget idle producers, note those that are not.
 
         Raises:
             StorageError: the disk refuses.
         """
-        if self._log is not None:
-            self._log.flush_if_due(now_ms)
+        log = self._log
+        if log is None:
+            return
+        log.flush_if_due(now_ms)
         if self._producers is not None:
             self._producers.expire(now_ms)
+        if self._batches_since_snapshot >= BATCHES_PER_SNAPSHOT and self._snapshots is not None:
+            self._batches_since_snapshot = 0
+            self._snapshots.save(log.end_offset, self.producers(now_ms))
 
     def enforce_retention(self, now_ms: int) -> None:
         """Drop what age and size no longer allow to be kept.
@@ -170,6 +196,7 @@ class Partition:
             max_timestamp=max_timestamp,
             now_ms=now_ms,
         )
+        self._batches_since_snapshot += 1
         if header.producer_id >= 0:
             seen = SeenBatch(
                 header.base_sequence, header.last_sequence, first_offset, last_offset, max_timestamp
@@ -186,8 +213,12 @@ class Partition:
         producers = self._producers
         if producers is None:
             expiration_ms = self.config.broker.integer("producer.id.expiration.ms")
-            producers = self._producers = Producers(expiration_ms)
-            for header in self.log.iter_batch_headers():
+            producers = Producers(expiration_ms)
+            log = self.log
+            known_to = log.start_offset
+            if self._snapshots is not None:
+                known_to = self._snapshots.load(producers, known_to, now_ms)
+            for header in log.iter_batch_headers(known_to):
                 if header.producer_id >= 0 and not header.is_control:
                     seen = SeenBatch(
                         header.base_sequence,
@@ -197,6 +228,7 @@ class Partition:
                         header.max_timestamp,
                     )
                     producers.record(header.producer_id, header.producer_epoch, seen, now_ms)
+            self._producers = producers
         return producers
 
     # --- reading ---------------------------------------------------------------------------------------

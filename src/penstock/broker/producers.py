@@ -51,6 +51,11 @@ def last_sequence(first_sequence: int, count: int) -> int:
     return (first_sequence + count - 1) % _SEQUENCES
 
 
+def first_sequence(last_sequence: int, count: int) -> int:
+    """The sequence number of the first of `count` records."""
+    return (last_sequence - count + 1) % _SEQUENCES
+
+
 class Producers:
     """The producers of one partition.
 
@@ -127,6 +132,10 @@ class Producers:
         """Every producer id and what is known of it."""
         return iter(self._states.items())
 
+    def restore(self, states: dict[int, ProducerState]) -> None:
+        """Take over what a snapshot says; nothing else is known yet."""
+        self._states = states
+
     def expire(self, now_ms: int) -> int:
         """Forget producers that were idle too long; return how many."""
         old = [
@@ -137,10 +146,6 @@ class Producers:
         for producer_id in old:
             del self._states[producer_id]
         return len(old)
-
-    def clear(self) -> None:
-        """Forget everything, before the state is rebuilt."""
-        self._states.clear()
 
 
 def _out_of_order(producer_id: int, sequence: int, newest: int) -> KafkaError:

@@ -15,6 +15,7 @@ from penstock.protocol.uuid import random_uuid, uuid_to_text
 
 if TYPE_CHECKING:
     from penstock.broker.config import BrokerConfig, TopicConfig
+    from penstock.broker.producer_snapshots import ProducerSnapshots
     from penstock.clock import Clock
     from penstock.log.contract import Log
     from penstock.log.disk import DiskLog, PendingFlush
@@ -50,6 +51,9 @@ class LogStore(Protocol):
 
     def open_log(self, topic: str, partition: int, topic_id: bytes, config: TopicConfig) -> Log:
         """Open a partition's log, or begin one."""
+
+    def producer_snapshots(self, topic: str, partition: int) -> ProducerSnapshots | None:
+        """Where the producers of an open partition are noted; None where nothing outlives the log."""
 
     def delete_log(self, topic: str, partition: int, topic_id: bytes) -> None:
         """Delete a partition's data, if there are any. The log is closed."""
@@ -96,6 +100,9 @@ class MemoryStore:
         if log is None:
             log = self._logs[key] = MemoryLog(log_config(config), now_ms=self._clock.now_ms())
         return log
+
+    def producer_snapshots(self, topic: str, partition: int) -> ProducerSnapshots | None:
+        return None
 
     def delete_log(self, topic: str, partition: int, topic_id: bytes) -> None:
         self._logs.pop((topic_id, partition), None)
