@@ -11,6 +11,9 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from penstock.cloudevents.batches import read_events as read_events
+    from penstock.cloudevents.batches import write_events as write_events
+    from penstock.cloudevents.binding import from_message as from_message
     from penstock.cloudevents.binding import from_record as from_record
     from penstock.cloudevents.binding import other_headers as other_headers
     from penstock.cloudevents.binding import partitionkey_mapper as partitionkey_mapper
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
     from penstock.cloudevents.columnar import decode_events as decode_events
     from penstock.cloudevents.columnar import encode_events as encode_events
     from penstock.cloudevents.event import Event as Event
+    from penstock.cloudevents.official import from_sdk as from_sdk
+    from penstock.cloudevents.official import to_sdk as to_sdk
     from penstock.cloudevents.outcome import InvalidEvent as InvalidEvent
     from penstock.cloudevents.outcome import InvalidEventError as InvalidEventError
     from penstock.cloudevents.outcome import NotAnEvent as NotAnEvent
@@ -39,10 +44,15 @@ _HOMES = {
     "WELL_KNOWN_EXTENSIONS": "types",
     "decode_events": "columnar",
     "encode_events": "columnar",
+    "from_message": "binding",
     "from_record": "binding",
+    "from_sdk": "official",
     "other_headers": "binding",
     "partitionkey_mapper": "binding",
+    "read_events": "batches",
     "to_record": "binding",
+    "to_sdk": "official",
+    "write_events": "batches",
 }
 
 __all__ = sorted(_HOMES)

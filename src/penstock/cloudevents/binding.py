@@ -67,6 +67,17 @@ def partitionkey_mapper(event: Event) -> bytes | None:
     return None if value is None else canonical_text(value).encode()
 
 
+def from_message(message: Any, **options: Any) -> Outcome:
+    """What a message of confluent-kafka, kafka-python, aiokafka or this package's client is.
+
+    confluent-kafka's has methods `key()`, `value()` and `headers()`, the others have attributes of
+    these names. `options` are those of `from_record`.
+    """
+    parts = [getattr(message, name) for name in ("key", "value", "headers")]
+    key, value, headers = [part() if callable(part) else part for part in parts]
+    return from_record(key, value, headers, **options)
+
+
 def to_record(
     event: Event,
     *,

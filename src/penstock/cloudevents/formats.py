@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from typing import Literal, Protocol
 
 from penstock.cloudevents.event import Event
 from penstock.cloudevents.types import AttributeType
 
-FormatName = Literal["json"]
+FormatName = Literal["json", "avro", "protobuf"]
 
 
 class Format(Protocol):
@@ -23,10 +24,13 @@ class Format(Protocol):
     def write_event(self, event: Event, *, text_data: bool = ...) -> bytes: ...
 
 
+_MODULES = {"json": "json_format", "avro": "avro_format", "protobuf": "protobuf_format"}
+
+
 def format_named(name: str) -> Format | None:
     """The format called `name`, which is what follows the ``+`` of its media type."""
-    if name == "json":
-        from penstock.cloudevents import json_format
-
-        return json_format
-    return None
+    module = _MODULES.get(name)
+    if module is None:
+        return None
+    rendering: Format = importlib.import_module(f"penstock.cloudevents.{module}")
+    return rendering

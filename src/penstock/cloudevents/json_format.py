@@ -30,14 +30,13 @@ from penstock.cloudevents.event import (
 from penstock.cloudevents.mediatype import charset_of, is_json, is_text
 from penstock.cloudevents.outcome import InvalidEventError, shown
 from penstock.cloudevents.timestamps import parse_timestamp
+from penstock.cloudevents.typed import read_extension
 from penstock.cloudevents.types import (
     WELL_KNOWN_EXTENSIONS,
     AttributeType,
     AttributeValue,
-    check_integer,
     is_attribute_name,
     read_base64,
-    read_text,
 )
 
 MEDIA_TYPE = "application/cloudevents+json"
@@ -262,25 +261,9 @@ def _read_extensions(
 def _read_extension(
     name: str, value: object, lenient: bool, declared: AttributeType | None
 ) -> AttributeValue:
-    if isinstance(value, str):
-        try:
-            return read_text(name, declared or AttributeType.STRING, value)
-        except InvalidEventError:
-            if not lenient or declared in (None, AttributeType.STRING):
-                raise
-            return read_text(name, AttributeType.STRING, value)
-    if isinstance(value, bool):
-        actual = AttributeType.BOOLEAN
-    elif isinstance(value, int):
-        actual = AttributeType.INTEGER
-        check_integer(name, value)
-    elif isinstance(value, float):
+    if isinstance(value, float):
         raise InvalidEventError("J3", f"{name} is a number with a fraction or exponent")
-    else:
-        raise InvalidEventError("C5", f"{name} is an object or array, which no attribute can be")
-    if declared is not None and declared is not actual and not lenient:
-        raise InvalidEventError("C16", f"{name} must be a {declared.value}, not a {actual.value}")
-    return value
+    return read_extension(name, value, lenient, declared)
 
 
 def _read_base64(value: object, span: Span | None) -> bytes:
@@ -295,7 +278,7 @@ def _read_data(value: object, text: str, content_type: str | None, lenient: bool
     if content_type is None or is_json(content_type):
         return text.encode()
     if isinstance(value, str):
-        return _encode_text(value, content_type)
+        return encode_text(value, content_type)
     if not lenient:
         raise InvalidEventError(
             "J15", f"data must be a JSON string where datacontenttype is {shown(content_type)}"
@@ -303,7 +286,12 @@ def _read_data(value: object, text: str, content_type: str | None, lenient: bool
     return None if value is None else text.encode()
 
 
-def _encode_text(string: str, content_type: str) -> bytes:
+def encode_text(string: str, content_type: str) -> bytes:
+    """Data that a format holds as a string, in the charset of their media type where that can be.
+
+    Raises:
+        InvalidEventError: J15, the string is no text.
+    """
     try:
         return string.encode(charset_of(content_type))
     except UnicodeEncodeError:

@@ -15,6 +15,7 @@ _TIMESTAMP = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt](?:[01][0-9]|2[0-3]):[0-5][0-9]:([0-5][0-9]|60)(?:\.([0-9]+))?"
     r"(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
 )
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST = datetime(1, 1, 1, tzinfo=UTC)
 _LAST = datetime.max.replace(tzinfo=UTC)
 _ONE_SECOND = timedelta(seconds=1)
@@ -103,3 +104,17 @@ def instant(text: str) -> tuple[int, int, str]:
     days = moment.toordinal() + (146_097 if int(year) >= 5000 else -146_097)
     seconds = moment.hour * 3600 + moment.minute * 60 + moment.second + leap
     return days + seconds // 86400, seconds % 86400, (fraction or "").rstrip("0")
+
+
+def timestamp_of(seconds: int, nanos: int) -> str:
+    """RFC 3339 text in UTC, with 0, 3, 6 or 9 digits after the second.
+
+    `seconds` since 1970 lie in the years 1 to 9999, `nanos` are below a second.
+    """
+    text = (_EPOCH + timedelta(seconds=seconds)).isoformat()[:19]
+    if nanos == 0:
+        return f"{text}Z"
+    digits = f"{nanos:09}"
+    while digits.endswith("000"):
+        digits = digits[:-3]
+    return f"{text}.{digits}Z"

@@ -64,11 +64,16 @@ def check_uri_reference(name: str, text: str) -> None:
         raise InvalidEventError("T6", f"{name} is not a URI-reference: {shown(text)}")
 
 
+def is_uri(text: str) -> bool:
+    """Has it a scheme, and is it well-formed?"""
+    return bool(_scheme_of(text))
+
+
 def check_uri(name: str, text: str) -> None:
     """A fragment is accepted (the JSON Schema of the format allows it).
 
     Raises:
         InvalidEventError: T5, `text` is no URI with a scheme.
     """
-    if not _scheme_of(text):
+    if not is_uri(text):
         raise InvalidEventError("T5", f"{name} is not an absolute URI: {shown(text)}")

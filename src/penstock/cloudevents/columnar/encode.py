@@ -35,6 +35,7 @@ from penstock.cloudevents.columnar.judging import (
     judge_data,
 )
 from penstock.cloudevents.columnar.memory import Bytes, Int32s
+from penstock.cloudevents.formats import FormatName, format_named
 from penstock.cloudevents.json_format import MEDIA_TYPE, is_text_in_utf8, json_text
 from penstock.cloudevents.mediatype import is_json
 from penstock.cloudevents.outcome import InvalidEventError
@@ -59,6 +60,7 @@ def encode_events(
     *,
     mode: Mode = "binary",
     key_mapper: KeyMapper | None = None,
+    event_format: FormatName = "json",
     text_data: bool = False,
     binary_headers: bool = False,
     errors: Literal["raise", "column"] = "raise",
@@ -88,6 +90,7 @@ def encode_events(
                 part,
                 mode=mode,
                 key_mapper=key_mapper,
+                event_format=event_format,
                 text_data=text_data,
                 binary_headers=binary_headers,
                 errors=errors,
@@ -98,6 +101,8 @@ def encode_events(
         return pa.Table.from_batches(parts)
     if mode not in ("binary", "structured"):
         raise ConfigError(f"mode must be 'binary' or 'structured', not {mode!r}")
+    if format_named(event_format) is None:
+        raise ConfigError(f"no event format is called {event_format!r}")
     if errors not in ("raise", "column"):
         raise ConfigError(f"errors must be 'raise' or 'column', not {errors!r}")
     if key_mapper not in (None, partitionkey_mapper):
@@ -107,10 +112,11 @@ def encode_events(
     if attributes.errors and errors == "raise":
         row = min(attributes.errors)
         raise EncodeError(f"row {row}: {attributes.errors[row]}")
-    if verbatim and USE_KERNELS:
+    if verbatim and USE_KERNELS and (mode == "binary" or event_format == "json"):
         value, headers = _Writing(attributes, mode, text_data, binary_headers).records()
     else:
-        value, headers = _write_rows(attributes, mode, text_data, binary_headers)
+        options = {"text_data": text_data, "binary_headers": binary_headers, "event_format": event_format}
+        value, headers = _write_rows(attributes, mode, options)
     key = _keys(batch, attributes, key_mapper)
     others = [name for name in batch.schema.names if name not in _REPLACED and not name.startswith("ce_")]
     columns = {"key": key, "value": value, "headers": headers}
@@ -132,7 +138,7 @@ def _keys(batch: Any, attributes: Attributes, key_mapper: KeyMapper | None) -> A
     return pc.coalesce(attributes.extension("partitionkey").cast(pa.binary()), keys)
 
 
-def _write_rows(attributes: Attributes, mode: Mode, text_data: bool, binary_headers: bool) -> tuple[Any, Any]:
+def _write_rows(attributes: Attributes, mode: Mode, options: Mapping[str, Any]) -> tuple[Any, Any]:
     """The same records by way of `to_record`."""
     values: list[bytes | None] = []
     headers: list[list[tuple[str, bytes]] | None] = []
@@ -143,7 +149,7 @@ def _write_rows(attributes: Attributes, mode: Mode, text_data: bool, binary_head
             values.append(None)
             headers.append(None)
             continue
-        _, value, written = to_record(event, mode=mode, text_data=text_data, binary_headers=binary_headers)
+        _, value, written = to_record(event, mode=mode, **options)
         values.append(value)
         headers.append(written)
     return pa.array(values, pa.binary()), pa.array(headers, HEADERS_TYPE)
