@@ -190,6 +190,64 @@ def test_what_one_client_writes_the_others_read(reader: str) -> None:
             assert READERS[reader](broker.bootstrap_servers, topic, len(ROWS)) == ROWS, writer
 
 
+# --- old protocols ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", [(0, 8, 0), (0, 8, 2), (0, 9), (0, 10, 0), (0, 11)], ids=str)
+def test_kafka_python_as_it_was_for_older_brokers(version: tuple[int, ...]) -> None:
+    """Message sets of magic 0 and 1 in, and whatever the client asks for out again."""
+    with Broker() as broker:
+        for codec in (None, "gzip", "snappy"):
+            topic = f"t-{codec}"
+            producer = kafka.KafkaProducer(
+                bootstrap_servers=broker.bootstrap_servers,
+                api_version=version,
+                compression_type=codec,
+                enable_idempotence=False,
+            )
+            for n in range(50):
+                producer.send(topic, b"v%d" % n, b"k", partition=0)
+            producer.flush(20)
+            producer.close()
+            consumer = kafka.KafkaConsumer(
+                bootstrap_servers=broker.bootstrap_servers, api_version=version, group_id=None
+            )
+            partition = kafka.TopicPartition(topic, 0)
+            consumer.assign([partition])
+            consumer.seek_to_beginning(partition)
+            values: list[bytes] = []
+            deadline = time.monotonic() + 20
+            while len(values) < 50 and time.monotonic() < deadline:
+                for records in consumer.poll(500).values():
+                    values += [record.value for record in records]
+            consumer.close()
+            assert values == [b"v%d" % n for n in range(50)], codec
+
+
+@pytest.mark.parametrize("version", ["0.8.0", "0.8.2.2", "0.9.0.1"])
+def test_librdkafka_as_it_was_for_older_brokers(version: str) -> None:
+    with Broker() as broker:
+        settings = {
+            "bootstrap.servers": broker.bootstrap_servers,
+            "api.version.request": False,
+            "broker.version.fallback": version,
+        }
+        producer = confluent_kafka.Producer({**settings, "compression.type": "snappy"})
+        for n in range(50):
+            producer.produce("t", b"v%d" % n, partition=0)
+        assert producer.flush(20) == 0
+        consumer = confluent_kafka.Consumer(
+            {**settings, "group.id": "unused", "enable.auto.commit": False, "session.timeout.ms": 6000}
+        )
+        consumer.assign([confluent_kafka.TopicPartition("t", 0, 0)])
+        values: list[bytes] = []
+        deadline = time.monotonic() + 20
+        while len(values) < 50 and time.monotonic() < deadline:
+            values += [message.value() for message in consumer.consume(100, 0.5) if not message.error()]
+        consumer.close()
+        assert values == [b"v%d" % n for n in range(50)]
+
+
 # --- offsets and metadata -----------------------------------------------------------------------------------
 
 

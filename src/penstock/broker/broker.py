@@ -78,7 +78,8 @@ class Broker:
     @property
     def bootstrap_servers(self) -> str:
         """What a client needs to know: ``host:port``."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
+        host = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(self.host, self.host)
+        host = f"[{host}]" if ":" in host else host
         return f"{host}:{self._port}"
 
     @property
