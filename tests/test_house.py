@@ -14,7 +14,9 @@ SOURCES = sorted((ROOT / "src").rglob("*.py"))
 OPTIONAL = ("numpy", "numba", "pyarrow", "pyspark", "pandas", "matplotlib")
 
 
-@pytest.mark.parametrize("module", ["penstock", "penstock.broker", "penstock.cloudevents", "penstock.protocol.api"])
+@pytest.mark.parametrize(
+    "module", ["penstock", "penstock.broker", "penstock.cloudevents", "penstock.protocol.api"]
+)
 def test_import_loads_none_of_the_optional_libraries(module: str) -> None:
     code = f"import sys, {module}; print(*(n for n in {OPTIONAL!r} if n in sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

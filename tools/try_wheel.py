@@ -45,7 +45,9 @@ def try_wheel(python: Path, wheel: Path, place: Path) -> None:
     pip = [place / "bin" / "python", "-m", "pip", "install", "--quiet", "--constraint", "constraints.txt"]
     run(*pip, f"{wheel}[{EXTRAS}]", "pytest", "pytest-timeout")
     probe = "import penstock, pathlib; print(pathlib.Path(penstock.__file__).parent)"
-    home = subprocess.run([place / "bin" / "python", "-c", probe], cwd=place, capture_output=True, text=True, check=True)
+    home = subprocess.run(
+        [place / "bin" / "python", "-c", probe], cwd=place, capture_output=True, text=True, check=True
+    )
     if not Path(home.stdout.strip()).is_relative_to(place):
         raise SystemExit(f"penstock was imported from {home.stdout.strip()}, not from the wheel")
     run(place / "bin" / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", README_TEST)
