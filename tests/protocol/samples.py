@@ -45,6 +45,8 @@ class _Filler:
             return self.one(field_type)
         counts = (0, 1, 1, 2, 3) if field_type.is_struct else (0, 1, 2, 5, 20)
         count = self.random.choice(counts[: 5 - self.depth] or (1,))
+        if field_type.is_struct and self.random.random() < 0.08:
+            return [self.one(field_type)] * 12 + [self.one(field_type)]
         if not field_type.is_struct and self.random.random() < 0.03:
             count = 200
         return [self.one(field_type) for _ in range(count)]

@@ -18,7 +18,8 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 from penstock.protocol.definition import NewStruct
-from penstock.protocol.wire import Array, Fixed, Length, Uuid, Varint
+from penstock.protocol.runtime import ZIGZAG
+from penstock.protocol.wire import Array, Fixed, Uuid, Varint, WireType
 
 if TYPE_CHECKING:
     from penstock.protocol.runtime import Data
@@ -34,6 +35,7 @@ VALUES_MAX = 64
 """Values in one element, beyond which the ordinary code is good enough."""
 
 Read = Callable[["Data", int, int], list[Any]]
+Shape = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def can_be_alike(layout: StructLayout) -> bool:
@@ -51,27 +53,29 @@ def _is_plain(field: PlacedField) -> bool:
 
 
 class AlikeReader:
-    """Reads stretches of elements that have the shape of the last one read."""
+    """Reads stretches of elements that have the shape of the last one read.
+
+    A shape says for each array how many elements it has, and for each varint how many bytes.
+    """
 
     def __init__(self, layout: StructLayout, view: bool) -> None:
         self._layout = layout
         self._view = view
         self._shapes: dict[Any, tuple[Read | None, int]] = {}
+        self._latest: tuple[Read | None, int] = (None, 0)
         arrays = [field.spec.attribute for field in layout.fields if isinstance(field.wire, Array)]
         self._arrays = attrgetter(*arrays) if arrays else None
         self._is_one = len(arrays) == 1
+        self._packed = [
+            (field.spec.attribute, packed) for field in layout.fields if (packed := _varint(field))
+        ]
 
     def __call__(self, cls: type, items: list[Any], data: Data, position: int, count: int) -> int:
         """Read elements as long as they are like the last of `items`, at most up to `count` in all.
 
         Returns the position after them.
         """
-        if self._arrays is None:
-            shape: tuple[int, ...] = ()
-        elif self._is_one:
-            shape = (len(self._arrays(items[-1])),)
-        else:
-            shape = tuple(map(len, self._arrays(items[-1])))
+        shape = self._shape_of(items[-1])
         known = self._shapes.get(shape)
         if known is None:
             if len(self._shapes) >= SHAPES_MAX:
@@ -81,45 +85,89 @@ class AlikeReader:
         if read is None:
             return position
         made = read(data, position, count - len(items))
-        items += made
+        if made:
+            self._latest = known
+            items += made
         return position + size * len(made)
 
-    def _compile(self, cls: type, shape: tuple[int, ...]) -> tuple[Read | None, int]:
-        if sum(shape) + len(self._layout.fields) > VALUES_MAX:
+    def again(self, items: list[Any], data: Data, position: int, count: int) -> int:
+        """Read first elements that are like those of the latest stretch, perhaps of another array.
+
+        Returns the position after them.
+        """
+        read, size = self._latest
+        if read is None:
+            return position
+        items += read(data, position, count)
+        return position + size * len(items)
+
+    def _shape_of(self, item: Any) -> Shape:
+        if self._arrays is None:
+            counts: tuple[int, ...] = ()
+        elif self._is_one:
+            counts = (len(self._arrays(item)),)
+        else:
+            counts = tuple(map(len, self._arrays(item)))
+        if not self._packed or sum(counts) > VALUES_MAX:
+            return counts, ()
+        sizes: list[int] = []
+        for attribute, packed in self._packed:
+            value = getattr(item, attribute)
+            values = value if isinstance(value, list) else (value,)
+            sizes += [len(packed.kind.write(each)) for each in values]
+        return counts, tuple(sizes)
+
+    def _compile(self, cls: type, shape: Shape) -> tuple[Read | None, int]:
+        counts, sizes = shape
+        if sum(counts) + len(self._layout.fields) > VALUES_MAX:
             return None, 0
-        maker = _ShapeSource(self._layout, shape)
+        maker = _ShapeSource(self._layout, counts, sizes)
         source = maker.source(self._view)
         namespace = {
             "cls": cls,
             "new": object.__new__,
             "repeat": repeat,
             "rows": Struct(maker.format).iter_unpack,
+            "zigzag": ZIGZAG,
             **maker.constants,
         }
-        exec(compile(source, f"<penstock {cls.__name__} alike {shape}>", "exec"), namespace)
+        exec(compile(source, f"<penstock {cls.__name__} alike {counts} {sizes}>", "exec"), namespace)
         return namespace["read"], maker.size
+
+
+def _varint(field: PlacedField) -> Varint | None:
+    wire = field.wire.element if isinstance(field.wire, Array) else field.wire
+    return wire if isinstance(wire, Varint) else None
 
 
 class _ShapeSource:
     """Source of a function that reads elements of one shape."""
 
-    def __init__(self, layout: StructLayout, shape: tuple[int, ...]) -> None:
+    def __init__(self, layout: StructLayout, counts: tuple[int, ...], sizes: tuple[int, ...]) -> None:
         self.format = ">"
         self.size = 0
         self.constants: dict[str, Any] = {}
         self._columns: list[tuple[int, bytes]] = []
         self._row: list[str] = []
         self._body: list[str] = []
-        lengths = iter(shape)
+        self._sizes = iter(sizes)
+        lengths = iter(counts)
         for field in layout.fields:
-            if isinstance(field.wire, Array):
-                self._add_array(field, field.wire, next(lengths))
+            wire, target = field.wire, f"item.{field.spec.attribute}"
+            if isinstance(wire, Array):
+                length = next(lengths)
+                self._expect(wire.length.kind.write(length + wire.length.bias))
+                values = [self._value(wire.element) for _ in range(length)]
+                self._body.append(f"{target} = [{', '.join(values)}]")
+            elif isinstance(wire, Varint):
+                self._body.append(f"{target} = {self._value(wire)}")
             else:
-                self._add_value(field)
+                self._take(wire, target)
         if layout.flexible:
             self._expect(b"\0")
         for spec in [*layout.absent, *(field.spec for _, field in layout.tagged)]:
-            self._body.append(f"item.{spec.attribute} = {'[]' if spec.default == () else repr(spec.default)}")
+            default = "[]" if spec.default == () else repr(spec.default)
+            self._body.append(f"item.{spec.attribute} = {default}")
 
     def _expect(self, sent: bytes) -> None:
         """Bytes that stand in every element of this shape."""
@@ -127,35 +175,33 @@ class _ShapeSource:
         self.format += f"{len(sent)}x"
         self.size += len(sent)
 
-    def _add_value(self, field: PlacedField) -> None:
-        wire, target = field.wire, f"item.{field.spec.attribute}"
-        assert isinstance(wire, (Fixed, Uuid, Varint))
-        self._take(wire, 1)
-        if isinstance(wire, Varint) and wire.signed:
-            name = f"value{self.size}"
-            self._row.append(name)
-            self._body.append(f"{target} = zigzag[{name}]")
-        else:
-            self._row.append(target)
+    def _take(self, wire: WireType, target: str) -> None:
+        assert isinstance(wire, (Fixed, Uuid))
+        self._row.append(target)
+        self.format += wire.kind.code
+        self.size += wire.kind.size
 
-    def _add_array(self, field: PlacedField, wire: Array, length: int) -> None:
-        self._expect(_sent(wire.length, length))
-        names = [f"value{self.size}_{number}" for number in range(length)]
-        element = wire.element
-        assert isinstance(element, (Fixed, Varint))
-        self._take(element, length)
+    def _value(self, wire: WireType) -> str:
+        """Take a value in; return an expression for it."""
+        name = f"value{self.size}"
+        if not isinstance(wire, Varint):
+            self._take(wire, name)
+            return name
+        size = next(self._sizes)
+        names = [f"{name}_{place}" for place in range(size)]
         self._row += names
-        if isinstance(element, Varint) and element.signed:
-            names = [f"zigzag[{name}]" for name in names]
-        self._body.append(f"item.{field.spec.attribute} = [{', '.join(names)}]")
+        self._columns += [(self.size + place, LARGE) for place in range(size - 1)]
+        self._columns.append((self.size + size - 1, SMALL))
+        self.format += "B" * size
+        self.size += size
+        if size == 1:
+            return f"zigzag[{names[0]}]" if wire.signed else names[0]
+        groups = [f"({each} & 127) << {7 * place}" for place, each in enumerate(names)]
+        return f"{self._converter(wire)}({' | '.join(groups)})"
 
-    def _take(self, wire: Fixed | Uuid | Varint, count: int) -> None:
-        if isinstance(wire, Varint):
-            self._columns += [(self.size + place, SMALL) for place in range(count)]
-            if wire.signed and wire.kind.small:
-                self.constants["zigzag"] = wire.kind.small
-        self.format += wire.kind.code * count
-        self.size += wire.kind.size * count
+    def _converter(self, wire: Varint) -> str:
+        self.constants[f"value_of_{wire.name}"] = wire.value_of
+        return f"value_of_{wire.name}"
 
     def source(self, view: bool) -> str:
         lines = ["def read(data, pos, count):", f"    count = min(count, (len(data) - pos) // {self.size})"]
@@ -164,10 +210,12 @@ class _ShapeSource:
             column = f"data[pos + {offset} : pos + count * {self.size} : {self.size}]"
             lines.append(f"    column = {f'bytes({column})' if view else column}")
             lines.append(f"    count = len(column) - len(column.lstrip(allowed{number}))")
-        row = ", ".join(self._row)
+        stretch = f"data[pos : pos + count * {self.size}]"
+        row = f"({', '.join(self._row)},)"
+        head = f"for item, {row} in zip(made, rows({stretch})):" if self._row else "for item in made:"
         lines += [
             "    made = list(map(new, repeat(cls, count)))",
-            f"    for item, ({row},) in zip(made, rows(data[pos : pos + count * {self.size}])):",
+            f"    {head}",
             "        item.unknown_tags = None",
             *(f"        {line}" for line in self._body),
             "    return made",
@@ -175,9 +223,5 @@ class _ShapeSource:
         return "\n".join(lines)
 
 
-SMALL = bytes(range(128))
-"""The bytes that are varints by themselves."""
-
-
-def _sent(length: Length, count: int) -> bytes:
-    return length.kind.write(count + length.bias)
+SMALL, LARGE = bytes(range(128)), bytes(range(128, 256))
+"""The bytes that end a varint, and those that are followed by another."""

@@ -70,11 +70,8 @@ class EncodeEmitter(Emitter):
             return
         counts = [part.sent for _, part in segment if isinstance(part, ArrayPart)]
         # The length of an array in this segment is looked after by the packer for its count.
-        varints = [
-            value
-            for value, kind in _heads(segment)
-            if kind.is_varint and not value.isdigit() and value not in counts
-        ]
+        lengths = [value for value, kind in _heads(segment) if kind.is_varint and value not in counts]
+        varints = [value for value in lengths if not value.isdigit()]
         fast, slow = self._with_arrays(segment, counts) if counts else self._without_arrays(segment)
         if not varints:
             self.line(f"append({fast})")
@@ -91,7 +88,7 @@ class EncodeEmitter(Emitter):
             (part.kind, part.bias) if isinstance(part, ArrayPart) else (part, None) for _, part in segment
         ]
         pack = self.shared(name, lambda: runtime.RunPackers(plan))
-        values = ", ".join(f"*{value}" if isinstance(part, ArrayPart) else value for value, part in segment)
+        values = ", ".join(map(_argument, segment))
         key = ", ".join(counts)
         slow_key = f"({key},)" if len(counts) == 1 else f"({key})"
         return f"{pack}[{key}]({values})", f"{pack}.slowly({slow_key}, {values})"
@@ -109,23 +106,23 @@ class EncodeEmitter(Emitter):
     # Packed numbers (KIP-625)
 
     def _write_packed(self, segment: list[Piece], packing: str) -> None:
-        values = ", ".join(f"*{value}" if isinstance(part, ArrayPart) else value for value, part in segment)
         self.line("try:")
         if packing == "w":
-            self.line(f"    packed = bytes(({values},))")
+            self.line(f"    packed = bytes(({', '.join(map(_argument, segment))},))")
             self.line("except ValueError:")
         else:
+            pack = self.constant("pack_signed", runtime.SIGNED_BYTES)
+            table = self.constant("to_zigzag", runtime.TO_ZIGZAG)
             # Lengths have no sign: they are turned into what zig-zag turns into them.
-            lengths = {value for value, part in segment if part is UVARINT and not value.isdigit()}
             zigzag = self.constant("zigzag", runtime.ZIGZAG)
-            signed = [f"{zigzag}[{value}]" if value in lengths else value for value in values.split(", ")]
-            self.line(f"    numbers = ({', '.join(signed)},)")
-            self.line(
-                f"    packed = {self.constant('pack_signed', runtime.SIGNED_BYTES)}[len(numbers)](*numbers)"
-            )
-            self.line(f"    packed = packed.translate({self.constant('to_zigzag', runtime.TO_ZIGZAG)})")
+            numbers = [
+                f"{zigzag}[{value}]" if part is UVARINT and not value.isdigit() else _argument((value, part))
+                for value, part in segment
+            ]
+            self.line(f"    numbers = ({', '.join(numbers)},)")
+            self.line(f"    packed = {pack}[len(numbers)](*numbers).translate({table})")
             self.line("except (struct_error, IndexError):")
-        self.line('    packed = b"\\xff"')
+        self.line(r'    packed = b"\xff"')
         function = self._concatenation(segment)
         arguments = ", ".join(value for value, _ in segment)
         self.line(f"append(packed if packed.isascii() else {function}({arguments}))")
@@ -135,27 +132,27 @@ class EncodeEmitter(Emitter):
         name = "write_" + "_".join(_piece_name(part) for _, part in segment)
         if name in self.functions:
             return name
-        arguments, terms = [], []
-        for number, (_, part) in enumerate(segment):
-            value = f"value{number}"
-            arguments.append(value)
-            kind = part.kind if isinstance(part, ArrayPart) else part
-            if not kind.is_varint:
-                code = kind.code
-                terms.append(
-                    f"{self.shared(f'pack_{kind.name}', lambda code=code: Struct('>' + code).pack)}({value})"
-                )
-                continue
-            known = self.constant(f"bytes_of_{kind.name}", runtime.varint_bytes(kind.name, kind.write))
-            one = f"{known}[{{}}]"
-            is_array = isinstance(part, ArrayPart)
-            terms.append(
-                f'b"".join([{one.format("each")} for each in {value}])' if is_array else one.format(value)
-            )
+        arguments = [f"value{number}" for number, _ in enumerate(segment)]
+        terms = [self._term(value, part) for value, (_, part) in zip(arguments, segment, strict=True)]
         inner = self.function(f"def {name}({', '.join(arguments)}):")
-        inner.line(f"return {' + '.join(terms)}")
+        inner.line(f'return b"".join(({", ".join(terms)},))')
         self.finish(name, inner)
         return name
+
+    def _term(self, value: str, part: HeadKind | ArrayPart) -> str:
+        """An expression for the bytes of one piece, or for several as arguments."""
+        kind = part.kind if isinstance(part, ArrayPart) else part
+        if not kind.is_varint:
+            pack = self.shared(f"pack_{kind.name}", lambda: Struct(">" + kind.code).pack)
+            return f"{pack}({value})"
+        known = self.constant(f"bytes_of_{kind.name}", runtime.varint_bytes(kind.name, kind.write))
+        if isinstance(part, ArrayPart):
+            return f"*[{known}[each] for each in {value}]"
+        return f"{known}[{value}]"
+
+
+def _argument(piece: Piece) -> str:
+    return f"*{piece[0]}" if isinstance(piece[1], ArrayPart) else piece[0]
 
 
 def _heads(segment: list[Piece]) -> list[tuple[str, HeadKind]]:

@@ -26,11 +26,8 @@ SHAPES_CACHED_MAX = 2000
 """Combinations of counts that keep a struct of their own, for each run."""
 
 
-def varint_reader(bits: int, signed: bool | None) -> HeadReader:
-    """Reads a varint of at most `bits` bits.
-
-    `signed` says how the number is to be taken: as zig-zag, as two's complement, or, if None, as it is.
-    """
+def varint_reader(bits: int, value_of: Callable[[int], int] | None = None) -> HeadReader:
+    """Reads a varint of at most `bits` bits. `value_of` turns what was sent into the number."""
     last_shift = 7 * ((bits - 1) // 7)
 
     def read(data: Data, position: int) -> tuple[int, int]:
@@ -46,16 +43,37 @@ def varint_reader(bits: int, signed: bool | None) -> HeadReader:
                 raise DecodeError(f"varint for {bits} bits goes on at byte {position}")
         if value >> bits:
             raise DecodeError(f"varint of more than {bits} bits before byte {position}")
-        if signed:
-            return (value >> 1) ^ -(value & 1), position
-        if signed is False and value >> (bits - 1):
-            return value - (1 << bits), position
-        return value, position
+        return (value if value_of is None else value_of(value)), position
 
     return read
 
 
-read_uvarint = varint_reader(32, signed=None)
+def zigzag_value(bits: int) -> Callable[[int], int]:
+    """Turns zig-zag into the number it stands for."""
+
+    def value_of(sent: int) -> int:
+        if sent >> bits:
+            raise DecodeError(f"varint of more than {bits} bits")
+        return (sent >> 1) ^ -(sent & 1)
+
+    return value_of
+
+
+def unsigned_value(bits: int) -> Callable[[int], int]:
+    """Takes the sign back from the upper half of what `bits` bits can hold."""
+    half, whole = 1 << (bits - 1), 1 << bits
+
+    def value_of(sent: int) -> int:
+        if sent < half:
+            return sent
+        if sent >= whole:
+            raise DecodeError(f"varint of more than {bits} bits")
+        return sent - whole
+
+    return value_of
+
+
+read_uvarint = varint_reader(32)
 """An unsigned varint of at most 32 bits: lengths, counts and tags."""
 
 
@@ -102,9 +120,8 @@ def unsigned_writer(bits: int) -> HeadWriter:
     return write
 
 
-def varints_reader(bits: int, signed: bool) -> Callable[[Data, int, int], tuple[list[int], int]]:
+def varints_reader(read_one: HeadReader, signed: bool) -> Callable[[Data, int, int], tuple[list[int], int]]:
     """Reads a number of varints, given data, position and count."""
-    read_one = varint_reader(bits, signed)
 
     def read(data: Data, position: int, count: int) -> tuple[list[int], int]:
         small = bytes(data[position : position + count])
@@ -158,9 +175,7 @@ class SignedPackers(dict[int, Any]):
 
 SIGNED_BYTES = SignedPackers()
 
-TO_ZIGZAG = bytes(
-    2 * byte if byte < 64 else 2 * (256 - byte) - 1 if byte >= 192 else 255 for byte in range(256)
-)
+TO_ZIGZAG = bytes([*range(0, 128, 2), *[255] * 128, *range(127, 0, -2)])
 """Signed bytes to zig-zag; 255 where one byte is not enough."""
 
 

@@ -81,6 +81,8 @@ class Structure(WireType):
         alike = out.shared(f"read_alike_{name}", lambda: AlikeReader(self.layout, out.view))
         out.line(f"{target} = {items} = []")
         out.line(f"{misses} = {wait} = 0")
+        with out.block(f"if {count} >= {STRETCH_MIN}:"):
+            out.line(f"pos = {alike}.again({items}, data, pos, {count})")
         with out.block(f"while len({items}) < {count}:"):
             self.decode(out, item)
             out.flush()

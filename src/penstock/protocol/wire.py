@@ -147,8 +147,9 @@ class Varint(WireType):
         self.signed = signed
         self.name = f"{'z' if signed else 'w'}{bits}"
         write = runtime.zigzag_writer(bits) if signed else runtime.unsigned_writer(bits)
-        read = runtime.varint_reader(bits, signed)
-        self.kind = HeadKind(self.name, "B", 1, read, write, runtime.ZIGZAG if signed else None)
+        self.value_of = runtime.zigzag_value(bits) if signed else runtime.unsigned_value(bits)
+        self.read = runtime.varint_reader(bits, self.value_of)
+        self.kind = HeadKind(self.name, "B", 1, self.read, write, runtime.ZIGZAG if signed else None)
 
     def decode(self, out: DecodeEmitter, target: str) -> None:
         out.head(target, self.kind)
@@ -161,7 +162,7 @@ class Varint(WireType):
     def decode_array(self, out: DecodeEmitter, target: str, sent: str, length: Length) -> None:
         out.flush()
         count = self.checked_count(out, sent, length)
-        read = out.shared(f"read_{self.name}s", lambda: runtime.varints_reader(self.bits, self.signed))
+        read = out.shared(f"read_{self.name}s", lambda: runtime.varints_reader(self.read, self.signed))
         out.line(f"{target}, pos = {read}(data, pos, {count})")
 
     def encode_array(self, out: EncodeEmitter, items: str, sent: str, length: Length) -> None:
