@@ -143,25 +143,51 @@ def test_reads_are_regions_of_files(tmp_path: Path) -> None:
     assert "bytes in" in repr(log.read(0, 10))
 
 
-def test_files_close_with_their_last_reader(tmp_path: Path) -> None:
-    def open_files() -> int:
-        targets = []
-        for fd in os.listdir("/proc/self/fd"):
-            with contextlib.suppress(OSError):
-                targets.append(os.readlink(f"/proc/self/fd/{fd}"))
-        return sum(target.startswith(str(tmp_path)) for target in targets)
+def open_files(path: Path) -> int:
+    targets = []
+    for fd in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            targets.append(os.readlink(f"/proc/self/fd/{fd}"))
+    return sum(target.startswith(str(path)) for target in targets)
 
+
+def test_files_close_with_their_last_reader(tmp_path: Path) -> None:
     log = open_log(tmp_path / "t-0", LogConfig())
-    assert open_files() == 0  # an idle partition costs no descriptor
+    assert open_files(tmp_path) == 0  # an idle partition costs no descriptor
     fill(log, 5)
     region = log.read(0, 100).pieces[0]
-    assert open_files() == 1
+    assert isinstance(region, FileRegion)
+    assert open_files(tmp_path) == 1
     log.close()
-    assert open_files() == 1
+    assert open_files(tmp_path) == 1
     del log
-    assert len(bytes(region.read())) == len(region)  # type: ignore[union-attr]
+    assert len(region.read()) == len(region)
     del region
-    assert open_files() == 0
+    assert open_files(tmp_path) == 0
+
+
+def test_no_more_files_are_open_than_are_in_use(tmp_path: Path) -> None:
+    log = open_log(tmp_path / "t-0", LogConfig(segment_bytes=300))
+    made = fill(log, 40)
+    assert len(names(tmp_path / "t-0", ".log")) > 10
+    assert open_files(tmp_path) == 1
+    held = [log.read(offset, 10) for offset in (1, 2, 3, 40)]
+    assert open_files(tmp_path) == 3
+    assert read_all(log) == b"".join(made)
+    assert log.offset_for_timestamp(T0 + 500) == (50, T0 + 500)
+    assert len(list(log.iter_batch_headers())) == 40
+    log.pending_flush().sync()
+    assert open_files(tmp_path) == 3
+    assert [one.to_bytes() for one in held] == [made[0], made[0], made[1], made[13]]
+    held.clear()
+    assert open_files(tmp_path) == 1
+    log.truncate_to(30)
+    fill(log, 2)
+    assert open_files(tmp_path) == 1
+    log.close()
+    assert open_files(tmp_path) == 0
+    log = open_log(tmp_path / "t-0", LogConfig(segment_bytes=300))
+    assert open_files(tmp_path) == 0
 
 
 def test_flush_forces_files_and_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

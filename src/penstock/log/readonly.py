@@ -43,7 +43,8 @@ class ReadOnlyLog(SegmentedLog):
         Raises:
             StorageError: something cannot be read.
         """
-        segments = _open_segments(directory)
+        self.directory = directory
+        segments, self._held = _open_segments(directory)
         try:
             segments[-1].unseal()
         except StorageError as error:
@@ -53,7 +54,7 @@ class ReadOnlyLog(SegmentedLog):
         self.start_offset = max(self.start_offset, min(noted, self.end_offset))
 
     def _new_segment(self, base_offset: int, now_ms: int) -> NoReturn:
-        raise NotImplementedError("this log is only read")
+        raise StorageError(f"the log in {self.directory} is open for reading only")
 
     def flush(self) -> None:
         """Nothing is written, so there is nothing to flush."""
@@ -106,7 +107,8 @@ class ReadOnlyLog(SegmentedLog):
         return min([end_offset, *open_since.values()]), aborted
 
 
-def _open_segments(directory: str) -> list[FileSegment]:
+def _open_segments(directory: str) -> tuple[list[FileSegment], list[OpenFile]]:
+    """Return the segments of a directory, and their files, which stay open while they are held."""
     for attempt in range(OPEN_ATTEMPTS):
         with storage("read", directory):
             names = os.listdir(directory)
@@ -117,14 +119,13 @@ def _open_segments(directory: str) -> list[FileSegment]:
                 FileSegment.existing(directory, base, LogConfig(), end, suffix=suffix, writable=False)
                 for (base, suffix), end in zip(found, ends, strict=False)
             ]
-            for segment in segments:
-                _ = segment.file
+            files = [segment.file for segment in segments]
         except StorageError as error:
             # Retention or compaction has just taken one away; the next list will not have it.
             if isinstance(error.__cause__, FileNotFoundError) and attempt + 1 < OPEN_ATTEMPTS:
                 continue
             raise
-        return segments or [FileSegment(directory, 0, LogConfig(), 0, writable=False)]
+        return segments or [FileSegment(directory, 0, LogConfig(), 0, writable=False)], files
     raise AssertionError("the last attempt returns or raises")
 
 

@@ -107,7 +107,7 @@ def _end_offset_of(path: str, base_offset: int) -> int:
     file = open_file(path, writable=False)
     end = base_offset
     try:
-        for entry in walk(fetch_file(file.fileno()), 0, os.fstat(file.fileno()).st_size):
+        for entry in walk(fetch_file(file), 0, os.fstat(file.fileno()).st_size):
             end = entry.last_offset + 1
     except CorruptRecordError as error:
         raise StorageError(f"{path} is damaged: {error}") from error

@@ -5,7 +5,8 @@ is, is found in three steps, each cheaper than the next: what the last reads and
 behind, the index in memory, and a walk over the few headers between two index entries. What an index
 file says is checked against the log before it is believed; one that is wrong is rebuilt on the spot.
 
-The file is opened on first use and closed when nobody holds it any more, readers included.
+The file is opened on first use and closed when nobody holds it any more, readers included. Only the
+segment that grows holds its own: however many segments are read, no more are open than are in use.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from logging import getLogger
+from weakref import ref
 
 from penstock.errors import CorruptRecordError, StorageError
 from penstock.log.contract import RELATIVE_OFFSET_MAX, Bytes, FileRegion, LogConfig
@@ -54,6 +56,7 @@ class FileSegment(Segment):
         "_interval",
         "_latest",
         "_latest_offset",
+        "_lent",
         "_offset_index",
         "_places",
         "_sealed",
@@ -89,6 +92,7 @@ class FileSegment(Segment):
         self.path = segment_path(directory, base_offset, SUFFIX_LOG + suffix)
         self._writable = writable
         self._file: OpenFile | None = None
+        self._lent: ref[OpenFile] | None = None
         self._fd = -1
         self._offset_index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
@@ -143,11 +147,17 @@ class FileSegment(Segment):
 
     @property
     def file(self) -> OpenFile:
-        """The open file. Whoever keeps it can read it as long as he likes."""
-        if self._file is None:
-            self._file = open_file(self.path, writable=self._writable)
-            self._fd = self._file.fileno()
-        return self._file
+        """The open file. It stays open as long as somebody keeps it: hold it while using its number."""
+        file = self._file
+        if file is None:
+            file = self._lent() if self._lent is not None else None
+            if file is None:
+                file = open_file(self.path, writable=self._writable)
+            if self._sealed:
+                self._lent = ref(file)
+            else:
+                self._file, self._fd = file, file.fileno()
+        return file
 
     # --- growing ----------------------------------------------------------------------------------
 
@@ -227,6 +237,7 @@ class FileSegment(Segment):
         self._sealed = True
         self.end_offset = end_offset
         self._complete_indexes()
+        self.release()
 
     def _complete_indexes(self) -> None:
         if self._offset_index is not None and self._time_index is not None:
@@ -239,7 +250,9 @@ class FileSegment(Segment):
         self.release()
 
     def release(self) -> None:
-        """Let go of the file until it is needed again."""
+        """Let go of the file until it is needed again. Others who have it keep it."""
+        if self._file is not None:
+            self._lent = ref(self._file)
         self._file = None
         self._fd = -1
 
@@ -252,8 +265,9 @@ class FileSegment(Segment):
         self._sealed = False
         position = self._position_of(offset)
         if position < self.size:
+            file = self.file
             with storage("cut", self.path):
-                os.ftruncate(self.file.fileno(), position)
+                os.ftruncate(file.fileno(), position)
             self.size = position
         offsets, times = self._indexes()
         offsets.truncate(position)
@@ -281,15 +295,16 @@ class FileSegment(Segment):
         else:
             stop = self._end_within(start, max_bytes, up_to_offset, at_least_one)
         if stop > start:
-            pieces.append(FileRegion(self._file or self.file, start, stop - start))
+            pieces.append(FileRegion(self.file, start, stop - start))
         return stop - start, stop == self.size
 
     def entries(self, offset: int) -> Iterator[Entry]:
         return self._walk(self._position_of(offset))
 
     def load(self, position: int, size: int) -> bytes:
+        file = self.file
         try:
-            return os.pread(self.file.fileno(), size, position)
+            return os.pread(file.fileno(), size, position)
         except OSError as error:
             raise storage_error("read", self.path, error) from error
 
@@ -351,7 +366,7 @@ class FileSegment(Segment):
         if position >= self.size:
             return
         try:
-            yield from walk(fetch_file(self.file.fileno()), position, self.size)
+            yield from walk(fetch_file(self.file), position, self.size)
         except CorruptRecordError as error:
             raise StorageError(f"{self.path} is damaged: {error}") from error
         except OSError as error:
@@ -436,7 +451,7 @@ class FileSegment(Segment):
         """Say whether a batch that ends with `last_offset`, or before it, begins at `position`."""
         try:
             # Old brokers index several batches appended together by the last offset of them all.
-            entry = next(walk(fetch_file(self.file.fileno()), position, self.size, HEAD_BYTES), None)
+            entry = next(walk(fetch_file(self.file), position, self.size, HEAD_BYTES), None)
         except CorruptRecordError:
             return False
         return (
@@ -485,7 +500,7 @@ class FileSegment(Segment):
         valid, reason = 0, ""
         try:
             with storage("read", self.path):
-                for entry in walk_checked(fetch_file(file.fileno()), size, self.base_offset):
+                for entry in walk_checked(fetch_file(file), size, self.base_offset):
                     if entry.last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
                         raise CorruptRecordError(
                             f"offset {entry.last_offset} is too far from the segment's base"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from io import FileIO
 from struct import Struct
 from typing import NamedTuple
 
@@ -113,9 +114,9 @@ def fetch_from(buffer: bytes | memoryview) -> Fetch:
     return lambda position, size: view[position : position + size]
 
 
-def fetch_file(fd: int) -> Fetch:
-    """Return a `Fetch` over an open file."""
-    return lambda position, size: os.pread(fd, size, position)
+def fetch_file(file: FileIO) -> Fetch:
+    """Return a `Fetch` over an open file, which it keeps open."""
+    return lambda position, size: os.pread(file.fileno(), size, position)
 
 
 def walk_buffer(buffer: bytes | memoryview) -> Iterator[Entry]:
