@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from cloudevents_cases import batch_of
 
+from cloudevents_cases import batch_of
 from penstock.cloudevents import (
     AttributeType,
     Event,
@@ -256,7 +256,9 @@ def test_json_events_of_the_java_sdk(path):
     assert isinstance(outcome, InvalidEvent if refused else Event)
     plain = path.with_stem(path.stem.removeprefix("base64_"))
     if plain != path:
-        assert outcome == from_record(None, plain.read_bytes(), [("content-type", b"application/cloudevents+json")])
+        assert outcome == from_record(
+            None, plain.read_bytes(), [("content-type", b"application/cloudevents+json")]
+        )
 
 
 def test_the_kafka_feature_of_the_conformance_project():
@@ -277,7 +279,9 @@ def test_the_kafka_feature_of_the_conformance_project():
     assert event.attributes() == attributes
     assert event.json() == {"message": "Hello World!"}
     payload = structured.split('"""')[1].strip().encode()
-    types = [line.split("|")[1].strip() for line in structured.splitlines() if "| application/cloudevents" in line]
+    types = [
+        line.split("|")[1].strip() for line in structured.splitlines() if "| application/cloudevents" in line
+    ]
     assert len(types) == 2
     for content_type in types:
         event = from_record(None, payload, [("content-type", content_type.encode())])

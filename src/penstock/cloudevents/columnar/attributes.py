@@ -39,6 +39,7 @@ from penstock.cloudevents.columnar.spans import (
     TIME,
     TYPE,
 )
+from penstock.cloudevents.columnar.texts import KNOWN_TEXTS
 from penstock.cloudevents.event import JSON_TYPE, REQUIRED, Event, imply_json
 from penstock.cloudevents.event import SPECVERSION as SPECVERSION_TEXT
 from penstock.cloudevents.outcome import InvalidEventError
@@ -113,15 +114,15 @@ class Attributes:
         )
 
     def _time_texts(self) -> Texts:
-        texts = self._texts("time_text")
+        self.given_times = texts = self._texts("time_text")
         times = self._columns.get("time")
         if times is None or pa.types.is_null(times.type):
             return texts
         if not pa.types.is_timestamp(times.type):
-            written = texts_of(times, pa.string())
-            if "time_text" not in self._columns:
-                return written
-            return texts_of(pc.coalesce(self._columns["time_text"].cast(pa.string()), times), pa.string())
+            if "time_text" in self._columns:
+                times = pc.coalesce(self._columns["time_text"].cast(pa.string()), times.cast(pa.string()))
+            self.given_times = texts_of(times, pa.string())
+            return self.given_times
         micros = times_in_micros(times)
         nulls = null_flags(times)
         wrong = (micros < MICROS_MIN) | (micros > MICROS_MAX)
@@ -156,7 +157,10 @@ class Attributes:
         doubts = np.zeros(self.size, np.uint8)
         for name, slot in SLOTS.items():
             texts = self.texts[name]
-            check_texts(slot, *texts, doubts)
+            given = self.given_times if slot == TIME else texts  # what was made of a time is a timestamp
+            if not len(given.nulls) or not given.nulls.all():
+                known = np.full(KNOWN_TEXTS * 2, -1, np.int32)
+                check_texts(slot, *given, known, doubts)
             if name in REQUIRED and len(texts.nulls):
                 doubts |= texts.nulls
         if len(self.order):

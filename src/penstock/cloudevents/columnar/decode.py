@@ -34,8 +34,8 @@ from penstock.cloudevents.columnar.headers import (
     LENIENT,
     find_attributes,
 )
-from penstock.cloudevents.columnar.memory import Bytes
-from penstock.cloudevents.columnar.texts import TIME_EXACT, TIME_ONLY_TEXT, TIME_WITH_TEXT
+from penstock.cloudevents.columnar.memory import Bytes, Int32s
+from penstock.cloudevents.columnar.texts import KNOWN_TEXTS, TIME_EXACT, TIME_ONLY_TEXT, TIME_WITH_TEXT
 from penstock.cloudevents.event import JSON_TYPE, Event
 from penstock.cloudevents.outcome import NO_CLAIM, InvalidEventError, NotAnEvent
 from penstock.cloudevents.timestamps import format_timestamp
@@ -228,6 +228,7 @@ class Decoding:
             records.nulls,
             *options.declared,
             options.bits,
+            _no_known_texts(),
             self.rows,
             self.spans,
             self.times,
@@ -244,7 +245,7 @@ class Decoding:
                 records.ends,
                 records.data,
                 *options.declared,
-                np.full(table.SLOTS * 2, -1, np.int32),
+                _no_known_texts(),
                 self.rows,
                 self.spans,
                 self.times,
@@ -430,6 +431,11 @@ class Decoding:
         for row, (_, _, kind) in self.errors.items():
             indices[row] = kind
         return _OUTCOMES.take(pa.array(indices))
+
+
+def _no_known_texts() -> Int32s:
+    """Room for the texts that a kernel has found to be valid: of two kinds, a position and a size each."""
+    return np.full(2 * KNOWN_TEXTS * 2, -1, np.int32)
 
 
 def _time_cell(moment: datetime | None, text: str) -> tuple[int, int]:

@@ -18,12 +18,22 @@ from penstock.cloudevents.columnar.headers import (
     core_slot,
     is_extension_name,
     is_new_name,
+    is_one_zero,
     is_valid_core,
     is_valid_extension,
     kind_of,
     put_entry,
 )
-from penstock.cloudevents.columnar.memory import Bytes, Int32s, Ints, byte_at, int_at, pointer, put_int
+from penstock.cloudevents.columnar.memory import (
+    Bytes,
+    Int32s,
+    Ints,
+    byte_at,
+    int_at,
+    pointer,
+    put_int,
+    word_at,
+)
 from penstock.cloudevents.columnar.spans import (
     ASK,
     CONTENT_TYPE,
@@ -41,11 +51,17 @@ from penstock.cloudevents.columnar.spans import (
 from penstock.cloudevents.columnar.texts import (
     DIGIT,
     HEX,
+    KNOWN_MEDIA_TYPES,
+    KNOWN_SOURCES,
     NO_TIME,
     character,
+    has_no,
     is_json_type,
+    is_known,
+    is_plain,
     lower,
     read_time,
+    remember,
     same_bytes,
     same_letters,
     skip_class,
@@ -54,6 +70,7 @@ from penstock.records.jit import kernel
 
 # What a string is made of, as bits.
 PLAIN, WIDE, ESCAPED = 0, 1, 2
+QUOTES, BACKSLASHES = 0x2222222222222222, 0x5C5C5C5C5C5C5C5C
 
 # What the first character of a JSON value makes of it.
 STRING, NUMBER, TRUE, FALSE, NULL, CONTAINER, TEXT_WITH_ESCAPES = range(7)
@@ -85,6 +102,13 @@ def skip_string(data: Bytes, at: int, end: int) -> tuple[int, int]:
     """
     made_of = PLAIN
     while at < end:
+        while at + 8 <= end:
+            word = word_at(data, at)
+            if not (is_plain(word) and has_no(QUOTES, word) and has_no(BACKSLASHES, word)):
+                break
+            at += 8
+        if at == end:
+            break
         byte = byte_at(data, at)
         if byte >= 0x7F:
             made_of |= WIDE
@@ -281,20 +305,21 @@ def is_extension(
 
 @kernel
 def is_valid_member(slot: int, data: Bytes, at: int, end: int, made_of: int, known: Int32s) -> bool:
-    """Is a string surely valid as a core attribute?
-
-    `known` holds the spans of the last valid texts by slot: sources, types and content types repeat.
-    """
+    """Is a string surely valid as a core attribute?"""
     size = end - at
-    if size == int_at(known, slot * 2 + 1) and same_bytes(data, at, data, int_at(known, slot * 2), size):
-        return True
     if made_of == PLAIN and slot in (ID, TYPE, SUBJECT):
         return size > 0
-    if made_of & ESCAPED or not is_valid_core(slot, data, at, end):
-        return False
-    put_int(known, slot * 2, at)
-    put_int(known, slot * 2 + 1, size)
-    return True
+    if slot == SPECVERSION:
+        return size == 3 and is_one_zero(data, at)
+    if slot in (SOURCE, CONTENT_TYPE):
+        table = KNOWN_SOURCES if slot == SOURCE else KNOWN_MEDIA_TYPES
+        if is_known(known, table, data, at, size):
+            return True
+        if made_of & ESCAPED or not is_valid_core(slot, data, at, end):
+            return False
+        remember(known, table, data, at, size)
+        return True
+    return not made_of & ESCAPED and is_valid_core(slot, data, at, end)
 
 
 @kernel
@@ -408,7 +433,7 @@ def read_envelopes(
     all_declared: Bytes,
     all_declared_ends: Int32s,
     all_kinds: Int32s,
-    known_spans: Int32s,
+    known_texts: Int32s,
     rows: Bytes,
     spans: Spans,
     times: Ints,
@@ -423,7 +448,7 @@ def read_envelopes(
     records, entries, record_at = pointer(all_records), pointer(all_entries), pointer(record_ends)
     span_at = pointer(spans)
     declared, declared_ends, kinds = pointer(all_declared), pointer(all_declared_ends), pointer(all_kinds)
-    known = pointer(known_spans)
+    known = pointer(known_texts)
     entry = int(state[ENTRIES])
     for row in range(len(rows)):
         if rows[row] != STRUCTURED:

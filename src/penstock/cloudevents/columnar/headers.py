@@ -33,15 +33,19 @@ from penstock.cloudevents.columnar.spans import (
     Spans,
 )
 from penstock.cloudevents.columnar.texts import (
+    KNOWN_MEDIA_TYPES,
+    KNOWN_SOURCES,
     NO_TIME,
     is_base64,
     is_boolean,
     is_integer,
+    is_known,
     is_media_type,
     is_string,
     is_uri,
     lower,
     read_time,
+    remember,
     same_bytes,
     same_letters,
     skip_blanks,
@@ -222,6 +226,7 @@ def find_attributes(
     all_declared_ends: Int32s,
     all_kinds: Int32s,
     options: int,
+    known_texts: Int32s,
     rows: Bytes,
     spans: Spans,
     times: Ints,
@@ -237,9 +242,7 @@ def find_attributes(
     name_at, value_at, record_at = pointer(name_ends), pointer(value_ends), pointer(record_ends)
     declared, declared_ends, kinds = pointer(all_declared), pointer(all_declared_ends), pointer(all_kinds)
     has_nulls, has_null_records = len(null_values) > 0, len(null_records) > 0
-    # Sources and content types repeat from row to row: what was valid before is valid again.
-    source_at, source_size = 0, -1
-    media_at, media_size = 0, -1
+    known = pointer(known_texts)
     entry = 0
     for row in range(len(rows)):
         for slot in range(SLOTS):
@@ -257,13 +260,13 @@ def find_attributes(
                     content_types += 2 if has_nulls and null_values[header] else 1
                     spans[row, CONTENT_TYPE, 0] = at
                     spans[row, CONTENT_TYPE, 1] = end - at
-                    if media_size == end - at and same_bytes(values, at, values, media_at, media_size):
+                    if is_known(known, KNOWN_MEDIA_TYPES, values, at, end - at):
                         continue
                     structured = is_structured(values, at, end)
                     if structured:
                         readable = is_json_format(values, at, end)
                     elif is_valid_core(CONTENT_TYPE, values, at, end):
-                        media_at, media_size = at, end - at
+                        remember(known, KNOWN_MEDIA_TYPES, values, at, end - at)
                     else:
                         ask = True
                 elif options & LENIENT and is_prefixed_loosely(names, name, size):
@@ -297,10 +300,10 @@ def find_attributes(
                 continue
             if slot == SOURCE:
                 required += 1
-                if source_size == end - at and same_bytes(values, at, values, source_at, source_size):
-                    continue
-                ask = not is_valid_core(slot, values, at, end)
-                source_at, source_size = at, -1 if ask else end - at
+                if not is_known(known, KNOWN_SOURCES, values, at, end - at):
+                    ask = not is_valid_core(slot, values, at, end)
+                    if not ask:
+                        remember(known, KNOWN_SOURCES, values, at, end - at)
                 continue
             if slot in (ID, SPECVERSION, TYPE):
                 required += 1

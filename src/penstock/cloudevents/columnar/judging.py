@@ -16,8 +16,17 @@ from penstock.cloudevents.columnar.headers import (
     kind_of,
 )
 from penstock.cloudevents.columnar.memory import Bytes, Int32s, Ints, byte_at, int_at, pointer, put_int
-from penstock.cloudevents.columnar.spans import TIME
-from penstock.cloudevents.columnar.texts import NO_TIME, character, is_json_type, read_time, same_bytes
+from penstock.cloudevents.columnar.spans import ID, SUBJECT, TIME
+from penstock.cloudevents.columnar.texts import (
+    NO_TIME,
+    character,
+    is_json_type,
+    is_known,
+    read_time,
+    remember,
+    same_bytes,
+    skip_plain,
+)
 from penstock.records.jit import kernel
 
 # How data stand in an envelope. UNSURE: the functions for one event must say.
@@ -25,21 +34,27 @@ NO_DATA, VERBATIM, BASE64, QUOTED, UNSURE = range(5)
 
 
 @kernel
-def check_texts(slot: int, ends: Int32s, all_data: Bytes, nulls: Bytes, doubts: Bytes) -> None:
+def check_texts(
+    slot: int, ends: Int32s, all_data: Bytes, nulls: Bytes, known_texts: Int32s, doubts: Bytes
+) -> None:
     """Mark the rows whose text is not surely valid as that attribute."""
     data, end_at = pointer(all_data), pointer(ends)
-    known_at, known_size = 0, -1
+    known = pointer(known_texts)
     for row in range(len(doubts)):
         if len(nulls) > 0 and nulls[row]:
             continue
         at, end = int_at(end_at, row), int_at(end_at, row + 1)
-        if known_size == end - at and same_bytes(data, at, data, known_at, known_size):
-            continue
-        valid = read_time(data, at, end)[0] != NO_TIME if slot == TIME else is_valid_core(slot, data, at, end)
-        if valid:
-            known_at, known_size = at, end - at
-        else:
-            doubts[row] = 1
+        if slot in (ID, SUBJECT):
+            if not is_valid_core(slot, data, at, end):
+                doubts[row] = 1
+        elif slot == TIME:
+            if read_time(data, at, end)[0] == NO_TIME:
+                doubts[row] = 1
+        elif not is_known(known, 0, data, at, end - at):
+            if is_valid_core(slot, data, at, end):
+                remember(known, 0, data, at, end - at)
+            else:
+                doubts[row] = 1
 
 
 @kernel
@@ -109,6 +124,7 @@ def check_entries(
 @kernel
 def is_utf8(data: Bytes, at: int, end: int) -> bool:
     """Is it well-formed UTF-8?"""
+    at = skip_plain(data, at, end)
     while at < end:
         if byte_at(data, at) < 0x80:
             at += 1

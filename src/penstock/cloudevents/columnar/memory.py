@@ -33,6 +33,14 @@ if numba is None:
         """Return one 32-bit number."""
         return int(numbers[index])
 
+    def word_at(data: Bytes, position: int) -> int:
+        """Return eight bytes as one signed number, the first byte lowest."""
+        return int.from_bytes(data[position : position + 8].tobytes(), "little", signed=True)
+
+    def copy_word(target: Bytes, to: int, source: Bytes, start: int) -> None:
+        """Copy eight bytes."""
+        target[to : to + 8] = source[start : start + 8]
+
     def put_byte(data: Bytes, position: int, byte: int) -> None:
         """Store one byte."""
         data[position] = byte
@@ -80,6 +88,31 @@ else:
             return builder.sext(builder.load(builder.gep(numbers, [index])), _INT64)
 
         return types.int64(numbers, types.int64), generate
+
+    def _load_word(builder: Any, data: Any, position: Any) -> Any:
+        address = builder.bitcast(builder.gep(data, [position]), _INT64.as_pointer())
+        return builder.load(address, align=1)
+
+    @intrinsic
+    def word_at(typing_context: Any, data: Any, position: Any) -> Any:
+        """Load eight bytes as one signed number, the first byte lowest."""
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return _load_word(builder, *arguments)
+
+        return types.int64(data, types.int64), generate
+
+    @intrinsic
+    def copy_word(typing_context: Any, target: Any, to: Any, source: Any, start: Any) -> Any:
+        """Copy eight bytes."""
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            target, to, source, start = arguments
+            address = builder.bitcast(builder.gep(target, [to]), _INT64.as_pointer())
+            builder.store(_load_word(builder, source, start), address, align=1)
+            return context.get_dummy_value()
+
+        return types.void(target, types.int64, source, types.int64), generate
 
     def _store(bits: int) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

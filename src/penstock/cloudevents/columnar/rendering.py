@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from penstock.cloudevents.columnar.envelopes import BACKSLASHES, QUOTES
 from penstock.cloudevents.columnar.headers import BOOLEAN_KIND, INTEGER_KIND, kind_of
 from penstock.cloudevents.columnar.judging import BASE64, NO_DATA, QUOTED, VERBATIM
 from penstock.cloudevents.columnar.memory import (
@@ -17,11 +18,14 @@ from penstock.cloudevents.columnar.memory import (
     Ints,
     byte_at,
     copy_bytes,
+    copy_word,
     int_at,
     pointer,
     put_byte,
+    word_at,
 )
 from penstock.cloudevents.columnar.spans import copy_short
+from penstock.cloudevents.columnar.texts import NO_DAY, has_no, is_plain
 from penstock.records.jit import kernel
 
 _ALPHABET = np.frombuffer(
@@ -33,6 +37,7 @@ _HEX = np.frombuffer(b"0123456789abcdef", np.uint8).copy()
 _DATA = np.frombuffer(b',"data":', np.uint8).copy()
 _DATA_BASE64 = np.frombuffer(b',"data_base64":"', np.uint8).copy()
 
+DAY_MICROS = 86_400_000_000
 MICROS_MIN, MICROS_MAX = -62_135_596_800_000_000, 253_402_300_799_999_999
 """The years 1 to 9999."""
 
@@ -66,24 +71,38 @@ def put_number(target: Bytes, to: int, number: int, digits: int) -> int:
 
 
 @kernel
-def put_time(target: Bytes, to: int, micros: int) -> int:
-    """Write a time as RFC 3339 text with 0, 3 or 6 digits after the second; return the next place."""
-    days = micros // 86_400_000_000
-    rest = micros - days * 86_400_000_000
-    seconds = rest // 1_000_000
-    fraction = rest - seconds * 1_000_000
+def put_pair(target: Bytes, to: int, number: int) -> None:
+    """Write a number of two digits."""
+    tens = number // 10
+    put_byte(target, to, 0x30 + tens)
+    put_byte(target, to + 1, 0x30 + number - tens * 10)
+
+
+@kernel
+def put_date(target: Bytes, to: int, days: int) -> None:
+    """Write a day as ``YYYY-MM-DDT``."""
     year, month, day = civil(days)
-    to = put_number(target, to, year, 4)
-    put_byte(target, to, 0x2D)
-    to = put_number(target, to + 1, month, 2)
-    put_byte(target, to, 0x2D)
-    to = put_number(target, to + 1, day, 2)
-    put_byte(target, to, 0x54)
-    to = put_number(target, to + 1, seconds // 3600, 2)
-    put_byte(target, to, COLON)
-    to = put_number(target, to + 1, seconds // 60 % 60, 2)
-    put_byte(target, to, COLON)
-    to = put_number(target, to + 1, seconds % 60, 2)
+    put_number(target, to, year, 4)
+    put_byte(target, to + 4, 0x2D)
+    put_pair(target, to + 5, month)
+    put_byte(target, to + 7, 0x2D)
+    put_pair(target, to + 8, day)
+    put_byte(target, to + 10, 0x54)
+
+
+@kernel
+def put_time_of_day(target: Bytes, to: int, micros: int) -> int:
+    """Write a time in UTC with 0, 3 or 6 digits after the second; return where the next byte goes."""
+    seconds = micros // 1_000_000
+    fraction = micros - seconds * 1_000_000
+    minutes = seconds // 60
+    hours = minutes // 60
+    put_pair(target, to, hours)
+    put_byte(target, to + 2, COLON)
+    put_pair(target, to + 3, minutes - hours * 60)
+    put_byte(target, to + 5, COLON)
+    put_pair(target, to + 6, seconds - minutes * 60)
+    to += 8
     if fraction:
         put_byte(target, to, 0x2E)
         if fraction % 1000:
@@ -107,6 +126,8 @@ def write_times(
 ) -> None:
     """The texts of times: the one that is there, else one made of the time. `target` has room for all."""
     source, to_target, text_at = pointer(texts), pointer(target), pointer(text_ends)
+    # Times of one day follow each other: the date is copied rather than worked out again.
+    date_at, date_day = 0, NO_DAY
     to = 0
     for row in range(len(micros)):
         if len(text_nulls) == 0 or not text_nulls[row]:
@@ -115,7 +136,13 @@ def write_times(
             copy_short(to_target, to, source, at, size)
             to += size
         elif len(nulls) == 0 or not nulls[row]:
-            to = put_time(to_target, to, micros[row])
+            days = micros[row] // DAY_MICROS
+            if days == date_day:
+                copy_short(to_target, to, to_target, date_at, 11)
+            else:
+                put_date(to_target, to, days)
+            date_at, date_day = to, days
+            to = put_time_of_day(to_target, to + 11, micros[row] - days * DAY_MICROS)
         else:
             missing[row] = 1
         ends[row + 1] = to
@@ -220,10 +247,24 @@ def append_entry_headers(
 
 
 @kernel
+def skip_unquoted(data: Bytes, at: int, end: int) -> int:
+    """Past whole words of text that stands between quotes as it is."""
+    while at + 8 <= end:
+        word = word_at(data, at)
+        if not (is_plain(word) and has_no(QUOTES, word) and has_no(BACKSLASHES, word)):
+            break
+        at += 8
+    return at
+
+
+@kernel
 def quoted_size(data: Bytes, at: int, end: int) -> int:
     """The bytes that a text takes between quotes."""
     size = end - at
     while at < end:
+        at = skip_unquoted(data, at, end)
+        if at == end:
+            break
         byte = byte_at(data, at)
         if byte < 0x20:
             size += 1 if 0x08 <= byte <= 0x0D and byte != 0x0B else 5
@@ -237,6 +278,15 @@ def quoted_size(data: Bytes, at: int, end: int) -> int:
 def put_quoted(target: Bytes, to: int, data: Bytes, at: int, end: int) -> int:
     """Write a text with the escapes that JSON needs; return where the next byte goes."""
     while at < end:
+        while at + 8 <= end:
+            word = word_at(data, at)
+            if not (is_plain(word) and has_no(QUOTES, word) and has_no(BACKSLASHES, word)):
+                break
+            copy_word(target, to, data, at)
+            at += 8
+            to += 8
+        if at == end:
+            break
         byte = byte_at(data, at)
         at += 1
         if byte >= 0x20 and byte != QUOTE and byte != BACKSLASH:

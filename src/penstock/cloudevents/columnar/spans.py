@@ -17,6 +17,7 @@ from penstock.cloudevents.columnar.memory import (
     Ints,
     byte_at,
     copy_bytes,
+    copy_word,
     int_at,
     pointer,
     put_byte,
@@ -87,9 +88,14 @@ def gather(
 
 @kernel
 def copy_short(target: Bytes, to: int, source: Bytes, start: int, size: int) -> None:
-    """Copy a text. Calling memcpy costs more than a handful of bytes."""
-    if size > 16:
+    """Copy a text. Calling memcpy costs more than a few words."""
+    if size > 64:
         copy_bytes(target, to, source, start, size)
+    elif size >= 8:
+        last = size - 8
+        for index in range(0, last, 8):
+            copy_word(target, to + index, source, start + index)
+        copy_word(target, to + last, source, start + last)
     else:
         for index in range(size):
             put_byte(target, to + index, byte_at(source, start + index))

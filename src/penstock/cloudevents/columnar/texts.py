@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.cloudevents.columnar.memory import Bytes, byte_at, int_at, pointer
+from penstock.cloudevents.columnar.memory import Bytes, Int32s, byte_at, int_at, pointer, put_int, word_at
 from penstock.records.jit import kernel
 
 # Character classes, one bit each.
@@ -39,7 +39,12 @@ _CLASS = _classes()
 _JSON = np.frombuffer(b"json", np.uint8).copy()
 _DAYS_BEFORE = np.array([0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334], np.int32)
 
+TOP_BITS = -0x7F7F7F7F7F7F7F80
+"""The highest bit of each byte of a word."""
 NO_DAY = NO_TIME = -(1 << 62)
+KNOWN_TEXTS = 64
+"""Places for texts that were valid before: sources and media types repeat from row to row."""
+KNOWN_SOURCES, KNOWN_MEDIA_TYPES = 0, 1
 
 # How a timestamp relates to its text.
 TIME_ABSENT, TIME_EXACT, TIME_WITH_TEXT, TIME_ONLY_TEXT = range(4)
@@ -55,9 +60,37 @@ def class_of(byte: int) -> int:
 def same_bytes(left: Bytes, at: int, right: Bytes, start: int, size: int) -> bool:
     """Are the `size` bytes at both places equal?"""
     index = 0
+    while index + 8 <= size:
+        if word_at(left, at + index) != word_at(right, start + index):
+            return False
+        index += 8
     while index < size and byte_at(left, at + index) == byte_at(right, start + index):
         index += 1
     return index == size
+
+
+@kernel
+def is_plain(word: int) -> bool:
+    """Are eight bytes printable ASCII?"""
+    # None above 0x7F; then subtracting and adding cannot reach from one byte into the next unless
+    # a byte is below 0x20 or is 0x7F, and such a byte sets its own top bit.
+    if word & TOP_BITS:
+        return False
+    return (word - 0x2020202020202020) & TOP_BITS == 0 and (word + 0x0101010101010101) & TOP_BITS == 0
+
+
+@kernel
+def has_no(byte_eight_times: int, plain_word: int) -> bool:
+    """Does a word of plain text not have this byte?"""
+    return ((plain_word ^ byte_eight_times) - 0x0101010101010101) & TOP_BITS == 0
+
+
+@kernel
+def skip_plain(data: Bytes, at: int, end: int) -> int:
+    """Past whole words of printable ASCII."""
+    while at + 8 <= end and is_plain(word_at(data, at)):
+        at += 8
+    return at
 
 
 @kernel
@@ -84,6 +117,7 @@ def character(data: Bytes, at: int, end: int) -> tuple[int, int]:
 @kernel
 def is_string(data: Bytes, at: int, end: int) -> bool:
     """UTF-8 without the characters that rule T3 forbids."""
+    at = skip_plain(data, at, end)
     while at < end:
         byte = byte_at(data, at)
         if byte < 0x80:
@@ -421,3 +455,25 @@ def is_base64(data: Bytes, at: int, end: int) -> bool:
             return False
     stray = 0 if padding == 0 else 0x03 if padding == 1 else 0x0F
     return digit & stray == 0
+
+
+@kernel
+def known_place(data: Bytes, at: int, size: int) -> int:
+    """The place for a text, by its size and last bytes, in which texts differ more than in their first."""
+    word = word_at(data, at + size - 8) if size >= 8 else byte_at(data, at + size - 1) if size > 0 else 0
+    return ((word >> 56) ^ (word >> 48) ^ (word >> 40) ^ size) & (KNOWN_TEXTS - 1)
+
+
+@kernel
+def is_known(known: Int32s, table: int, data: Bytes, at: int, size: int) -> bool:
+    """Was the same text valid before? `known` has tables of a position and a size for each place."""
+    place = (table * KNOWN_TEXTS + known_place(data, at, size)) * 2
+    return int_at(known, place + 1) == size and same_bytes(data, at, data, int_at(known, place), size)
+
+
+@kernel
+def remember(known: Int32s, table: int, data: Bytes, at: int, size: int) -> None:
+    """Note that a text is valid."""
+    place = (table * KNOWN_TEXTS + known_place(data, at, size)) * 2
+    put_int(known, place, at)
+    put_int(known, place + 1, size)
