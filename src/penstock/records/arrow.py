@@ -184,7 +184,7 @@ def from_arrow(batch: pa.RecordBatch, *, timestamp_ms: int = NO_TIMESTAMP) -> Re
 def _cast(array: pa.Array, kind: pa.DataType, name: str) -> pa.Array:
     try:
         return array.cast(kind)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+    except pa.ArrowException as error:
         raise EncodeError(
             f"column {name!r} of type {array.type} cannot be written as {kind}: {error}"
         ) from None
