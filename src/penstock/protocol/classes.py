@@ -12,7 +12,6 @@ from types import ModuleType
 
 from penstock.protocol.definition import (
     Definition,
-    DefinitionError,
     FieldSpec,
     NewStruct,
     StructSpec,
@@ -58,8 +57,6 @@ def message_class(definition: Definition) -> type[Message]:
 
 def module_source(definition: Definition) -> str:
     """The module of one message: the class of the message, then those of its structs."""
-    if definition.name in definition.structs:
-        raise DefinitionError(f"{definition.source}: struct {definition.name} is called as the message")
     structs = list(definition.structs.values())
     classes = [_class_source(definition.root, definition)]
     classes += [_class_source(struct, None) for struct in structs]

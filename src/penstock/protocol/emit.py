@@ -8,6 +8,7 @@ as the single byte that it nearly always is; a test of that byte leads to the sl
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from struct import Struct
@@ -102,7 +103,7 @@ def singly(run: Run) -> list[Run]:
     return pieces
 
 
-class Emitter:
+class Emitter(ABC):
     """Lines of Python, the constants they use, and the run of heads that is not written yet."""
 
     def __init__(self, title: str) -> None:
@@ -177,10 +178,10 @@ class Emitter:
         """Add a head to the run. For reading, the expression is where the value goes."""
         self._run.append((expression, kind))
 
+    @abstractmethod
     def array(self, part: ArrayPart) -> None:
         """Add the elements of an array, whose count is the head before."""
-        raise NotImplementedError
 
+    @abstractmethod
     def flush(self) -> None:
         """Write the run that was gathered."""
-        raise NotImplementedError

@@ -9,6 +9,7 @@ new encoding of integers is one small class here and a line in `layout`.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 from penstock.protocol import runtime
@@ -48,20 +49,20 @@ SHORT = Length(INT16, 0)
 LONG = Length(INT32, 0)
 
 
-class WireType:
+class WireType(ABC):
     """A way to put a value into bytes."""
 
+    @abstractmethod
     def decode(self, out: DecodeEmitter, target: str) -> None:
         """Write the lines that read a value into `target`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def encode(self, out: EncodeEmitter, value: str) -> None:
         """Write the lines that append the value of the expression `value`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def problem(self, value: Any) -> str | None:
         """Why `value` cannot be written, if so: the path below it if it has parts, a colon, the reason."""
-        raise NotImplementedError
 
     def decode_array(self, out: DecodeEmitter, target: str, sent: str, length: Length) -> None:
         """Write the lines that read elements into the list `target`. `sent` holds what announced them."""
