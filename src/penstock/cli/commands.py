@@ -54,8 +54,13 @@ def penstock() -> None:
 
 def run(words: Sequence[str]) -> int:
     """Run the command that `words` name; mistakes become one line and exit code 2."""
+    # Not through click's own main: it would end quietly on a closed pipe and talk on Ctrl-C, each with a
+    # code of its own, where `penstock.cli.outcome` has one way for every command.
     try:
-        code = penstock.main(args=list(words), prog_name="penstock", standalone_mode=False)
+        with penstock.make_context("penstock", list(words)) as context:
+            code = penstock.invoke(context)
+    except click.exceptions.Exit as ending:
+        return ending.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.ctx.get_help() if error.ctx else error.format_message())
         return WRONG_USE

@@ -28,6 +28,9 @@ from penstock.spark.tables import ParquetTable
 
 DEFAULT_PORT = 9092
 
+SPARK_CONFIG = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+"""For a JVM that lives a minute: with less compiling and a plain collector it takes a quarter less CPU."""
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -130,7 +133,7 @@ def _stream(
     """Run the pipeline on Spark over everything that was replayed."""
     screen.say(f"starting Spark on {options.master}")
     with stderr_in(output.spark_log):
-        spark = session("penstock demo", options.master)
+        spark = session("penstock demo", options.master, config=SPARK_CONFIG)
     job = Job(output, topics.bootstrap_server, topics.names, flights, weather, end)
     try:
         with screen.stream({"delays": flights, "triage": flights + weather}) as show:
