@@ -133,6 +133,8 @@ class FakeBroker:
         self.topic_ids = True
         self.next_producer_id = 100
         self.connections = 0
+        self.failures: list[Exception] = []
+        """What went wrong in the fake itself."""
         self.parked = asyncio.Event()
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -147,13 +149,16 @@ class FakeBroker:
         return self
 
     async def stop(self) -> None:
-        if self._server is not None:
-            self._server.close()
-            for task in list(self._tasks):
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
-            await self._server.wait_closed()
-            self._server = None
+        if self._server is None:
+            return
+        self._server.close()
+        await asyncio.sleep(0.001)  # connections just accepted get as far as `_serve`
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._server.wait_closed()
+        await asyncio.sleep(0)
+        self._server = None
 
     # -- faults
 
@@ -290,14 +295,12 @@ class FakeBroker:
             for p in topic.partitions:
                 log = self.logs[topic.name, p.partition_index]
                 offset = log.start if p.timestamp == EARLIEST else log.end
-                answers.append(
-                    ListOffsetsPartitionResponse(
-                        partition_index=p.partition_index,
-                        error_code=code,
-                        offset=offset,
-                        old_style_offsets=[offset],
-                    )
-                )
+                told = ListOffsetsPartitionResponse(partition_index=p.partition_index, error_code=code)
+                if header.api_version == 0:
+                    told.old_style_offsets = [] if code else [offset]
+                else:
+                    told.offset = -1 if code else offset
+                answers.append(told)
             topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
         return ListOffsetsResponse(topics=topics)
 
@@ -313,9 +316,11 @@ class FakeBroker:
                 pass
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             pass
+        except Exception as error:
+            self.failures.append(error)
         finally:
             self._tasks.discard(task)
-            writer.close()
+            writer.transport.abort()
 
     async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         frame = await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
@@ -369,6 +374,8 @@ async def fake_broker(
         yield broker
     finally:
         await broker.stop()
+    for failure in broker.failures:
+        raise failure
 
 
 def limited_to(release: str) -> dict[ApiKey, tuple[int, int]]:

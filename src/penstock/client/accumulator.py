@@ -76,7 +76,7 @@ class Accumulator:
         self._unsettled: dict[Outcome, None] = {}
         self._bytes = 0
         self._topic_limits: dict[str, int] = {}
-        self._is_flushing = False
+        self._closed_by: PenstockError | None = None
 
     @property
     def is_full(self) -> bool:
@@ -110,6 +110,8 @@ class Accumulator:
         if size > self._config.max_request_size:
             raise _too_large(where, size, self._config.max_request_size)
         with self._lock:
+            if self._closed_by is not None:
+                raise self._closed_by
             queue = self._queues.get(where) or self._new_queue(where)
             batch = queue.open
             is_news = False
@@ -133,6 +135,8 @@ class Accumulator:
         if count == 1 and size > self._config.max_request_size:
             raise _too_large(where, size, self._config.max_request_size)
         with self._lock:
+            if self._closed_by is not None:
+                raise self._closed_by
             queue = self._queues.get(where) or self._new_queue(where)
             self._seal(queue)
             batch = self._new_batch(queue, now)
@@ -387,8 +391,14 @@ class Accumulator:
             )
         return oldest + self._delivery_timeout_s
 
+    def close(self, error: PenstockError) -> None:
+        """Settle everything with `error`, and accept nothing more."""
+        with self._lock:
+            self._closed_by = error
+        self.abandon(error)
+
     def abandon(self, error: PenstockError) -> None:
-        """Settle everything with `error`: the producer is closed."""
+        """Settle everything with `error`."""
         with self._lock:
             batches = [b for q in self._queues.values() for b in (*q.in_flight, *q.waiting())]
             self._queues.clear()

@@ -147,7 +147,7 @@ class AsyncProducer:
     ) -> tuple[Delivery, bool] | None:
         """Accept one record if that is possible at once, from any thread; None if it is not."""
         places = self._places.get(topic)
-        if places is None or self._sender is None or self._accumulator.is_full:
+        if places is None or self._sender is None or self._is_closed or self._accumulator.is_full:
             return None
         if places.info is not self._client.cluster.topics.get(topic):
             return None
@@ -313,7 +313,7 @@ class AsyncProducer:
         finally:
             if self._sender is not None:
                 await self._sender.close()
-            self._accumulator.abandon(
+            self._accumulator.close(
                 NetworkError("the producer was closed before the record was acknowledged")
             )
             await self._client.close()
