@@ -87,6 +87,8 @@ def test_the_table_of_apis():
     assert (produce.request.__name__, produce.response.__name__) == ("ProduceRequest", "ProduceResponse")
     assert API_TABLE[ApiKey.SASL_HANDSHAKE].flexible_since is None
     assert API_TABLE[ApiKey.INIT_PRODUCER_ID].latest_unstable
+    assert API_TABLE[ApiKey.INIT_PRODUCER_ID].stable_versions == (0, 5)
+    assert produce.stable_versions == produce.versions
     assert sorted(API_TABLE) == list(range(95)) == sorted(ApiKey)
     for api in API_TABLE.values():
         assert api.request.API_KEY == api.response.API_KEY == api.key

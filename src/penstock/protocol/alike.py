@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from penstock.protocol.runtime import Data
     from penstock.protocol.structs import PlacedField, StructLayout
 
-STRETCH_MIN = 8
+STRETCH_MIN = 4
 """Elements that must be left for a look at columns to pay."""
 
 SHAPES_MAX = 128

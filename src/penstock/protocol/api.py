@@ -55,6 +55,12 @@ class Api:
             self._response = _message_class(self.name + "Response")
         return self._response
 
+    @property
+    def stable_versions(self) -> tuple[int, int]:
+        """The versions to speak where nobody has enabled unstable ones; empty if the second is lower."""
+        low, high = self.versions
+        return low, high - self.latest_unstable
+
     def is_flexible(self, version: int) -> bool:
         """Whether a version uses compact types and tagged fields."""
         return self.flexible_since is not None and version >= self.flexible_since
