@@ -15,7 +15,7 @@ from penstock.client.client import AsyncClient, no_such_partition
 from penstock.client.config import ConsumerConfig
 from penstock.client.offsets import fetch_known_offsets, fetch_offsets
 from penstock.client.ranges import BATCH_BYTES, OffsetRange, scan_ranges
-from penstock.errors import ConfigError
+from penstock.errors import ConfigError, EncodeError
 from penstock.model import COLUMN_NAMES, EARLIEST, LATEST, TopicPartition
 
 if TYPE_CHECKING:
@@ -135,6 +135,8 @@ def _tables(
     size = 0
     for item in data:
         table = pa.Table.from_batches([item]) if isinstance(item, pa.RecordBatch) else item
+        if not isinstance(table, pa.Table):
+            raise EncodeError(f"pyarrow tables or record batches are needed, not {type(item).__name__}")
         if held and (table.schema != held[0].schema or size >= WRITE_BATCH_BYTES):
             yield pa.concat_tables(held)
             held, size = [], 0
