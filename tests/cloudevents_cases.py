@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator
+from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
-from penstock.cloudevents import Event, InvalidEvent, NotAnEvent, from_record
+from penstock.cloudevents import AttributeType, Event, InvalidEvent, NotAnEvent, from_record
 from penstock.cloudevents.types import canonical_text
 
 HEADERS = pa.list_(pa.field("element", pa.struct([("key", pa.string()), ("value", pa.binary())])))
@@ -15,37 +18,54 @@ HEADERS = pa.list_(pa.field("element", pa.struct([("key", pa.string()), ("value"
 Parts = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]] | None]
 
 NAMES = [
-    "ce_id", "ce_source", "ce_specversion", "ce_type", "ce_subject", "ce_time", "ce_dataschema", "content-type",
-    "ce_datacontenttype", "ce_partitionkey", "ce_sampledrate", "ce_deprecated", "ce_dssematerial", "ce_dataref",
-    "ce_expirytime", "ce_deprecationmigration", "ce_note", "ce_data", "ce_", "ce_a_b", "CE_ID", "Ce_Note", "ce_Note",
-    "Content-Type", "content_type", "user-agent", "c", "", "ce_ä", "ce_comexampleextension1",
+    "ce_id", "ce_source", "ce_specversion", "ce_type", "ce_subject", "ce_time", "ce_dataschema",
+    "content-type", "ce_datacontenttype", "ce_partitionkey", "ce_sampledrate", "ce_deprecated",
+    "ce_dssematerial", "ce_dataref", "ce_expirytime", "ce_deprecationmigration", "ce_note", "ce_data",
+    "ce_", "ce_a_b", "CE_ID", "Ce_Note", "ce_Note", "Content-Type", "content_type", "user-agent", "c", "",
+    "ce_ä", "ce_comexampleextension1",
 ]  # fmt: skip
 TEXTS = [
-    b"", b"1", b"1.0", b"0.3", b"/source", b"https://example.com/a?b#c", b"//host:80/p", b"//u:p@h/x", b"a b", b"1:x",
-    b"//[::1]:8/x", b"//[::1", b"urn:a:b", b"mailto:a@b.c", b"#f", b"%41", b"%4", b"com.example.thing", "ä€".encode(),
-    b"\xff", b"\xc0\x80", b"\xed\xa0\x80", "\ufdd0".encode(), "\U0001ffff".encode(), b"a\x7f", b"a\x00b", b"true",
-    b"True", b"5", b"-5", b"05", b"-0", b"2147483647", b"2147483648", b"99999999999", b"TWE=", b"TWF=", b"TW E=", b"====",
-    b"2018-04-05T03:56:24Z", b"2018-04-05T03:56:24.1Z", b"2018-04-05T03:56:24.100Z", b"2018-04-05T03:56:24.123456Z",
-    b"2018-04-05T03:56:24.123456789+02:00", b"2018-04-05t03:56:24z", b"2018-04-05T03:56Z", b"2018-02-29T00:00:00Z",
-    b"2016-12-31T23:59:60Z", b"0000-02-29T00:00:00Z", b"0001-01-01T00:00:00+01:00", b"9999-12-31T23:59:60Z",
-    b"2018-04-05T03:56:24+25:00", b"application/json", b"Application/JSON; charset=utf-8", b"text/plain", b"xyz",
+    b"", b"1", b"1.0", b"0.3", b"/source", b"https://example.com/a?b#c", b"//host:80/p", b"//u:p@h/x",
+    b"a b", b"1:x", b"//[::1]:8/x", b"//[::1", b"urn:a:b", b"mailto:a@b.c", b"#f", b"%41", b"%4",
+    b"com.example.thing", "ä€".encode(), b"\xff", b"\xc0\x80", b"\xed\xa0\x80", "\ufdd0".encode(),
+    "\U0001ffff".encode(), b"a\x7f", b"a\x00b", b"true", b"True", b"5", b"-5", b"05", b"-0",
+    b"2147483647", b"2147483648", b"99999999999", b"TWE=", b"TWF=", b"TW E=", b"====",
+    b"2018-04-05T03:56:24Z", b"2018-04-05T03:56:24.1Z", b"2018-04-05T03:56:24.100Z",
+    b"2018-04-05T03:56:24.123456Z", b"2018-04-05T03:56:24.123456789+02:00", b"2018-04-05t03:56:24z",
+    b"2018-04-05T03:56Z", b"2018-02-29T00:00:00Z", b"2016-12-31T23:59:60Z", b"0000-02-29T00:00:00Z",
+    b"0001-01-01T00:00:00+01:00", b"9999-12-31T23:59:60Z", b"2018-04-05T03:56:24+25:00",
+    b"application/json", b"Application/JSON; charset=utf-8", b"text/plain", b"xyz",
     b"text/xml; charset=\"utf-8\"", b"text/plain; charset=iso-8859-1", b"application/cloudevents+json",
-    b"Application/CloudEvents+JSON; charset=UTF-8", b"application/cloudevents-batch+json", b"application/cloudevents",
-    b"application/cloudevents+xml", b"application/cloudevents+jsonx", b"a/b;", b"model/gltf+json",
+    b"Application/CloudEvents+JSON; charset=UTF-8", b"application/cloudevents-batch+json",
+    b"application/cloudevents", b"application/cloudevents+xml", b"application/cloudevents+jsonx", b"a/b;",
+    b"model/gltf+json",
 ]  # fmt: skip
-VALUES = [None, b"", b"{}", b"[1", b'{"a": 1.10}', b"null", b"plain", b"\xff", b' {"a":1}', b'"text"', b"\xef\xbb\xbf1"]
+VALUES = [
+    None,
+    b"",
+    b"{}",
+    b"[1",
+    b'{"a": 1.10}',
+    b"null",
+    b"plain",
+    b"\xff",
+    b' {"a":1}',
+    b'"text"',
+    b"\xef\xbb\xbf1",
+]
 
 MEMBER_NAMES = [
-    '"id"', '"source"', '"specversion"', '"type"', '"subject"', '"time"', '"dataschema"', '"datacontenttype"',
-    '"data"', '"data_base64"', '"partitionkey"', '"sampledrate"', '"deprecated"', '"note"', '"a.b"', '"N"', '""',
-    '"i\\u0064"', '"expirytime"', '"sequence"',
+    '"id"', '"source"', '"specversion"', '"type"', '"subject"', '"time"', '"dataschema"',
+    '"datacontenttype"', '"data"', '"data_base64"', '"partitionkey"', '"sampledrate"', '"deprecated"',
+    '"note"', '"a.b"', '"N"', '""', '"i\\u0064"', '"expirytime"', '"sequence"',
 ]  # fmt: skip
 MEMBER_VALUES = [
-    '"1"', '"1.0"', '"/s"', '"com.example"', '""', "null", "true", "false", "0", "-0", "5", "1.0", "1e3", "2147483648",
-    "123456789012345678901234567890", "{}", "[]", '{"a":[1,{"b":"c\\n"}],"d":"data"}', '"\\u00e4"', '"ä"', '"a\\"b"',
-    '"text/plain"', '"application/json"', '"2018-04-05T03:56:24.5Z"', '"2018-04-05T03:56:24Z"', '"TWE="', '"T WE="',
-    '"\\ud800"', '"\x7f"', "NaN", "-Infinity", "01", "1.", "[1,]", '{"a":1,}', '"unfinished', "tru", '"\\x"', '"a\x01"',
-    '"text/plain; charset=iso-8859-1"', "[" * 70 + "]" * 70, " 1 ", '"\ufffe"', '"data"',
+    '"1"', '"1.0"', '"/s"', '"com.example"', '""', "null", "true", "false", "0", "-0", "5", "1.0", "1e3",
+    "2147483648", "123456789012345678901234567890", "{}", "[]", '{"a":[1,{"b":"c\\n"}],"d":"data"}',
+    '"\\u00e4"', '"ä"', '"a\\"b"', '"text/plain"', '"application/json"', '"2018-04-05T03:56:24.5Z"',
+    '"2018-04-05T03:56:24Z"', '"TWE="', '"T WE="', '"\\ud800"', '"\x7f"', "NaN", "-Infinity", "01", "1.",
+    "[1,]", '{"a":1,}', '"unfinished', "tru", '"\\x"', '"a\x01"', '"text/plain; charset=iso-8859-1"',
+    "[" * 70 + "]" * 70, " 1 ", '"\ufffe"', '"data"',
 ]  # fmt: skip
 
 
@@ -86,14 +106,22 @@ def random_structured(rng: random.Random) -> Parts:
     if rng.random() < 0.1:
         members.pop(rng.randrange(len(members)))
     space = rng.choice(("", " ", "\n\t"))
-    text = "{" + space + f"{space},{space}".join(f"{name}{space}:{space}{value}" for name, value in members) + space + "}"
+    text = (
+        "{"
+        + space
+        + f"{space},{space}".join(f"{name}{space}:{space}{value}" for name, value in members)
+        + space
+        + "}"
+    )
     value = text.encode("utf-8", "surrogatepass")
     if rng.random() < 0.1:
         at = rng.randrange(len(value))
         value = value[:at] + rng.choice((b"", b"\xff", b"}", b'"', b" ")) + value[at + rng.randrange(2) :]
     if rng.random() < 0.05:
         value = b"\xef\xbb\xbf" + value
-    content_type = rng.choice((b"application/cloudevents+json", b"Application/CloudEvents+JSON; charset=UTF-8"))
+    content_type = rng.choice(
+        (b"application/cloudevents+json", b"Application/CloudEvents+JSON; charset=UTF-8")
+    )
     return None, value, [("content-type", content_type)]
 
 
@@ -133,3 +161,57 @@ def row_of(outcome: Event | NotAnEvent | InvalidEvent) -> dict[str, object]:
 def outcomes(records: list[Parts], **options: object) -> Iterator[dict[str, object]]:
     for key, value, headers in records:
         yield row_of(from_record(key, value, headers, **options))
+
+
+CONFORMANCE = Path(__file__).parent / "cloudevents" / "data" / "conformance"
+SAMPLE_TYPES = {
+    "extinteger": AttributeType.INTEGER,
+    "extboolean": AttributeType.BOOLEAN,
+    "extstring": AttributeType.STRING,
+    "extbinary": AttributeType.BINARY,
+    "exttimestamp": AttributeType.TIMESTAMP,
+    "exturi": AttributeType.URI,
+    "exturiref": AttributeType.URI_REFERENCE,
+    "aboolean": AttributeType.BOOLEAN,
+    "anumber": AttributeType.INTEGER,
+    "integer": AttributeType.INTEGER,
+}
+MINIMAL = Event(id="minimal", source="https://cloudevents.io", type="io.cloudevents.test")
+SAMPLES = {
+    "minimal": MINIMAL,
+    "minimalWithTime": MINIMAL.replace(id="minimalWithTime", time="2018-04-05T17:31:00Z"),
+    "minimalWithRelativeSource": MINIMAL.replace(id="minimalWithRelativeSource", source="#fragment"),
+    "allCore": MINIMAL.replace(
+        id="allCore",
+        datacontenttype="text/plain",
+        dataschema="https://cloudevents.io/dataschema",
+        subject="tests",
+        time="2018-04-05T17:31:00Z",
+    ),
+    "simpleTextData": MINIMAL.replace(id="simpleTextData", datacontenttype="text/plain", data=b"Simple text"),
+    "allExtensionTypes": MINIMAL.replace(
+        id="allExtensionTypes",
+        extension_types=SAMPLE_TYPES,
+        extensions={
+            "extinteger": 10,
+            "extboolean": True,
+            "extstring": "text",
+            "extbinary": b"Ma",
+            "exttimestamp": "2023-03-31T15:12:00Z",
+            "exturi": "https://cloudevents.io",
+            "exturiref": "//authority/path",
+        },
+    ),
+}
+BATCHES = {
+    "empty": [],
+    "minimal": ["minimal"],
+    "minimal2": ["minimal", "minimal"],
+    "minimalAndAllCore": ["minimal", "allCore"],
+    "minimalAndAllExtensionTypes": ["minimal", "allExtensionTypes"],
+}
+
+
+def conformance(name):
+    tests = json.loads((CONFORMANCE / "format" / name).read_text(encoding="utf-8"))["tests"]
+    return [pytest.param(test, id=test["id"]) for test in tests]

@@ -9,9 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from cloudevents_cases import batch_of
+from cloudevents_cases import BATCHES, CONFORMANCE, SAMPLE_TYPES, SAMPLES, batch_of, conformance
 from penstock.cloudevents import (
-    AttributeType,
     Event,
     InvalidEvent,
     NotAnEvent,
@@ -33,7 +32,6 @@ VECTORS = json.loads(
 )
 READING = [case for case in VECTORS["cases"] if "read" in case]
 WRITING = [case for case in VECTORS["cases"] if "write" in case]
-CONFORMANCE = HERE / "data" / "conformance"
 JAVA = HERE / "data" / "sdk-java-json"
 
 
@@ -162,59 +160,6 @@ def both_ways(value):
     else:
         assert row["error"] == str(outcome)
     return outcome
-
-
-SAMPLE_TYPES = {
-    "extinteger": AttributeType.INTEGER,
-    "extboolean": AttributeType.BOOLEAN,
-    "extstring": AttributeType.STRING,
-    "extbinary": AttributeType.BINARY,
-    "exttimestamp": AttributeType.TIMESTAMP,
-    "exturi": AttributeType.URI,
-    "exturiref": AttributeType.URI_REFERENCE,
-    "aboolean": AttributeType.BOOLEAN,
-    "anumber": AttributeType.INTEGER,
-    "integer": AttributeType.INTEGER,
-}
-MINIMAL = Event(id="minimal", source="https://cloudevents.io", type="io.cloudevents.test")
-SAMPLES = {
-    "minimal": MINIMAL,
-    "minimalWithTime": MINIMAL.replace(id="minimalWithTime", time="2018-04-05T17:31:00Z"),
-    "minimalWithRelativeSource": MINIMAL.replace(id="minimalWithRelativeSource", source="#fragment"),
-    "allCore": MINIMAL.replace(
-        id="allCore",
-        datacontenttype="text/plain",
-        dataschema="https://cloudevents.io/dataschema",
-        subject="tests",
-        time="2018-04-05T17:31:00Z",
-    ),
-    "simpleTextData": MINIMAL.replace(id="simpleTextData", datacontenttype="text/plain", data=b"Simple text"),
-    "allExtensionTypes": MINIMAL.replace(
-        id="allExtensionTypes",
-        extension_types=SAMPLE_TYPES,
-        extensions={
-            "extinteger": 10,
-            "extboolean": True,
-            "extstring": "text",
-            "extbinary": b"Ma",
-            "exttimestamp": "2023-03-31T15:12:00Z",
-            "exturi": "https://cloudevents.io",
-            "exturiref": "//authority/path",
-        },
-    ),
-}
-BATCHES = {
-    "empty": [],
-    "minimal": ["minimal"],
-    "minimal2": ["minimal", "minimal"],
-    "minimalAndAllCore": ["minimal", "allCore"],
-    "minimalAndAllExtensionTypes": ["minimal", "allExtensionTypes"],
-}
-
-
-def conformance(name):
-    tests = json.loads((CONFORMANCE / "format" / name).read_text(encoding="utf-8"))["tests"]
-    return [pytest.param(test, id=test["id"]) for test in tests]
 
 
 @pytest.mark.parametrize("test", conformance("json/valid-events.json"))
