@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -16,11 +17,18 @@ HIDE = "SPARK_HIDE_TRACEBACK"
 def plain_errors() -> Iterator[None]:
     """Let a PenstockError leave a Spark worker without its stack, which says nothing to a user.
 
-    Works in a worker process only, where the process ends with the error it reports, so that the
-    setting cannot hide what anybody else raises. Other exceptions are bugs and keep their stack.
+    A worker ends with the error it reports, so that the setting cannot hide what anybody else raises.
+    Other exceptions are bugs and keep their stack.
     """
     try:
         yield
     except PenstockError:
-        os.environ[HIDE] = "1"
+        if runs_in_worker():
+            os.environ[HIDE] = "1"
         raise
+
+
+def runs_in_worker() -> bool:
+    """Whether this process is one of Spark's Python workers, rather than the user's program."""
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    return spec is not None and spec.name in ("pyspark.daemon", "pyspark.worker", "penstock.spark.daemon")

@@ -248,9 +248,13 @@ def limit_rows(
     if total <= rows_max:
         return dict(latest)
     ends = {}
-    for where, size in backlog.items():
-        share = max(1, rows_max * size // total)
-        ends[where] = start[where] + min(size, share) if size else latest[where]
+    before = 0
+    for where in sorted(backlog):
+        size = backlog[where]
+        # Shares of the running total: what one rounds down, the next gets, and the sum is the limit.
+        share = rows_max * (before + size) // total - rows_max * before // total
+        before += size
+        ends[where] = start[where] + min(size, max(1, share)) if size else latest[where]
     return ends
 
 

@@ -25,6 +25,7 @@ _JAVA_OPTIONS = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptio
 
 SETTINGS: Mapping[str, str] = {
     "spark.python.unix.domain.socket.enabled": "true",
+    "spark.python.daemon.module": "penstock.spark.daemon",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.ui.enabled": "false",

@@ -15,11 +15,14 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 from penstock.errors import ConfigError
+from penstock.spark.daemon import leave_planner_quietly
 from penstock.spark.options import read_options, schema_options, write_options
 from penstock.spark.plain import plain_errors
 from penstock.spark.reader import BatchReader, StreamReader
 from penstock.spark.schema import Projection, schema_for
 from penstock.spark.writer import BatchWriter, SinkColumns, StreamWriter
+
+leave_planner_quietly()
 
 
 class PenstockDataSource(DataSource):

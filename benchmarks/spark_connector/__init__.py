@@ -1,0 +1,47 @@
+"""The Kafka connector of the JVM, to be measured beside ours: fetched with Maven, stand-ins compiled.
+
+Its artefact `spark-token-provider-kafka-0-10` is not published for this release; the Java files here take
+its place, without delegation tokens.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pyspark
+
+ARTEFACTS = (
+    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
+    "org.apache.kafka:kafka-clients:3.9.2",
+    "org.apache.commons:commons-pool2:2.12.0",
+)
+REPOSITORY = Path.home() / ".m2" / "repository"
+
+
+def connector_jars(directory: Path) -> list[Path]:
+    """The jars Spark needs for the format `kafka`; stand-ins are compiled into `directory`.
+
+    Raises:
+        RuntimeError: Maven or a Java compiler is missing, or the artefacts cannot be fetched.
+    """
+    for program in ("mvn", "javac", "jar"):
+        if shutil.which(program) is None:
+            raise RuntimeError(f"the JVM connector needs {program}")
+    jars = []
+    for artefact in ARTEFACTS:
+        group, name, version = artefact.split(":")
+        jar = REPOSITORY.joinpath(*group.split("."), name, version, f"{name}-{version}.jar")
+        if not jar.exists():
+            command = ["mvn", "-q", "dependency:get", f"-Dartifact={artefact}", "-Dtransitive=false"]
+            if subprocess.run(command, capture_output=True, check=False, timeout=300).returncode != 0:
+                raise RuntimeError(f"Maven did not fetch {artefact}")
+        jars.append(jar)
+    sources = sorted(map(str, Path(__file__).parent.glob("*.java")))
+    classes = directory / "classes"
+    class_path = f"{Path(pyspark.__file__).parent}/jars/*"
+    subprocess.run(["javac", "-nowarn", "-cp", class_path, "-d", classes, *sources], check=True)
+    stand_ins = directory / "stand-ins.jar"
+    subprocess.run(["jar", "cf", stand_ins, "-C", classes, "."], check=True)
+    return [*jars, stand_ins]

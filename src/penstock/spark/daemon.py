@@ -1,0 +1,44 @@
+"""Spark's daemons of Python workers, without the traceback they print when an idle worker ends.
+
+Spark closes the connection of a worker that was idle for a minute. Over a unix domain socket the
+worker's last flush then fails, and a BrokenPipeError lands on the user's screen, although nothing is
+wrong. Everything else is Spark's own daemon. Run as a module, this is the daemon of the workers that
+run tasks (setting spark.python.daemon.module); those that plan queries cannot be chosen, so they are
+changed from inside once they import the data source.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from socket import socket
+from typing import Any
+
+
+def leave_quietly(daemon: Any) -> None:
+    """Have workers forked by `daemon`, a module like `pyspark.daemon`, end without a word."""
+    serve = daemon.worker
+
+    def worker(sock: socket, authenticated: bool) -> int:
+        try:
+            code: int = serve(sock, authenticated)
+        except BrokenPipeError:
+            os._exit(0)
+        return code
+
+    daemon.worker = worker
+
+
+def leave_planner_quietly() -> None:
+    """The same for the process this is called in, if it is one of Spark's workers."""
+    main = sys.modules["__main__"]
+    spec = getattr(main, "__spec__", None)
+    if spec is not None and spec.name == "pyspark.daemon":
+        leave_quietly(main)
+
+
+if __name__ == "__main__":
+    from pyspark import daemon
+
+    leave_quietly(daemon)
+    daemon.manager()
