@@ -2,6 +2,7 @@
 # make setup   virtual environment in .venv with everything the other targets need
 # make test    the tests            make compat   the tests that need other people's clients or brokers
 # make check   format, lint, types, import rules, and the tests
+# make wheels  build the wheel and run the README's examples from it on every Python of 3.11 to 3.13 there is
 # make bench   the benchmarks       make clean    remove what the tools left behind (the environment stays)
 
 SHELL := /bin/bash
@@ -15,7 +16,7 @@ PINS := pyproject.toml constraints.txt
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lint test check compat bench clean
+.PHONY: help setup demo lint test check compat wheels bench clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p; /^$$/q' Makefile
@@ -38,6 +39,9 @@ check: lint test
 
 compat: $(VENV)/.everything
 	$(PYTEST) -m compat
+
+wheels: $(VENV)/.everything
+	$(BIN)/python tools/try_wheel.py
 
 bench: $(VENV)/.everything
 	@set -e; for benchmark in benchmarks/*.py; do echo "== $$benchmark"; $(BIN)/python "$$benchmark"; done
