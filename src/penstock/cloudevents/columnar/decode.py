@@ -26,7 +26,7 @@ from penstock.cloudevents.columnar.arrays import (
     texts_of,
 )
 from penstock.cloudevents.columnar.declared import ARROW_TYPES, TIMESTAMP, declared_table
-from penstock.cloudevents.columnar.envelopes import read_envelopes
+from penstock.cloudevents.columnar.envelopes import SHAPE_MEMBERS, read_envelopes
 from penstock.cloudevents.columnar.headers import (
     ASSUME_STRUCTURED,
     ENTRIES,
@@ -73,6 +73,8 @@ EVENT_SCHEMA = pa.schema(
 
 EVENT_COLUMNS = tuple(name for name in EVENT_SCHEMA.names if name not in ("outcome", "rule"))
 """The columns that it makes unless told otherwise. Enough to write the same events again."""
+
+_BLOCK_ROWS = 4096
 
 USE_KERNELS = COMPILED
 """Uncompiled, the functions for one event are the faster way through a row."""
@@ -179,7 +181,7 @@ class _Options:
 
 def _decode(batch: Any, columns: Collection[str], options: _Options) -> Any:
     decoding = Decoding(batch, options)
-    arrays = [decoding.column(name) for name in columns]
+    arrays = decoding.columns(columns)
     schema = schema_for(columns, batch.schema, options.extension_types)
     return pa.RecordBatch.from_arrays([*batch.columns, *arrays], schema=schema)
 
@@ -194,17 +196,17 @@ class Decoding:
         self.headers: HeaderLists = header_lists(batch.column("headers"))
         self.rows = np.zeros(self.size, np.uint8)
         flat_spans = empty(self.size * table.SLOTS * 2, np.int32)
-        self.spans = flat_spans.reshape(self.size, table.SLOTS, 2)
+        self.spans = flat_spans.reshape(table.SLOTS, 2, self.size)
         self.times = np.zeros(self.size, np.int64)
         self.time_states = np.zeros(self.size, np.uint8)
         self.implied = np.zeros(self.size, np.uint8)
         self.entry_firsts = np.zeros(self.size, np.int64)
         self.entry_counts = np.zeros(self.size, np.int32)
-        self.entries = np.empty((len(self.headers.names.ends) - 1, 4), np.int32)
+        self.entries = empty((len(self.headers.names.ends) - 1) * 4, np.int32).reshape(-1, 4)
         self.side = bytearray(JSON_TYPE.encode())
         self.errors: dict[int, tuple[str, str, int]] = {}
         if options.ask_all:
-            self.spans[:, :, 1] = -1
+            self.spans[:, 1] = -1
         else:
             self._run_kernels()
         asked = np.flatnonzero(self.rows == table.ASK)
@@ -239,13 +241,14 @@ class Decoding:
             state,
         )
         if state[ENVELOPES]:
-            room = np.empty((int(state[ENVELOPES]) * 8, 4), np.int32)
+            room = empty(int(state[ENVELOPES]) * 32, np.int32).reshape(-1, 4)
             self.entries = np.concatenate([self.entries[: state[ENTRIES]], room])
             read_envelopes(
                 records.ends,
                 records.data,
                 *options.declared,
                 _no_known_texts(),
+                np.full(SHAPE_MEMBERS * 3, -1, np.int32),
                 self.rows,
                 self.spans,
                 self.times,
@@ -303,14 +306,19 @@ class Decoding:
     def _write(self, row: int, slot: int, value: str | bytes | None) -> None:
         if value is not None:
             data = value if isinstance(value, bytes) else value.encode()
-            self.spans[row, slot] = len(self.side), len(data)
+            self.spans[slot, :, row] = len(self.side), len(data)
             self.side += data
 
-    def column(self, name: str) -> Any:
-        """One column of `EVENT_SCHEMA`, or of one extension, as an Arrow array."""
+    def columns(self, names: Collection[str]) -> list[Any]:
+        """Columns of `EVENT_SCHEMA`, or of one extension each, as Arrow arrays."""
+        made = [self._column(name) for name in names]
+        self._gather([column for column in made if isinstance(column, _Texts)])
+        return [column.array() if isinstance(column, _Texts) else column for column in made]
+
+    def _column(self, name: str) -> Any:
         slot = _SLOTS.get(name)
         if slot is not None:
-            return self._gather(self.spans[:, slot, 0], self.spans[:, slot, 1], self.places)
+            return _Texts(self.spans[slot, 0], self.spans[slot, 1], self.places)
         if name.startswith("ce_"):
             return self._extension(name[3:])
         builders = {
@@ -325,17 +333,15 @@ class Decoding:
         }
         return builders[name]()
 
-    def _gather(self, starts: Any, sizes: Any, places: Bytes, kind: Any = None) -> Any:
-        kind = kind or pa.string()
-        ends = np.zeros(self.size + 1, np.int32)
-        valid = np.zeros((self.size + 7) // 8, np.uint8)
-        nulls = table.lay_out(np.ascontiguousarray(sizes), ends, valid)
-        if nulls == self.size:
-            return pa.nulls(self.size, kind)
-        target = empty(int(ends[-1]), np.uint8)
+    def _gather(self, columns: list[_Texts]) -> None:
+        """Copy the texts together, some rows of every column at a time while their bytes are at hand."""
         buffers = (self.headers.values.data, self.records.data, self.side_bytes)
-        table.gather(*buffers, places, np.ascontiguousarray(starts), ends, target)
-        return text_array(kind, ends, target, valid, nulls)
+        for first in range(0, self.size, _BLOCK_ROWS):
+            last = min(first + _BLOCK_ROWS, self.size)
+            for column in columns:
+                if column.nulls < self.size:
+                    places, starts = column.places[first:last], column.starts[first:last]
+                    table.gather(*buffers, places, starts, column.ends[first : last + 1], column.target)
 
     def _times(self) -> Any:
         missing = (self.time_states != TIME_EXACT) & (self.time_states != TIME_WITH_TEXT)
@@ -344,18 +350,18 @@ class Decoding:
         return pa.array(self.times, mask=missing).cast(TIMESTAMP)
 
     def _time_texts(self) -> Any:
-        sizes = np.where(self.time_states >= TIME_WITH_TEXT, self.spans[:, table.TIME, 1], np.int32(-1))
-        return self._gather(self.spans[:, table.TIME, 0], sizes, self.places)
+        sizes = np.where(self.time_states >= TIME_WITH_TEXT, self.spans[table.TIME, 1], np.int32(-1))
+        return _Texts(self.spans[table.TIME, 0], sizes, self.places)
 
     def _content_types(self) -> Any:
-        starts, sizes = self.spans[:, table.CONTENT_TYPE, 0], self.spans[:, table.CONTENT_TYPE, 1]
+        starts, sizes = self.spans[table.CONTENT_TYPE, 0], self.spans[table.CONTENT_TYPE, 1]
         if not self.implied.any():
-            return self._gather(starts, sizes, self.places)
+            return _Texts(starts, sizes, self.places)
         # The side buffer begins with the implied type.
         implied = self.implied.view(np.bool_)
         starts = np.where(implied, np.int32(0), starts)
         sizes = np.where(implied, np.int32(len(JSON_TYPE)), sizes)
-        return self._gather(starts, sizes, np.where(implied, np.uint8(table.IN_SIDE), self.places))
+        return _Texts(starts, sizes, np.where(implied, np.uint8(table.IN_SIDE), self.places))
 
     def _extensions(self) -> Any:
         events = self._are_events()
@@ -388,7 +394,9 @@ class Decoding:
         located = (self.entry_firsts, self.entry_counts, self.entries)
         table.find_entries(*buffers, self.places, *located, wanted, starts, sizes)
         declared = self.options.extension_types.get(name, AttributeType.STRING)
-        return _typed(self._gather(starts, sizes, self.places), name, declared)
+        texts = _Texts(starts, sizes, self.places)
+        self._gather([texts])
+        return _typed(texts.array(), name, declared)
 
     def _data(self) -> Any:
         if np.all(self.places[self._are_events()] == table.IN_HEADERS):
@@ -400,7 +408,7 @@ class Decoding:
             nulls = self.size - int(np.count_nonzero(valid))
             return text_array(pa.binary(), self.records.ends, self.records.data, bits, nulls)
         places = np.where(self.rows == table.ASK, np.uint8(table.IN_SIDE), np.uint8(table.IN_VALUES))
-        return self._gather(self.spans[:, table.DATA, 0], self.spans[:, table.DATA, 1], places, pa.binary())
+        return _Texts(self.spans[table.DATA, 0], self.spans[table.DATA, 1], places, pa.binary())
 
     def _are_events(self) -> Any:
         events = self.rows != table.NO_CLAIM
@@ -431,6 +439,25 @@ class Decoding:
         for row, (_, _, kind) in self.errors.items():
             indices[row] = kind
         return _OUTCOMES.take(pa.array(indices))
+
+
+class _Texts:
+    """A column of texts that are still where they were found, with room for them side by side."""
+
+    def __init__(self, starts: Int32s, sizes: Int32s, places: Bytes, kind: Any = None) -> None:
+        self.starts = starts
+        self.places = places
+        self.ends = np.zeros(len(sizes) + 1, np.int32)
+        self._valid = np.zeros((len(sizes) + 7) // 8, np.uint8)
+        self._kind = kind or pa.string()
+        self.nulls: int = table.lay_out(sizes, self.ends, self._valid)
+        self.target: Bytes = empty(int(self.ends[-1]), np.uint8)
+
+    def array(self) -> Any:
+        """As an Arrow array, once the texts are in `target`."""
+        if self.nulls == len(self.starts):
+            return pa.nulls(len(self.starts), self._kind)
+        return text_array(self._kind, self.ends, self.target, self._valid, self.nulls)
 
 
 def _no_known_texts() -> Int32s:

@@ -7,7 +7,7 @@ every row goes through `to_record`; the records are the same.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -49,6 +49,7 @@ USE_KERNELS = COMPILED
 """Uncompiled, the functions for one event are the faster way through a row."""
 
 _BYTES_MAX = 2**31 - 1
+_BLOCK_ROWS = 4096
 _PREFIX = read_only(np.frombuffer(b"ce_", np.uint8).copy())
 _OPENING = '{"specversion":"'
 _HEADER_NAMES = {name: "content-type" if name == "datacontenttype" else f"ce_{name}" for name in SLOTS}
@@ -210,9 +211,9 @@ class _Writing:
                 counts += 1
                 name_sizes += len(name)
                 value_sizes += sizes
-        places = (entries.ends, entries.names.ends, entries.values.ends, entries.values.nulls)
         if with_entries:
-            rendering.count_entries(*places, self.wrong, counts, name_sizes, value_sizes)
+            lengths = (entries.ends, entries.names.ends, entries.values.ends, entries.values.nulls)
+            rendering.count_entries(*lengths, self.wrong, counts, name_sizes, value_sizes)
         firsts, name_positions, value_positions = (np.empty(self.size, np.int64) for _ in range(3))
         total = first_positions(counts, firsts)
         names = _room(first_positions(name_sizes, name_positions))
@@ -220,22 +221,23 @@ class _Writing:
         list_ends = np.zeros(self.size + 1, np.int32)
         np.cumsum(counts, out=list_ends[1:])
         name_ends, value_ends = np.zeros(total + 1, np.int32), np.zeros(total + 1, np.int32)
-        writing: tuple[Any, ...] = (
-            firsts,
-            name_positions,
-            value_positions,
-            name_ends,
-            names,
-            value_ends,
-            values,
-        )
-        for name, texts in columns.items():
-            if not len(texts.nulls) or not texts.nulls.all():
-                rendering.append_headers(np.frombuffer(name.encode(), np.uint8), *(texts + writing))
-        if with_entries:
-            source: tuple[Any, ...] = (*entries.names[:2], *entries.values, self.attributes.order)
-            rendering.append_entry_headers(entries.ends, *(*source, self.wrong, _PREFIX, *writing))
+        room: tuple[Any, ...] = (name_ends, names, value_ends, values)
+        columns = {name: texts for name, texts in columns.items() if not _is_empty(texts)}
+        encoded = {name: np.frombuffer(name.encode(), np.uint8) for name in columns}
+        source: tuple[Any, ...] = (*entries.names[:2], *entries.values, self.attributes.order)
+        for rows in self._blocks():
+            places: tuple[Any, ...] = (firsts[rows], name_positions[rows], value_positions[rows])
+            for name, texts in columns.items():
+                rendering.append_headers(encoded[name], *(_part(texts, rows) + places + room))
+            if with_entries:
+                ends = entries.ends[rows.start : rows.stop + 1]
+                rendering.append_entry_headers(ends, *(*source, self.wrong[rows], _PREFIX, *places, *room))
         return self._header_lists(list_ends, name_ends, names, value_ends, values)
+
+    def _blocks(self) -> Iterator[slice]:
+        """Rows in blocks whose records stay in the processor's cache while column after column is added."""
+        for first in range(0, self.size, _BLOCK_ROWS):
+            yield slice(first, min(first + _BLOCK_ROWS, self.size))
 
     def _header_lists(
         self, ends: Int32s, name_ends: Int32s, names: Bytes, value_ends: Int32s, values: Bytes
@@ -260,11 +262,12 @@ class _Writing:
             name: np.frombuffer((_OPENING if name == "specversion" else f',"{name}":"').encode(), np.uint8)
             for name in columns
         }
-        present = {
-            name: texts for name, texts in columns.items() if not len(texts.nulls) or not texts.nulls.all()
+        present = {name: texts for name, texts in columns.items() if not _is_empty(texts)}
+        as_they_are = {
+            name: rendering.has_no_escapes(texts.ends, texts.data) for name, texts in present.items()
         }
         for name, texts in present.items():
-            rendering.measure_members(len(prefixes[name]), *texts, sizes)
+            rendering.measure_members(len(prefixes[name]), *(*texts, as_they_are[name], sizes))
         flat: tuple[Any, ...] = (*entries.names[:2], *entries.values)
         bare = np.zeros(len(attributes.order), np.uint8)
         if self.has_entries:
@@ -275,12 +278,17 @@ class _Writing:
         target = _room(first_positions(sizes, positions))
         ends = np.zeros(self.size + 1, np.int32)
         np.cumsum(sizes, out=ends[1:])
-        for name, texts in present.items():
-            rendering.append_members(prefixes[name], *texts, positions, target)
-        if self.has_entries:
-            flat = (*flat, attributes.order, self.wrong, bare, positions, target)
-            rendering.append_entries(entries.ends, *flat)
-        rendering.append_data(choices, attributes.data.ends, attributes.data.data, positions, target)
+        flat = (*flat, attributes.order)
+        for rows in self._blocks():
+            places, row_ends = positions[rows], slice(rows.start, rows.stop + 1)
+            for name, texts in present.items():
+                part = (*_part(texts, rows), as_they_are[name], places, target)
+                rendering.append_members(prefixes[name], *part)
+            if self.has_entries:
+                more = (*flat, self.wrong[rows], bare, places, target)
+                rendering.append_entries(entries.ends[row_ends], *more)
+            data_ends = attributes.data.ends[row_ends]
+            rendering.append_data(choices[rows], data_ends, attributes.data.data, places, target)
         target[positions[self.wrong == 0]] = ord("}")
         bits = np.packbits(self.wrong == 0, bitorder="little")
         return text_array(pa.binary(), ends, target, bits, len(attributes.errors))
@@ -300,6 +308,15 @@ class _Writing:
             else:
                 choices[row] = QUOTED if is_text_in_utf8(content_type) else BASE64
         return choices
+
+
+def _is_empty(texts: Texts) -> bool:
+    return len(texts.nulls) > 0 and bool(texts.nulls.all())
+
+
+def _part(texts: Texts, rows: slice) -> tuple[Any, ...]:
+    """The same column for some rows."""
+    return texts.ends[rows.start : rows.stop + 1], texts.data, texts.nulls[rows]
 
 
 def _room(size: int) -> Bytes:

@@ -75,6 +75,7 @@ QUOTES, BACKSLASHES = 0x2222222222222222, 0x5C5C5C5C5C5C5C5C
 # What the first character of a JSON value makes of it.
 STRING, NUMBER, TRUE, FALSE, NULL, CONTAINER, TEXT_WITH_ESCAPES = range(7)
 _WORDS = np.frombuffer(b"truefalsenull", np.uint8).copy()
+SHAPE_MEMBERS = 32
 DEPTH_MAX = 60
 """Deeper nesting is asked about: the kinds of the open brackets are bits of one integer."""
 _CHARSET = np.frombuffer(b"charset=utf-8", np.uint8).copy()
@@ -323,13 +324,40 @@ def is_valid_member(slot: int, data: Bytes, at: int, end: int, made_of: int, kno
 
 
 @kernel
+def expected_name(data: Bytes, name: int, end: int, shape: Int32s, member: int) -> tuple[int, int]:
+    """Size and slot of the name if it is the one that stood at the same place in the row before; else -1.
+
+    Producers write their members in the same order, so most names need no second look.
+    """
+    if member >= SHAPE_MEMBERS:
+        return -1, 0
+    size = int_at(shape, member * 3 + 1)
+    if size < 0 or name + size >= end:
+        return -1, 0
+    if not same_bytes(data, name, data, int_at(shape, member * 3), size + 1):  # with the closing quote
+        return -1, 0
+    return size, int_at(shape, member * 3 + 2)
+
+
+@kernel
+def remember_name(shape: Int32s, member: int, name: int, size: int, slot: int) -> None:
+    """Note what stands at this place."""
+    if member < SHAPE_MEMBERS:
+        put_int(shape, member * 3, name)
+        put_int(shape, member * 3 + 1, size)
+        put_int(shape, member * 3 + 2, slot)
+
+
+@kernel
 def read_envelope(
     data: Bytes,
     at: int,
     end: int,
     spans: Int32s,
-    base: int,
+    row: int,
+    rows: int,
     known: Int32s,
+    shape: Int32s,
     entries: Int32s,
     first_entry: int,
     entries_max: int,
@@ -338,7 +366,7 @@ def read_envelope(
     kinds: Int32s,
     count: int,
 ) -> tuple[int, int, int, bool]:
-    """Fill in the spans of one structured row, which begin at `base`.
+    """Fill in the spans of one structured row of a batch of `rows`.
 
     Returns (the next free entry, or -1 where somebody must be asked; microseconds of the time and
     how they relate to its text; whether the data imply JSON).
@@ -348,6 +376,7 @@ def read_envelope(
     micros, time_state = 0, 0
     data_at, data_end, data_kind = 0, 0, -1
     media_at, media_end = 0, 0
+    member = 0
     at = skip_spaces(data, at, end)
     if at >= end or byte_at(data, at) != 0x7B:
         return REFUSED
@@ -356,14 +385,20 @@ def read_envelope(
         if at >= end or byte_at(data, at) != 0x22:
             return REFUSED
         name = at + 1
-        at, made_of = skip_string(data, name, end)
-        size = at - 1 - name
-        if at < 0 or made_of or size == 0:
-            return REFUSED
-        at = skip_spaces(data, at, end)
+        size, slot = expected_name(data, name, end, shape, member)
+        if size < 0:
+            at, made_of = skip_string(data, name, end)
+            size = at - 1 - name
+            if at < 0 or made_of or size == 0:
+                return REFUSED
+            slot = core_slot(data, name, size)
+            remember_name(shape, member, name, size, slot)
+        member += 1
+        at = skip_spaces(data, name + size + 1, end)
         if at >= end or byte_at(data, at) != 0x3A:
             return REFUSED
         start = skip_spaces(data, at + 1, end)
+        made_of = PLAIN
         if start < end and byte_at(data, start) == 0x22:
             kind = STRING
             at, made_of = skip_string(data, start + 1, end)
@@ -373,7 +408,6 @@ def read_envelope(
             first, last = start, at
         if at < 0:
             return REFUSED
-        slot = core_slot(data, name, size)
         if slot == ASK_SLOT:
             slot = DATA if size == 4 else CONTENT_TYPE
         if slot == EXTENSION:
@@ -393,8 +427,8 @@ def read_envelope(
                 data_at, data_end = start, at
                 data_kind = TEXT_WITH_ESCAPES if made_of & ESCAPED else kind
             elif kind == STRING:
-                put_int(spans, base + slot * 2, first)
-                put_int(spans, base + slot * 2 + 1, last - first)
+                put_int(spans, row + slot * 2 * rows, first)
+                put_int(spans, row + (slot * 2 + 1) * rows, last - first)
                 if slot == TIME:
                     micros, time_state = read_time(data, first, last)
                     if micros == NO_TIME:
@@ -421,8 +455,8 @@ def read_envelope(
             return REFUSED
         data_at += 1
         data_end -= 1
-    put_int(spans, base + DATA * 2, data_at)
-    put_int(spans, base + DATA * 2 + 1, data_end - data_at)
+    put_int(spans, row + DATA * 2 * rows, data_at)
+    put_int(spans, row + (DATA * 2 + 1) * rows, data_end - data_at)
     return entry, micros, time_state, media_end == 0
 
 
@@ -434,6 +468,7 @@ def read_envelopes(
     all_declared_ends: Int32s,
     all_kinds: Int32s,
     known_texts: Int32s,
+    last_shape: Int32s,
     rows: Bytes,
     spans: Spans,
     times: Ints,
@@ -448,7 +483,7 @@ def read_envelopes(
     records, entries, record_at = pointer(all_records), pointer(all_entries), pointer(record_ends)
     span_at = pointer(spans)
     declared, declared_ends, kinds = pointer(all_declared), pointer(all_declared_ends), pointer(all_kinds)
-    known = pointer(known_texts)
+    known, shape = pointer(known_texts), pointer(last_shape)
     entry = int(state[ENTRIES])
     for row in range(len(rows)):
         if rows[row] != STRUCTURED:
@@ -459,8 +494,10 @@ def read_envelopes(
             start,
             end,
             span_at,
-            row * SLOTS * 2,
+            row,
+            len(rows),
             known,
+            shape,
             entries,
             entry,
             len(all_entries),
@@ -472,7 +509,7 @@ def read_envelopes(
         if next_entry < 0:
             rows[row] = ASK
             for slot in range(SLOTS):
-                spans[row, slot, 1] = -1
+                spans[slot, 1, row] = -1
             continue
         times[row] = micros
         time_states[row] = time_state

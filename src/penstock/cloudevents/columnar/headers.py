@@ -246,7 +246,7 @@ def find_attributes(
     entry = 0
     for row in range(len(rows)):
         for slot in range(SLOTS):
-            spans[row, slot, 1] = -1
+            spans[slot, 1, row] = -1
         first_entry = entry
         ask = structured = readable = False
         content_types = required = time_state = 0
@@ -258,8 +258,8 @@ def find_attributes(
             if not is_prefixed(names, name, size):
                 if size == 12 and same_letters(names, name, pointer(_CONTENT_TYPE), 12):
                     content_types += 2 if has_nulls and null_values[header] else 1
-                    spans[row, CONTENT_TYPE, 0] = at
-                    spans[row, CONTENT_TYPE, 1] = end - at
+                    spans[CONTENT_TYPE, 0, row] = at
+                    spans[CONTENT_TYPE, 1, row] = end - at
                     if is_known(known, KNOWN_MEDIA_TYPES, values, at, end - at):
                         continue
                     structured = is_structured(values, at, end)
@@ -288,11 +288,11 @@ def find_attributes(
                 put_entry(entries, entry, name, size, at, end - at)
                 entry += 1
                 continue
-            if slot == ASK_SLOT or spans[row, slot, 1] >= 0:
+            if slot == ASK_SLOT or spans[slot, 1, row] >= 0:
                 ask = True
                 continue
-            spans[row, slot, 0] = at
-            spans[row, slot, 1] = end - at
+            spans[slot, 0, row] = at
+            spans[slot, 1, row] = end - at
             if slot == TIME:
                 micros, time_state = read_time(values, at, end)
                 times[row] = micros
@@ -320,14 +320,14 @@ def find_attributes(
                 outcome = ASK if wanted else NO_CLAIM
         if outcome == BINARY:
             start = int_at(record_at, row)
-            spans[row, DATA, 0] = start
+            spans[DATA, 0, row] = start
             if not (has_null_records and null_records[row]):
-                spans[row, DATA, 1] = int_at(record_at, row + 1) - start
+                spans[DATA, 1, row] = int_at(record_at, row + 1) - start
             time_states[row] = time_state
         else:
             entry = first_entry
             for slot in range(SLOTS):
-                spans[row, slot, 1] = -1
+                spans[slot, 1, row] = -1
             state[ENVELOPES] += outcome == STRUCTURED
         rows[row] = outcome
         entry_firsts[row] = first_entry

@@ -331,18 +331,36 @@ def put_base64(target: Bytes, to: int, data: Bytes, at: int, end: int) -> int:
 
 
 @kernel
-def measure_members(prefix_size: int, ends: Int32s, data: Bytes, nulls: Bytes, sizes: Ints) -> None:
+def has_no_escapes(ends: Int32s, data: Bytes) -> bool:
+    """Can a whole column stand between quotes as it is? Most can, and then need no second look."""
+    source, at, end = pointer(data), int(ends[0]), int(ends[len(ends) - 1])
+    while at < end:
+        at = skip_unquoted(source, at, end)
+        if at == end:
+            break
+        byte = byte_at(source, at)
+        if byte < 0x20 or byte in (QUOTE, BACKSLASH):
+            return False
+        at += 1
+    return True
+
+
+@kernel
+def measure_members(
+    prefix_size: int, ends: Int32s, data: Bytes, nulls: Bytes, as_it_is: bool, sizes: Ints
+) -> None:
     """Add what a member of each row that has a text will take."""
     source, end_at = pointer(data), pointer(ends)
     for row in range(len(sizes)):
         if len(nulls) > 0 and nulls[row]:
             continue
-        sizes[row] += prefix_size + 1 + quoted_size(source, int_at(end_at, row), int_at(end_at, row + 1))
+        at, end = int_at(end_at, row), int_at(end_at, row + 1)
+        sizes[row] += prefix_size + 1 + (end - at if as_it_is else quoted_size(source, at, end))
 
 
 @kernel
 def append_members(
-    prefix: Bytes, ends: Int32s, data: Bytes, nulls: Bytes, positions: Ints, target: Bytes
+    prefix: Bytes, ends: Int32s, data: Bytes, nulls: Bytes, as_it_is: bool, positions: Ints, target: Bytes
 ) -> None:
     """Write a member, which begins with `prefix` up to its opening quote, for each row that has a text."""
     source, end_at, from_prefix, to_target = pointer(data), pointer(ends), pointer(prefix), pointer(target)
@@ -352,7 +370,13 @@ def append_members(
             continue
         to = positions[row]
         copy_short(to_target, to, from_prefix, 0, size)
-        to = put_quoted(to_target, to + size, source, int_at(end_at, row), int_at(end_at, row + 1))
+        to += size
+        at, end = int_at(end_at, row), int_at(end_at, row + 1)
+        if as_it_is:
+            copy_short(to_target, to, source, at, end - at)
+            to += end - at
+        else:
+            to = put_quoted(to_target, to, source, at, end)
         put_byte(to_target, to, QUOTE)
         positions[row] = to + 1
 

@@ -1,6 +1,6 @@
 """Where the parts of every event are: the table that the reading kernels fill and the copying ones use.
 
-A span is a start and a size in bytes; size -1 stands for null. ``spans[row, slot]`` holds one for
+A span is a start and a size in bytes; size -1 stands for null. ``spans[slot, :, row]`` holds one for
 each attribute of the core and one for the data. The bytes are in one of three buffers, which one
 depends on the row: the header values (binary mode), the record values (structured mode, and data
 always) or the side buffer, into which rows are written that went through the functions for one event.
