@@ -65,7 +65,20 @@ UNDECLARED = 8
 # What `core_slot` says of other names than those of attributes.
 EXTENSION, ASK_SLOT = -1, -2
 
-_NAMES = np.frombuffer(b"sourcespecversiontypesubjecttimedataschemadatacontenttypedata", np.uint8).copy()
+_KNOWN = {
+    b"id": ID,
+    b"source": SOURCE,
+    b"specversion": SPECVERSION,
+    b"type": TYPE,
+    b"time": TIME,
+    b"subject": SUBJECT,
+    b"dataschema": DATASCHEMA,
+    b"datacontenttype": ASK_SLOT,
+    b"data": ASK_SLOT,
+}
+_NAMES = np.frombuffer(b"".join(_KNOWN), np.uint8).copy()
+_NAME_ENDS = np.cumsum([0, *map(len, _KNOWN)]).astype(np.int32)
+_NAME_SLOTS = np.array(list(_KNOWN.values()), np.int32)
 _CONTENT_TYPE = np.frombuffer(b"content-type", np.uint8).copy()
 _FORMAT = np.frombuffer(b"application/cloudevents+json", np.uint8).copy()
 _ONE_ZERO = 0x312E30
@@ -74,26 +87,11 @@ _ONE_ZERO = 0x312E30
 @kernel
 def core_slot(names: Bytes, at: int, size: int) -> int:
     """The slot of the attribute of that name, EXTENSION, or ASK_SLOT for `data` and `datacontenttype`."""
-    known = pointer(_NAMES)
-    first = byte_at(names, at)
-    if size == 2:
-        return ID if first == 0x69 and byte_at(names, at + 1) == 0x64 else EXTENSION
-    if size == 4:
-        if same_bytes(names, at, known, 17, 4):
-            return TYPE
-        if same_bytes(names, at, known, 28, 4):
-            return TIME
-        return ASK_SLOT if same_bytes(names, at, known, 57, 4) else EXTENSION
-    if size == 6:
-        return SOURCE if same_bytes(names, at, known, 0, 6) else EXTENSION
-    if size == 7:
-        return SUBJECT if same_bytes(names, at, known, 21, 7) else EXTENSION
-    if size == 10:
-        return DATASCHEMA if same_bytes(names, at, known, 32, 10) else EXTENSION
-    if size == 11:
-        return SPECVERSION if same_bytes(names, at, known, 6, 11) else EXTENSION
-    if size == 15:
-        return ASK_SLOT if same_bytes(names, at, known, 42, 15) else EXTENSION
+    known, ends = pointer(_NAMES), pointer(_NAME_ENDS)
+    for index in range(len(_NAME_SLOTS)):
+        start = int_at(ends, index)
+        if int_at(ends, index + 1) - start == size and same_bytes(names, at, known, start, size):
+            return int_at(pointer(_NAME_SLOTS), index)
     return EXTENSION
 
 
@@ -102,14 +100,12 @@ def is_valid_core(slot: int, data: Bytes, at: int, end: int) -> bool:
     """Is the text of a core attribute other than `time` surely valid?"""
     if at == end:
         return False
-    if slot == SOURCE:
-        return is_uri(data, at, end, False)
+    if slot in (SOURCE, DATASCHEMA):
+        return is_uri(data, at, end, slot == DATASCHEMA)
     if slot == SPECVERSION:
         return end - at == 3 and is_one_zero(data, at)
     if slot == CONTENT_TYPE:
         return is_media_type(data, at, end)
-    if slot == DATASCHEMA:
-        return is_uri(data, at, end, True)
     return is_string(data, at, end)
 
 
