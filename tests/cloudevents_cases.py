@@ -66,6 +66,7 @@ MEMBER_VALUES = [
     '"2018-04-05T03:56:24Z"', '"TWE="', '"T WE="', '"\\ud800"', '"\x7f"', "NaN", "-Infinity", "01", "1.",
     "[1,]", '{"a":1,}', '"unfinished', "tru", '"\\x"', '"a\x01"', '"text/plain; charset=iso-8859-1"',
     "[" * 70 + "]" * 70, " 1 ", '"\ufffe"', '"data"',
+    '"\\ud83c\\udf0e\\n\\t\\/\\b\\f\\r"', '"\\udc00"', '"\\ud83cx"', '"TQ=="', '"TR=="', '"T\\u0051=="',
 ]  # fmt: skip
 
 

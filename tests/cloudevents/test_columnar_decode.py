@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from datetime import UTC, datetime
 
@@ -163,3 +164,18 @@ def test_many_extensions_in_structured_rows_find_room():
     event = EVENT.replace(extensions={f"e{number}": "x" for number in range(40)})
     batch = batch_of([to_record(event, mode="structured")] * 3)
     assert [len(row) for row in decode_events(batch).column("extensions").to_pylist()] == [40] * 3
+
+
+@pytest.mark.parametrize("text_data", [False, True])
+def test_data_that_do_not_stand_there_as_they_are_need_no_asking(text_data, monkeypatch):
+    rng = random.Random(11)
+    characters = 'ab"\\/\b\f\n\r\t\x00\x1f\x7fäж€🌎'
+    texts = ["".join(rng.choices(characters, k=rng.randrange(40))) for _ in range(500)]
+    types = ["text/plain", "application/xml; charset=UTF-8"]
+    events = [EVENT.replace(data=text.encode(), datacontenttype=rng.choice(types)) for text in texts]
+    records = [to_record(event, mode="structured", text_data=text_data) for event in events]
+    if text_data:  # written by others, with every character beyond ASCII escaped
+        records += [(None, json.dumps(json.loads(value)).encode(), headers) for _, value, headers in records]
+    monkeypatch.setattr("penstock.cloudevents.columnar.decode.from_record", None)
+    out = decode_events(batch_of(records))
+    assert out.column("data").to_pylist() == [text.encode() for text in texts] * (1 + text_data)

@@ -26,7 +26,8 @@ from penstock.cloudevents.columnar.arrays import (
     texts_of,
 )
 from penstock.cloudevents.columnar.declared import ARROW_TYPES, TIMESTAMP, declared_table
-from penstock.cloudevents.columnar.envelopes import SHAPE_MEMBERS, read_envelopes
+from penstock.cloudevents.columnar.decoding import gather_data
+from penstock.cloudevents.columnar.envelopes import IMPLIED, SHAPE_MEMBERS, read_envelopes
 from penstock.cloudevents.columnar.headers import (
     ASSUME_STRUCTURED,
     ENTRIES,
@@ -199,7 +200,7 @@ class Decoding:
         self.spans = flat_spans.reshape(table.SLOTS, 2, self.size)
         self.times = np.zeros(self.size, np.int64)
         self.time_states = np.zeros(self.size, np.uint8)
-        self.implied = np.zeros(self.size, np.uint8)
+        self.data_flags = np.zeros(self.size, np.uint8)
         self.entry_firsts = np.zeros(self.size, np.int64)
         self.entry_counts = np.zeros(self.size, np.int32)
         self.entries = empty((len(self.headers.names.ends) - 1) * 4, np.int32).reshape(-1, 4)
@@ -253,7 +254,7 @@ class Decoding:
                 self.spans,
                 self.times,
                 self.time_states,
-                self.implied,
+                self.data_flags,
                 self.entry_firsts,
                 self.entry_counts,
                 self.entries,
@@ -294,7 +295,7 @@ class Decoding:
             self.times[row], self.time_states[row] = _time_cell(event.time, event.time_text)
         if event.data is not None:
             self._write(row, table.DATA, event.data)
-        self.implied[row] = event.json_implied
+        self.data_flags[row] = IMPLIED * event.json_implied
         self.entry_firsts[row] = len(self.entries) + len(more)
         self.entry_counts[row] = len(event.extensions)
         for name, value in event.extensions.items():
@@ -355,10 +356,10 @@ class Decoding:
 
     def _content_types(self) -> Any:
         starts, sizes = self.spans[table.CONTENT_TYPE, 0], self.spans[table.CONTENT_TYPE, 1]
-        if not self.implied.any():
+        implied = self.data_flags & IMPLIED > 0
+        if not implied.any():
             return _Texts(starts, sizes, self.places)
         # The side buffer begins with the implied type.
-        implied = self.implied.view(np.bool_)
         starts = np.where(implied, np.int32(0), starts)
         sizes = np.where(implied, np.int32(len(JSON_TYPE)), sizes)
         return _Texts(starts, sizes, np.where(implied, np.uint8(table.IN_SIDE), self.places))
@@ -407,8 +408,11 @@ class Decoding:
             bits = np.packbits(valid, bitorder="little")
             nulls = self.size - int(np.count_nonzero(valid))
             return text_array(pa.binary(), self.records.ends, self.records.data, bits, nulls)
-        places = np.where(self.rows == table.ASK, np.uint8(table.IN_SIDE), np.uint8(table.IN_VALUES))
-        return _Texts(self.spans[table.DATA, 0], self.spans[table.DATA, 1], places, pa.binary())
+        data = _Texts(self.spans[table.DATA, 0], self.spans[table.DATA, 1], self.places, pa.binary())
+        if data.nulls < self.size:
+            source = (self.records.data, self.side_bytes, self.places, self.data_flags)
+            gather_data(*source, data.starts, data.ends, data.target)
+        return data.array()
 
     def _are_events(self) -> Any:
         events = self.rows != table.NO_CLAIM

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from penstock.cloudevents.columnar.decoding import decoded_size, unescaped_size
 from penstock.cloudevents.columnar.headers import (
     ASK_SLOT,
     BOOLEAN_KIND,
@@ -56,6 +57,7 @@ from penstock.cloudevents.columnar.texts import (
     NO_TIME,
     character,
     has_no,
+    is_base64,
     is_json_type,
     is_known,
     is_plain,
@@ -73,13 +75,16 @@ PLAIN, WIDE, ESCAPED = 0, 1, 2
 QUOTES, BACKSLASHES = 0x2222222222222222, 0x5C5C5C5C5C5C5C5C
 
 # What the first character of a JSON value makes of it.
-STRING, NUMBER, TRUE, FALSE, NULL, CONTAINER, TEXT_WITH_ESCAPES = range(7)
+STRING, NUMBER, TRUE, FALSE, NULL, CONTAINER, TEXT_WITH_ESCAPES, BASE64_TEXT = range(8)
 _WORDS = np.frombuffer(b"truefalsenull", np.uint8).copy()
 SHAPE_MEMBERS = 32
 DEPTH_MAX = 60
 """Deeper nesting is asked about: the kinds of the open brackets are bits of one integer."""
 _CHARSET = np.frombuffer(b"charset=utf-8", np.uint8).copy()
-REFUSED = (-1, 0, 0, False)
+REFUSED = (-1, 0, 0, 0)
+# What is to know of the data of a row, as bits: their type is implied; they stand there as base64; they
+# stand there with escapes.
+IMPLIED, IN_BASE64, IN_ESCAPES = 1, 2, 4
 REQUIRED_BITS = (1 << ID) | (1 << SOURCE) | (1 << SPECVERSION) | (1 << TYPE)
 
 
@@ -365,11 +370,11 @@ def read_envelope(
     declared_ends: Int32s,
     kinds: Int32s,
     count: int,
-) -> tuple[int, int, int, bool]:
+) -> tuple[int, int, int, int]:
     """Fill in the spans of one structured row of a batch of `rows`.
 
     Returns (the next free entry, or -1 where somebody must be asked; microseconds of the time and
-    how they relate to its text; whether the data imply JSON).
+    how they relate to its text; what is to know of the data).
     """
     entry = first_entry
     seen = 0
@@ -409,7 +414,7 @@ def read_envelope(
         if at < 0:
             return REFUSED
         if slot == ASK_SLOT:
-            slot = DATA if size == 4 else CONTENT_TYPE
+            slot = CONTENT_TYPE if size == 15 else DATA
         if slot == EXTENSION:
             if made_of & ESCAPED or entry == entries_max:
                 return REFUSED
@@ -424,8 +429,13 @@ def read_envelope(
                 return REFUSED
             seen |= 1 << slot
             if slot == DATA:
-                data_at, data_end = start, at
-                data_kind = TEXT_WITH_ESCAPES if made_of & ESCAPED else kind
+                if size == 11:
+                    if kind != STRING or not is_base64(data, first, last):
+                        return REFUSED
+                    kind = BASE64_TEXT
+                elif made_of & ESCAPED:
+                    kind = TEXT_WITH_ESCAPES
+                data_at, data_end, data_kind = start, at, kind
             elif kind == STRING:
                 put_int(spans, row + slot * 2 * rows, first)
                 put_int(spans, row + (slot * 2 + 1) * rows, last - first)
@@ -448,16 +458,37 @@ def read_envelope(
             return REFUSED
     if skip_spaces(data, at + 1, end) != end or seen & REQUIRED_BITS != REQUIRED_BITS:
         return REFUSED
-    if data_kind < 0:
-        return entry, micros, time_state, False
-    if media_end > 0 and not is_json_type(data, media_at, media_end):
-        if data_kind != STRING or not is_utf8_charset(data, media_at, media_end):
-            return REFUSED
-        data_at += 1
-        data_end -= 1
-    put_int(spans, row + DATA * 2 * rows, data_at)
-    put_int(spans, row + (DATA * 2 + 1) * rows, data_end - data_at)
-    return entry, micros, time_state, media_end == 0
+    flags, data_at, data_end = place_data(data, data_at, data_end, data_kind, media_at, media_end)
+    if flags < 0:
+        return REFUSED
+    if data_kind >= 0:
+        put_int(spans, row + DATA * 2 * rows, data_at)
+        put_int(spans, row + (DATA * 2 + 1) * rows, data_end - data_at)
+    return entry, micros, time_state, flags
+
+
+@kernel
+def place_data(
+    data: Bytes, at: int, end: int, kind: int, media_at: int, media_end: int
+) -> tuple[int, int, int]:
+    """What is to know of the data, where they begin, and where they end, or would once they are decoded.
+
+    -1 where somebody must be asked. Without a media type `media_end` is 0.
+    """
+    if kind < 0:
+        return 0, at, end
+    if kind == BASE64_TEXT:
+        return IN_BASE64, at + 1, at + 1 + decoded_size(data, at + 1, end - 1)
+    if media_end == 0:
+        return IMPLIED, at, end
+    if is_json_type(data, media_at, media_end):
+        return 0, at, end
+    if kind not in (STRING, TEXT_WITH_ESCAPES) or not is_utf8_charset(data, media_at, media_end):
+        return -1, at, end
+    if kind == STRING:
+        return 0, at + 1, end - 1
+    size = unescaped_size(data, at + 1, end - 1)
+    return IN_ESCAPES if size >= 0 else -1, at + 1, at + 1 + size
 
 
 @kernel
@@ -473,7 +504,7 @@ def read_envelopes(
     spans: Spans,
     times: Ints,
     time_states: Bytes,
-    implied: Bytes,
+    data_flags: Bytes,
     entry_firsts: Ints,
     entry_counts: Int32s,
     all_entries: Spans,
@@ -489,7 +520,7 @@ def read_envelopes(
         if rows[row] != STRUCTURED:
             continue
         start, end = int_at(record_at, row), int_at(record_at, row + 1)
-        next_entry, micros, time_state, implies = read_envelope(
+        next_entry, micros, time_state, flags = read_envelope(
             records,
             start,
             end,
@@ -513,7 +544,7 @@ def read_envelopes(
             continue
         times[row] = micros
         time_states[row] = time_state
-        implied[row] = implies
+        data_flags[row] = flags
         entry_firsts[row] = entry
         entry_counts[row] = next_entry - entry
         entry = next_entry

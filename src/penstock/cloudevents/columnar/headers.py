@@ -75,6 +75,7 @@ _KNOWN = {
     b"dataschema": DATASCHEMA,
     b"datacontenttype": ASK_SLOT,
     b"data": ASK_SLOT,
+    b"data_base64": ASK_SLOT,
 }
 _NAMES = np.frombuffer(b"".join(_KNOWN), np.uint8).copy()
 _NAME_ENDS = np.cumsum([0, *map(len, _KNOWN)]).astype(np.int32)
@@ -86,7 +87,7 @@ _ONE_ZERO = 0x312E30
 
 @kernel
 def core_slot(names: Bytes, at: int, size: int) -> int:
-    """The slot of the attribute of that name, EXTENSION, or ASK_SLOT for `data` and `datacontenttype`."""
+    """The slot of the attribute of that name, EXTENSION, or ASK_SLOT for those of data and their type."""
     known, ends = pointer(_NAMES), pointer(_NAME_ENDS)
     for index in range(len(_NAME_SLOTS)):
         start = int_at(ends, index)
