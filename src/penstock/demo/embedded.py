@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 from penstock.demo.output import Output, read_json, write_json
 from penstock.errors import NetworkError, StorageError
@@ -58,7 +59,9 @@ class EmbeddedBroker:
             )
         try:
             write_json(output.broker_file, {"pid": process.pid})
-            return cls(output, process, _wait_until_listening(process, output.broker_log, written_before))
+            port = _wait_until_listening(process, output.broker_log, written_before)
+            write_json(output.broker_file, {"pid": process.pid, "port": port})
+            return cls(output, process, port)
         except BaseException:
             _stop(process)
             raise
@@ -77,19 +80,34 @@ def _command(output: Output, port: int) -> list[str]:
     return [sys.executable, "-m", "penstock.cli", "broker", *where]
 
 
+class Leftover(NamedTuple):
+    """A broker that an earlier demo left running. `port` is 0 where that one did not live to see it."""
+
+    pid: int
+    port: int
+
+
+def leftover(output: Output) -> Leftover | None:
+    """The broker that still runs on the log of this directory, if there is one."""
+    if not output.broker_file.exists():
+        return None
+    try:
+        noted = read_json(output.broker_file)
+        found = Leftover(int(noted["pid"]), int(noted.get("port", 0)))
+    except (ValueError, KeyError):
+        return None
+    return found if found.pid > 0 and _serves(found.pid, output.broker_directory) else None
+
+
 def stop_leftover(output: Output) -> None:
     """Stop the broker that an earlier demo in this directory left running, if there is one.
 
     Raises:
         StorageError: it does not stop.
     """
-    if not output.broker_file.exists():
-        return
-    try:
-        pid = int(read_json(output.broker_file)["pid"])
-    except (ValueError, KeyError):
-        pid = 0
-    if pid > 0 and _serves(pid, output.broker_directory):
+    found = leftover(output)
+    if found is not None:
+        pid = found.pid
         for sign, seconds in ((signal.SIGTERM, STOP_SECONDS), (signal.SIGKILL, STOP_SECONDS)):
             os.kill(pid, sign)
             deadline = time.monotonic() + seconds

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.cloudevents import encode_events
 from penstock.demo.events import delay_events
 from penstock.demo.output import Output, write_json
+from penstock.demo.replay import PRODUCER_CONFIG
 from penstock.errors import PenstockError
 from penstock.spark.durable import make_directory
 from penstock.spark.identity import Identity, by_event, by_headers
@@ -233,6 +234,7 @@ class Pipeline:
             bootstrap_servers=self._job.bootstrap_server,
             state=self._job.output.sinks / topic,
             identity=identity,
+            config=PRODUCER_CONFIG,
         )
 
     def _follow(self, queries: Mapping[str, StreamingQuery]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Protocol
 
@@ -13,7 +13,7 @@ from penstock.cloudevents import encode_events
 from penstock.demo.events import attributes
 from penstock.demo.plan import FLIGHTS_PARTITIONS, WEATHER_PARTITIONS, Plan
 from penstock.errors import ConfigError, KafkaError, PenstockError
-from penstock.model import TopicPartition
+from penstock.model import LATEST, TopicPartition
 
 TOPICS = {
     "flights": FLIGHTS_PARTITIONS,
@@ -26,6 +26,9 @@ TOPICS = {
 
 TOPIC_CONFIG = {"retention.ms": "-1"}
 """The events are of 2013: a broker that deletes by age would delete them at once."""
+
+PRODUCER_CONFIG = {"request.timeout.ms": "15000", "delivery.timeout.ms": "20000"}
+"""A disk that is full stays so: better to say it soon, and resume later."""
 
 TOPIC_ALREADY_EXISTS = 36
 MARK_TYPE = "penstock.demo.replay-complete"
@@ -50,13 +53,16 @@ class Topics:
     def refuse_filled(self) -> None:
         """Raise ConfigError where one of the topics holds records already: they are somebody else's."""
         with Admin(bootstrap_servers=self.bootstrap_server) as admin:
-            there = set(admin.list_topics())
-        for short, name in self.names.items():
-            if name in there and any(self.ends(short)):
-                raise ConfigError(
-                    f"topic {name!r} on {self.bootstrap_server} holds records that are not this demo's: "
-                    "choose other names with --topic-prefix, or delete the topic"
-                )
+            there = set(admin.list_topics()).intersection(self.names.values())
+            for topic in admin.describe_topics(sorted(there)):
+                places = [TopicPartition(topic.name, partition.partition) for partition in topic.partitions]
+                if any(
+                    end and end.offset for end in admin.list_offsets(dict.fromkeys(places, LATEST)).values()
+                ):
+                    raise ConfigError(
+                        f"topic {topic.name!r} on {self.bootstrap_server} holds records that are not this "
+                        "demo's: choose other names with --topic-prefix, or delete the topic"
+                    )
 
     def create(self) -> None:
         """Create the topics that are missing.
@@ -111,8 +117,7 @@ class Topics:
                 yield batch
                 bar.advance(batch.num_rows)
 
-        name = self.names[plan.topic]
-        write_topic(batches(), name, bootstrap_servers=self.bootstrap_server, compression="lz4")
+        self._write(batches(), self.names[plan.topic])
         if self.ends(plan.topic) != plan.lengths:
             raise PenstockError(self._foreign(plan))
 
@@ -130,7 +135,16 @@ class Topics:
             key=pa.array([self.names["flights"]]),
         )
         mark = encode_events(event, mode="binary")
-        write_topic(mark, self.names["replay-marks"], bootstrap_servers=self.bootstrap_server)
+        self._write([mark], self.names["replay-marks"])
+
+    def _write(self, batches: Iterable[pa.RecordBatch], name: str) -> None:
+        write_topic(
+            batches,
+            name,
+            bootstrap_servers=self.bootstrap_server,
+            compression="lz4",
+            config=PRODUCER_CONFIG,
+        )
 
     def _foreign(self, plan: Plan) -> str:
         return (

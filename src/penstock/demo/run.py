@@ -15,13 +15,13 @@ import pyarrow.compute as pc
 
 from penstock.demo import accounts as books
 from penstock.demo.dataset import read_departures, read_observations
-from penstock.demo.embedded import HOST, EmbeddedBroker
+from penstock.demo.embedded import HOST, EmbeddedBroker, leftover
 from penstock.demo.output import Intent, Output, read_json, refuse_other_intent, write_json
 from penstock.demo.picture import draw_year
 from penstock.demo.pipeline import Job, Pipeline
 from penstock.demo.plan import flights_plan, weather_plan
 from penstock.demo.replay import TOPICS, Topics
-from penstock.demo.screen import Screen
+from penstock.demo.screen import Screen, program, shown
 from penstock.spark.java import find_java
 from penstock.spark.session import session
 from penstock.spark.tables import ParquetTable
@@ -56,7 +56,7 @@ def run_demo(options: Options, screen: Screen | None = None) -> None:
         if before is not None:
             refuse_other_intent(output, before, options.intent)
         if before is not None and output.accounts.exists():
-            screen.say(f"This demo is finished; delete {output.directory} to run it again.\n")
+            screen.say(f"This demo is finished; delete {shown(output.directory)} to run it again.\n")
             _show(options, output, screen)
             return
         find_java()
@@ -151,9 +151,8 @@ def _cluster(options: Options, output: Output, screen: Screen) -> Iterator[tuple
         return
     output.remember(options.intent)
     with EmbeddedBroker.start(output, options.port) as broker:
-        screen.say(
-            f"broker: process {broker.pid} on {broker.bootstrap_server}, data in {output.broker_directory}"
-        )
+        place = shown(output.broker_directory)
+        screen.say(f"broker: process {broker.pid} on {broker.bootstrap_server}, data in {place}")
         yield broker.bootstrap_server, broker
 
 
@@ -170,10 +169,11 @@ def _whereabouts(options: Options, output: Output, broker: EmbeddedBroker | None
     """The address at which the topics are or will be, and what to do or know before asking there."""
     if options.intent.bootstrap_server is not None:
         return options.intent.bootstrap_server, f"The topics are on {options.intent.bootstrap_server}:"
-    if broker is not None and broker.stays:
-        return broker.bootstrap_server, f"The broker still runs (stop it with: kill {broker.pid}):"
+    running = leftover(output) if broker is None or broker.stays else None
+    if running is not None:
+        return f"{HOST}:{running.port}", f"The broker still runs (stop it with: kill {running.pid}):"
     port = options.port or DEFAULT_PORT
-    start = f"penstock broker --data-dir {shlex.quote(str(output.broker_directory))} --port {port}"
+    start = f"{program()} broker --data-dir {shlex.quote(shown(output.broker_directory))} --port {port}"
     return (
         f"{HOST}:{port}",
         f"The topics are on disk. Start a broker on them in another terminal, then look:\n  {start}",

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -127,17 +130,18 @@ class Screen:
 
     def files(self, output: Output) -> None:
         """What is on disk."""
-        self.say(f"\nIn {output.directory}:")
+        self.say(f"\nIn {shown(output.directory)}:")
         self.say("  delays/        the table, in Parquet")
         self.say("  year.png       the year as a picture")
         self.say("  accounts.json  the accounts")
 
     def commands(self, address: str, topics: Mapping[str, str], advice: str) -> None:
         """What to try on the topics; `advice` comes first."""
+        penstock = program()
         self.say(f"\n{advice}")
-        self.say(f"  penstock topic list -b {address}")
-        self.say(f"  penstock consume -b {address} -t {topics['delays']} -o -3 -e -f '%k  %s\\n'")
-        self.say(f"  penstock consume -b {address} -t {topics['dead-letters']} -e -c 3 -J")
+        self.say(f"  {penstock} topic list -b {address}")
+        self.say(f"  {penstock} consume -b {address} -t {topics['delays']} -o -3 -e -f '%k  %s\\n'")
+        self.say(f"  {penstock} consume -b {address} -t {topics['dead-letters']} -e -c 3 -J")
 
 
 class _Bar:
@@ -176,6 +180,21 @@ class _Lines:
     def _show(self) -> None:
         self._shown = self._done / self._total
         self._screen.say(f"replaying {self._topic}: {self._done:,} of {self._total:,} records")
+
+
+def program() -> str:
+    """How to call this program: by its name where that finds it, or with its way from here."""
+    called = Path(sys.argv[0])
+    found = shutil.which("penstock")
+    if called.name != "penstock" or (found is not None and Path(found).samefile(called)):
+        return "penstock"
+    return shown(called.absolute())
+
+
+def shown(path: Path) -> str:
+    """A path as one would type it here."""
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
 def _number(value: Any) -> str:
