@@ -96,7 +96,7 @@ def leftover(output: Output) -> Leftover | None:
         found = Leftover(int(noted["pid"]), int(noted.get("port", 0)))
     except (ValueError, KeyError):
         return None
-    return found if found.pid > 0 and _serves(found.pid, output.broker_directory) else None
+    return found if found.pid > 0 and is_serving(found.pid, output.broker_directory) else None
 
 
 def stop_leftover(output: Output) -> None:
@@ -111,16 +111,16 @@ def stop_leftover(output: Output) -> None:
         for sign, seconds in ((signal.SIGTERM, STOP_SECONDS), (signal.SIGKILL, STOP_SECONDS)):
             os.kill(pid, sign)
             deadline = time.monotonic() + seconds
-            while time.monotonic() < deadline and _serves(pid, output.broker_directory):
+            while time.monotonic() < deadline and is_serving(pid, output.broker_directory):
                 time.sleep(0.02)
-            if not _serves(pid, output.broker_directory):
+            if not is_serving(pid, output.broker_directory):
                 break
         else:
             raise StorageError(f"process {pid}, the broker of an earlier demo, does not stop; end it by hand")
     output.broker_file.unlink(missing_ok=True)
 
 
-def _serves(pid: int, directory: Path) -> bool:
+def is_serving(pid: int, directory: Path) -> bool:
     """Whether process `pid` runs, is no zombie, and its command line names `directory`."""
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes()
