@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,7 @@ from penstock.protocol.messages.api_versions_response import ApiVersionsResponse
 from penstock.protocol.messages.create_topics_request import CreateTopicsRequest
 from penstock.protocol.messages.fetch_request import FetchRequest
 from penstock.protocol.messages.metadata_request import MetadataRequest
+from penstock.protocol.messages.metadata_response import MetadataResponse
 from penstock.protocol.messages.produce_request import ProduceRequest
 
 
@@ -83,6 +86,61 @@ def test_a_broker_that_keeps_silent_is_ancient() -> None:
         lambda broker: broker.stay_silent(ApiKey.API_VERSIONS, 9), api_version_request_timeout_ms=50
     )
     assert versions.is_ancient
+
+
+def test_a_broker_that_answers_other_questions_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.client.negotiation.PROMPT_S", 0.05)
+    start = time.monotonic()
+    versions, broker = negotiated(lambda broker: broker.stay_silent(ApiKey.API_VERSIONS, 9))
+    assert versions.is_ancient
+    assert len(broker.asked(ApiKey.API_VERSIONS)) == 1
+    assert time.monotonic() - start < 5
+
+
+def test_a_slow_broker_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.client.negotiation.PROMPT_S", 0.05)
+
+    async def late(broker: FakeBroker, header: Any, request: Any) -> Any:
+        await asyncio.sleep(0.2)
+        return broker.answer(header, request)
+
+    def slow(broker: FakeBroker) -> None:
+        broker.script(ApiKey.API_VERSIONS, late)
+        broker.script(ApiKey.METADATA, late)
+
+    versions, _ = negotiated(slow)
+    assert not versions.is_ancient
+
+
+def test_an_ancient_broker_is_not_asked_again() -> None:
+    async def scenario() -> None:
+        async with fake_broker() as broker:
+            broker.versions = limited_to("0.8")
+            config = ClientConfig.parse({"bootstrap.servers": broker.bootstrap_servers}, {})
+            async with AsyncClient(config) as client:
+                await client.peer()
+                asked = len(broker.asked(ApiKey.API_VERSIONS))
+                await client.refresh()
+                assert (await client.peer(0, "fetch")).versions.is_ancient
+                assert len(broker.asked(ApiKey.API_VERSIONS)) == asked
+
+    asyncio.run(scenario())
+
+
+def test_a_new_old_cluster_names_no_brokers() -> None:
+    """0.8 knows of no broker, itself included, before there is a topic."""
+
+    async def scenario() -> None:
+        async with fake_broker({"t": 1}) as broker:
+            broker.versions = limited_to("0.8")
+            broker.script(ApiKey.METADATA, *[lambda *_: MetadataResponse()] * 2)
+            config = ClientConfig.parse({"bootstrap.servers": broker.bootstrap_servers}, {})
+            async with AsyncClient(config) as client:
+                await client.bootstrap()
+                assert client.cluster.nodes == {}
+                assert len((await client.topic("t")).partitions) == 1
+
+    asyncio.run(scenario())
 
 
 def test_a_broker_that_hangs_up_once_is_asked_again() -> None:

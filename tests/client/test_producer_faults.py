@@ -184,7 +184,19 @@ def test_what_is_refused_fails_and_the_rest_goes_on(caplog: pytest.LogCaptureFix
     with caplog.at_level(logging.WARNING, "penstock.client"):
         broker = played(scenario)
     assert stored(broker) == [b"b"]
-    assert "1 records for t-0 were not written" in caplog.text
+    assert caplog.text == ""
+
+
+def test_a_failure_that_nobody_looks_at_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(broker: FakeBroker, producer: AsyncProducer) -> None:
+        await producer.send_and_wait("t", b"a")
+        broker.fail(ApiKey.PRODUCE, 87)
+        await producer.send("t", b"b")
+        await producer.flush()
+
+    with caplog.at_level(logging.WARNING, "penstock.client"):
+        played(scenario)
+    assert "1 records for t-0 were not written: " in caplog.text
 
 
 def test_an_answer_that_leaves_a_partition_out_is_an_error() -> None:

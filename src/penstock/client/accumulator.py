@@ -13,6 +13,7 @@ Thread-safe: `append` may come from any thread.
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -38,6 +39,9 @@ REQUEST_BYTES_MAX = 8 << 20
 
 RECORD_OVERHEAD_BYTES = 36
 """What a record takes at most besides its key, value and headers (five varints and an attribute byte)."""
+
+FAILURES_KEPT = 1_000
+"""Failures that are remembered until somebody asks; older ones are forgotten."""
 
 BROKEN_SEQUENCE = frozenset(
     (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_EPOCH)
@@ -76,6 +80,7 @@ class Accumulator:
         self._unsettled: dict[Outcome, None] = {}
         self._bytes = 0
         self._topic_limits: dict[str, int] = {}
+        self._failures: deque[tuple[Outcome, int]] = deque(maxlen=FAILURES_KEPT)
         self._closed_by: PenstockError | None = None
 
     @property
@@ -407,6 +412,7 @@ class Accumulator:
             self._bytes = 0
         for batch in batches:
             if not batch.outcome.is_settled:
+                self._failures.append((batch.outcome, batch.count))
                 batch.outcome.fail(error)
 
     # -- producer id
@@ -450,9 +456,17 @@ class Accumulator:
             return False
         return now < batch.created + self._delivery_timeout_s
 
+    def take_failures(self) -> list[tuple[Outcome, int]]:
+        """The outcomes that failed since the last call, and how many records each; the latest of them."""
+        with self._lock:
+            failures = list(self._failures)
+            self._failures.clear()
+        return failures
+
     def _give_up(self, queue: PartitionQueue, batch: Batch) -> None:
         """Whether the broker has it is not known, so that the next sequence number is not either."""
         self._release(batch)
+        self._failures.append((batch.outcome, batch.count))
         if batch.base_sequence >= 0 and batch.owner == queue.owner:
             self._break(queue)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from penstock.client.config import Address, ClientConfig
 from penstock.client.connection import Connection, FrameBuffers, connect
 from penstock.client.metadata import Cluster, TopicInfo
-from penstock.client.negotiation import OLDEST, NodeVersions, ask_versions
+from penstock.client.negotiation import NodeVersions, negotiate
 from penstock.client.retry import Backoff, Verdict, judge, timed_out
 from penstock.errors import ConfigError, KafkaError, NetworkError, PenstockError, RequestTimeoutError
 from penstock.model import TopicPartition
@@ -66,6 +66,7 @@ class AsyncClient:
         self._opening: dict[tuple[Address, str], asyncio.Task[Peer]] = {}
         self._failures: dict[Address, tuple[int, float]] = {}
         """Per address: failed attempts in a row, and the loop time before which not to try again."""
+        self._ancient: set[Address] = set()
         self._topics: set[str] = set()
         self._refreshing: asyncio.Task[None] | None = None
         self._refreshed_at = float("-inf")
@@ -136,7 +137,7 @@ class AsyncClient:
             except TimeoutError:
                 break
             verdict = judge(cause)
-            if verdict is Verdict.FATAL or (isinstance(cause, NetworkError) and not self.cluster.nodes):
+            if verdict is Verdict.FATAL or (isinstance(cause, NetworkError) and not self.is_reached):
                 raise cause
             delay = self.backoff.seconds(tries, self.dice)
             if loop.time() + delay > deadline:
@@ -156,6 +157,11 @@ class AsyncClient:
 
     # -- connections
 
+    @property
+    def is_reached(self) -> bool:
+        """Whether a broker has answered once. (A new 0.8 cluster answers without naming any broker.)"""
+        return self._refreshed_at > float("-inf")
+
     async def bootstrap(self) -> None:
         """Make sure that the cluster has been reached once. A broker just starting gets a second.
 
@@ -164,7 +170,7 @@ class AsyncClient:
         """
         deadline = asyncio.get_running_loop().time() + BOOTSTRAP_PATIENCE_S
         for tries in range(1 << 30):
-            if self.cluster.nodes:
+            if self.is_reached:
                 return
             try:
                 await self.refresh()
@@ -264,34 +270,15 @@ class AsyncClient:
         return peer
 
     async def _greet(self, address: Address) -> Peer:
-        """Connect and learn the versions.
-
-        A broker that hangs up on ApiVersions twice, or keeps silent, but answers Metadata version 0 is
-        older than 0.10. Twice, because a broker that is just going down hangs up as well.
-        """
-        timeout_s = self.config.api_version_request_timeout_ms / 1000
-        silence: PenstockError | None = None
-        for _ in range(2):
-            connection = await connect(address, self.config, self._buffers)
-            try:
-                return Peer(connection, await ask_versions(connection, timeout_s))
-            except RequestTimeoutError as error:
-                silence = error
-                break
-            except NetworkError as error:
-                silence = error
-            except BaseException:
-                connection.close()
-                raise
-        connection = await connect(address, self.config, self._buffers)
-        try:
-            await connection.request(MetadataRequest(topics=[]), 0, timeout_s)
-        except BaseException as error:
-            connection.close()
-            if isinstance(error, PenstockError) and silence is not None:
-                raise NetworkError(f"{address}: {silence}; is it a Kafka broker?") from error
-            raise
-        return Peer(connection, NodeVersions(address, OLDEST, is_ancient=True))
+        """Connect and learn the versions; a broker that had none to tell is not asked again."""
+        connection, versions = await negotiate(
+            lambda: connect(address, self.config, self._buffers),
+            self.config.api_version_request_timeout_ms / 1000,
+            is_ancient=address in self._ancient,
+        )
+        if versions.is_ancient:
+            self._ancient.add(address)
+        return Peer(connection, versions)
 
     # -- metadata
 

@@ -86,6 +86,7 @@ class TableDelivery:
             RequestTimeoutError: not yet known; the delivery goes on.
             PenstockError: why some of the rows could not be delivered.
         """
+        self._watch()
         deadline = None if timeout is None else time.monotonic() + timeout
         for outcome in self._outcomes:
             left = None if deadline is None else deadline - time.monotonic()
@@ -100,9 +101,15 @@ class TableDelivery:
         return self._wait().__await__()
 
     async def _wait(self) -> WriteSummary:
+        self._watch()
         for outcome in self._outcomes:
             await outcome.wait()
         return self._summary()
+
+    def _watch(self) -> None:
+        for outcome in self._outcomes:
+            for leaf in outcome.leaves():
+                leaf.is_watched = True
 
     def _summary(self) -> WriteSummary:
         offsets: dict[int, tuple[int, int]] = {}

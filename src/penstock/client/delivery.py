@@ -25,6 +25,7 @@ class Outcome:
         "count",
         "error",
         "is_settled",
+        "is_watched",
         "log_append_time",
         "partition",
         "parts",
@@ -40,6 +41,8 @@ class Outcome:
         self.log_append_time = -1
         self.error: PenstockError | None = None
         self.is_settled = False
+        self.is_watched = False
+        """Whether somebody has asked for the outcome of a record: a failure will not go unnoticed."""
         self.parts: list[tuple[int, Outcome]] | None = None
         """When the batch had to be split: the index of each part's first record, and its outcome."""
         self._listeners: list[Callable[[], None]] = []
@@ -66,6 +69,8 @@ class Outcome:
 
     def split(self, parts: list[tuple[int, Outcome]]) -> None:
         """Hand over to the parts' outcomes. Whoever listens here must look again."""
+        for _, part in parts:
+            part.is_watched = self.is_watched
         self.parts = parts
         self._tell()
 
@@ -157,6 +162,7 @@ class Delivery:
 
     def exception(self, timeout: float | None = None) -> PenstockError | None:
         """Wait as `result` does; return why the delivery failed, or None when it did not."""
+        self._outcome.is_watched = True
         if not self.done() and not self._outcome.wait_blocking(timeout):
             raise RequestTimeoutError(
                 f"the record for {self._outcome.topic}-{self.partition} was not acknowledged within "
@@ -170,9 +176,11 @@ class Delivery:
         def call() -> None:
             callback(self)
 
+        self._outcome.is_watched = True
         self._on_done(call)
 
     def __await__(self) -> Generator[object, None, RecordMetadata]:
+        self._outcome.is_watched = True
         if not self.done():
             yield from self._outcome.wait().__await__()
         return self.result()

@@ -8,16 +8,24 @@ with those, everything is spoken in version 0.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
 from penstock.client.config import Address
 from penstock.client.connection import Connection
-from penstock.errors import DecodeError, UnsupportedVersionError
+from penstock.errors import (
+    DecodeError,
+    NetworkError,
+    PenstockError,
+    RequestTimeoutError,
+    UnsupportedVersionError,
+)
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
 from penstock.protocol.messages.api_versions_response import ApiVersionsResponse
+from penstock.protocol.messages.metadata_request import MetadataRequest
 
 if TYPE_CHECKING:
     from penstock.protocol.message import Message
@@ -27,6 +35,9 @@ OLDEST = {int(key): (0, 0) for key in (ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST
 
 FIRST_ASKED_VERSION = 3
 """Known to every broker since 2.4. What newer versions add, a client has no use for."""
+
+PROMPT_S = 1.0
+"""After so long without an answer, another question shows whether the broker is slow or does not know."""
 
 SOFTWARE_NAME = "penstock"
 
@@ -97,3 +108,68 @@ async def ask_versions(connection: Connection, timeout_s: float) -> NodeVersions
         listed = [api.max_version for api in answer.api_keys if api.api_key == ApiKey.API_VERSIONS]
         version = min(version - 1, listed[0] if listed and listed[0] >= 0 else 0)
     raise DecodeError(f"broker {connection.address} contradicts itself about the versions of ApiVersions")
+
+
+async def negotiate(
+    open_connection: Callable[[], Awaitable[Connection]], timeout_s: float, *, is_ancient: bool = False
+) -> tuple[Connection, NodeVersions]:
+    """Open a connection to a broker and find out which versions it speaks.
+
+    A broker that hangs up on ApiVersions twice, or keeps silent, but answers Metadata version 0 is
+    older than 0.10. Twice, because a broker that is just going down hangs up as well. `is_ancient` says
+    that this is known.
+
+    Raises:
+        NetworkError: it cannot be reached, or answers nothing at all.
+        KafkaError, DecodeError: as `ask_versions`.
+    """
+    silence: PenstockError | None = None
+    for _ in range(0 if is_ancient else 2):
+        connection = await open_connection()
+        try:
+            versions = await _ask_patiently(connection, open_connection, timeout_s)
+        except RequestTimeoutError as error:
+            silence = error
+            break
+        except NetworkError as error:
+            silence = error
+        except BaseException:
+            connection.close()
+            raise
+        else:
+            if versions is not None:
+                return connection, versions
+            connection.close()
+            break
+    connection = await open_connection()
+    try:
+        await connection.request(MetadataRequest(topics=[]), 0, timeout_s)
+    except BaseException as error:
+        connection.close()
+        if isinstance(error, PenstockError) and silence is not None:
+            raise NetworkError(f"{connection.address}: {silence}; is it a Kafka broker?") from error
+        raise
+    return connection, NodeVersions(connection.address, OLDEST, is_ancient=True)
+
+
+async def _ask_patiently(
+    connection: Connection, open_connection: Callable[[], Awaitable[Connection]], timeout_s: float
+) -> NodeVersions | None:
+    """Ask for the versions; None when the broker answers other questions meanwhile, but not this one."""
+    asking = asyncio.ensure_future(ask_versions(connection, timeout_s))
+    try:
+        await asyncio.wait([asking], timeout=PROMPT_S)
+        if not asking.done():
+            probe = await open_connection()
+            try:
+                await probe.request(MetadataRequest(topics=[]), 0, timeout_s)
+                await asyncio.wait([asking], timeout=PROMPT_S / 2)
+                if not asking.done():
+                    return None
+            except PenstockError:
+                pass  # it is slow with everything: wait for the answer
+            finally:
+                probe.close()
+        return await asking
+    finally:
+        asking.cancel()

@@ -200,7 +200,7 @@ class AsyncProducer:
 
     async def get_ready(self, topic: str, deadline: float) -> None:
         """Reach the cluster, know the topic, have room: whatever of that is missing. Raises as `send`."""
-        if self._sender is None or self._is_closed or not self._client.cluster.nodes:
+        if self._sender is None or self._is_closed or not self._client.is_reached:
             await self.start()
         assert self._sender is not None
         await self._know(topic, deadline)
@@ -283,7 +283,7 @@ class AsyncProducer:
     async def flush(self, timeout: float | None = None) -> None:
         """Send everything now, and wait until every record accepted so far is settled.
 
-        Failures are in the deliveries, not here.
+        Failures are in the deliveries, not here; those that nobody looks at are logged.
 
         Raises:
             RequestTimeoutError: not within `timeout` seconds.
@@ -296,6 +296,7 @@ class AsyncProducer:
             async with asyncio.timeout(timeout):
                 for outcome in self._accumulator.unsettled():
                     await outcome.wait()
+                self._sender.report_unnoticed()
         except TimeoutError:
             raise RequestTimeoutError(
                 f"{len(self._accumulator.unsettled())} batches are not acknowledged after {timeout:g} s"
@@ -316,6 +317,8 @@ class AsyncProducer:
             self._accumulator.close(
                 NetworkError("the producer was closed before the record was acknowledged")
             )
+            if self._sender is not None:
+                self._sender.report_unnoticed()
             await self._client.close()
 
 

@@ -108,7 +108,7 @@ class Sender:
         if self._accumulator.wants_epoch:
             self._run_errand("producer id", self._fetch_owner())
         wake_at = self._send_due(now)
-        if self._client.metadata_is_old and self._client.cluster.nodes:
+        if self._client.metadata_is_old and self._client.is_reached:
             self._run_errand("metadata", self._fetch_metadata())
         self._arm(min(wake_at, self._next_expiry))
 
@@ -246,18 +246,22 @@ class Sender:
             too_large = self._accumulator.fail(batch, error, now)
             if too_large is not None:
                 self._accumulator.split(too_large, rows_of(too_large), row_size)
-            elif batch.outcome.is_settled and batch.outcome.error is not None:
-                _log.warning(
-                    "%d records for %s-%d were not written: %s",
-                    batch.count,
-                    batch.outcome.topic,
-                    batch.outcome.partition,
-                    batch.outcome.error,
-                )
         if judge(error) is Verdict.REFRESH:
             self._run_errand("metadata", self._fetch_metadata())
         self._wake_room()
         self.wake()
+
+    def report_unnoticed(self) -> None:
+        """Log the failures whose deliveries nobody has looked at."""
+        for outcome, count in self._accumulator.take_failures():
+            if not outcome.is_watched:
+                _log.warning(
+                    "%d records for %s-%d were not written: %s",
+                    count,
+                    outcome.topic,
+                    outcome.partition,
+                    outcome.error,
+                )
 
     def _wake_room(self) -> None:
         if self._room and (self._is_closed or not self._accumulator.is_full):

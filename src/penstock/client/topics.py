@@ -118,7 +118,6 @@ def write_topic(
     with Producer(bootstrap_servers, config, **options) as producer:
         for table in _tables(data):
             producer.send_arrow(topic, table, fields=fields, delivery=delivery)
-        producer.flush()
         return delivery.result()
 
 
