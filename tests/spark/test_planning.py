@@ -17,6 +17,7 @@ from penstock.spark.planning import (
     limit_rows,
     offsets_from_json,
     offsets_to_json,
+    pack_ranges,
     resolve,
     select_partitions,
     split_ranges,
@@ -168,3 +169,11 @@ def test_splitting_covers_every_record_once() -> None:
 def test_splitting_cuts_the_large_ranges() -> None:
     pieces = split_ranges([OffsetRange("t", 0, 0, 900), OffsetRange("t", 1, 0, 10)], min_partitions=4)
     assert [(piece.partition, piece.size) for piece in pieces] == [(0, 300), (0, 300), (0, 300), (1, 10)]
+
+
+def test_packing_keeps_order_and_fills_tasks() -> None:
+    pieces = [OffsetRange("t", number, 0, size) for number, size in enumerate([400, 600, 1, 2000, 5, 5])]
+    assert [[piece.size for piece in task] for task in pack_ranges(pieces, 1000)] == [
+        *([400, 600], [1], [2000], [5, 5])
+    ]
+    assert [len(task) for task in pack_ranges(pieces, 0)] == [1] * 6

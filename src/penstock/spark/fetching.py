@@ -27,17 +27,17 @@ _clients: dict[tuple[object, ...], AsyncClient] = {}
 os.register_at_fork(after_in_child=_clients.clear)
 
 
-def fetch(options: ReadOptions, columns: Sequence[str], span: Span) -> Iterator[pa.RecordBatch]:
-    """The records of `span` in offset order, as batches with `columns`.
+def fetch(options: ReadOptions, columns: Sequence[str], spans: Sequence[Span]) -> Iterator[pa.RecordBatch]:
+    """The records of `spans`, each in offset order, as batches with `columns`.
 
     Raises:
-        DataLossError: records of the span are no longer in the log, and that is to fail the query.
+        DataLossError: records of a span are no longer in the log, and that is to fail the query.
         PenstockError: the brokers cannot be reached, the records are damaged, or the like.
     """
     config = client_config(options.bootstrap_servers, options.client)
     batches = scan_ranges(
         _client(options),
-        [OffsetRange(*span)],
+        [OffsetRange(*span) for span in spans],
         columns,
         isolation=config.isolation_level,
         batch_bytes=BATCH_BYTES,

@@ -1,7 +1,8 @@
 """What makes two records the same one: functions from a table of records to one identity per row.
 
 A table here has the columns `key`, `value` and `headers`, as `read_topic` gives them. Identities only
-have to be hashable, and equal for a record and the copy of it that is read back from its topic.
+have to be hashable, and equal for a record and the copy of it that is read back from its topic. None
+stands for a record that cannot be told from others.
 """
 
 from __future__ import annotations
@@ -9,54 +10,47 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING
 
-from penstock.errors import ConfigError, EncodeError
+from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Identity = Callable[["pa.Table"], Sequence[Hashable]]
+Identity = Callable[["pa.Table"], Sequence[Hashable | None]]
 
 
-def by_event(table: pa.Table) -> Sequence[Hashable]:
-    """`source` and `id` of each CloudEvent, in either content mode. The specification makes them unique.
-
-    Raises:
-        EncodeError: a record is no valid event.
-    """
+def by_event(table: pa.Table) -> Sequence[Hashable | None]:
+    """`source` and `id` of each CloudEvent, in either content mode. The specification makes them unique."""
     from penstock.cloudevents.columnar import decode_events
 
-    identities: list[Hashable] = []
+    identities: list[Hashable | None] = []
     for batch in table.to_batches():
-        events = decode_events(batch)
-        errors = events.column("error")
-        if errors.null_count != len(errors):
-            reason = next(text for text in errors.to_pylist() if text is not None)
-            raise EncodeError(f"a record cannot be told from others as an event: {reason}")
-        identities += zip(events.column("source").to_pylist(), events.column("id").to_pylist(), strict=True)
+        events = decode_events(batch, columns=["source", "id"])
+        pairs = zip(events.column("source").to_pylist(), events.column("id").to_pylist(), strict=True)
+        identities += [None if event_id is None else (source, event_id) for source, event_id in pairs]
     return identities
 
 
 def by_headers(*names: str) -> Identity:
     """The values of these headers together, the first of each name.
 
-    Records that have none of them are refused with an EncodeError.
+    Raises:
+        ConfigError: no name is given.
     """
     if not names:
         raise ConfigError("by_headers needs the name of a header")
+    nothing = (None,) * len(names)
 
-    def identify(table: pa.Table) -> Sequence[Hashable]:
+    def identify(table: pa.Table) -> Sequence[Hashable | None]:
         columns = [header_values(table["headers"], name) for name in names]
-        identities = list(zip(*columns, strict=True))
-        if (None,) * len(names) in identities:
-            raise EncodeError(f"a record cannot be told from others: it has no header {' or '.join(names)}")
-        return identities
+        return [None if values == nothing else values for values in zip(*columns, strict=True)]
 
+    identify.__name__ = f"by_headers({', '.join(names)})"
     return identify
 
 
-def by_key(table: pa.Table) -> Sequence[Hashable]:
+def by_key(table: pa.Table) -> Sequence[Hashable | None]:
     """The key alone: for topics where a key occurs once."""
-    keys: list[Hashable] = table["key"].to_pylist()
+    keys: list[Hashable | None] = table["key"].to_pylist()
     return keys
 
 

@@ -281,6 +281,24 @@ def split_ranges(
     return [piece for each, count in zip(whole, parts, strict=True) for piece in _pieces(each, count)]
 
 
+def pack_ranges(pieces: Iterable[OffsetRange], rows_max: int) -> list[tuple[OffsetRange, ...]]:
+    """Put neighbouring pieces into one task as long as it has at most `rows_max` records.
+
+    A task costs some milliseconds whatever it reads: small micro-batches of many partitions consist of
+    little else.
+    """
+    tasks: list[tuple[OffsetRange, ...]] = []
+    room = 0
+    for piece in pieces:
+        if piece.size <= room:
+            tasks[-1] = (*tasks[-1], piece)
+            room -= piece.size
+        else:
+            tasks.append((piece,))
+            room = rows_max - piece.size
+    return tasks
+
+
 def _pieces(whole: OffsetRange, count: int) -> list[OffsetRange]:
     edges = [whole.start + whole.size * i // count for i in range(count + 1)]
     return [OffsetRange(whole.topic, whole.partition, begin, until) for begin, until in pairwise(edges)]

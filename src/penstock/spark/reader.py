@@ -38,6 +38,7 @@ from penstock.spark.planning import (
     limit_rows,
     offsets_from_json,
     offsets_to_json,
+    pack_ranges,
     refuse_losses,
     resolve,
     select_partitions,
@@ -54,15 +55,19 @@ UNLIMITED_ROWS = 2**62
 """A limit nobody reaches, for queries that only have a lower one."""
 
 
-class RangePartition(InputPartition):
-    """The work of one task: one range of one partition."""
+PACKED_ROWS_MAX = 1_000
+"""Ranges this small share a task, unless the user says how many tasks there shall be."""
 
-    def __init__(self, span: OffsetRange) -> None:
-        super().__init__(span)
-        self.span = span
+
+class RangePartition(InputPartition):
+    """The work of one task: a range of one partition, or several small ones."""
+
+    def __init__(self, spans: tuple[OffsetRange, ...]) -> None:
+        super().__init__(spans)
+        self.spans = spans
 
     def __repr__(self) -> str:
-        return f"{self.span.topic}-{self.span.partition}[{self.span.start}:{self.span.end}]"
+        return " ".join(f"{span.topic}-{span.partition}[{span.start}:{span.end}]" for span in self.spans)
 
 
 class BatchReader(DataSourceReader):
@@ -156,9 +161,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 return offsets_to_json(limit_rows(begin, latest, limit.max_rows))
             return offsets_to_json(latest)
 
-    def reportLatestOffset(self) -> OffsetsJson | None:
+    def reportLatestOffset(self) -> OffsetsJson:
         """For the progress report: what the topics held when the last micro-batch was planned."""
-        return None if self._latest is None else offsets_to_json(self._latest)
+        if self._latest is None:
+            # The first batch after a restart comes from the checkpoint: nothing has been planned yet.
+            with plain_errors():
+                self._latest = self._latest_now()
+        return offsets_to_json(self._latest)
 
     def partitions(self, start: OffsetsJson, end: OffsetsJson) -> list[InputPartition]:
         with plain_errors():
@@ -237,7 +246,7 @@ def read_range(
 
     try:
         with plain_errors():
-            for batch in fetch(options, projection.fetched, partition.span):
+            for batch in fetch(options, projection.fetched, partition.spans):
                 yield from projection.batches(batch)
     finally:
         settle()
@@ -263,7 +272,8 @@ def _tasks(options: ReadOptions, ranges: list[OffsetRange]) -> list[InputPartiti
     pieces = split_ranges(
         ranges, min_partitions=options.min_partitions, max_records=options.max_records_per_partition
     )
-    return [RangePartition(piece) for piece in pieces]
+    rows_max = PACKED_ROWS_MAX if options.min_partitions is None else 0
+    return [RangePartition(task) for task in pack_ranges(pieces, rows_max)]
 
 
 def _known(answers: Mapping[Any, int | None]) -> Offsets:

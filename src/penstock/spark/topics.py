@@ -68,6 +68,11 @@ class TopicSink:
         records = as_records(table)
         # Asked for every time: a batch without identities must fail before it is written, not after.
         identities = self._identity(records)
+        if None in identities:
+            name = getattr(self._identity, "__name__", "the identity given")
+            raise EncodeError(
+                f"row {identities.index(None)} cannot be told from others: {name} finds nothing"
+            )
         noted = self._positions_of(batch_id)
         if noted is None:
             self._note(batch_id, self._ends())
