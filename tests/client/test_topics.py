@@ -32,7 +32,7 @@ def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
             row["key"],
             row["value"],
             [(h["key"], h["value"]) for h in row["headers"]],
-            int(row["timestamp"].timestamp() * 1000),
+            round(row["timestamp"].timestamp() * 1000),
         )
         for row in table.to_pylist()
     ]
