@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from penstock.cloudevents.columnar.memory import Bytes, Int32s
 from penstock.errors import ConfigError
+from penstock.records.memory import empty
 
 _NOTHING = np.zeros(0, np.uint8)
 _NOTHING.flags.writeable = False
@@ -30,6 +31,13 @@ class HeaderLists(NamedTuple):
     lasts: Int32s
     names: Texts
     values: Texts
+
+
+def zeros(size: int, dtype: type) -> Any:
+    """Zeros in memory from Arrow's pool, whose pages are there already."""
+    array = empty(size, dtype)
+    array.fill(0)
+    return array
 
 
 def read_only(array: Any) -> Any:
@@ -69,7 +77,7 @@ def texts_of(array: Any, kind: Any) -> Texts:
         )
     _, offsets, data = array.buffers()
     if offsets is None or offsets.size == 0:
-        return Texts(read_only(np.zeros(len(array) + 1, np.int32)), _NOTHING, null_flags(array))
+        return Texts(read_only(zeros(len(array) + 1, np.int32)), _NOTHING, null_flags(array))
     ends = np.frombuffer(offsets, np.int32, len(array) + 1, array.offset * 4)
     return Texts(read_only(ends), buffer_bytes(data), null_flags(array))
 
@@ -145,7 +153,7 @@ def constant_texts(text: bytes, size: int) -> Texts:
 
 def no_texts(size: int) -> Texts:
     """A column without any text."""
-    return Texts(read_only(np.zeros(size + 1, np.int32)), _NOTHING, read_only(np.ones(size, np.uint8)))
+    return Texts(read_only(zeros(size + 1, np.int32)), _NOTHING, read_only(np.ones(size, np.uint8)))
 
 
 def text_at(texts: Texts, row: int) -> bytes | None:

@@ -24,6 +24,7 @@ from penstock.cloudevents.columnar.arrays import (
     read_only,
     text_at,
     texts_of,
+    zeros,
 )
 from penstock.cloudevents.columnar.declared import TIMESTAMP, declared_table, type_of_column
 from penstock.cloudevents.columnar.judging import check_entries, check_texts
@@ -45,6 +46,7 @@ from penstock.cloudevents.event import SPECVERSION as SPECVERSION_TEXT
 from penstock.cloudevents.outcome import InvalidEventError
 from penstock.cloudevents.types import AttributeType, AttributeValue, canonical_text
 from penstock.errors import ConfigError
+from penstock.records.memory import empty
 
 SLOTS = {
     "specversion": SPECVERSION,
@@ -80,7 +82,7 @@ class Attributes:
         self.content_types = self._content_types()
         self.data = self._texts("data", pa.binary())
         self.names, self.values, self.entries = self._entries()
-        self.order: Int32s = np.empty(len(self.entries.names.ends) - 1, np.int32)
+        self.order: Int32s = empty(len(self.entries.names.ends) - 1, np.int32)
 
     def _column_types(self, declared: Mapping[str, AttributeType]) -> dict[str, AttributeType]:
         """The types of the columns ``ce_<name>``, which count as declared."""
@@ -132,8 +134,8 @@ class Attributes:
             for row in np.flatnonzero(wrong).tolist():
                 self.errors[row] = InvalidEventError("T7", "time is not within the years 1 to 9999")
             nulls = read_only((wrong | (nulls == 1 if len(nulls) else False)).view(np.uint8))
-        ends, missing = np.zeros(self.size + 1, np.int32), np.zeros(self.size, np.uint8)
-        target = np.empty(self.size * _TIME_TEXT_BYTES_MAX + len(texts.data), np.uint8)
+        ends, missing = zeros(self.size + 1, np.int32), zeros(self.size, np.uint8)
+        target = empty(self.size * _TIME_TEXT_BYTES_MAX + len(texts.data), np.uint8)
         write_times(micros, nulls, *texts, ends, target, missing)
         return Texts(read_only(ends), read_only(target[: ends[-1]]), read_only(missing))
 
@@ -143,7 +145,7 @@ class Attributes:
         array = self._columns.get("extensions")
         if array is None or pa.types.is_null(array.type):
             names, values = pa.array([], pa.string()), pa.array([], pa.string())
-            entries = Entries(read_only(np.zeros(self.size + 1, np.int32)), *(no_texts(0), no_texts(0)))
+            entries = Entries(read_only(zeros(self.size + 1, np.int32)), *(no_texts(0), no_texts(0)))
         else:
             entries = map_entries(array)
             names, values = array.keys.cast(pa.string()), array.items.cast(pa.string())
@@ -154,7 +156,7 @@ class Attributes:
 
     def judge(self) -> bool:
         """Fill in `errors`. False where a valid row would be written in other words than its columns have."""
-        doubts = np.zeros(self.size, np.uint8)
+        doubts = zeros(self.size, np.uint8)
         for name, slot in SLOTS.items():
             texts = self.texts[name]
             given = self.given_times if slot == TIME else texts  # what was made of a time is a timestamp
@@ -260,7 +262,7 @@ def _merge(names: Any, values: Any, ends: Int32s, columns: Mapping[str, Any]) ->
         rows.append(np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False)))
     every_row = np.concatenate(rows)
     order = pa.array(np.argsort(every_row, kind="stable"))
-    merged_ends = np.zeros(size + 1, np.int32)
+    merged_ends = zeros(size + 1, np.int32)
     np.cumsum(np.bincount(every_row, minlength=size), out=merged_ends[1:])
     return pa.concat_arrays(all_names).take(order), pa.concat_arrays(all_values).take(order), merged_ends
 
@@ -278,8 +280,8 @@ def _canonical(array: Any) -> Any:
         micros, nulls = times_in_micros(array), null_flags(array)
         if ((micros < MICROS_MIN) | (micros > MICROS_MAX)).any():
             raise ConfigError("an extension has times outside of the years 1 to 9999")
-        ends, missing = np.zeros(len(array) + 1, np.int32), np.zeros(len(array), np.uint8)
-        target = np.empty(len(array) * _TIME_TEXT_BYTES_MAX, np.uint8)
+        ends, missing = zeros(len(array) + 1, np.int32), zeros(len(array), np.uint8)
+        target = empty(len(array) * _TIME_TEXT_BYTES_MAX, np.uint8)
         write_times(micros, nulls, *no_texts(len(array)), ends, target, missing)
         bits: Bytes | None = np.packbits(missing == 0, bitorder="little")
         return pa.Array.from_buffers(pa.string(), len(array), [*map(pa.py_buffer, (bits, ends, target))])

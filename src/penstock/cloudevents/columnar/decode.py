@@ -24,6 +24,7 @@ from penstock.cloudevents.columnar.arrays import (
     text_array,
     text_at,
     texts_of,
+    zeros,
 )
 from penstock.cloudevents.columnar.declared import ARROW_TYPES, TIMESTAMP, declared_table
 from penstock.cloudevents.columnar.decoding import gather_data
@@ -195,14 +196,14 @@ class Decoding:
         self.options = options
         self.records: Texts = texts_of(batch.column("value"), pa.binary())
         self.headers: HeaderLists = header_lists(batch.column("headers"))
-        self.rows = np.zeros(self.size, np.uint8)
+        self.rows = zeros(self.size, np.uint8)
         flat_spans = empty(self.size * table.SLOTS * 2, np.int32)
         self.spans = flat_spans.reshape(table.SLOTS, 2, self.size)
-        self.times = np.zeros(self.size, np.int64)
-        self.time_states = np.zeros(self.size, np.uint8)
-        self.data_flags = np.zeros(self.size, np.uint8)
-        self.entry_firsts = np.zeros(self.size, np.int64)
-        self.entry_counts = np.zeros(self.size, np.int32)
+        self.times = zeros(self.size, np.int64)
+        self.time_states = zeros(self.size, np.uint8)
+        self.data_flags = zeros(self.size, np.uint8)
+        self.entry_firsts = zeros(self.size, np.int64)
+        self.entry_counts = zeros(self.size, np.int32)
         self.entries = empty((len(self.headers.names.ends) - 1) * 4, np.int32).reshape(-1, 4)
         self.side = bytearray(JSON_TYPE.encode())
         self.errors: dict[int, tuple[str, str, int]] = {}
@@ -367,8 +368,8 @@ class Decoding:
     def _extensions(self) -> Any:
         events = self._are_events()
         total = int(self.entry_counts.sum())
-        ends = np.zeros(self.size + 1, np.int32)
-        name_ends, value_ends = np.zeros(total + 1, np.int32), np.zeros(total + 1, np.int32)
+        ends = zeros(self.size + 1, np.int32)
+        name_ends, value_ends = zeros(total + 1, np.int32), zeros(total + 1, np.int32)
         located = (self.entry_firsts, self.entry_counts, self.entries)
         table.lay_out_entries(*located, ends, name_ends, value_ends)
         names = empty(int(name_ends[-1]), np.uint8)
@@ -390,7 +391,7 @@ class Decoding:
 
     def _extension(self, name: str) -> Any:
         wanted = read_only(np.frombuffer(name.encode() or b"\0", np.uint8))
-        starts, sizes = np.zeros(self.size, np.int32), np.full(self.size, -1, np.int32)
+        starts, sizes = zeros(self.size, np.int32), np.full(self.size, -1, np.int32)
         buffers = (self.headers.names.data, self.records.data, self.side_bytes)
         located = (self.entry_firsts, self.entry_counts, self.entries)
         table.find_entries(*buffers, self.places, *located, wanted, starts, sizes)
@@ -451,8 +452,8 @@ class _Texts:
     def __init__(self, starts: Int32s, sizes: Int32s, places: Bytes, kind: Any = None) -> None:
         self.starts = starts
         self.places = places
-        self.ends = np.zeros(len(sizes) + 1, np.int32)
-        self._valid = np.zeros((len(sizes) + 7) // 8, np.uint8)
+        self.ends = zeros(len(sizes) + 1, np.int32)
+        self._valid = zeros((len(sizes) + 7) // 8, np.uint8)
         self._kind = kind or pa.string()
         self.nulls: int = table.lay_out(sizes, self.ends, self._valid)
         self.target: Bytes = empty(int(self.ends[-1]), np.uint8)

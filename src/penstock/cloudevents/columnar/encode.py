@@ -22,6 +22,7 @@ from penstock.cloudevents.columnar.arrays import (
     read_only,
     text_array,
     text_at,
+    zeros,
 )
 from penstock.cloudevents.columnar.attributes import SLOTS, Attributes
 from penstock.cloudevents.columnar.decode import EVENT_SCHEMA
@@ -165,7 +166,7 @@ class _Writing:
         self.mode = mode
         self.text_data = text_data
         self.binary_headers = binary_headers
-        self.wrong: Bytes = np.zeros(self.size, np.uint8)
+        self.wrong: Bytes = zeros(self.size, np.uint8)
         self.wrong[list(attributes.errors)] = 1
         self.has_wrong = bool(attributes.errors)
         self.has_entries = len(attributes.order) > 0
@@ -187,7 +188,7 @@ class _Writing:
     def _without_wrong(self, texts: Texts) -> Texts:
         if not self.has_wrong:
             return texts
-        nulls = np.empty(self.size, np.uint8)
+        nulls = empty(self.size, np.uint8)
         as_null_flags(self.wrong, texts.nulls, nulls)
         return Texts(texts.ends, texts.data, read_only(nulls))
 
@@ -199,28 +200,19 @@ class _Writing:
 
     def _headers(self, columns: Mapping[str, Texts], with_entries: bool) -> Any:
         entries = self.attributes.entries
-        counts, name_sizes, value_sizes = (np.zeros(self.size, np.int64) for _ in range(3))
+        counts, name_sizes, value_sizes = (zeros(self.size, np.int64) for _ in range(3))
         for name, (ends, _, nulls) in columns.items():
-            sizes = np.diff(ends)
-            if len(nulls):
-                present = nulls == 0
-                counts += present
-                name_sizes += present * len(name)
-                value_sizes += sizes * present
-            else:
-                counts += 1
-                name_sizes += len(name)
-                value_sizes += sizes
+            rendering.measure_headers(len(name), ends, nulls, counts, name_sizes, value_sizes)
         if with_entries:
             lengths = (entries.ends, entries.names.ends, entries.values.ends, entries.values.nulls)
             rendering.count_entries(*lengths, self.wrong, counts, name_sizes, value_sizes)
-        firsts, name_positions, value_positions = (np.empty(self.size, np.int64) for _ in range(3))
+        firsts, name_positions, value_positions = (empty(self.size, np.int64) for _ in range(3))
         total = first_positions(counts, firsts)
         names = _room(first_positions(name_sizes, name_positions))
         values = _room(first_positions(value_sizes, value_positions))
-        list_ends = np.zeros(self.size + 1, np.int32)
+        list_ends = zeros(self.size + 1, np.int32)
         np.cumsum(counts, out=list_ends[1:])
-        name_ends, value_ends = np.zeros(total + 1, np.int32), np.zeros(total + 1, np.int32)
+        name_ends, value_ends = zeros(total + 1, np.int32), zeros(total + 1, np.int32)
         room: tuple[Any, ...] = (name_ends, names, value_ends, values)
         columns = {name: texts for name, texts in columns.items() if not _is_empty(texts)}
         encoded = {name: np.frombuffer(name.encode(), np.uint8) for name in columns}
@@ -274,9 +266,9 @@ class _Writing:
             rendering.measure_entries(entries.ends, *(*flat, self.wrong, *attributes.declared, bare, sizes))
         choices = self._choices()
         rendering.measure_data(choices, attributes.data.ends, attributes.data.data, sizes)
-        positions = np.empty(self.size, np.int64)
+        positions = empty(self.size, np.int64)
         target = _room(first_positions(sizes, positions))
-        ends = np.zeros(self.size + 1, np.int32)
+        ends = zeros(self.size + 1, np.int32)
         np.cumsum(sizes, out=ends[1:])
         flat = (*flat, attributes.order)
         for rows in self._blocks():
@@ -298,7 +290,7 @@ class _Writing:
         attributes = self.attributes
         data = self._without_wrong(attributes.data)
         types = attributes.content_types
-        choices = np.empty(self.size, np.uint8)
+        choices = empty(self.size, np.uint8)
         judge_data(*data, *types, self.text_data, choices)
         for row in np.flatnonzero(choices == UNSURE).tolist():
             content_type = (text_at(types, row) or b"").decode()
