@@ -13,7 +13,7 @@ from penstock import Admin, Broker
 @pytest.fixture(scope="session")
 def servers() -> Iterator[str]:
     """Where a broker listens."""
-    with Broker() as broker:
+    with Broker(log_retention_ms=-1) as broker:  # records of these tests are old
         yield broker.bootstrap_servers
 
 

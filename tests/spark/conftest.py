@@ -24,7 +24,7 @@ def brokers() -> Iterator[str]:
     """Where the broker of the tests listens."""
     from penstock import Broker
 
-    with Broker() as broker:
+    with Broker(log_retention_ms=-1) as broker:  # records of these tests are old
         yield broker.bootstrap_servers
 
 
