@@ -86,7 +86,7 @@ class Screen:
             }
 
             def show(name: str, batch: BatchProgress) -> None:
-                if batch.rows:
+                if batch.rows > 1:  # one row is the mark, whose rate says nothing
                     lag = batch.lag or 0
                     bars.update(
                         tasks[name], completed=totals[name] - lag, rate=batch.rows_per_second, lag=lag
@@ -101,6 +101,7 @@ class Screen:
         table.add_column()
         for name, count in accounts.items():
             table.add_row(f"{count:,}", WORDS[name])
+        self.say("")
         self._console.print(table)
 
     def worst(self, cells: pa.Table) -> None:
@@ -126,6 +127,7 @@ class Screen:
                 *(_number(row[name]) for name in ("scheduled", "departed", "mean_dep_delay")),
                 *(_number(row[name]) for name in ("temp", "wind_speed", "precip", "visib")),
             )
+        self.say("")
         self._console.print(table)
 
     def files(self, output: Output) -> None:
