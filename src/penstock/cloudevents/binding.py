@@ -54,9 +54,10 @@ KeyMapper = Callable[[Event], bytes | str | None]
 PREFIX = "ce_"
 CONTENT_TYPE = "content-type"
 STRUCTURED_PREFIX = b"application/cloudevents"
-REQUIRED_SET = frozenset(("id", "source", "specversion", "type"))
+REQUIRED_SET = frozenset(("ce_id", "ce_source", "ce_specversion", "ce_type"))
 
 _SPECVERSION_BYTES = SPECVERSION.encode()
+_SEQUENCES = (list, tuple)
 _log = logging.getLogger("penstock.cloudevents")
 _warned = False
 
@@ -203,6 +204,10 @@ def from_record(
     lenient = profile == "lenient"
     if not lenient and profile != "strict":
         raise ConfigError(f"profile must be 'strict' or 'lenient', not {profile!r}")
+    if headers.__class__ in _SEQUENCES and not lenient and not partitionkey_from_key:
+        event = _read_quickly(headers, value, extension_types)
+        if event is not None:
+            return event
     try:
         attributes, content_type, conflict = _select(header_pairs(headers), lenient)
         if conflict is not None:
@@ -224,8 +229,27 @@ def from_record(
         return InvalidEvent(error.rule, error.reason)
 
 
+class _OutOfTheOrdinary(Exception):
+    """A record that `_read_quickly` leaves to the careful way."""
+
+
+def _read_quickly(headers: Any, value: Any, extension_types: Mapping[str, AttributeType]) -> Event | None:
+    """The event, if no header is there twice and all is as it should be; None for every other record."""
+    found = dict(headers)
+    if len(found) != len(headers):
+        return None
+    content_type = found.pop(CONTENT_TYPE, None)
+    try:
+        if content_type is None or content_type[:23].lower() != STRUCTURED_PREFIX:
+            return _read_binary(found, content_type, value, False, extension_types)
+        return None if found else _read_structured(content_type, value, False, extension_types)
+    except (InvalidEventError, _OutOfTheOrdinary, AttributeError, TypeError):
+        # The last two: values that are not bytes, which the careful way makes so.
+        return None
+
+
 def _select(pairs: HeaderPairs, lenient: bool) -> tuple[dict[str, bytes | None], bytes | None, str | None]:
-    """The ``ce_`` headers by attribute, the content type, and the first header that contradicts itself."""
+    """The ``ce_`` headers, the content type, and the first header that contradicts itself."""
     attributes: dict[str, bytes | None] = {}
     content_types: list[bytes | None] | None = None
     conflict: str | None = None
@@ -233,7 +257,7 @@ def _select(pairs: HeaderPairs, lenient: bool) -> tuple[dict[str, bytes | None],
         if value.__class__ is not bytes:
             value = _as_bytes(value)
         if name[:3] == PREFIX and not lenient:
-            if attributes.setdefault(name[3:], value) != value and conflict is None:
+            if attributes.setdefault(name, value) != value and conflict is None:
                 conflict = name
         elif len(name) == 12 and name.lower() == CONTENT_TYPE:
             if content_types is None:
@@ -241,7 +265,7 @@ def _select(pairs: HeaderPairs, lenient: bool) -> tuple[dict[str, bytes | None],
             else:
                 content_types.append(value)
         elif lenient and name[:3].lower() == PREFIX:
-            attributes[name[3:].lower()] = value
+            attributes[name.lower()] = value
     if content_types is None:
         return attributes, None, conflict
     if len(content_types) > 1 and not lenient and len(set(content_types)) > 1:
@@ -313,9 +337,14 @@ def _read_binary(
 ) -> Event:
     take = attributes.pop
     try:
-        specversion, id, source, type = take("specversion"), take("id"), take("source"), take("type")
+        specversion, id, source, type = (
+            take("ce_specversion"),
+            take("ce_id"),
+            take("ce_source"),
+            take("ce_type"),
+        )
     except KeyError as missing:
-        raise InvalidEventError("C1", f"the required header {PREFIX}{missing.args[0]} is missing") from None
+        raise InvalidEventError("C1", f"the required header {missing.args[0]} is missing") from None
     if specversion != _SPECVERSION_BYTES:
         check_specversion(_required("specversion", specversion))
     id_text = _required("id", id)
@@ -325,15 +354,15 @@ def _read_binary(
     time = time_text = datacontenttype = subject = dataschema = None
     extensions = NO_EXTENSIONS
     if attributes:
-        raw = take("time", None)
+        raw = take("ce_time", None)
         if raw is not None:
             time_text = _text("time", raw)
             time = parse_timestamp("time", time_text)
         if attributes:
-            subject = _optional("subject", take("subject", None))
-            dataschema = _optional("dataschema", take("dataschema", None))
+            subject = _optional("subject", take("ce_subject", None))
+            dataschema = _optional("dataschema", take("ce_dataschema", None))
             if attributes:
-                stray = take("datacontenttype", None)
+                stray = take("ce_datacontenttype", None)
                 if stray is not None and content_type is None:
                     content_type = stray
                     _warn_of_stray_content_type()
@@ -407,12 +436,15 @@ def _read_extensions(
     attributes: dict[str, bytes | None], lenient: bool, extension_types: Mapping[str, AttributeType]
 ) -> Mapping[str, AttributeValue]:
     extensions: dict[str, AttributeValue] = {}
-    for name, raw in attributes.items():
-        if not is_attribute_name(name):
-            if lenient:
-                continue
-            raise InvalidEventError("D6", f"the header {shown(PREFIX + name)} names no attribute")
-        if raw is not None:
+    for header, raw in attributes.items():
+        name = header[3:]
+        if header[:3] != PREFIX:
+            if len(header) == 12 and header.lower() == CONTENT_TYPE:
+                raise _OutOfTheOrdinary
+        elif not is_attribute_name(name):
+            if not lenient:
+                raise InvalidEventError("D6", f"the header {shown(header)} names no attribute")
+        elif raw is not None:
             text = _text(name, raw)
             declared = extension_types.get(name, AttributeType.STRING)
             extensions[name] = _read_extension(name, declared, text, lenient)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Literal, Protocol
 
 from penstock.cloudevents.event import Event
@@ -27,6 +28,7 @@ class Format(Protocol):
 _MODULES = {"json": "json_format", "avro": "avro_format", "protobuf": "protobuf_format"}
 
 
+@lru_cache(maxsize=16)
 def format_named(name: str) -> Format | None:
     """The format called `name`, which is what follows the ``+`` of its media type."""
     module = _MODULES.get(name)

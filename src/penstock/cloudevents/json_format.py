@@ -56,7 +56,7 @@ def _whole_number(text: str) -> int:
 
 _raw_decode = json.JSONDecoder(parse_int=_whole_number, parse_constant=_refuse_constant).raw_decode
 # Objects become lists of pairs, so that a member that is there twice shows.
-_decode_pairs = json.JSONDecoder(object_pairs_hook=list, parse_constant=_refuse_constant).decode
+_pairs_of = json.JSONDecoder(object_pairs_hook=list, parse_constant=_refuse_constant).raw_decode
 _skip_white_space = re.compile(rf"[{_SPACES}]*").match
 _skip_colon = re.compile(rf"[{_SPACES}]*:[{_SPACES}]*").match
 
@@ -107,11 +107,11 @@ def _scan_quickly(text: str) -> tuple[Members, Span | None] | None:
     if text[:1] != "{" or "\\" in text:
         return None
     try:
-        pairs = _decode_pairs(text)
+        pairs, end = _pairs_of(text)
     except (ValueError, RecursionError):
         return None
     members: Members = dict(pairs)
-    if len(members) != len(pairs):
+    if len(members) != len(pairs) or (end != len(text) and text[end:].strip(_SPACES)):
         return None
     if "data" not in members:
         return members, None
@@ -119,8 +119,9 @@ def _scan_quickly(text: str) -> tuple[Members, Span | None] | None:
     if pairs[-1][0] != "data" or text.find('"data"', at + 1) >= 0:
         return None
     colon = _skip_colon(text, at + 6)
-    closing = text.rstrip(_SPACES)[:-1].rstrip(_SPACES)
-    return (members, (colon.end(), len(closing))) if colon else None
+    if text[end - 2] in _SPACES:
+        end = len(text[: end - 1].rstrip(_SPACES)) + 1
+    return (members, (colon.end(), end - 1)) if colon else None
 
 
 def _scan(text: str) -> tuple[Members, Span | None]:

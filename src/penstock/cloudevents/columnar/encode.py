@@ -200,7 +200,12 @@ class _Writing:
 
     def _headers(self, columns: Mapping[str, Texts], with_entries: bool) -> Any:
         entries = self.attributes.entries
-        counts, name_sizes, value_sizes = (zeros(self.size, np.int64) for _ in range(3))
+        columns = {name: texts for name, texts in columns.items() if not _is_empty(texts)}
+        everywhere = [name for name, texts in columns.items() if not len(texts.nulls)]
+        counts, name_sizes, value_sizes = (empty(self.size, np.int64) for _ in range(3))
+        counts.fill(len(everywhere))
+        name_sizes.fill(sum(map(len, everywhere)))
+        value_sizes.fill(0)
         for name, (ends, _, nulls) in columns.items():
             rendering.measure_headers(len(name), ends, nulls, counts, name_sizes, value_sizes)
         if with_entries:
@@ -214,7 +219,6 @@ class _Writing:
         np.cumsum(counts, out=list_ends[1:])
         name_ends, value_ends = zeros(total + 1, np.int32), zeros(total + 1, np.int32)
         room: tuple[Any, ...] = (name_ends, names, value_ends, values)
-        columns = {name: texts for name, texts in columns.items() if not _is_empty(texts)}
         encoded = {name: np.frombuffer(name.encode(), np.uint8) for name in columns}
         source: tuple[Any, ...] = (*entries.names[:2], *entries.values, self.attributes.order)
         for rows in self._blocks():

@@ -152,11 +152,12 @@ def write_times(
 def measure_headers(
     name_size: int, ends: Int32s, nulls: Bytes, counts: Ints, name_sizes: Ints, value_sizes: Ints
 ) -> None:
-    """Add what a header of that name will take to the sums of every row that has a text."""
+    """Add what a header of that name will take to the sums of every row that has a text.
+
+    Where no row is without, only the sizes of the values differ: the caller adds the rest.
+    """
     if len(nulls) == 0:
         for row in range(len(counts)):
-            counts[row] += 1
-            name_sizes[row] += name_size
             value_sizes[row] += ends[row + 1] - ends[row]
         return
     for row in range(len(counts)):
