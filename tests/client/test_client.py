@@ -254,4 +254,9 @@ def test_old_metadata_is_asked_for_again() -> None:
         await client.topic("t")
         assert len(broker.asked(ApiKey.METADATA)) == asked + 1
 
+        # Nobody answers: what is known will do.
+        await broker.stop()
+        await asyncio.sleep(0.03)
+        assert len((await client.topic("t")).partitions) == 2
+
     played(scenario, metadata_max_age_ms=20)

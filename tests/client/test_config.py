@@ -111,6 +111,11 @@ def test_consumers_have_no_groups_yet() -> None:
         ConsumerConfig.parse(WHERE, {"group_id": "g"})
 
 
+def test_what_is_fetched_must_be_received() -> None:
+    with pytest.raises(ConfigError, match=r"fetch\.max\.bytes.*receive\.message\.max\.bytes"):
+        ConsumerConfig.parse(WHERE, {"fetch_max_bytes": 300 << 20})
+
+
 def test_bootstrap_servers_are_needed() -> None:
     with pytest.raises(ConfigError, match="is missing"):
         ProducerConfig.parse({}, {})

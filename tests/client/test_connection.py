@@ -194,9 +194,10 @@ def test_garbage_ends_the_connection_with_a_clear_word(garbage: bytes, words: st
     played(scenario)
 
 
-def test_a_frame_nobody_asked_for_ends_the_connection() -> None:
+@pytest.mark.parametrize("frame", [b"\0\0\0\x08" + b"\0\0\0\1" + b"\0" * 4, b"\x03\0\0\0" + b"\0" * 50])
+def test_a_frame_nobody_asked_for_ends_the_connection(frame: bytes) -> None:
     async def scenario(broker: FakeBroker, connection: Connection) -> None:
-        broker.send_garbage(ApiKey.METADATA, b"\0\0\0\x08" + b"\0\0\0\1" + b"\0" * 4)
+        broker.send_garbage(ApiKey.METADATA, frame)
         connection.send_only(MetadataRequest(topics=None), 1)
         for _ in range(100):
             await asyncio.sleep(0.01)

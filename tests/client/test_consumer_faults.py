@@ -25,8 +25,8 @@ from penstock.errors import (
 )
 from penstock.model import EARLIEST, LATEST, TopicPartition
 from penstock.protocol.api import ApiKey
-from penstock.protocol.messages.fetch_response import FetchResponse
-from penstock.records.batch import encode_batch
+from penstock.protocol.messages.fetch_response import AbortedTransaction, FetchResponse
+from penstock.records.batch import ABORT_MARKER, COMMIT_MARKER, encode_batch, encode_marker
 from penstock.records.legacy import encode_message_set
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -256,6 +256,77 @@ def test_who_had_something_goes_last_next_time() -> None:
     broker = played(scenario)
     first = broker.asked(ApiKey.FETCH)[0].topics[0].partitions
     assert [p.partition for p in first] == [0, 1]
+
+
+# -- transactions
+
+
+def transactions(broker: FakeBroker) -> None:
+    """0-1 of producer 1, 2-3 of producer 2, 4 of nobody, 5 aborts 1, 6 commits 2, 7 of 1, 8 commits it."""
+    log = broker.logs["t", 0]
+    log.batches.clear()
+
+    def batch(base: int, count: int, producer: int = -1) -> bytes:
+        rows = [(None, b"%d" % n, (), 0) for n in range(base, base + count)]
+        return encode_batch(
+            rows,
+            base_offset=base,
+            producer_id=producer,
+            producer_epoch=0 if producer >= 0 else -1,
+            base_sequence=base if producer >= 0 else -1,
+            is_transactional=producer >= 0,
+        )
+
+    def marker(base: int, kind: int, producer: int) -> bytes:
+        return encode_marker(
+            kind, base_offset=base, producer_id=producer, producer_epoch=0, coordinator_epoch=0, timestamp=0
+        )
+
+    log.batches += [batch(0, 2, 1), batch(2, 2, 2), batch(4, 1), marker(5, ABORT_MARKER, 1)]
+    log.batches += [marker(6, COMMIT_MARKER, 2), batch(7, 1, 1), marker(8, COMMIT_MARKER, 1)]
+    log.end = 9
+
+    def list_aborted(broker: FakeBroker, header: Any, request: Any) -> Any:
+        broker.script(ApiKey.FETCH, list_aborted)
+        answer = broker._fetched(request, 0)
+        data = answer.responses[0].partitions[0]
+        offset = request.topics[0].partitions[0].fetch_offset
+        if request.isolation_level and offset <= 5:
+            data.aborted_transactions = [AbortedTransaction(producer_id=1, first_offset=0)]
+        return answer
+
+    broker.script(ApiKey.FETCH, list_aborted)
+
+
+@pytest.mark.parametrize(
+    ("isolation", "expected"), [("read_uncommitted", [0, 1, 2, 3, 4, 7]), ("read_committed", [2, 3, 4, 7])]
+)
+@pytest.mark.parametrize("size", [100, 1 << 20])
+def test_aborted_records_are_seen_by_those_who_ask_for_them(
+    isolation: str, expected: list[int], size: int
+) -> None:
+    async def scenario(broker: FakeBroker, consumer: AsyncConsumer) -> None:
+        assert await read(consumer, len(expected)) == expected
+        # Control records take offsets, too: the position goes past them.
+        await consumer.poll(100)
+        assert await consumer.position(T0) == 9
+        consumer.seek(T0, 0)
+        found: list[int] = []
+        while len(found) < len(expected):
+            batch = await consumer.poll_arrow(1000, columns=["offset"])
+            assert batch is not None
+            found += batch["offset"].to_pylist()
+        assert found == expected
+
+    played(
+        scenario,
+        transactions,
+        isolation_level=isolation,
+        max_partition_fetch_bytes=max(size, 1024),
+        fetch_max_bytes=max(size, 1024),
+    )
+    ranges, _ = ranged([("t", 0, 1, 8)], transactions, isolation=isolation, fetch_bytes=size)
+    assert ranges == [(0, n) for n in expected if n >= 1]
 
 
 # -- offsets

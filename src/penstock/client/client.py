@@ -8,6 +8,7 @@ order: a fetch that waits at the broker for data would hold up everything behind
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -350,21 +351,23 @@ class AsyncClient:
         deadline: float | None = None
         for tries in range(1 << 30):
             missing = [name for name in names if not self._is_usable(name)]
-            if tries and not missing:
-                break
-            if not missing and not self.metadata_is_old:
+            if not missing:
+                await self._freshen()
                 break
             if tries:
-                await asyncio.sleep(self.backoff.seconds(tries - 1, self.dice))
-            await self.refresh(names)
-            missing = [name for name in names if not self._is_usable(name)]
-            if missing:
                 error = self._topic_error(missing[0])
-                if deadline is None:
-                    deadline = loop.time() + self._patience_s()
+                deadline = deadline or loop.time() + self._patience_s()
                 if judge(error) is Verdict.FATAL or loop.time() >= deadline:
                     raise await self._with_hint(missing[0], error)
+                await asyncio.sleep(self.backoff.seconds(tries - 1, self.dice))
+            await self.refresh(names)
         return {name: self.cluster.topics[name] for name in names}
+
+    async def _freshen(self) -> None:
+        """Ask again for metadata that is old. What is known will do if nobody answers."""
+        if self.metadata_is_old:
+            with contextlib.suppress(PenstockError):
+                await self.refresh()
 
     def _patience_s(self) -> float:
         """How long an unknown topic may take to appear: a moment, unless asking for it creates it."""

@@ -277,6 +277,13 @@ class ConsumerConfig(ClientConfig):
     check_crcs: bool = _option(True, boolean)
     queued_max_messages_kbytes: int = _option(64 << 10, whole_number(1))
 
+    def check(self) -> None:
+        if self.fetch_max_bytes > self.receive_message_max_bytes:
+            raise ConfigError(
+                f'options "fetch.max.bytes" and "receive.message.max.bytes": {self.fetch_max_bytes} could be '
+                f"fetched, but only {self.receive_message_max_bytes} be received"
+            )
+
 
 NOT_THERE_YET = {
     "group.": "consumer groups are not supported yet; use assign()",

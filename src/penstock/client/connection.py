@@ -140,6 +140,11 @@ class Connection(asyncio.BufferedProtocol):
         """Whether no answer is due."""
         return not self._waiting
 
+    @property
+    def is_receiving(self) -> bool:
+        """Whether part of an answer has arrived."""
+        return self._frame is not None or self._scratched > 0
+
     def request(self, message: Message, version: int, timeout_s: float) -> asyncio.Future[Any]:
         """Send `message` and return the future of its answer.
 
@@ -275,6 +280,8 @@ class Connection(asyncio.BufferedProtocol):
                 if self.cause is not None:
                     return
             elif 4 + size > SCRATCH_BYTES:
+                if not self._waiting:
+                    raise DecodeError(f"{self.address} sends {size} bytes that nobody asked for")
                 self._frame = self._buffers.take(size)
                 self._filled = end - start
                 self._frame[: self._filled] = scratch[start:end]

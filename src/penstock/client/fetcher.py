@@ -34,6 +34,9 @@ TIMEOUT_SLACK_S = 1.0
 EMPTY_ANSWERS_MAX = 3
 """So many empty answers in a row, although the log goes on, mean that compaction left nothing there."""
 
+PARKED_AFTER_S = 0.02
+"""A fetch that has had no answer for so long waits at the broker for records to come."""
+
 BEYOND_END_PATIENCE_S = 5.0
 """How long a new leader may take to show records that the old one has shown already."""
 
@@ -64,7 +67,8 @@ class Fetcher:
         self._parts: deque[FetchedPart] = deque()
         self._buffered_bytes = 0
         self._arrived: list[asyncio.Future[None]] = []
-        self._under_way: dict[int, Sequence[Cursor]] = {}
+        self._under_way: dict[int, tuple[Sequence[Cursor], float]] = {}
+        """Per node: what was asked for, and when."""
         self._errands: dict[object, asyncio.Task[None]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._is_woken = False
@@ -92,12 +96,22 @@ class Fetcher:
             self._on_loop(lambda: self._interrupt(gone))
 
     def _interrupt(self, gone: set[TopicPartition]) -> None:
-        """Abandon fetches that wait at a broker for nothing: what is wanted now would queue behind them."""
-        for node_id, cursors in self._under_way.items():
-            if any(cursor.where in gone for cursor in cursors):
-                peer = self._client.live_peer(node_id, FETCH)
-                if peer is not None:
-                    peer.connection.close(_Abandoned("the fetch is no longer wanted"))
+        """Abandon fetches that wait at a broker for nothing: what is wanted now would queue behind them.
+
+        One whose answer is coming, or may be about to, is left alone: it is over soon.
+        """
+        now = self._loop.time()
+        for node_id, (cursors, started) in self._under_way.items():
+            if not any(
+                cursor.where in gone and self.cursors.get(cursor.where) is not cursor for cursor in cursors
+            ):
+                continue
+            if now - started < PARKED_AFTER_S:
+                self._loop.call_at(started + PARKED_AFTER_S, self._interrupt, gone)
+                return
+            peer = self._client.live_peer(node_id, FETCH)
+            if peer is not None and not peer.connection.is_receiving:
+                peer.connection.close(_Abandoned("the fetch is no longer wanted"))
 
     def wake(self) -> None:
         """Have the fetcher look for something to do."""
@@ -230,13 +244,13 @@ class Fetcher:
             self._failed(cursors, error)
             return
         asked = [(cursor, cursor.offset) for cursor in cursors]
-        self._under_way[node_id] = cursors
+        self._under_way[node_id] = (cursors, self._loop.time())
         future.add_done_callback(lambda done: self._answered(node_id, asked, done))
 
     # -- answers
 
     def _answered(self, node_id: int, asked: Sequence[tuple[Cursor, int]], done: asyncio.Future[Any]) -> None:
-        cursors = self._under_way.pop(node_id, ())
+        cursors, _ = self._under_way.pop(node_id, ((), 0.0))
         error = None if done.cancelled() else done.exception()
         if done.cancelled() or self._is_closed:
             return
