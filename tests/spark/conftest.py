@@ -14,7 +14,12 @@ import pytest
 def spark() -> Iterator[Any]:
     from penstock.spark import session
 
-    running = session("tests", "local[2]", config={"spark.sql.shuffle.partitions": 2})
+    # Short queries never earn back what the second compiler and generated code cost.
+    config = {
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        "spark.sql.codegen.wholeStage": False,
+    }
+    running = session("tests", "local[2]", config=config)
     yield running
     running.stop()
 
