@@ -1,8 +1,7 @@
 """What Spark spends on reading a topic: this source, and beside it the JVM connector where Maven has it.
 
 CPU is that of the JVM and all Python workers (the driver's own Python waits). The JVM connector is shown
-at its best (V2 reader, large fetches) and as users run it (V1 reader, defaults). Rows go nowhere: Spark's
-`noop` sink.
+at its best: V2 reader, large fetches. Rows go nowhere: Spark's `noop` sink.
 
     python benchmarks/spark_read.py [--quick] [--rounds N]
 
@@ -43,7 +42,7 @@ ATTRIBUTES = ("id", "source", "specversion", "type", "subject", "time")
 
 
 def main() -> None:
-    options = arguments("Spark batch read", rounds=5)
+    options = arguments("Spark batch read", rounds=3)
     rows = 200_000 if options.quick else 1_000_000
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as directory, running_broker() as brokers:
         jars = jvm_connector(Path(directory))

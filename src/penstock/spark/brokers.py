@@ -85,13 +85,16 @@ class Brokers:
 
     async def _partition_counts(self, selection: Selection) -> dict[str, int]:
         client = await self._connected()
+        names = sorted({*selection.topics, *(where.topic for where in selection.partitions)})
+
+        async def ask() -> None:
+            await client.refresh(names, all_topics=selection.pattern is not None)
+
+        # A broker that restarts must not end a query that runs for months.
+        await client.retrying("looking up topics", ask)
         if selection.pattern is not None:
-            await client.refresh(all_topics=True)
             topics = client.cluster.topics.values()
             names = [t.name for t in topics if not t.is_internal and selection.matches(t.name)]
-        else:
-            names = sorted({*selection.topics, *(where.topic for where in selection.partitions)})
-            await client.refresh(names)
         counts = {}
         for name in names:
             try:

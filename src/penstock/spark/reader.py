@@ -272,7 +272,8 @@ def _tasks(options: ReadOptions, ranges: list[OffsetRange]) -> list[InputPartiti
     pieces = split_ranges(
         ranges, min_partitions=options.min_partitions, max_records=options.max_records_per_partition
     )
-    rows_max = PACKED_ROWS_MAX if options.min_partitions is None else 0
+    limit = min(PACKED_ROWS_MAX, options.max_records_per_partition or PACKED_ROWS_MAX)
+    rows_max = limit if options.min_partitions is None else 0
     return [RangePartition(task) for task in pack_ranges(pieces, rows_max)]
 
 
