@@ -12,6 +12,7 @@ import contextlib
 import os
 import time
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -45,7 +46,7 @@ EXIT_PATIENCE_S = 5.0
 SHORT_WAIT_S = 0.001
 
 
-class _Blocking:
+class _Blocking(ABC):
     """What all blocking clients have in common."""
 
     def __init__(self) -> None:
@@ -59,11 +60,13 @@ class _Blocking:
     def __exit__(self, exc_type: object, exc: object, traceback: object) -> None:
         self.close()
 
+    @abstractmethod
     def _start(self) -> None:
-        raise NotImplementedError
+        """Open what is needed before the first call."""
 
+    @abstractmethod
     def close(self) -> None:
-        raise NotImplementedError
+        """Finish what is under way, and let go of the connections."""
 
     def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         if self._process != os.getpid():
