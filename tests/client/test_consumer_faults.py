@@ -113,6 +113,33 @@ def _move(old: FakeBroker, new: FakeBroker) -> None:
     old.leaders["t", 0] = new.leaders["t", 0] = 1
 
 
+def test_a_partition_without_a_leader_is_waited_for() -> None:
+    async def scenario(broker: FakeBroker, consumer: AsyncConsumer) -> None:
+        consumer.seek(T0, 0)
+        broker.leaders["t", 0] = -1
+        assert await consumer.poll(100) == []
+        broker.leaders["t", 0] = 0
+        assert await read(consumer, 10) == list(range(10))
+
+    played(scenario)
+
+
+def test_a_throttled_consumer_waits() -> None:
+    def throttle(broker: FakeBroker, header: Any, request: Any) -> Any:
+        answer = broker._fetched(request, 0)
+        answer.throttle_time_ms = 150
+        return answer
+
+    async def scenario(broker: FakeBroker, consumer: AsyncConsumer) -> None:
+        assert await read(consumer, 10) == list(range(10))
+        start = time.monotonic()
+        fill(broker, 2)
+        assert await read(consumer, 2) == [10, 11]
+        assert time.monotonic() - start > 0.1
+
+    played(scenario, lambda b: b.script(ApiKey.FETCH, throttle))
+
+
 def test_an_error_that_stays_is_raised() -> None:
     async def scenario(broker: FakeBroker, consumer: AsyncConsumer) -> None:
         with pytest.raises(KafkaError, match=r"fetching t-0 at offset 0.*TOPIC_AUTHORIZATION_FAILED"):
@@ -444,6 +471,14 @@ def test_ranges_of_partitions_that_do_not_exist_are_refused() -> None:
 def test_ranges_survive_errors_that_pass(codes: tuple[int, ...]) -> None:
     found, _ = ranged([("t", 0, 0, 10)], lambda b: b.fail(ApiKey.FETCH, *codes))
     assert found == [(0, n) for n in range(10)]
+
+
+def test_ranges_without_a_leader_end_with_that_word() -> None:
+    def orphan(broker: FakeBroker) -> None:
+        broker.leaders["t", 0] = -1
+
+    with pytest.raises(RequestTimeoutError, match=r"fetching t-0 did not succeed .*LEADER_NOT_AVAILABLE"):
+        ranged([("t", 0, 0, 10)], orphan, {"default_api_timeout_ms": 100})
 
 
 def test_ranges_do_not_put_up_with_errors_for_ever() -> None:

@@ -256,6 +256,40 @@ def test_a_broker_that_goes_away_is_named_when_the_time_is_up() -> None:
     played(scenario, delivery_timeout_ms=300)
 
 
+def test_a_partition_without_a_leader_is_waited_for() -> None:
+    async def scenario(broker: FakeBroker, producer: AsyncProducer) -> None:
+        await producer.send_and_wait("t", b"a")
+        broker.leaders["t", 0] = -1
+        broker.fail(ApiKey.PRODUCE, 6)
+        delivery = await producer.send("t", b"b")
+        await asyncio.sleep(0.1)
+        assert not delivery.done()
+        broker.leaders["t", 0] = 0
+        assert (await delivery).offset == 1
+        broker.leaders["t", 0] = -1
+        broker.fail(ApiKey.PRODUCE, *[6] * 50)
+        with pytest.raises(RequestTimeoutError, match=r"the last obstacle: .*LEADER_NOT_AVAILABLE"):
+            await producer.send_and_wait("t", b"c")
+
+    played(scenario, delivery_timeout_ms=500)
+
+
+def test_what_nobody_acknowledges_still_respects_the_connection() -> None:
+    """With acks=0 nothing slows the producer down but the socket."""
+
+    async def scenario(broker: FakeBroker, producer: AsyncProducer) -> None:
+        for _ in range(40):
+            await producer.send("t", b"x" * 500_000)
+        await producer.flush()
+        await producer.close()
+        for _ in range(200):
+            if len(stored(broker)) == 40:
+                break
+            await asyncio.sleep(0.02)
+
+    assert len(stored(played(scenario, acks=0))) == 40
+
+
 def test_nobody_waits_for_room_for_ever() -> None:
     async def scenario(broker: FakeBroker, producer: AsyncProducer) -> None:
         await producer.send_and_wait("t", b"a")

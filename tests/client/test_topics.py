@@ -301,6 +301,26 @@ def test_unkeyed_rows_are_spread_and_keyed_ones_go_where_java_sends_them(
             assert row["partition"] == PARTITIONERS["murmur2"](row["key"], 4)
 
 
+@pytest.mark.parametrize("name", ["consistent", "fnv1a_random", "own"])
+def test_other_partitioners_decide_for_columns_too(servers: str, new_topic: NewTopic, name: str) -> None:
+    topic = new_topic(5)
+    own = lambda key, count: None if key is None else key[0] % count  # noqa: E731
+    keys = [b"%d" % n for n in range(50)] + [None]
+    table = pa.table({"key": pa.array(keys, pa.binary()), "value": [b"x"] * 51})
+    write_topic(table, topic, servers, config={"partitioner": own if name == "own" else name})
+    decide = own if name == "own" else PARTITIONERS[name]
+    rows = read_topic(topic, servers, columns=["key", "partition"]).to_pylist()
+    assert len(rows) == 51
+    for row in rows:
+        assert decide(row["key"], 5) in (None, row["partition"])
+
+
+def test_an_own_partitioner_that_errs_is_named(servers: str, new_topic: NewTopic) -> None:
+    table = pa.table({"key": [b"a"], "value": [b"x"]})
+    with pytest.raises(ConfigError, match="row 0 wants partition 9; the topic has 2"):
+        write_topic(table, new_topic(2), servers, config={"partitioner": lambda key, count: 9})
+
+
 def test_order_within_a_partition_is_the_tables(servers: str, new_topic: NewTopic) -> None:
     topic = new_topic(3)
     numbers = [struct.pack(">i", n) for n in range(50_000)]

@@ -37,6 +37,8 @@ CONTROLLER = -2
 BOOTSTRAP_PATIENCE_S = 1.0
 """How long a first contact is tried. Whoever mistypes an address should not wait for a minute."""
 
+DRAIN_STEP_S = 0.001
+
 MAIN, FETCH = "main", "fetch"
 """What a connection is for."""
 
@@ -82,6 +84,11 @@ class AsyncClient:
     @property
     def request_timeout_s(self) -> float:
         return self.config.request_timeout_ms / 1000
+
+    async def drained(self) -> None:
+        """Wait until the kernel has taken everything that was sent: what is closed earlier is lost."""
+        while any(p.connection.unsent_bytes for p in self._peers.values() if p.connection.cause is None):
+            await asyncio.sleep(DRAIN_STEP_S)
 
     async def close(self) -> None:
         """Close every connection. Whoever waits gets a NetworkError."""

@@ -141,6 +141,11 @@ class Connection(asyncio.BufferedProtocol):
         return not self._waiting
 
     @property
+    def unsent_bytes(self) -> int:
+        """What asyncio holds until the kernel takes it."""
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()
+
+    @property
     def is_receiving(self) -> bool:
         """Whether part of an answer has arrived."""
         return self._frame is not None or self._scratched > 0

@@ -296,6 +296,8 @@ class AsyncProducer:
             async with asyncio.timeout(timeout):
                 for outcome in self._accumulator.unsettled():
                     await outcome.wait()
+                # Without acknowledgements, records count as written when they have been sent.
+                await self._client.drained()
                 self._sender.report_unnoticed()
         except TimeoutError:
             raise RequestTimeoutError(
