@@ -465,6 +465,24 @@ def test_a_closed_producer_says_so_and_fails_the_rest() -> None:
     played(scenario)
 
 
+def test_who_is_interrupted_does_not_wait_for_deliveries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.client.producer.INTERRUPTED_PATIENCE_S", 0.05)
+
+    async def play() -> None:
+        async with fake_broker({"t": 1}) as broker:
+            broker.stay_silent(ApiKey.PRODUCE, 10)
+            with pytest.raises(KeyboardInterrupt):
+                await _send_and_interrupt(broker)
+
+    asyncio.run(asyncio.wait_for(play(), 5))
+
+
+async def _send_and_interrupt(broker: FakeBroker) -> None:
+    async with AsyncProducer(broker.bootstrap_servers) as producer:
+        await producer.send("t", b"a")
+        raise KeyboardInterrupt
+
+
 def test_flush_may_time_out() -> None:
     async def scenario(broker: FakeBroker, producer: AsyncProducer) -> None:
         await producer.flush()

@@ -28,7 +28,7 @@ from penstock.client.background import run
 from penstock.client.consumer import ARROW_BATCH_BYTES, ITERATION_POLL_S, AsyncConsumer
 from penstock.client.delivery import Delivery
 from penstock.client.offsets import Answers
-from penstock.client.producer import AsyncProducer
+from penstock.client.producer import AsyncProducer, closing_patience_s
 from penstock.errors import PenstockError
 from penstock.model import COLUMN_NAMES, Header, Record, TopicPartition
 
@@ -43,8 +43,6 @@ S = TypeVar("S", bound="_Blocking")
 EXIT_PATIENCE_S = 5.0
 """How long the end of the process may wait for producers that nobody has closed."""
 
-SHORT_WAIT_S = 0.001
-
 
 class _Blocking(ABC):
     """What all blocking clients have in common."""
@@ -57,7 +55,7 @@ class _Blocking(ABC):
         self._start()
         return self
 
-    def __exit__(self, exc_type: object, exc: object, traceback: object) -> None:
+    def __exit__(self, exc_type: type[BaseException] | None, exc: object, traceback: object) -> None:
         self.close()
 
     @abstractmethod
@@ -100,6 +98,9 @@ class Producer(_Blocking):
 
     def _start(self) -> None:
         self._run(self._producer.start())
+
+    def __exit__(self, exc_type: type[BaseException] | None, exc: object, traceback: object) -> None:
+        self.close(closing_patience_s(exc_type))
 
     def send(
         self,

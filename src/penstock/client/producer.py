@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from penstock.client.columns import ColumnEncoder, EncodedBatch, TableDelivery
 
 
+INTERRUPTED_PATIENCE_S = 1.0
+"""Ctrl-C and cancellation leave a producer this long to send what it has accepted."""
+
+
 class _TopicPlaces:
     """The partitions of a topic as the producer needs them on every record."""
 
@@ -86,8 +90,8 @@ class AsyncProducer:
     async def __aenter__(self) -> AsyncProducer:
         return await self.start()
 
-    async def __aexit__(self, exc_type: object, exc: object, traceback: object) -> None:
-        await self.close()
+    async def __aexit__(self, exc_type: type[BaseException] | None, exc: object, traceback: object) -> None:
+        await self.close(closing_patience_s(exc_type))
 
     # -- rows
 
@@ -322,6 +326,13 @@ class AsyncProducer:
             if self._sender is not None:
                 self._sender.report_unnoticed()
             await self._client.close()
+
+
+def closing_patience_s(exc_type: type[BaseException] | None) -> float | None:
+    """How long the end of a `with` block may flush: as long as it takes, unless somebody wants to stop."""
+    if exc_type is not None and not issubclass(exc_type, Exception):
+        return INTERRUPTED_PATIENCE_S
+    return None
 
 
 def _as_bytes(what: str, value: object) -> bytes | None:
