@@ -36,7 +36,7 @@ def accumulator(*, owner: bool = False, **options: object) -> Accumulator:
 
 
 def put(box: Accumulator, where: TopicPartition, value: bytes, now: float = 0.0) -> Delivery:
-    return box.append(where, None, value, (), 0, 36 + len(value), now)[0]
+    return box.append(where, (None, value, (), 0), 36 + len(value), lambda: now)[0]
 
 
 def drain(
@@ -77,7 +77,7 @@ def test_linger_holds_a_batch_back_until_its_time() -> None:
 
 def test_a_full_batch_does_not_linger() -> None:
     box = accumulator(linger_ms=1000, batch_size=200)
-    news = [box.append(T0, None, b"x" * 50, (), 0, 86, 0.0)[1] for _ in range(3)]
+    news = [box.append(T0, (None, b"x" * 50, (), 0), 86, lambda: 0.0)[1] for _ in range(3)]
     assert news == [True, False, True]
     assert [batch.count for batch in drain(box)] == [2]
 

@@ -91,7 +91,7 @@ def test_ctrl_c_leaves_a_poll_and_the_consumer_usable(servers: str, new_topic: N
 
 def test_callbacks_run_and_may_not_block_their_own_loop(servers: str, new_topic: NewTopic) -> None:
     topic = new_topic()
-    with Producer(servers) as producer:
+    with Producer(servers, linger_ms=200) as producer:
         done = threading.Event()
         found: list[object] = []
 

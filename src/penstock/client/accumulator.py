@@ -31,7 +31,7 @@ from penstock.client.config import ProducerConfig
 from penstock.client.delivery import Delivery, Outcome
 from penstock.client.retry import Backoff, Verdict, judge
 from penstock.errors import KafkaError, PenstockError, RequestTimeoutError
-from penstock.model import Header, TopicPartition
+from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode
 
 REQUEST_BYTES_MAX = 8 << 20
@@ -64,6 +64,7 @@ class Accumulator:
 
     def __init__(self, config: ProducerConfig, dice: Callable[[], float]) -> None:
         self.batch_bytes_max = min(config.batch_size, config.max_request_size)
+        self._record_bytes_max = config.max_request_size
         self.owner = NO_PRODUCER_ID
         self.is_idempotent = config.wants_idempotence
         self.wants_epoch = config.wants_idempotence
@@ -95,40 +96,32 @@ class Accumulator:
     # -- filling
 
     def append(
-        self,
-        where: TopicPartition,
-        key: bytes | None,
-        value: bytes | None,
-        headers: Sequence[Header],
-        timestamp: int,
-        size: int,
-        now: float,
+        self, where: TopicPartition, row: Row, size: int, clock: Callable[[], float]
     ) -> tuple[Delivery, bool]:
         """Take one record of at most `size` bytes; return its delivery and whether somebody should be told.
 
         Somebody should be told when a batch was begun or became full: nothing else changes what `drain`
-        returns.
+        returns. The clock is asked when a batch begins, not for every record.
 
         Raises:
             KafkaError: the record is larger than ``max.request.size``.
         """
-        if size > self._config.max_request_size:
-            raise _too_large(where, size, self._config.max_request_size)
+        if size > self._record_bytes_max:
+            raise _too_large(where, size, self._record_bytes_max)
         with self._lock:
-            if self._closed_by is not None:
-                raise self._closed_by
-            queue = self._queues.get(where) or self._new_queue(where)
-            batch = queue.open
+            queue = self._queues.get(where)
+            batch = queue.open if queue is not None else None
             is_news = False
-            if batch is None or batch.size + size > self._limit(where.topic):
-                batch = self._begin(queue, now)
+            limit = self._limit(where.topic) if self._topic_limits else self.batch_bytes_max
+            if batch is None or batch.size + size > limit:
+                batch = self._begin(where, clock())
                 is_news = True
             index = batch.count
-            batch.rows.append((key, value, headers, timestamp))
+            batch.rows.append(row)
             batch.count = index + 1
             batch.size += size
             self._bytes += size
-            return Delivery(batch.outcome, index, timestamp), is_news
+            return Delivery(batch.outcome, index, row[3]), is_news
 
     def append_encoded(self, where: TopicPartition, encoded: memoryview, count: int, now: float) -> Outcome:
         """Take a whole batch of magic 2 with `count` records. It is sent as soon as the order allows.
@@ -163,13 +156,12 @@ class Accumulator:
         return queue
 
     def _limit(self, topic: str) -> int:
-        return (
-            self._topic_limits.get(topic, self.batch_bytes_max)
-            if self._topic_limits
-            else self.batch_bytes_max
-        )
+        return self._topic_limits.get(topic, self.batch_bytes_max)
 
-    def _begin(self, queue: PartitionQueue, now: float) -> Batch:
+    def _begin(self, where: TopicPartition, now: float) -> Batch:
+        if self._closed_by is not None:
+            raise self._closed_by
+        queue = self._queues.get(where) or self._new_queue(where)
         self._seal(queue)
         queue.open = self._new_batch(queue, now)
         return queue.open

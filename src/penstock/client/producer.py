@@ -68,6 +68,8 @@ class AsyncProducer:
         self._accumulator = Accumulator(self.config, self._client.dice)
         chosen = self.config.partitioner
         self._partitioner: Partitioner = PARTITIONERS[chosen] if isinstance(chosen, str) else chosen
+        self._null_is_free = isinstance(chosen, str) and self._partitioner(None, 1) is None
+        """Whether records without a key may go anywhere: the partitioner need not be asked."""
         self._places: dict[str, _TopicPlaces] = {}
         self._sender: Sender | None = None
         self._encoder: ColumnEncoder | None = None
@@ -168,7 +170,8 @@ class AsyncProducer:
             headers, header_bytes = _checked_headers(headers)
             size += header_bytes
         if partition is None:
-            partition = self._partitioner(key, places.count)
+            if key is not None or not self._null_is_free:
+                partition = self._partitioner(key, places.count)
             if partition is None:
                 partition = places.sticky.choose(places.available, size)
         if not 0 <= partition < places.count:
@@ -179,7 +182,7 @@ class AsyncProducer:
         if timestamp is None:
             timestamp = time.time_ns() // 1_000_000
         accepted = self._accumulator.append(
-            places.where[partition], key, value, headers, timestamp, size, time.monotonic()
+            places.where[partition], (key, value, headers, timestamp), size, time.monotonic
         )
         if accepted[1]:
             self._sender.wake()
