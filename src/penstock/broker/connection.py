@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from typing import TYPE_CHECKING, Any, cast
 
 from penstock.broker.dispatch import CloseConnection, Context, Piece, Unanswered, answer
@@ -35,6 +36,9 @@ INLINE_BYTES_MAX = 64 << 10
 
 TURN_SECONDS = 0.005
 """How long requests that have arrived together may keep the loop before others have a turn."""
+
+TCP_CORK: int | None = getattr(socket, "TCP_CORK", None)
+"""Linux has it; elsewhere nothing is corked."""
 
 WRITE_BYTES_MAX = 256 << 10
 """How much of a piece in memory is handed to the transport at a time, which keeps what it cannot send."""
@@ -348,11 +352,13 @@ class Connection(asyncio.BufferedProtocol):
     async def _send_large(self, pieces: list[Piece]) -> None:
         """Send one answer piece by piece, as fast as the reader takes it."""
         try:
+            self._cork(True)
             for piece in pieces:
                 if isinstance(piece, FileRegion):
                     await self._send_region(piece)
                 else:
                     await self._send_memory(memoryview(piece))
+            self._cork(False)
         except (OSError, RuntimeError) as error:
             # RuntimeError is what asyncio says when the transport was closed meanwhile.
             self._close(f"sending failed: {error}")
@@ -361,6 +367,17 @@ class Connection(asyncio.BufferedProtocol):
             self._busy = False
             self.active_at = self._server.monotonic()
         self._go_on()
+
+    def _cork(self, is_corked: bool) -> None:
+        """Have the kernel fill its segments from one piece to the next, where it can.
+
+        Pages of a file and what stands between files otherwise leave as segments of a few bytes, each of
+        which counts as much against the congestion window as a full one. A reader's kernel that delays
+        its acknowledgement then stops the connection for 40 ms every few megabytes.
+        """
+        if TCP_CORK is not None:
+            sock = self._transport.get_extra_info("socket")
+            sock.setsockopt(socket.IPPROTO_TCP, TCP_CORK, is_corked)
 
     async def _send_region(self, region: FileRegion) -> None:
         sent = await self._server.loop.sendfile(

@@ -39,6 +39,9 @@ UNSUPPORTED_VERSION = (35).to_bytes(2, "big")
 UNSENT_BYTES_MAX = 1 << 20
 """How much asyncio may hold for the kernel before `is_clogged` says that it is enough."""
 
+TCP_QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
+"""Linux has it."""
+
 POOLED_BUFFERS_MAX = 4
 POOLED_BYTES_MAX = 16 << 20
 IOV_MAX = 1024
@@ -245,6 +248,10 @@ class Connection(asyncio.BufferedProtocol):
             if self._filled == len(self._frame):
                 frame, self._frame = self._frame, None
                 self._answer(frame)
+            elif TCP_QUICKACK is not None:
+                # The rest may be waiting for this acknowledgement, which the kernel would delay by 40 ms.
+                # It has to be told again and again: the option lasts until it sees fit.
+                self._sock.setsockopt(socket.IPPROTO_TCP, TCP_QUICKACK, True)
         except DecodeError as error:
             self.close(error)
 
