@@ -40,6 +40,8 @@ class Contestant:
     bytes: float = 0.0
     seconds: list[float] = field(default_factory=list)
     cpu_seconds: list[float] = field(default_factory=list)
+    prepare: Callable[[], object] | None = None
+    """Called before every run, and not measured."""
 
     @property
     def median_seconds(self) -> float:
@@ -66,6 +68,8 @@ def measure(
     repeats = [1] * len(contestants)
     if warm_up:
         for index, contestant in enumerate(contestants):
+            if contestant.prepare is not None:
+                contestant.prepare()
             contestant.run()
             start = time.perf_counter()
             if least_seconds:
@@ -77,6 +81,8 @@ def measure(
         for number in range(rounds):
             order = list(zip(contestants, repeats, strict=True))
             for contestant, times in order if number % 2 == 0 else reversed(order):
+                if contestant.prepare is not None:
+                    contestant.prepare()
                 gc.collect()
                 cpu, start = time.process_time(), time.perf_counter()
                 for _ in range(times):
