@@ -191,14 +191,13 @@ def start(*words: str) -> subprocess.Popen[bytes]:
 def test_a_reader_that_leaves_ends_consume_quietly(address: str, penstock: Penstock) -> None:
     penstock("topic", "create", "pipe", "-b", address)
     penstock("produce", "-b", address, "-t", "pipe", stdin=b"x\n" * 100_000)
-    process = start("consume", "-b", address, "-t", "pipe", "-q")
-    assert process.stdout is not None
-    assert process.stdout.read(2) == b"x\n"
-    process.stdout.close()
-    assert process.wait(20) == 141
-    assert process.stderr is not None
-    assert process.stderr.read() == b""
-    process.stderr.close()
+    with start("consume", "-b", address, "-t", "pipe", "-q") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.read(2) == b"x\n"
+        process.stdout.close()
+        assert process.wait(20) == 141
+        assert process.stderr.read() == b""
 
 
 def test_ctrl_c_ends_quietly(address: str, penstock: Penstock) -> None:

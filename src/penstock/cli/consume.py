@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from typing import IO, TYPE_CHECKING
 
@@ -48,7 +49,7 @@ POLL_MS = 200
     "-D", "--delimiter", "between", metavar="TEXT", default="\\n", show_default=True, help="Ends a message."
 )
 @click.option("-Z", "--null", "show_null", is_flag=True, help="Print null keys and values as NULL.")
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr at the end of a partition.")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but errors.")
 @click.option("-u", "--unbuffered", is_flag=True, help="Write each message out at once.")
 @property_option()
 def command(
@@ -89,6 +90,8 @@ def command(
     )
     span = parse_span(offsets)
     config = pairs(properties, "-X")
+    if quiet:
+        logging.getLogger("penstock").setLevel(logging.ERROR)
 
     from penstock.client import Consumer
 
