@@ -3,6 +3,7 @@
 # make test    the tests            make compat   the tests that need other people's clients or brokers
 # make check   format, lint, types, import rules, and the tests
 # make wheels  build the wheel and run the README's examples from it on every Python of 3.11 to 3.13 there is
+# make soak    the same laws for minutes: random kills, long runs
 # make bench   the benchmarks       make clean    remove what the tools left behind (the environment stays)
 
 SHELL := /bin/bash
@@ -16,7 +17,7 @@ PINS := pyproject.toml constraints.txt
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lint test check compat wheels bench clean
+.PHONY: help setup demo lint test check compat soak wheels bench clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p; /^$$/q' Makefile
@@ -33,12 +34,15 @@ lint: $(VENV)/.everything
 	$(BIN)/lint-imports
 
 test: $(VENV)/.everything
-	$(PYTEST) -m "not compat"
+	$(PYTEST) -m "not compat and not soak"
 
 check: lint test
 
 compat: $(VENV)/.everything
-	$(PYTEST) -m compat
+	$(PYTEST) -m "compat and not soak"
+
+soak: $(VENV)/.everything
+	$(PYTEST) -m soak --timeout 3600
 
 wheels: $(VENV)/.everything
 	$(BIN)/python tools/try_wheel.py
