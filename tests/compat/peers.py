@@ -1,0 +1,326 @@
+"""Other people's software for tests: Java from Maven, Go and Node programs, real Apache Kafka of any age.
+
+What is fetched stays in `.venv/peers`, keyed by the file that asked for it: a second run fetches nothing.
+A missing tool skips the test on a developer's machine and fails it where `CI` is ``true``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+CACHE = HERE.parents[1] / ".venv" / "peers"
+JAVA_OPTIONS = [
+    "-XX:+UseSerialGC",
+    "-XX:-UsePerfData",
+    f"-Dlog4j.configuration=file:{HERE}/java/log4j.properties",
+]
+DEBIAN_PACKAGES = {
+    "mvn": "maven",
+    "java": "default-jdk-headless",
+    "javac": "default-jdk-headless",
+    "go": "golang-go",
+    "node": "nodejs",
+    "npm": "npm",
+    "kcat": "kcat",
+}
+RELEASES = ("4.3.0", "3.9.1", "2.8.2", "0.9.0.1", "0.8.2.2")
+"""The releases of Apache Kafka that have a directory under `java/`."""
+
+CLUSTER_ID = "cGVuc3RvY2stcGVlcnMtMQ"
+
+
+def need(tool: str) -> str:
+    """The path of a program of this machine; without it the test is skipped, or fails where `CI` is true."""
+    path = shutil.which(tool)
+    if path is None:
+        reason = f"{tool} is missing; on Debian: apt install {DEBIAN_PACKAGES.get(tool, tool)}"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return path
+
+
+def _run(command: list[str], directory: Path, **environment: str) -> str:
+    """Run a build tool; its standard output. Fail the test with what it said."""
+    done = subprocess.run(
+        command,
+        cwd=directory,
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    if done.returncode:
+        pytest.fail(
+            f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout[-4000:]}{done.stderr[-4000:]}"
+        )
+    return done.stdout
+
+
+def _digest(*paths: Path) -> str:
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in paths)).hexdigest()[:16]
+
+
+# --- Java ---------------------------------------------------------------------------------------------------
+
+
+def maven_classpath(name: str) -> str:
+    """The class path of what `java/NAME/pom.xml` depends on, fetched by Maven if need be."""
+    pom = HERE / "java" / name / "pom.xml"
+    cached = CACHE / f"{name}-{_digest(pom)}.classpath"
+    if cached.exists():
+        classpath = cached.read_text()
+        if all(os.path.exists(jar) for jar in classpath.split(":")):
+            return classpath
+    CACHE.mkdir(parents=True, exist_ok=True)
+    part = cached.with_suffix(f".{os.getpid()}")
+    goal = "dependency:build-classpath"
+    _run([need("mvn"), "-q", "-B", "-f", str(pom), goal, f"-Dmdep.outputFile={part}"], pom.parent)
+    part.rename(cached)
+    return cached.read_text()
+
+
+def java_command(classpath: str, main: str | Path, *args: object, options: tuple[str, ...] = ()) -> list[str]:
+    """The command line that runs a class, or a source file of one class, in a small JVM."""
+    if str(main).endswith(".java"):
+        need("javac")
+    quick = ["-Xmx256M", "-XX:TieredStopAtLevel=1", *JAVA_OPTIONS, *options]
+    return [need("java"), *quick, "-cp", classpath, str(main), *map(str, args)]
+
+
+def java(
+    classpath: str,
+    main: str | Path,
+    *args: object,
+    stdin: str | bytes | None = None,
+    timeout_s: float = 60,
+    check: bool = False,
+    options: tuple[str, ...] = (),
+) -> subprocess.CompletedProcess[str]:
+    """Run a Java program to its end: `main` is a class, or the path of a ``.java`` source file.
+
+    What it printed comes as text (UTF-8, what is broken replaced). With `check`, ending with anything but 0
+    fails the test and shows what it printed. Raises subprocess.TimeoutExpired after `timeout_s` seconds.
+    """
+    data = stdin.encode() if isinstance(stdin, str) else stdin
+    done = subprocess.run(
+        java_command(classpath, main, *args, options=options),
+        input=b"" if data is None else data,
+        capture_output=True,
+        timeout=timeout_s,
+        check=False,
+    )
+    stdout, stderr = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+    if check and done.returncode:
+        pytest.fail(f"{main} ended with {done.returncode}:\n{stdout[-4000:]}{stderr[-4000:]}")
+    return subprocess.CompletedProcess(done.args, done.returncode, stdout, stderr)
+
+
+# --- real Apache Kafka --------------------------------------------------------------------------------------
+
+
+def release(version: str) -> str:
+    """The full version that `version` begins: ``3.9`` is 3.9.1."""
+    for known in RELEASES:
+        if known == version or known.startswith(version + "."):
+            return known
+    raise ValueError(f"no java/kafka-{version}; there are {', '.join(RELEASES)}")
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of loopback on which nobody listens now."""
+    with contextlib.ExitStack() as stack:
+        found = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for listener in found:
+            listener.bind(("127.0.0.1", 0))
+        return [listener.getsockname()[1] for listener in found]
+
+
+def _properties(path: Path, settings: Mapping[str, object]) -> Path:
+    path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+    return path
+
+
+def _settings(version: str, port: int, second_port: int, directory: Path) -> dict[str, object]:
+    """Settings of one broker on loopback; what a release does not know it ignores."""
+    settings: dict[str, object] = {
+        "listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "log.dirs": directory / "data",
+        "offsets.topic.replication.factor": 1,
+        "offsets.topic.num.partitions": 5,
+        "transaction.state.log.replication.factor": 1,
+        "transaction.state.log.min.isr": 1,
+        "transaction.state.log.num.partitions": 2,
+        "share.coordinator.state.topic.replication.factor": 1,
+        "share.coordinator.state.topic.min.isr": 1,
+        "group.initial.rebalance.delay.ms": 0,
+        "num.network.threads": 1,
+        "num.io.threads": 2,
+    }
+    if version >= "3":
+        return settings | {
+            "process.roles": "broker,controller",
+            "node.id": 1,
+            "controller.quorum.voters": f"1@127.0.0.1:{second_port}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{second_port}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        }
+    return settings | {
+        "broker.id": 1,
+        "zookeeper.connect": f"127.0.0.1:{second_port}",
+        "host.name": "127.0.0.1",
+        "port": port,
+    }
+
+
+def answers(port: int, brokers: int = 1) -> bool:
+    """Whether a broker on `port` of loopback answers Metadata v0 with at least so many brokers."""
+    request = struct.pack(">hhih4si", 3, 0, 1, 4, b"test", 0)
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=2) as connection:
+            connection.sendall(struct.pack(">i", len(request)) + request)
+            answer = connection.recv(64)
+            return len(answer) >= 12 and struct.unpack_from(">i", answer, 8)[0] >= brokers
+    except OSError:
+        return False
+
+
+@contextlib.contextmanager
+def _jvm(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=log.parent
+        )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextlib.contextmanager
+def real_kafka(
+    version: str,
+    settings: Mapping[str, object] | None = None,
+    *,
+    directory: Path | None = None,
+    heap_mb: int = 512,
+) -> Iterator[str]:
+    """Run a release of Apache Kafka, one broker on a free port of loopback; yields its bootstrap servers.
+
+    `version` may be shortened (``3.9``). `settings` go over ours into server.properties. Data are in
+    `directory`/data, or in a temporary directory that goes away at the end. It ends by SIGKILL.
+    """
+    version = release(version)
+    classpath = maven_classpath(f"kafka-{version}")
+    with contextlib.ExitStack() as stack:
+        if directory is None:
+            directory = Path(
+                stack.enter_context(tempfile.TemporaryDirectory(prefix="kafka-", ignore_cleanup_errors=True))
+            )
+        port, second_port = free_ports(2)
+        merged = {**_settings(version, port, second_port, directory), **(settings or {})}
+        properties = _properties(directory / "server.properties", merged)
+        if version >= "3":
+            if not (directory / "data" / "meta.properties").exists():
+                java(
+                    classpath,
+                    "kafka.tools.StorageTool",
+                    "format",
+                    "-t",
+                    CLUSTER_ID,
+                    "-c",
+                    properties,
+                    check=True,
+                )
+        else:
+            keeper = {"dataDir": directory / "zookeeper", "clientPort": second_port, "maxClientCnxns": 0}
+            keeper |= {"clientPortAddress": "127.0.0.1", "admin.enableServer": "false"}
+            file = _properties(directory / "zookeeper.properties", keeper)
+            main = "org.apache.zookeeper.server.ZooKeeperServerMain"
+            no_beans = ("-Dzookeeper.jmx.log4j.disable=true",)
+            command = java_command(classpath, main, file, options=no_beans)
+            stack.enter_context(_jvm(command, directory / "zookeeper.log"))
+        log = directory / "server.log"
+        options = [need("java"), f"-Xmx{heap_mb}M", *JAVA_OPTIONS]
+        process = stack.enter_context(_jvm([*options, "-cp", classpath, "kafka.Kafka", str(properties)], log))
+        deadline = time.monotonic() + 60
+        # Before the controller has told, no broker is known; 0.8 tells with the first topic.
+        while not answers(port, brokers=int(version >= "0.9")):
+            if process.poll() is not None or time.monotonic() > deadline:
+                pytest.fail(
+                    f"Apache Kafka {version} did not start:\n{log.read_text(errors='replace')[-6000:]}"
+                )
+            time.sleep(0.05)
+        yield f"127.0.0.1:{port}"
+
+
+_shared: dict[str, tuple[contextlib.ExitStack, str]] = {}
+
+
+def shared_kafka(version: str) -> str:
+    """Bootstrap servers of a real broker that tests share; use topics and groups of your own.
+
+    One version runs at a time: asking for another ends the one before. It ends with the session.
+    """
+    version = release(version)
+    if version not in _shared:
+        stop_shared()
+        stack = contextlib.ExitStack()
+        _shared[version] = stack, stack.enter_context(real_kafka(version))
+    return _shared[version][1]
+
+
+def stop_shared() -> None:
+    """End the broker that tests share. `conftest.py` does it at the end of the session."""
+    while _shared:
+        _shared.popitem()[1][0].close()
+
+
+# --- Go and Node --------------------------------------------------------------------------------------------
+
+
+def go_program(directory: str | Path) -> Path:
+    """Build the Go program in `directory` (of this one) as its `go.sum` says; the path of what to run."""
+    source = HERE / directory
+    binary = CACHE / f"{source.name}-{_digest(*sorted([*source.glob('*.go'), *source.glob('go.*')]))}"
+    if not binary.exists():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        part = binary.with_suffix(f".{os.getpid()}")
+        environment = {"GOFLAGS": "-mod=readonly", "GOTOOLCHAIN": "local", "CGO_ENABLED": "0"}
+        _run([need("go"), "build", "-o", str(part), "."], source, **environment)
+        part.rename(binary)
+    return binary
+
+
+def node_program(directory: str | Path) -> Path:
+    """Install the Node program in `directory` as its lock file says; the directory to run it in."""
+    source = HERE / directory
+    files = sorted(path for path in source.iterdir() if path.is_file())
+    target = CACHE / f"{source.name}-{_digest(*files)}"
+    if not (target / ".installed").exists():
+        need("node")
+        shutil.rmtree(target, ignore_errors=True)
+        target.mkdir(parents=True)
+        for path in files:
+            shutil.copy(path, target)
+        _run([need("npm"), "ci", "--no-audit", "--no-fund", "--ignore-scripts"], target)
+        (target / ".installed").touch()
+    return target

@@ -1,0 +1,20 @@
+"""The peers themselves: each release of Apache Kafka starts, takes a record and gives it back."""
+
+from __future__ import annotations
+
+import pytest
+
+from compat.peers import RELEASES, real_kafka
+from penstock import Consumer, Producer, TopicPartition
+
+pytestmark = pytest.mark.compat
+
+
+@pytest.mark.parametrize("version", [version for version in RELEASES if version >= "2"])
+def test_real_kafka_keeps_a_record(version: str) -> None:
+    with real_kafka(version) as servers:
+        with Producer(servers) as producer:
+            producer.send("first", b"value", key=b"key").result(30)
+        with Consumer(servers, auto_offset_reset="earliest") as consumer:
+            consumer.assign([TopicPartition("first", 0)])
+            assert [record.value for record in consumer.poll(10_000)] == [b"value"]
