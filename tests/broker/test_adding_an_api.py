@@ -75,8 +75,6 @@ def echo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[type
 
     yield request_class, response_class
     del dispatch.ROUTES[ECHO]
-    for key in [key for key in dispatch._dialects if key[0] == ECHO]:
-        del dispatch._dialects[key]
 
 
 def ask(broker: Broker, message: Message, version: int, response_class: type[Message]) -> Message:

@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from penstock.broker.config import BrokerConfig
+from penstock.broker.connection import Connection
 from penstock.broker.node import parse_listener
 from penstock.broker.server import serving
 from penstock.broker.storage import MemoryStore, open_store
@@ -169,12 +170,18 @@ class Broker:
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
-        async with serving(self.config, self._open_store(), self.clock, self.host, self._port) as server:
+        store = self._open_store()
+        async with serving(self.config, store, self.clock, self.host, self._port, self._connection) as server:
             self._port = server.address[1]
             self.server = server
             self._started.set()
             await self._stopping.wait()
             self.server = None
+
+    @staticmethod
+    def _connection(server: Server) -> Connection:
+        """The object for a new connection. `penstock.testing` has one that misbehaves on demand."""
+        return Connection(server)
 
     def _open_store(self) -> LogStore:
         if self.config.data_dir is not None:

@@ -97,3 +97,6 @@ class DiskStore:
 
     def close(self) -> None:
         self._directory.close()
+
+    def abandon(self) -> None:
+        self._directory.abandon()

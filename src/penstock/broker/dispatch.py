@@ -9,6 +9,7 @@ Knows frames, not sockets: a connection gives it bytes and gets pieces to send.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -87,7 +88,21 @@ def handler(
     return register
 
 
-class _Dialect(NamedTuple):
+def handler_in(module: str, key: ApiKey, min_version: int, max_version: int) -> None:
+    """Register the handler of `key` that `module` holds, without importing it before somebody asks.
+
+    For APIs that most brokers are never asked for: a start does not pay for them. The module registers
+    itself with `handler` and the same versions.
+    """
+
+    def load(request: Any, context: Context) -> Any:
+        importlib.import_module(module)
+        return ROUTES[key].handle(request, context)
+
+    ROUTES[key] = Route(key, min_version, max_version, load, False)
+
+
+class Dialect(NamedTuple):
     """A route at one version: who answers, how requests are read, which header answers have."""
 
     handle: Handler
@@ -98,20 +113,20 @@ class _Dialect(NamedTuple):
     in_pieces: bool
 
 
-_dialects: dict[tuple[int, int], _Dialect] = {}
-
-
-def _dialect(key: int, version: int) -> _Dialect:
-    """Find what answers a request, and prepare it on first use.
+def dialect_for(node: Node, key: int, version: int) -> Dialect:
+    """Find what answers a request to `node`, and prepare it on first use.
 
     Raises:
         UnsupportedVersionError: no handler for this API, or not in this version.
     """
-    route = ROUTES.get(key)
+    found = node.dialects.get((key, version))
+    if found is not None:
+        return found
+    route = node.routes.get(key)
     if route is None or not route.min_version <= version <= route.max_version:
         raise UnsupportedVersionError(f"API {key} in version {version} is not offered")
     api = API_TABLE[key]
-    dialect = _dialects[key, version] = _Dialect(
+    dialect = node.dialects[key, version] = Dialect(
         route.handle,
         codec_for(api.request, version),
         codec_for(api.response, version),
@@ -128,7 +143,7 @@ class Unanswered:
     __slots__ = ("_context", "_correlation_id", "_dialect", "_request", "wait")
 
     def __init__(
-        self, wait: Wait, request: Any, dialect: _Dialect, correlation_id: int, context: Context
+        self, wait: Wait, request: Any, dialect: Dialect, correlation_id: int, context: Context
     ) -> None:
         self.wait = wait
         self._request = request
@@ -138,7 +153,7 @@ class Unanswered:
 
     def run(self) -> list[Piece] | Unanswered | None:
         """What `answer` returns, and raises."""
-        return _call(self._request, self._dialect, self._correlation_id, self._context)
+        return call(self._request, self._dialect, self._correlation_id, self._context)
 
 
 def answer(frame: memoryview, context: Context) -> list[Piece] | Unanswered | None:
@@ -153,7 +168,7 @@ def answer(frame: memoryview, context: Context) -> list[Piece] | Unanswered | No
     try:
         header, position = decode_request_header(frame)
         key = header.api_key, header.api_version
-        dialect = _dialects.get(key) or _dialect(*key)
+        dialect = context.node.dialects.get(key) or dialect_for(context.node, *key)
         if len(frame) > PLAIN_REQUEST_BYTES_MAX and header.api_key != ApiKey.PRODUCE:
             raise CloseConnection(f"a request of {len(frame)} bytes to API {header.api_key}")
         request = dialect.request.decode(frame, position)[0]
@@ -162,12 +177,12 @@ def answer(frame: memoryview, context: Context) -> list[Piece] | Unanswered | No
     except DecodeError as error:
         if len(frame) >= 4:
             try:
-                _dialect(*_KEY_AND_VERSION.unpack_from(frame))
+                dialect_for(context.node, *_KEY_AND_VERSION.unpack_from(frame))
             except UnsupportedVersionError as unsupported:
                 return _answer_unsupported(frame, context, unsupported)
         raise CloseConnection(f"a request that cannot be read: {error}") from None
     context.client_id = header.client_id
-    return _call(request, dialect, header.correlation_id, context)
+    return call(request, dialect, header.correlation_id, context)
 
 
 def _answer_unsupported(
@@ -178,12 +193,13 @@ def _answer_unsupported(
         raise CloseConnection(str(error)) from None
     correlation_id = int.from_bytes(frame[4:8], "big", signed=True)
     # None stands for a request that could not be read.
-    return _call(None, _dialect(ApiKey.API_VERSIONS, 0), correlation_id, context)
+    return call(None, dialect_for(context.node, ApiKey.API_VERSIONS, 0), correlation_id, context)
 
 
-def _call(
-    request: Any, dialect: _Dialect, correlation_id: int, context: Context
+def call(
+    request: Any, dialect: Dialect, correlation_id: int, context: Context
 ) -> list[Piece] | Unanswered | None:
+    """Have a request answered that has been read; return and raise what `answer` does."""
     context.version = dialect.version
     response = dialect.handle(request, context)
     if response is None:

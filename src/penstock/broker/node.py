@@ -5,16 +5,18 @@ Everything a handler works on hangs here. The server gives it connections; tests
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import penstock.broker.handlers  # noqa: F401  registers every API
 from penstock.broker.cluster import Cluster
+from penstock.broker.dispatch import ROUTES
 from penstock.broker.waiting import Parking
 from penstock.errors import ConfigError, StorageError
 
 if TYPE_CHECKING:
     from penstock.broker.config import BrokerConfig
-    from penstock.broker.dispatch import Context
+    from penstock.broker.dispatch import Context, Dialect, Route
     from penstock.broker.storage import LogStore
     from penstock.clock import Clock
 
@@ -32,6 +34,10 @@ class Node:
         self.clock = clock
         self.store = store
         self.parking = Parking()
+        self.routes: Mapping[int, Route] = ROUTES
+        """The APIs this broker offers; what ApiVersions answers."""
+        self.dialects: dict[tuple[int, int], Dialect] = {}
+        """What has been asked for so far, by API and version, ready to answer."""
         self.cluster = Cluster(config, store, clock.now_ms())
         self.fetch_bytes_max = config.integer("fetch.max.bytes")
         self.rack = config.text("broker.rack")

@@ -44,9 +44,14 @@ _SOCKET_BUFFERS = (
 class Server:
     """Serves one node on one address."""
 
-    def __init__(self, node: Node, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, node: Node, loop: asyncio.AbstractEventLoop, connect: Callable[[Server], Connection]
+    ) -> None:
         config = node.config
         self.node = node
+        self.dies = False
+        """Set where the end is to be that of a killed process: nothing is flushed, nothing is marked."""
+        self._connect = connect
         self.loop = loop
         self.monotonic = node.clock.monotonic
         self.now_ms = node.clock.now_ms
@@ -79,7 +84,7 @@ class Server:
         listener = self._bind(host, port)
         self.address = listener.getsockname()[:2]
         self._listener = await self.loop.create_server(
-            lambda: Connection(self),
+            lambda: self._connect(self),
             sock=listener,
             backlog=self.node.config.integer("socket.listen.backlog.size"),
         )
@@ -196,6 +201,11 @@ class Server:
         else:
             self._deadline_timer = self.loop.call_at(self._loop_time(deadline), self._deadline_passed)
 
+    def clock_moved(self) -> None:
+        """The node's clock has been moved: whatever is due by it happens now."""
+        self._keep_house()
+        self._deadline_passed()
+
     def _deadline_passed(self) -> None:
         self._deadline_timer = None
         self.run_due()
@@ -208,6 +218,8 @@ class Server:
     # --- housekeeping ------------------------------------------------------------------------------------
 
     def _keep_house(self) -> None:
+        if self._housekeeping_timer is not None:
+            self._housekeeping_timer.cancel()
         self._housekeeping_timer = self.loop.call_later(HOUSEKEEPING_S, self._keep_house)
         now = self.monotonic()
         if self._idle_s > 0:
@@ -312,18 +324,30 @@ async def serve(config: BrokerConfig, host: str, port: int, announce: Callable[[
 
 @asynccontextmanager
 async def serving(
-    config: BrokerConfig, store: LogStore, clock: Clock, host: str, port: int
+    config: BrokerConfig,
+    store: LogStore,
+    clock: Clock,
+    host: str,
+    port: int,
+    connect: Callable[[Server], Connection] = Connection,
 ) -> AsyncIterator[Server]:
-    """Serve `store` on the running loop for as long as the block lasts, then close it."""
+    """Serve `store` on the running loop for as long as the block lasts, then close it.
+
+    `connect` makes the object for each connection.
+    """
+    server: Server | None = None
     try:
-        server = Server(Node(config, store, clock), asyncio.get_running_loop())
+        server = Server(Node(config, store, clock), asyncio.get_running_loop(), connect)
         await server.start(host, port)
         try:
             yield server
         finally:
             await server.stop()
     finally:
-        store.close()
+        if server is not None and server.dies:
+            store.abandon()
+        else:
+            store.close()
 
 
 def _print_line(line: str) -> None:

@@ -67,6 +67,9 @@ class LogStore(Protocol):
     def close(self) -> None:
         """Force everything to disk, mark the shutdown as clean, let go of the directory."""
 
+    def abandon(self) -> None:
+        """Let go of everything as a killed process would: nothing is forced to disk or marked."""
+
 
 class MemoryStore:
     """Logs that live as long as this object."""
@@ -115,6 +118,9 @@ class MemoryStore:
 
     def close(self) -> None:
         """The logs stay: whoever holds the store may start another broker on it."""
+
+    def abandon(self) -> None:
+        """The logs stay, as the disk of a machine outlives the process."""
 
 
 def open_store(config: BrokerConfig, clock: Clock) -> LogStore:

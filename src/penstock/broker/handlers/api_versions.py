@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from penstock.broker.dispatch import ROUTES, Context, Route, handler
+from penstock.broker.dispatch import Context, Route, handler
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
@@ -21,12 +21,13 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 @handler(ApiKey.API_VERSIONS, 0, 4)
 def api_versions(request: ApiVersionsRequest | None, context: Context) -> ApiVersionsResponse:
     """List every API that has a handler. None stands for a request in a version we do not know."""
+    routes = context.node.routes
     if request is None:
-        own = ROUTES[ApiKey.API_VERSIONS]
+        own = routes[ApiKey.API_VERSIONS]
         return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[_entry(own)])
     if context.version >= 3 and not _names_software(request):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-    return ApiVersionsResponse(api_keys=[_entry(ROUTES[key]) for key in sorted(ROUTES)])
+    return ApiVersionsResponse(api_keys=[_entry(routes[key]) for key in sorted(routes)])
 
 
 def _entry(route: Route) -> ApiVersion:
