@@ -1,7 +1,8 @@
 """Kafka's wire protocol: messages described as data, codecs compiled from them, frames and headers.
 
 Nothing here does I/O. `codec_for` is the way to bytes, `penstock.protocol.messages` holds the
-message classes, `API_TABLE` says which APIs and versions there are.
+message classes, `API_TABLE` says which APIs and versions there are, `RELEASES` which of them each
+release of Kafka has.
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from penstock.protocol.error_codes import error_for as error_for
     from penstock.protocol.framing import FrameReader as FrameReader
     from penstock.protocol.message import Message as Message
+    from penstock.protocol.releases import RELEASES as RELEASES
+    from penstock.protocol.releases import Release as Release
+    from penstock.protocol.releases import api_versions as api_versions
+    from penstock.protocol.releases import release as release
 
 _HOMES = {
     "API_TABLE": "api",
@@ -29,9 +34,13 @@ _HOMES = {
     "ErrorCode": "error_codes",
     "FrameReader": "framing",
     "Message": "message",
+    "RELEASES": "releases",
+    "Release": "releases",
+    "api_versions": "releases",
     "codec_for": "codec",
     "error_for": "error_codes",
     "load_message": "classes",
+    "release": "releases",
 }
 
 __all__ = sorted(_HOMES)

@@ -1,0 +1,157 @@
+"""Releases of Apache Kafka, 0.8.0 to trunk: which requests each can parse, and which it offers to clients.
+
+The facts are in ``releases.txt``, beside this module. Test brokers that behave as an older one, and
+tests of what old brokers can be asked, are built on them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from penstock.errors import ConfigError
+from penstock.protocol.api import API_TABLE
+
+TRUNK = "trunk"
+FIRST_KRAFT = (3, 3)
+"""The release from which brokers are taken to run without ZooKeeper, if nothing else is said."""
+LAST_ZOOKEEPER = (3, 9)
+
+_NUMBERS = re.compile(r"\d+(\.\d+)*")
+_ENTRY = re.compile(r"(\w+) (?:removed|(\d+)-(\d+)((?: [\w:-]+)*))")
+
+
+class ApiRange(NamedTuple):
+    """One API in one release: the versions it can parse, and what it tells clients about them."""
+
+    lowest: int
+    highest: int
+    is_latest_unstable: bool = False
+    """Whether the highest version is offered only where unstable versions are enabled."""
+    offered: tuple[int, int] | None = None
+    """What ApiVersions says, where it differs from what can be parsed."""
+    where: str = ""
+    """Empty where every broker offers the API to clients, else ``zookeeper``, ``kraft`` or ``controller``."""
+    needs_receiver: bool = False
+    """Whether it is offered only where a receiver of client metrics is configured."""
+
+
+class Release(NamedTuple):
+    """A release, named by the numbers that stand for its features: ``0.10.2``, ``2.8``, ``trunk``."""
+
+    name: str
+    apis: Mapping[int, ApiRange]
+    """What it can parse, by API key."""
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The name as numbers, to be compared; trunk's are above all others."""
+        return _numbers(self.name)
+
+    def api_versions(
+        self, *, unstable: bool = False, kraft: bool | None = None
+    ) -> dict[int, tuple[int, int]]:
+        """What a broker of this release offers to clients: API key to lowest and highest version.
+
+        Releases before 0.10 have no ApiVersions; for them it is what a client may send unasked.
+        Requests for client metrics are left out: brokers offer them where a receiver is configured.
+
+        Args:
+            unstable: whether unstable versions are enabled (``unstable.api.versions.enable``).
+            kraft: whether the broker runs without ZooKeeper. Unsaid, it does from 3.3 on.
+
+        Raises:
+            ConfigError: brokers of this release run with ZooKeeper only, or without it only.
+        """
+        without_zookeeper = self.numbers >= FIRST_KRAFT if kraft is None else kraft
+        if without_zookeeper and self.numbers < (2, 8):
+            raise ConfigError(f"Kafka {self.name} needs ZooKeeper: KRaft came with 2.8")
+        if not without_zookeeper and self.numbers > LAST_ZOOKEEPER:
+            raise ConfigError(f"Kafka {self.name} knows no ZooKeeper: 3.9 was the last that did")
+        hidden = {"controller", "zookeeper" if without_zookeeper else "kraft"}
+        found = {}
+        for key, one in self.apis.items():
+            low, high = one.offered or (one.lowest, one.highest)
+            high -= one.is_latest_unstable and not unstable
+            if low <= high and one.where not in hidden and not one.needs_receiver:
+                found[key] = (low, high)
+        return found
+
+
+def _numbers(name: str) -> tuple[int, ...]:
+    return (1 << 30,) if name == TRUNK else tuple(map(int, name.split(".")))
+
+
+def _read(lines: Iterable[str]) -> dict[str, Release]:
+    keys = {api.name: api.key for api in API_TABLE.values()}
+    releases: dict[str, Release] = {}
+    apis: dict[int, ApiRange] = {}
+    for line in map(str.strip, lines):
+        if line.startswith("["):
+            apis = dict(apis)
+            releases[line[1:-1]] = Release(line[1:-1], apis)
+        elif line and not line.startswith("#"):
+            match = _ENTRY.fullmatch(line)
+            if match is None:
+                raise ConfigError(f"releases.txt: {line!r} is no entry")
+            name, low, high, words = match.groups()
+            if low is None:
+                del apis[keys[name]]
+            else:
+                apis[keys[name]] = _api_range(int(low), int(high), words.split())
+    return releases
+
+
+def _api_range(low: int, high: int, words: list[str]) -> ApiRange:
+    offered = next((word.removeprefix("offered:") for word in words if word.startswith("offered:")), "")
+    first, _, last = offered.partition("-")
+    return ApiRange(
+        low,
+        high,
+        "unstable" in words,
+        (int(first), int(last)) if offered else None,
+        next((word for word in words if word in ("zookeeper", "kraft", "controller")), ""),
+        "receiver" in words,
+    )
+
+
+def _load() -> dict[str, Release]:
+    with open(os.path.join(os.path.dirname(__file__), "releases.txt"), encoding="ascii") as file:
+        return _read(file)
+
+
+RELEASES: Mapping[str, Release] = _load()
+"""Every release by name, oldest first."""
+
+
+def release(version: str) -> Release:
+    """Find the release that a version belongs to: ``2.8.2`` is of 2.8, ``0.10.2.1`` of 0.10.2.
+
+    A version between two that are known, as ``0.8.3``, or after the last, is of the one before it.
+
+    Raises:
+        ConfigError: `version` is no version, or older than 0.8.0.
+    """
+    if version == TRUNK:
+        return RELEASES[TRUNK]
+    if not _NUMBERS.fullmatch(version):
+        raise ConfigError(f"{version!r} is no release of Kafka: name one as 2.8, 0.10.2 or {TRUNK}")
+    numbers = _numbers(version)
+    padded = numbers + (0,) * (3 - len(numbers))
+    older = [each for each in RELEASES.values() if each.name != TRUNK and each.numbers <= padded]
+    if not older:
+        raise ConfigError(f"Kafka {version} is too old: 0.8.0 is the first release with this protocol")
+    return older[-1]
+
+
+def api_versions(
+    version: str, *, unstable: bool = False, kraft: bool | None = None
+) -> dict[int, tuple[int, int]]:
+    """What brokers of a release offer to clients; see `Release.api_versions` and `release`.
+
+    Raises:
+        ConfigError: there is no such release, or not with (or without) ZooKeeper.
+    """
+    return release(version).api_versions(unstable=unstable, kraft=kraft)
