@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
 import click
@@ -90,15 +92,26 @@ def command(
     )
     span = parse_span(offsets)
     config = pairs(properties, "-X")
-    if quiet:
-        logging.getLogger("penstock").setLevel(logging.ERROR)
 
     from penstock.client import Consumer
 
     partitions = partitions_of(bootstrap, topic, chosen, config)
-    with Consumer(bootstrap_servers=bootstrap, config=config) as consumer:
+    with errors_only(quiet), Consumer(bootstrap_servers=bootstrap, config=config) as consumer:
         reading = Reading(consumer, partitions, span, exit_at_end=exit_at_end, quiet=quiet)
         reading.print_to(sys.stdout.buffer, printer, count, unbuffered=unbuffered)
+
+
+@contextmanager
+def errors_only(is_wanted: bool) -> Iterator[None]:
+    """Have warnings and hints kept from stderr while the block runs."""
+    logger = logging.getLogger("penstock")
+    level = logger.level
+    if is_wanted:
+        logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def _printer(
