@@ -1,0 +1,33 @@
+"""Ways to share partitions among the members of a group, under Kafka's names for them."""
+
+from __future__ import annotations
+
+import importlib
+
+from penstock.client.config import did_you_mean
+from penstock.client.group.assignors.base import Assignor as Assignor
+
+_HOMES = {
+    "range": ("dealt", "RangeAssignor"),
+    "roundrobin": ("dealt", "RoundRobinAssignor"),
+    "sticky": ("sticky", "StickyAssignor"),
+    "cooperative-sticky": ("sticky", "CooperativeStickyAssignor"),
+}
+NAMES = tuple(_HOMES)
+
+
+def assignor_named(name: str) -> Assignor:
+    """The assignor with a name of Kafka's: ``cooperative-sticky``, or Java's class name for it.
+
+    Raises:
+        ValueError: there is none.
+    """
+    short = name.strip()
+    for known, (_, class_name) in _HOMES.items():
+        if short == class_name or short == f"org.apache.kafka.clients.consumer.{class_name}":
+            short = known
+    if short not in _HOMES:
+        raise ValueError(f"expected some of {', '.join(NAMES)}{did_you_mean(short, NAMES)}")
+    module, class_name = _HOMES[short]
+    made: Assignor = getattr(importlib.import_module(f"{__name__}.{module}"), class_name)()
+    return made

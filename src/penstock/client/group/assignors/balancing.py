@@ -1,0 +1,215 @@
+"""Sharing partitions among members that subscribe to different topics, moving little (KIP-54).
+
+Everybody keeps what they may keep; the rest goes to who has least and wants it. Then single partitions
+move from members with more to members with at least two less, until nothing is gained any more. Where that
+has not made the whole more even, it is undone.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from penstock.client.group.assignors.base import Assignment, java_order
+from penstock.client.group.assignors.javahash import hash_order, place_hash
+from penstock.client.group.subscription import Subscription
+from penstock.model import TopicPartition
+
+
+class Claims(NamedTuple):
+    """What members owned so far, and what several claim to own."""
+
+    owned: dict[str, list[TopicPartition]]
+    disputed: set[TopicPartition]
+
+
+def balance(
+    partition_counts: Mapping[str, int],
+    members: Mapping[str, Subscription],
+    claims: Claims,
+    outdated: Mapping[TopicPartition, str],
+) -> Assignment:
+    """Return who gets what. `outdated` are owners of earlier generations, who are preferred in a move."""
+    return _Balancing(partition_counts, members, claims, outdated).run()
+
+
+class _Balancing:
+    """One run: the assignment as it stands, and the members in the order of how much they have."""
+
+    def __init__(
+        self,
+        partition_counts: Mapping[str, int],
+        members: Mapping[str, Subscription],
+        claims: Claims,
+        outdated: Mapping[TopicPartition, str],
+    ) -> None:
+        self._counts = partition_counts
+        self._outdated = outdated
+        self._wants = {
+            member: [topic for topic in members[member].topics if topic in partition_counts]
+            for member in claims.owned
+        }
+        self._takers: dict[str, list[str]] = {topic: [] for topic in partition_counts}
+        for member, topics in self._wants.items():
+            for topic in topics:
+                self._takers[topic].append(member)
+        self._held: Assignment = {}
+        self._owner: dict[TopicPartition, str] = {}
+        self._must_revoke = False
+        for member, owned in claims.owned.items():
+            self._held[member] = [where for where in owned if where.topic in self._wants[member]]
+            self._owner.update(dict.fromkeys(owned, member))
+            self._must_revoke |= len(self._held[member]) < len(owned)
+        self._by_size: list[tuple[int, bytes, str]] = sorted(map(self._rank, self._held))
+        self._moves = _Moves()
+
+    def run(self) -> Assignment:
+        everything = self._all_partitions()
+        kept = {where for held in self._held.values() for where in held}
+        loose = [where for where in everything if where not in kept]
+        is_new = not self._held[self._by_size[-1][2]]
+        for where in loose:
+            self._give_to_neediest(where)
+        fixed = self._set_aside_fixed()
+        everything = [where for where in everything if len(self._takers[where.topic]) >= 2]
+        loose = [where for where in loose if len(self._takers[where.topic]) >= 2]
+        before = {member: list(held) for member, held in self._held.items()}
+        if not self._must_revoke:
+            self._improve(loose)
+        has_moved = self._improve(everything)
+        result = self._held
+        if not is_new and has_moved and _unevenness(self._held) >= _unevenness(before):
+            result = before
+        return {**result, **fixed}
+
+    def _all_partitions(self) -> list[TopicPartition]:
+        """Those with the fewest takers first."""
+        topics = sorted(self._counts, key=lambda topic: (len(self._takers[topic]), java_order(topic)))
+        return [TopicPartition(topic, number) for topic in topics for number in range(self._counts[topic])]
+
+    # -- the order of members
+
+    def _rank(self, member: str) -> tuple[int, bytes, str]:
+        return len(self._held[member]), java_order(member), member
+
+    def _unlist(self, member: str) -> None:
+        del self._by_size[bisect_left(self._by_size, self._rank(member))]
+
+    def _neediest(self, topic: str) -> str | None:
+        """Who has least among those who want a topic."""
+        for _, _, member in self._by_size:
+            if topic in self._wants[member]:
+                return member
+        return None
+
+    def _give_to_neediest(self, where: TopicPartition) -> None:
+        member = self._neediest(where.topic)
+        if member is None:
+            return
+        self._unlist(member)
+        self._held[member].append(where)
+        self._owner[where] = member
+        insort(self._by_size, self._rank(member))
+
+    # -- what cannot move
+
+    def _room(self, member: str) -> int:
+        """The most partitions that a member could have."""
+        return sum(self._counts[topic] for topic in self._wants[member])
+
+    def _set_aside_fixed(self) -> Assignment:
+        """Members that have all they want, and nothing that anybody else could take."""
+        fixed: Assignment = {}
+        for member in list(self._held):
+            held = self._held[member]
+            if len(held) < self._room(member) or any(len(self._takers[w.topic]) >= 2 for w in held):
+                continue
+            self._unlist(member)
+            fixed[member] = self._held.pop(member)
+        return fixed
+
+    # -- improvements
+
+    def _is_balanced(self) -> bool:
+        """Whether nobody could take a partition from somebody who has two more."""
+        if self._by_size[0][0] >= self._by_size[-1][0] - 1:
+            return True
+        largest = self._largest_by_topic()
+        for size, _, member in self._by_size:
+            if size < self._room(member) and any(largest[t] > size + 1 for t in self._wants[member]):
+                return False
+        return True
+
+    def _largest_by_topic(self) -> dict[str, int]:
+        """How much the fullest owner of any of its partitions has, for each topic."""
+        largest = dict.fromkeys(self._counts, 0)
+        for held in self._held.values():
+            for topic in {where.topic for where in held}:
+                largest[topic] = max(largest[topic], len(held))
+        return largest
+
+    def _improve(self, candidates: Sequence[TopicPartition]) -> bool:
+        has_moved = False
+        is_moving = True
+        while is_moving:
+            is_moving = False
+            for where in candidates:
+                if self._is_balanced():
+                    break
+                size = len(self._held[self._owner[where]])
+                earlier = self._outdated.get(where)
+                if earlier in self._held and size > len(self._held[earlier]) + 1:
+                    self._move(where, earlier)
+                elif any(size > len(self._held[m]) + 1 for m in self._takers[where.topic] if m in self._held):
+                    self._move(where, self._neediest(where.topic))
+                else:
+                    continue
+                has_moved = is_moving = True
+        return has_moved
+
+    def _move(self, where: TopicPartition, target: str | None) -> None:
+        assert target is not None
+        where = self._moves.better_choice(where, self._owner[where], target)
+        source = self._owner[where]
+        self._unlist(source)
+        if target != source:
+            self._unlist(target)
+        self._moves.note(where, source, target)
+        self._held[source].remove(where)
+        self._held[target].append(where)
+        self._owner[where] = target
+        insort(self._by_size, self._rank(target))
+        if target != source:
+            insort(self._by_size, self._rank(source))
+
+
+class _Moves:
+    """Where partitions came from, so that two members do not exchange partitions of one topic."""
+
+    def __init__(self) -> None:
+        self._pairs: dict[TopicPartition, tuple[str, str]] = {}
+        self._moved: dict[tuple[str, str, str], list[TopicPartition]] = {}
+
+    def better_choice(self, where: TopicPartition, source: str, target: str) -> TopicPartition:
+        """A partition of the same topic that came the other way, if there is one: it goes home instead."""
+        if where in self._pairs:
+            source = self._pairs[where][0]
+        came_back = self._moved.get((where.topic, target, source))
+        return hash_order(came_back, place_hash)[0] if came_back else where
+
+    def note(self, where: TopicPartition, source: str, target: str) -> None:
+        earlier = self._pairs.pop(where, None)
+        if earlier is not None:
+            self._moved[where.topic, *earlier].remove(where)
+            source = earlier[0]
+            if source == target:
+                return
+        self._pairs[where] = (source, target)
+        self._moved.setdefault((where.topic, source, target), []).append(where)
+
+
+def _unevenness(held: Mapping[str, Sequence[TopicPartition]]) -> int:
+    """The sum of the differences between any two members."""
+    sizes = sorted(map(len, held.values()))
+    return sum(size * (2 * place - len(sizes) + 1) for place, size in enumerate(sizes))

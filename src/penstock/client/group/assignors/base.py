@@ -1,0 +1,62 @@
+"""What an assignor is: who gets which partitions, decided by one member for all.
+
+Write your own by deriving from `Assignor` and giving it to ``partition.assignment.strategy``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from penstock.client.group.subscription import NO_GENERATION, Subscription
+from penstock.model import TopicPartition
+
+Assignment = dict[str, list[TopicPartition]]
+"""The partitions of each member, by member id."""
+
+
+class Previous(NamedTuple):
+    """What a member was assigned last, and in which generation. `partitions` is None before the first."""
+
+    partitions: Sequence[TopicPartition] | None = None
+    generation: int = NO_GENERATION
+
+
+class Assignor(ABC):
+    """A way to share partitions. Members of a group must have one in common, under the same `name`."""
+
+    name: str
+    is_cooperative = False
+    """Whether members keep what they own while the group rebalances. Then `assign` must not give a
+    partition to a member while another one still owns it: it is revoked first, and assigned the next
+    time."""
+
+    def user_data(self, topics: Sequence[str], previous: Previous) -> bytes | None:
+        """What a member tells the leader besides its topics; comes back as `Subscription.user_data`."""
+        return None
+
+    @abstractmethod
+    def assign(
+        self, partition_counts: Mapping[str, int], members: Mapping[str, Subscription]
+    ) -> Mapping[str, Sequence[TopicPartition]]:
+        """Share all partitions of the subscribed topics.
+
+        `partition_counts` leaves out topics that do not exist. Every member needs an entry, if only an
+        empty one. The same input must give the same output: any member may become the leader.
+        """
+
+
+def ordered(members: Mapping[str, Subscription]) -> list[str]:
+    """Member ids in the order in which partitions are dealt: static members first, by instance id."""
+
+    def key(member_id: str) -> tuple[bool, bytes]:
+        instance_id = members[member_id].instance_id
+        return instance_id is None, java_order(member_id if instance_id is None else instance_id)
+
+    return sorted(members, key=key)
+
+
+def java_order(text: str) -> bytes:
+    """A key that sorts text as Java does: by UTF-16 code units."""
+    return text.encode("utf-16-be", "surrogatepass")

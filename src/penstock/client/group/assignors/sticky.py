@@ -1,0 +1,261 @@
+"""Assignors that move as little as possible: sticky and cooperative-sticky (KIP-54, KIP-429).
+
+Both answer as the Java client's assignors do for the same members (Kafka 3.5 and newer, where no member
+tells its rack). Two ways lead there: where everybody subscribes to the same topics, everybody simply keeps
+what fits into a fair share (`_share_equally`); otherwise `balancing` looks for improvements.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from penstock.client.group.assignors.balancing import Claims, balance
+from penstock.client.group.assignors.base import Assignment, Assignor, Previous, java_order
+from penstock.client.group.assignors.javahash import hash_order, text_hash
+from penstock.client.group.subscription import NO_GENERATION, Subscription, group_by_topic, ungroup
+from penstock.model import TopicPartition
+
+_INT32 = struct.Struct(">i")
+_INT16 = struct.Struct(">h")
+
+
+class StickyAssignor(Assignor):
+    """Shares evenly and lets members keep what they had. Everything is given up during a rebalance."""
+
+    name = "sticky"
+
+    def user_data(self, topics: Sequence[str], previous: Previous) -> bytes | None:
+        if previous.partitions is None:
+            return None
+        return encode_previous(previous.partitions, previous.generation)
+
+    def assign(self, partition_counts: Mapping[str, int], members: Mapping[str, Subscription]) -> Assignment:
+        return share(partition_counts, members, {m: _told_in_user_data(s) for m, s in members.items()})[0]
+
+
+class CooperativeStickyAssignor(Assignor):
+    """The same, but members keep what stays with them while the group rebalances.
+
+    A partition that moves is left out of the assignment until its owner has revoked it; the next
+    rebalance, which follows at once, hands it on.
+    """
+
+    name = "cooperative-sticky"
+    is_cooperative = True
+
+    def user_data(self, topics: Sequence[str], previous: Previous) -> bytes | None:
+        return _INT32.pack(previous.generation)
+
+    def assign(self, partition_counts: Mapping[str, int], members: Mapping[str, Subscription]) -> Assignment:
+        told = {member: _told_in_fields(subscription) for member, subscription in members.items()}
+        assignment, moving = share(partition_counts, members, told)
+        if moving is None:
+            moving = _moving(assignment, members)
+        for where, member in moving.items():
+            assignment[member].remove(where)
+        return assignment
+
+
+class Told(NamedTuple):
+    """What a member says it had, and since which generation; None where it does not say."""
+
+    partitions: Sequence[TopicPartition]
+    generation: int | None
+
+
+def encode_previous(partitions: Sequence[TopicPartition], generation: int) -> bytes:
+    """User data of the sticky assignor, version 1: the last assignment and its generation."""
+    groups = group_by_topic(partitions)
+    pieces = [_INT32.pack(len(groups))]
+    for topic, numbers in groups:
+        name = topic.encode()
+        pieces += [_INT16.pack(len(name)), name, struct.pack(f">i{len(numbers)}i", len(numbers), *numbers)]
+    return b"".join([*pieces, _INT32.pack(generation)])
+
+
+def decode_previous(data: bytes) -> Told:
+    """Read user data of the sticky assignor, version 1 or 0 (without a generation).
+
+    What cannot be read counts as nothing: a member must not be able to stop the group.
+    """
+    try:
+        groups, at = _decode_groups(data)
+        generation = _INT32.unpack_from(data, at)[0] if len(data) >= at + 4 else None
+    except (struct.error, UnicodeDecodeError, ValueError):
+        return Told((), NO_GENERATION)
+    return Told(ungroup(groups), generation)
+
+
+def _decode_groups(data: bytes) -> tuple[list[tuple[str, Sequence[int]]], int]:
+    (count,) = _INT32.unpack_from(data, 0)
+    at = 4
+    groups: list[tuple[str, Sequence[int]]] = []
+    for _ in range(count):
+        (size,) = _INT16.unpack_from(data, at)
+        if size < 0:
+            raise ValueError("a topic without a name")
+        name = data[at + 2 : at + 2 + size].decode()
+        at += 2 + size
+        (length,) = _INT32.unpack_from(data, at)
+        if not 0 <= length <= len(data):
+            raise ValueError("a count that cannot be")
+        groups.append((name, struct.unpack_from(f">{length}i", data, at + 4)))
+        at += 4 + 4 * length
+    return groups, at
+
+
+def _told_in_user_data(subscription: Subscription) -> Told:
+    return decode_previous(subscription.user_data) if subscription.user_data else Told((), None)
+
+
+def _told_in_fields(subscription: Subscription) -> Told:
+    """Owned partitions; the generation stands beside them from version 2 on, before in the user data."""
+    if subscription.generation >= 0:
+        return Told(subscription.owned, subscription.generation)
+    data = subscription.user_data
+    if data is None:
+        return Told(subscription.owned, None)
+    return Told(subscription.owned, _INT32.unpack_from(data)[0] if len(data) >= 4 else NO_GENERATION)
+
+
+def share(
+    partition_counts: Mapping[str, int], members: Mapping[str, Subscription], told: Mapping[str, Told]
+) -> tuple[Assignment, dict[TopicPartition, str] | None]:
+    """Return who gets what, and which partitions change their owner; None where that is not known."""
+    subscribed = {topic for subscription in members.values() for topic in subscription.topics}
+    partition_counts = {topic: n for topic, n in partition_counts.items() if topic in subscribed}
+    claims = settle_claims(partition_counts, members, told)
+    wanted = {frozenset(subscription.topics) for subscription in members.values()}
+    if len(wanted) == 1:
+        return _share_equally(partition_counts, claims)
+    generations = {member: one.generation for member, one in told.items()}
+    return balance(partition_counts, members, claims, _outdated(told, generations, members)), None
+
+
+def settle_claims(
+    partition_counts: Mapping[str, int], members: Mapping[str, Subscription], told: Mapping[str, Told]
+) -> Claims:
+    """Who owned what so far. Of several claims the newest generation's counts; of equal ones, none."""
+    owned: dict[str, list[TopicPartition]] = {}
+    owner_of: dict[TopicPartition, str] = {}
+    disputed: set[TopicPartition] = set()
+    for member in hash_order(members, text_hash):
+        partitions, generation = told[member]
+        since = NO_GENERATION if generation is None else generation
+        mine = owned[member] = []
+        for where in partitions:
+            if where.topic not in partition_counts or where.partition >= partition_counts[where.topic]:
+                continue
+            other = owner_of.get(where)
+            if other is None:
+                mine.append(where)
+                owner_of[where] = member
+                continue
+            if since < members[other].generation:
+                continue
+            if where in owned[other]:
+                owned[other].remove(where)
+            if since > members[other].generation:
+                mine.append(where)
+            else:
+                disputed.add(where)
+            owner_of[where] = member
+    return Claims(owned, disputed)
+
+
+def _outdated(
+    told: Mapping[str, Told], generations: Mapping[str, int | None], members: Mapping[str, Subscription]
+) -> dict[TopicPartition, str]:
+    """The last owner of each partition before the newest generation."""
+    newest = max((g for g in generations.values() if g is not None), default=NO_GENERATION)
+    newest = max(newest, NO_GENERATION)
+    found: dict[TopicPartition, tuple[str, int]] = {}
+    for member in hash_order(members, text_hash):
+        generation = generations[member]
+        if generation is None:
+            if newest == NO_GENERATION:
+                continue
+            generation = NO_GENERATION
+        elif generation >= newest:
+            continue
+        for where in told[member].partitions:
+            if where not in found or generation > found[where][1]:
+                found[where] = (member, generation)
+    return {where: member for where, (member, _) in found.items()}
+
+
+def _share_equally(
+    partition_counts: Mapping[str, int], claims: Claims
+) -> tuple[Assignment, dict[TopicPartition, str]]:
+    """Everybody keeps up to a fair share; what is left goes to those who have least."""
+    total = sum(partition_counts.values())
+    small, over_wanted = divmod(total, len(claims.owned))
+    large = small + (over_wanted > 0)
+    assignment: Assignment = {}
+    released: dict[TopicPartition, str] = {}
+    hungry: list[str] = []
+    content: list[str] = []
+    """Members with the smaller share, who may get one partition more."""
+    over = 0
+    for member, owned in claims.owned.items():
+        mine = sorted(set(owned) - claims.disputed, key=lambda p: (p.partition, java_order(p.topic)))
+        if len(mine) < small:
+            kept = len(mine)
+            hungry.append(member)
+        elif len(mine) >= large and over < over_wanted:
+            kept = large
+            over += 1
+            if over == over_wanted:
+                content.clear()
+        else:
+            kept = small
+            if over < over_wanted:
+                content.append(member)
+        assignment[member] = mine[:kept]
+        released.update(dict.fromkeys(mine[kept:], member))
+    return assignment, _deal(partition_counts, claims, assignment, released, hungry, content, small)
+
+
+def _deal(
+    partition_counts: Mapping[str, int],
+    claims: Claims,
+    assignment: Assignment,
+    released: Mapping[TopicPartition, str],
+    hungry: Sequence[str],
+    content: Sequence[str],
+    small: int,
+) -> dict[TopicPartition, str]:
+    """Deal what nobody has in a circle; return what had another owner before."""
+    circle = deque(sorted(hungry, key=java_order))
+    next_in_line = deque(sorted(content, key=java_order))
+    taken = {where for mine in assignment.values() for where in mine}
+    moving: dict[TopicPartition, str] = {}
+    for topic in sorted(partition_counts, key=java_order):
+        for number in range(partition_counts[topic]):
+            where = TopicPartition(topic, number)
+            if where in taken:
+                continue
+            member = circle.popleft() if circle else next_in_line.popleft()
+            mine = assignment[member]
+            mine.append(where)
+            if len(mine) < small:
+                circle.append(member)
+            elif len(mine) == small:
+                next_in_line.append(member)
+            if released.get(where, member) != member or where in claims.disputed:
+                moving[where] = member
+    return moving
+
+
+def _moving(assignment: Assignment, members: Mapping[str, Subscription]) -> dict[TopicPartition, str]:
+    """Partitions that one member is to get while another one must first revoke them."""
+    added: dict[TopicPartition, str] = {}
+    revoked: set[TopicPartition] = set()
+    for member, partitions in assignment.items():
+        owned = set(members[member].owned)
+        added.update(dict.fromkeys((where for where in partitions if where not in owned), member))
+        revoked |= owned.difference(partitions)
+    return {where: member for where, member in added.items() if where in revoked}

@@ -1,0 +1,109 @@
+"""Where a group's coordinator is, and how to talk to one that is older or newer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.client.metadata import Node
+from penstock.errors import DecodeError, UnsupportedVersionError
+from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from penstock.protocol.messages.find_coordinator_response import FindCoordinatorResponse
+from penstock.protocol.messages.join_group_request import JoinGroupRequest
+from penstock.protocol.messages.leave_group_request import LeaveGroupRequest
+
+if TYPE_CHECKING:
+    from penstock.client.client import AsyncClient
+    from penstock.protocol.message import Message
+
+GROUP = "group"
+"""The purpose of connections on which members join: answers come in order, and a JoinGroup may wait long
+before it is answered. Commits go another way."""
+
+MANY_KEYS_VERSION = 4
+STATIC_MEMBER_VERSION = 5
+LEAVE_LIST_VERSION = 3
+
+
+class Coordinator:
+    """Knows the coordinator of one group, or finds it. On one event loop."""
+
+    def __init__(self, client: AsyncClient, group_id: str) -> None:
+        self.group_id = group_id
+        self.node: int | None = None
+        self._client = client
+
+    async def find(self) -> int:
+        """Ask any broker which node it is.
+
+        Raises:
+            KafkaError: 15 while there is none, 30 when the group may not be used.
+            NetworkError, RequestTimeoutError: no broker answers.
+        """
+        client = self._client
+        await client.bootstrap()
+        peer = await client.peer()
+        version = peer.versions.choose(FindCoordinatorRequest)
+        has_list = version >= MANY_KEYS_VERSION
+        request = FindCoordinatorRequest(
+            key="" if has_list else self.group_id, coordinator_keys=[self.group_id] if has_list else []
+        )
+        answer: FindCoordinatorResponse = await peer.connection.request(
+            request, version, client.request_timeout_s
+        )
+        if has_list and not answer.coordinators:
+            raise DecodeError("an answer to FindCoordinator names no coordinator")
+        found: Any = answer.coordinators[0] if has_list else answer
+        if found.error_code:
+            raise error_for(found.error_code, f"looking for the coordinator of group {self.group_id!r}")
+        if found.node_id not in client.cluster.nodes:
+            client.cluster.nodes[found.node_id] = Node(found.node_id, found.host, found.port)
+        self.node = found.node_id
+        return self.node
+
+    async def known(self) -> int:
+        """The node, asking only if need be. Raises as `find`."""
+        return await self.find() if self.node is None else self.node
+
+    def forget(self, node: int | None) -> None:
+        """It is not this node any more, or does not answer."""
+        if self.node == node:
+            self.node = None
+
+    async def request(self, message: Message, node: int, timeout_s: float) -> Any:
+        """Send one request to the coordinator and return the answer.
+
+        Raises:
+            NetworkError, RequestTimeoutError, DecodeError: as `Connection.request`.
+            UnsupportedVersionError: the broker is too old for it.
+        """
+        peer = await self._client.peer(node, GROUP)
+        version = peer.versions.choose(type(message))
+        return await peer.connection.request(fitted(message, version), version, timeout_s)
+
+
+def fitted(message: Message, version: int) -> Message:
+    """The message in the form that a version has.
+
+    Raises:
+        UnsupportedVersionError: the version cannot say it.
+    """
+    if isinstance(message, JoinGroupRequest):
+        if message.group_instance_id is not None and version < STATIC_MEMBER_VERSION:
+            raise UnsupportedVersionError("group.instance.id needs Kafka 2.3 or newer: leave it out")
+    elif isinstance(message, LeaveGroupRequest):
+        if version < LEAVE_LIST_VERSION:
+            return LeaveGroupRequest(group_id=message.group_id, member_id=message.member_id)
+        return LeaveGroupRequest(group_id=message.group_id, members=message.members)
+    return message
+
+
+MEMBER_CODES = frozenset(
+    (
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.REBALANCE_IN_PROGRESS,
+        ErrorCode.FENCED_INSTANCE_ID,
+    )
+)
+"""Codes that say something about the member rather than about its request."""

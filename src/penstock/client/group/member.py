@@ -1,0 +1,177 @@
+"""Lets a `Membership` talk: sends what it wants sent, wakes it in time, keeps its metadata fresh.
+
+Lives on one event loop, in the background of the application. Promises one outcome per request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from penstock.client.group.coordinator import Coordinator
+from penstock.client.group.membership import CountPartitions, FindCoordinator, Membership, Outgoing, Phase
+from penstock.errors import NetworkError, PenstockError, RequestTimeoutError
+from penstock.protocol.messages.leave_group_request import LeaveGroupRequest
+
+if TYPE_CHECKING:
+    from penstock.client.client import AsyncClient
+
+LEAVE_PATIENCE_S = 2.0
+"""How long closing waits for the coordinator to say goodbye."""
+
+MISSING_TOPIC_S = 2.0
+"""How often to look for topics that are subscribed to and do not exist."""
+
+log = logging.getLogger("penstock.client.group")
+
+
+class Member:
+    """Drives one membership. `on_change` is called whenever the application may have to do something."""
+
+    def __init__(
+        self,
+        client: AsyncClient,
+        coordinator: Coordinator,
+        membership: Membership,
+        *,
+        on_change: Callable[[], None],
+        is_alive: Callable[[], bool],
+        topics_wanted: Callable[[], list[str] | None],
+    ) -> None:
+        self.membership = membership
+        self._client = client
+        self._coordinator = coordinator
+        self._on_change = on_change
+        self._is_alive = is_alive
+        """Whether the application has taken records since it was last asked."""
+        self._topics_wanted = topics_wanted
+        """The topics to subscribe to now, after fresh metadata; None when the names are given."""
+        self._loop = asyncio.get_running_loop()
+        self._tasks: dict[asyncio.Task[None], Outgoing] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._warned: set[str] = set()
+        self._phase = membership.phase
+
+    @property
+    def now(self) -> float:
+        """Milliseconds of the event loop's clock."""
+        return self._loop.time() * 1000
+
+    def pump(self) -> None:
+        """Send what waits in the outbox, and wake up again when something is due."""
+        membership = self.membership
+        while membership.outbox:
+            waiting, membership.outbox = membership.outbox, []
+            for outgoing in waiting:
+                task = self._loop.create_task(self._ask(outgoing))
+                self._tasks[task] = outgoing
+                task.add_done_callback(lambda done: self._tasks.pop(done, None))
+        if self._watching is None and membership.phase is not Phase.OUT:
+            self._watching = self._loop.create_task(self._watch_topics())
+        self._arm(membership.wake_at)
+        if membership.phase is not self._phase:
+            self._phase = membership.phase
+            log.debug("group %s: %s", membership.settings.group_id, membership.phase.value)
+        self._on_change()
+
+    def _arm(self, wake_at: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if wake_at < float("inf"):
+            self._timer = self._loop.call_at(wake_at / 1000, self._tick)
+
+    def _tick(self) -> None:
+        if self._is_alive():
+            self.membership.polled(self.now)
+        self.membership.advance(self.now)
+        self.pump()
+
+    async def _ask(self, outgoing: Outgoing) -> None:
+        outcome: object
+        try:
+            async with asyncio.timeout(outgoing.timeout_ms / 1000):
+                outcome = await self._perform(outgoing)
+        except PenstockError as error:
+            outcome = error
+            if isinstance(error, (NetworkError, RequestTimeoutError)):
+                self._coordinator.forget(outgoing.node)
+        except TimeoutError:
+            outcome = RequestTimeoutError(f"no answer within {outgoing.timeout_ms / 1000:g} s")
+        self.membership.answered(outgoing.ticket, outcome, self.now)
+        self.pump()
+
+    async def _perform(self, outgoing: Outgoing) -> Any:
+        call = outgoing.call
+        if isinstance(call, FindCoordinator):
+            return await self._coordinator.find()
+        if isinstance(call, CountPartitions):
+            await self._client.refresh(call.topics)
+            return self._counts()
+        assert outgoing.node is not None
+        return await self._coordinator.request(call, outgoing.node, outgoing.timeout_ms / 1000)
+
+    def _counts(self) -> dict[str, int]:
+        topics = self._client.cluster.topics
+        return {name: len(topics[name].partitions) for name in self.membership.group_topics if name in topics}
+
+    # -- topics
+
+    async def _watch_topics(self) -> None:
+        """Look at the topics from time to time: partitions may be added, topics may come and go."""
+        while True:
+            is_missing = self._warn_of_missing()
+            age_s = self._client.config.metadata_max_age_ms / 1000
+            await asyncio.sleep(min(age_s, MISSING_TOPIC_S) if is_missing else age_s)
+            wanted = self._topics_wanted()
+            try:
+                await self._client.refresh(self.membership.group_topics, all_topics=wanted is not None)
+            except PenstockError as error:
+                log.debug("looking at topics: %s", error)
+                continue
+            wanted = self._topics_wanted()
+            if wanted is not None:
+                self.membership.subscribe(wanted, self.now)
+            self.membership.counted(self._counts(), self.now)
+            self.pump()
+
+    def _warn_of_missing(self) -> bool:
+        """Say once which topics do not exist; the group waits for them."""
+        cluster = self._client.cluster
+        if self.membership.phase not in (Phase.STABLE, Phase.SYNCING):
+            return True
+        missing = [name for name in self.membership.topics if not cluster.partitions_of(name)]
+        for name in missing:
+            if name not in self._warned:
+                self._warned.add(name)
+                log.warning(
+                    "group %s: topic %r does not exist%s; waiting for it",
+                    self.membership.settings.group_id,
+                    name,
+                    cluster.unknown_topic_hint(name),
+                )
+        return bool(missing)
+
+    # -- the end
+
+    async def close(self) -> None:
+        """Wait a moment for the coordinator to hear of the leaving, then stop."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._watching is not None:
+            self._watching.cancel()
+        farewells = [task for task, out in self._tasks.items() if isinstance(out.call, LeaveGroupRequest)]
+        others = [task for task in self._tasks if task not in farewells]
+        for task in others:
+            task.cancel()
+        if farewells:
+            await asyncio.wait(farewells, timeout=LEAVE_PATIENCE_S)
+        for task in farewells:
+            task.cancel()
+        everything = [*others, *farewells, *([self._watching] if self._watching else [])]
+        await asyncio.gather(*everything, return_exceptions=True)
+        if self._timer is not None:
+            self._timer.cancel()

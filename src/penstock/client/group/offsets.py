@@ -1,0 +1,234 @@
+"""Committed offsets of a group: written and read through its coordinator. For asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from penstock.client.client import MAIN
+from penstock.client.group.coordinator import MEMBER_CODES, Coordinator
+from penstock.client.group.refusals import explain_commit
+from penstock.client.group.subscription import NO_GENERATION, group_by_topic
+from penstock.errors import ConfigError, NetworkError, RequestTimeoutError, UnsupportedVersionError
+from penstock.model import TopicPartition
+from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from penstock.protocol.messages.offset_commit_response import OffsetCommitResponse
+from penstock.protocol.messages.offset_fetch_request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
+
+if TYPE_CHECKING:
+    from penstock.client.client import AsyncClient
+
+COMMIT_VERSION_MAX = 9
+FETCH_VERSION_MAX = 9
+"""Newer versions name topics by id, which older topics do not have."""
+
+MANY_GROUPS_VERSION = 8
+STATIC_COMMIT_VERSION = 7
+REQUIRE_STABLE_VERSION = 7
+ALL_TOPICS_VERSION = 2
+
+NOT_COMMITTED = -1
+
+
+class OffsetAndMetadata(NamedTuple):
+    """A committed offset: the next record to read; and a note of the application's own."""
+
+    offset: int
+    metadata: str = ""
+    leader_epoch: int = -1
+
+
+Committable = Mapping[TopicPartition, "int | OffsetAndMetadata"]
+
+
+class Identity(NamedTuple):
+    """As whom to commit. The default is nobody in particular: a consumer with assigned partitions."""
+
+    generation: int = NO_GENERATION
+    member_id: str = ""
+    instance_id: str | None = None
+
+
+class GroupOffsets:
+    """The committed offsets of one group. Commits arrive in the order in which they were made."""
+
+    def __init__(self, client: AsyncClient, coordinator: Coordinator) -> None:
+        self._client = client
+        self._coordinator = coordinator
+        self._in_order = asyncio.Lock()
+        self.on_refused: Callable[[int, int], None] = lambda code, generation: None
+        """Told the code and the generation when a commit fails for a reason that concerns the member."""
+
+    async def commit(
+        self, offsets: Committable, identity: Callable[[], Identity], timeout_ms: float | None = None
+    ) -> None:
+        """Store offsets.
+
+        Raises:
+            KafkaError: 22, 25 or 82: the group has gone on without this member; 27: it is rebalancing;
+                12: the metadata is too long.
+            ConfigError: an offset is negative.
+            NetworkError, RequestTimeoutError: no coordinator answers in time.
+        """
+        topics = _topics(offsets)
+        if not topics:
+            return
+        async with self._in_order:
+            await self._retrying("committing offsets", lambda: self._commit(topics, identity()), timeout_ms)
+
+    async def _commit(self, topics: list[OffsetCommitRequestTopic], identity: Identity) -> None:
+        group_id = self._coordinator.group_id
+        request = OffsetCommitRequest(
+            group_id=group_id,
+            generation_id_or_member_epoch=identity.generation,
+            member_id=identity.member_id,
+            group_instance_id=identity.instance_id,
+            topics=topics,
+        )
+        answer: OffsetCommitResponse = await self._ask(request, COMMIT_VERSION_MAX)
+        codes = [p.error_code for topic in answer.topics for p in topic.partitions if p.error_code]
+        for code in codes:
+            if code in MEMBER_CODES:
+                self.on_refused(code, identity.generation)
+        if codes:
+            self._note(codes[0])
+            raise explain_commit(codes[0], group_id)
+
+    async def fetch(
+        self,
+        partitions: Iterable[TopicPartition] | None,
+        *,
+        require_stable: bool = False,
+        timeout_ms: float | None = None,
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """Read the committed offset of each partition, None where there is none; of all where None is given.
+
+        Raises:
+            KafkaError: the group or a topic may not be read.
+            UnsupportedVersionError: all were asked for, of a broker before 0.10.2.
+            NetworkError, RequestTimeoutError: no coordinator answers in time.
+        """
+        asked = None if partitions is None else list(partitions)
+        if asked is not None and not asked:
+            return {}
+        found = await self._retrying(
+            "reading committed offsets", lambda: self._fetch(asked, require_stable), timeout_ms
+        )
+        return found if asked is None else {where: found.get(where) for where in asked}
+
+    async def _fetch(
+        self, asked: list[TopicPartition] | None, require_stable: bool
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        group_id = self._coordinator.group_id
+        request = _fetch_request(group_id, asked, require_stable)
+        answer = await self._ask(request, FETCH_VERSION_MAX)
+        told: Any = answer.groups[0] if answer.groups else answer
+        if told.error_code:
+            self._note(told.error_code)
+            raise error_for(told.error_code, f"committed offsets of group {group_id!r}")
+        found: dict[TopicPartition, OffsetAndMetadata | None] = {}
+        for topic in told.topics:
+            for partition in topic.partitions:
+                where = TopicPartition(topic.name, partition.partition_index)
+                # Version 0 reads from ZooKeeper and has an error for "nothing there".
+                if partition.error_code and partition.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                    self._note(partition.error_code)
+                    raise error_for(partition.error_code, f"the committed offset of {where}")
+                found[where] = (
+                    None
+                    if partition.committed_offset < 0
+                    else OffsetAndMetadata(
+                        partition.committed_offset, partition.metadata or "", partition.committed_leader_epoch
+                    )
+                )
+        return found
+
+    # -- talking
+
+    async def _retrying(self, what: str, attempt: Callable[[], Any], timeout_ms: float | None) -> Any:
+        return await self._client.retrying(what, attempt, timeout_ms)
+
+    async def _ask(self, message: OffsetCommitRequest | OffsetFetchRequest, at_most: int) -> Any:
+        node = await self._coordinator.known()
+        try:
+            peer = await self._client.peer(node, MAIN)
+            version = peer.versions.choose(type(message), at_most)
+            fitted = _fitted(message, version)
+            return await peer.connection.request(fitted, version, self._client.request_timeout_s)
+        except (NetworkError, RequestTimeoutError):
+            self._coordinator.forget(node)
+            raise
+
+    def _note(self, code: int) -> None:
+        if code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE):
+            self._coordinator.forget(self._coordinator.node)
+
+
+def _topics(offsets: Committable) -> list[OffsetCommitRequestTopic]:
+    topics: dict[str, OffsetCommitRequestTopic] = {}
+    for where, given in offsets.items():
+        name, number = where
+        at = given if isinstance(given, OffsetAndMetadata) else OffsetAndMetadata(given)
+        if at.offset < 0:
+            raise ConfigError(f"offset {at.offset} of {TopicPartition(name, number)}: offsets begin at 0")
+        topic = topics.setdefault(name, OffsetCommitRequestTopic(name=name))
+        topic.partitions.append(
+            OffsetCommitRequestPartition(
+                partition_index=number,
+                committed_offset=at.offset,
+                committed_leader_epoch=at.leader_epoch,
+                committed_metadata=at.metadata,
+            )
+        )
+    return list(topics.values())
+
+
+def _fetch_request(
+    group_id: str, asked: list[TopicPartition] | None, require_stable: bool
+) -> OffsetFetchRequest:
+    """A request with its topics in both places; `_fitted` leaves the one that a version has."""
+    old: list[OffsetFetchRequestTopic] | None = None
+    new: list[OffsetFetchRequestTopics] | None = None
+    if asked is not None:
+        groups = group_by_topic(asked)
+        old = [OffsetFetchRequestTopic(name=topic, partition_indexes=numbers) for topic, numbers in groups]
+        new = [OffsetFetchRequestTopics(name=topic, partition_indexes=numbers) for topic, numbers in groups]
+    return OffsetFetchRequest(
+        group_id=group_id,
+        topics=old,
+        groups=[OffsetFetchRequestGroup(group_id=group_id, topics=new)],
+        require_stable=require_stable,
+    )
+
+
+def _fitted(
+    message: OffsetCommitRequest | OffsetFetchRequest, version: int
+) -> OffsetCommitRequest | OffsetFetchRequest:
+    """The message in the form that a version has."""
+    if isinstance(message, OffsetCommitRequest):
+        if version < STATIC_COMMIT_VERSION and message.group_instance_id is not None:
+            # Before Kafka 2.3 there are no static members, so that none could have got this far.
+            message.group_instance_id = None
+        return message
+    if version >= MANY_GROUPS_VERSION:
+        return OffsetFetchRequest(groups=message.groups, require_stable=message.require_stable)
+    if message.topics is None and version < ALL_TOPICS_VERSION:
+        raise UnsupportedVersionError(
+            "listing all offsets of a group needs Kafka 0.10.2 or newer: name the topics"
+        )
+    return OffsetFetchRequest(
+        group_id=message.group_id,
+        topics=message.topics,
+        require_stable=message.require_stable and version >= REQUIRE_STABLE_VERSION,
+    )
