@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import random
 from collections.abc import Iterator
@@ -12,6 +13,14 @@ import pytest
 
 from penstock.cloudevents import AttributeType, Event, InvalidEvent, NotAnEvent, from_record
 from penstock.cloudevents.types import canonical_text
+
+VECTORS = json.loads(
+    (Path(__file__).parents[1] / "docs" / "reference" / "cloudevents-kafka-vectors.json").read_text(
+        encoding="utf-8"
+    )
+)
+READING = [case for case in VECTORS["cases"] if "read" in case]
+WRITING = [case for case in VECTORS["cases"] if "write" in case]
 
 HEADERS = pa.list_(pa.field("element", pa.struct([("key", pa.string()), ("value", pa.binary())])))
 
@@ -216,3 +225,34 @@ BATCHES = {
 def conformance(name):
     tests = json.loads((CONFORMANCE / "format" / name).read_text(encoding="utf-8"))["tests"]
     return [pytest.param(test, id=test["id"]) for test in tests]
+
+
+def as_bytes(text):
+    if text is None or isinstance(text, str):
+        return text and text.encode() if text != "" else b""
+    return base64.b64decode(text["base64"])
+
+
+def parts_of(record):
+    headers = [(name, as_bytes(value)) for name, value in record["headers"]]
+    return as_bytes(record["key"]), as_bytes(record["value"]), headers
+
+
+def named(cases):
+    return [pytest.param(case, id=case["name"]) for case in cases]
+
+
+def described(outcome):
+    """An outcome as the vectors describe it."""
+    if isinstance(outcome, NotAnEvent):
+        return {"outcome": "not an event"}
+    if isinstance(outcome, InvalidEvent):
+        return {"outcome": "invalid event", "rule": outcome.rule}
+    attributes = {name: canonical_text(value) for name, value in outcome.attributes().items()}
+    return {"outcome": "event", "attributes": attributes, "data": outcome.data}
+
+
+def expected(case):
+    if case["expect"]["outcome"] != "event":
+        return case["expect"]
+    return case["expect"] | {"data": as_bytes(case["expect"]["data"])}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from datetime import UTC, datetime, timedelta, timezone
 
 import pyarrow as pa
@@ -45,9 +46,15 @@ def test_events_that_were_read_are_written_as_one_by_one(options):
     assert len(events) > 1000
     decoded = decode_events(batch_of(records))
     decoded = decoded.filter(decoded.column("error").is_null())
-    encoded = encode_events(decoded, **options)
+    encoded = encode_events(decoded, errors="column", **options)
     encoded.validate(full=True)
-    for written, (key, event) in zip(records_of(encoded), events, strict=True):
+    errors = encoded.column("error").to_pylist()
+    for written, error, (key, event) in zip(records_of(encoded), errors, events, strict=True):
+        if error is not None:
+            with pytest.raises(InvalidEventError, match=re.escape(error)):
+                to_record(event, key=key, **options)
+            assert written == (key, None, None)
+            continue
         single = to_record(event, key=key, **options)
         if options["mode"] == "structured":
             single = to_record(as_table_has_it(event), key=key, **options)

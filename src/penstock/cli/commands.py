@@ -14,6 +14,7 @@ NOUNS = {
     "topic": "penstock.cli.topic",
     "produce": "penstock.cli.produce",
     "consume": "penstock.cli.consume",
+    "event": "penstock.cli.event",
     "demo": "penstock.cli.demo",
 }
 

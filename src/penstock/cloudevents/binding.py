@@ -101,6 +101,8 @@ def to_record(
     Raises:
         EncodeError: the combination is not possible: binary mode without headers (K9), or one of
             `headers` would pass for an attribute.
+        InvalidEventError: K14, no binary record can carry the event: its data are themselves an event
+            in an event format.
     """
     if key_mapper is not None:
         mapped = key_mapper(event)
@@ -112,7 +114,9 @@ def to_record(
             raise EncodeError("K9: records of this message format have no headers; use mode='structured'")
         value = event.data
         content_type = event.datacontenttype or (JSON_TYPE if event.json_implied else None)
-        written = _attribute_headers(event, content_type)
+        written = _attribute_headers(
+            event, None if content_type is None else content_type_header(content_type)
+        )
     elif mode == "structured":
         rendering = format_named(event_format)
         if rendering is None:
@@ -130,7 +134,21 @@ def to_record(
     return key, value, written
 
 
-def _attribute_headers(event: Event, content_type: str | None) -> list[tuple[str, bytes]]:
+@lru_cache(maxsize=1024)
+def content_type_header(content_type: str) -> bytes:
+    """The header content-type of a binary record whose data are of that type.
+
+    Raises:
+        InvalidEventError: K14, the record would pass for a structured one.
+    """
+    raw = content_type.encode()
+    if _is_structured(raw):
+        reason = f"with data of {shown(content_type)} a binary record would pass for a structured one"
+        raise InvalidEventError("K14", f"{reason}; use mode='structured'")
+    return raw
+
+
+def _attribute_headers(event: Event, content_type: bytes | None) -> list[tuple[str, bytes]]:
     """One header per attribute, in the order of rule V5."""
     headers = [
         ("ce_specversion", _SPECVERSION_BYTES),
@@ -139,7 +157,7 @@ def _attribute_headers(event: Event, content_type: str | None) -> list[tuple[str
         ("ce_type", event.type.encode()),
     ]
     if content_type is not None:
-        headers.append((CONTENT_TYPE, content_type.encode()))
+        headers.append((CONTENT_TYPE, content_type))
     if event.dataschema is not None:
         headers.append(("ce_dataschema", event.dataschema.encode()))
     if event.subject is not None:
@@ -227,6 +245,12 @@ def from_record(
         return event
     except InvalidEventError as error:
         return InvalidEvent(error.rule, error.reason)
+
+
+def content_mode(headers: Headers, *, profile: Profile = "strict") -> Mode:
+    """The mode of a record that `from_record` has found to be an event (rule K14)."""
+    attributes, content_type, _ = _select(header_pairs(headers), profile == "lenient")
+    return "structured" if _is_structured(content_type) or REQUIRED_SET.isdisjoint(attributes) else "binary"
 
 
 class _OutOfTheOrdinary(Exception):

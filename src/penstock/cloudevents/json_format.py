@@ -64,7 +64,7 @@ _check_repeated = lru_cache(maxsize=8192)(check_core)
 
 Members = dict[str, object]
 Span = tuple[int, int]
-"""Where the value of `data` begins and ends in the text."""
+"""Where a value begins and ends in the text."""
 
 
 def read_event(
@@ -124,10 +124,14 @@ def _scan_quickly(text: str) -> tuple[Members, Span | None] | None:
     return (members, (colon.end(), end - 1)) if colon else None
 
 
-def _scan(text: str) -> tuple[Members, Span | None]:
-    """The members of the one object that `text` must be."""
+def scan_object(text: str) -> tuple[Members, dict[str, Span]]:
+    """The members of the one JSON object that `text` must be, and where in it their values stand.
+
+    Raises:
+        InvalidEventError: it is no JSON object (J1), or has a member twice (D18).
+    """
     try:
-        members, span, end = _scan_object(text, _skip(text, 0))
+        members, spans, end = _scan_object(text, _skip(text, 0))
         if _skip(text, end) != len(text):
             raise InvalidEventError("J1", "there is more text after the JSON object")
     except InvalidEventError:
@@ -136,7 +140,12 @@ def _scan(text: str) -> tuple[Members, Span | None]:
         raise InvalidEventError("J1", "the value is not a JSON object") from None
     except RecursionError:
         raise InvalidEventError("J1", "the JSON is nested too deeply") from None
-    return members, span
+    return members, spans
+
+
+def _scan(text: str) -> tuple[Members, Span | None]:
+    members, spans = scan_object(text)
+    return members, spans.get("data")
 
 
 def _skip(text: str, position: int) -> int:
@@ -145,8 +154,8 @@ def _skip(text: str, position: int) -> int:
     return match.end() if match else position
 
 
-def _scan_object(text: str, start: int) -> tuple[Members, Span | None, int]:
-    """The members of the object that begins at `start`, the place of its data, and where it ends.
+def _scan_object(text: str, start: int) -> tuple[Members, dict[str, Span], int]:
+    """The members of the object that begins at `start`, the places of their values, and where it ends.
 
     Raises:
         ValueError, IndexError: the text is not JSON, or not an object.
@@ -154,10 +163,10 @@ def _scan_object(text: str, start: int) -> tuple[Members, Span | None, int]:
     if text[start] != "{":
         raise ValueError("not an object")
     members: Members = {}
-    span: Span | None = None
+    spans: dict[str, Span] = {}
     position = _skip(text, start + 1)
     if text[position] == "}":
-        return members, None, position + 1
+        return members, spans, position + 1
     while True:
         if text[position] != '"':
             raise ValueError("a member has no name")
@@ -170,11 +179,10 @@ def _scan_object(text: str, start: int) -> tuple[Members, Span | None, int]:
         if name in members:
             raise InvalidEventError("D18", f"the member {shown(name)} is there twice")
         members[name] = value
-        if name == "data":
-            span = begin, end
+        spans[name] = begin, end
         position = _skip(text, end)
         if text[position] == "}":
-            return members, span, position + 1
+            return members, spans, position + 1
         if text[position] != ",":
             raise ValueError("no comma")
         position = _skip(text, position + 1)
@@ -303,15 +311,19 @@ def encode_text(string: str, content_type: str) -> bytes:
         raise InvalidEventError("J15", "data has a surrogate without its partner") from None
 
 
-def write_event(event: Event, *, text_data: bool = False) -> bytes:
+def write_event(event: Event, *, text_data: bool = False, one_line: bool = False) -> bytes:
     """The event as a JSON object, without white space, attributes in a fixed order.
 
     `text_data` puts the data of text media types into `data` as a string where they are UTF-8;
     without it they go to `data_base64`, which every reader turns back into the same bytes.
+    `one_line` does so with JSON data of several lines, too: the object then has no line break.
     """
     parts = [f'{{"specversion":"{event.specversion}","id":{_quote(event.id)},"source":{_quote(event.source)}']
     parts.append(f',"type":{_quote(event.type)}')
     content_type = event.datacontenttype
+    as_base64 = one_line and event.data is not None and (b"\n" in event.data or b"\r" in event.data)
+    if as_base64:
+        content_type = event.content_type  # base64 implies nothing (J13)
     if content_type is not None:
         parts.append(f',"datacontenttype":{_quote(content_type)}')
     if event.dataschema is not None:
@@ -323,7 +335,7 @@ def write_event(event: Event, *, text_data: bool = False) -> bytes:
     if event.extensions:
         parts += [f',"{name}":{_write_value(value)}' for name, value in sorted(event.extensions.items())]
     if event.data is not None:
-        parts.append(_write_data(event.data, event.content_type, text_data))
+        parts.append(_write_data(event.data, event.content_type, text_data, as_base64))
     parts.append("}")
     return "".join(parts).encode()
 
@@ -347,10 +359,10 @@ def _base64(data: bytes) -> str:
     return b2a_base64(data, newline=False).decode("ascii")
 
 
-def _write_data(data: bytes, content_type: str | None, text_data: bool) -> str:
+def _write_data(data: bytes, content_type: str | None, text_data: bool, no_json: bool) -> str:
     if content_type is not None:
         if is_json(content_type):
-            text = json_text(data)
+            text = None if no_json else json_text(data)
             if text is not None:
                 return f',"data":{text}'
         elif text_data and is_text_in_utf8(content_type):
@@ -394,8 +406,8 @@ def read_batch(
         while more:
             if text[position] != "{":
                 raise InvalidEventError("J18", f"entry {len(events)} of the batch is not a JSON object")
-            members, span, end = _scan_object(text, position)
-            events.append(_read_object(text, members, span, lenient, extension_types))
+            members, spans, end = _scan_object(text, position)
+            events.append(_read_object(text, members, spans.get("data"), lenient, extension_types))
             position = _skip(text, end)
             more = text[position] == ","
             if not more and text[position] != "]":

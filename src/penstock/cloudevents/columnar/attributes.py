@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.cloudevents.binding import Mode, content_type_header
 from penstock.cloudevents.columnar.arrays import (
     Entries,
     Texts,
@@ -154,7 +155,7 @@ class Attributes:
             entries = Entries(read_only(ends), texts_of(names, pa.string()), texts_of(values, pa.string()))
         return names, values, entries
 
-    def judge(self) -> bool:
+    def judge(self, mode: Mode) -> bool:
         """Fill in `errors`. False where a valid row would be written in other words than its columns have."""
         doubts = zeros(self.size, np.uint8)
         for name, slot in SLOTS.items():
@@ -172,12 +173,14 @@ class Attributes:
         verbatim = True
         for row in np.flatnonzero(doubts).tolist():
             if row not in self.errors:
-                verbatim &= self._judge_row(row)
+                verbatim &= self._judge_row(row, mode)
         return verbatim
 
-    def _judge_row(self, row: int) -> bool:
+    def _judge_row(self, row: int, mode: Mode) -> bool:
         try:
             event = self.event(row)
+            if mode == "binary" and event.content_type is not None:
+                content_type_header(event.content_type)
         except InvalidEventError as error:
             self.errors[row] = error
             return True

@@ -110,7 +110,7 @@ def encode_events(
     if key_mapper not in (None, partitionkey_mapper):
         raise ConfigError("a batch takes partitionkey_mapper only; make other keys a column 'key'")
     attributes = Attributes(batch, extension_types)
-    verbatim = attributes.judge()
+    verbatim = attributes.judge(mode)
     if attributes.errors and errors == "raise":
         row = min(attributes.errors)
         raise EncodeError(f"row {row}: {attributes.errors[row]}")

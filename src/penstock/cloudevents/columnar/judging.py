@@ -11,12 +11,13 @@ from penstock.cloudevents.columnar.headers import (
     EXTENSION,
     core_slot,
     is_extension_name,
+    is_structured,
     is_valid_core,
     is_valid_extension,
     kind_of,
 )
 from penstock.cloudevents.columnar.memory import Bytes, Int32s, Ints, byte_at, int_at, pointer, put_int
-from penstock.cloudevents.columnar.spans import ID, SUBJECT, TIME
+from penstock.cloudevents.columnar.spans import CONTENT_TYPE, ID, SUBJECT, TIME
 from penstock.cloudevents.columnar.texts import (
     NO_TIME,
     character,
@@ -51,7 +52,8 @@ def check_texts(
             if read_time(data, at, end)[0] == NO_TIME:
                 doubts[row] = 1
         elif not is_known(known, 0, data, at, end - at):
-            if is_valid_core(slot, data, at, end):
+            structured = slot == CONTENT_TYPE and is_structured(data, at, end)
+            if is_valid_core(slot, data, at, end) and not structured:
                 remember(known, 0, data, at, end - at)
             else:
                 doubts[row] = 1

@@ -1,0 +1,536 @@
+"""``penstock event``: CloudEvents read, checked, and turned from one mode or format into another."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from penstock.cli.options import bootstrap_option, pairs, property_option
+from penstock.cli.outcome import FAILURE, say
+from penstock.errors import ConfigError, DecodeError, EncodeError
+
+if TYPE_CHECKING:
+    from penstock.cloudevents.lines import LineOptions
+    from penstock.model import Record
+
+READ_BYTES = 1 << 16
+LINE_BYTES_MAX = 256 << 20
+"""A line that is longer is refused, so that nobody's file fills the memory."""
+
+MEDIA_TYPES = {
+    "json": "application/cloudevents+json",
+    "json-batch": "application/cloudevents-batch+json",
+    "avro": "application/cloudevents+avro",
+    "protobuf": "application/cloudevents+protobuf",
+    "protobuf-batch": "application/cloudevents-batch+protobuf",
+}
+TYPES = ("Boolean", "Integer", "String", "Binary", "URI", "URI-reference", "Timestamp")
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def profile_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """What decides which events are valid."""
+    for option in (
+        click.option(
+            "--type",
+            "types",
+            metavar="NAME=TYPE",
+            multiple=True,
+            help=f"Declare the type of an extension: {', '.join(TYPES)}. May be repeated.",
+        ),
+        click.option(
+            "--strict/--lenient",
+            "strict",
+            default=True,
+            help="Take the binding at its word (default), or read what sloppy producers mean.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """What decides which records are events."""
+    assume = click.option(
+        "--assume-structured", is_flag=True, help="Read records without content-type as structured JSON."
+    )
+    return assume(profile_options(command))
+
+
+def writing_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """How events become records."""
+    for option in (
+        click.option("--key-from-partitionkey", is_flag=True, help="partitionkey, where set, is the key."),
+        click.option("--binary-headers", is_flag=True, help="Structured: the ce_ headers as well."),
+        text_option(),
+        click.option(
+            "--format",
+            "event_format",
+            type=click.Choice(["json", "avro", "protobuf"]),
+            default="json",
+            show_default=True,
+            help="Structured: the event format of the value.",
+        ),
+        click.option(
+            "--mode",
+            type=click.Choice(["binary", "structured"]),
+            default="binary",
+            show_default=True,
+            help="Data in the value and the rest in headers; or all of it in the value.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def text_option() -> Decorator:
+    return click.option(
+        "--text-data", is_flag=True, help="JSON format: UTF-8 text as a string instead of base64."
+    )
+
+
+def jsonl_option() -> Decorator:
+    return click.option("--jsonl", is_flag=True, help="Many: one JSON object a line, in and out.")
+
+
+FILE = click.argument("file", metavar="[FILE]", type=click.File("rb"), default="-")
+
+
+@click.group("event")
+def command() -> None:
+    """Read CloudEvents, check them, convert them between modes and formats.
+
+    \b
+    A Kafka record is an event in one of two modes:
+      binary       header ce_ID for each attribute, content-type for that of the data,
+                   and the data as the value
+      structured   header content-type: application/cloudevents+FORMAT,
+                   and the whole event as the value
+
+    \b
+    Examples:
+      penstock event read -t readings -e                  what the records of a topic are
+      penstock event validate event.json                  or which rule is broken
+      penstock event encode --mode binary event.json      the record that carries it
+      penstock event convert --to protobuf event.json > event.bin
+      penstock event read -t readings -e --jsonl | penstock event convert --jsonl --mode structured
+
+    \b
+    With --jsonl a record is one line, bytes in base64:
+      {"key": null, "value": "e30=", "headers": [["ce_id", "MQ=="], ["ce_type", "dA=="], ...]}
+    decode adds "mode" and "event", or "error" and "rule"; encode turns "event" into a record.
+    The rules are explained in docs/reference/cloudevents.md.
+    """
+
+
+@command.command("decode")
+@jsonl_option()
+@click.option(
+    "-H", "--header", "headers", metavar="NAME=VALUE", multiple=True, help="A header; may be repeated."
+)
+@reading_options
+@text_option()
+@FILE
+def decode(
+    jsonl: bool,
+    headers: tuple[str, ...],
+    strict: bool,
+    assume_structured: bool,
+    types: tuple[str, ...],
+    text_data: bool,
+    file: IO[bytes],
+) -> int:
+    """Turn records into events.
+
+    Events come out in the JSON event format.
+
+    \b
+    One record, whose value is FILE or stdin:
+      echo '{"reading": 21.5}' | penstock event decode -H ce_specversion=1.0 -H ce_id=1 \\
+        -H ce_source=/s -H ce_type=t -H content-type=application/json
+
+    \b
+    Many, one a line; each comes back with "mode" and "event", or "error" and "rule":
+      penstock event decode --jsonl records.jsonl
+    """
+    from penstock.cloudevents import Event, from_record
+    from penstock.cloudevents.json_format import write_event
+    from penstock.cloudevents.lines import decode_line
+
+    options = _options(strict, types, assume_structured=assume_structured, text_data=text_data)
+    if jsonl:
+        if headers:
+            raise ConfigError("with --jsonl the headers stand in the lines: leave out -H")
+        transform(file, partial(decode_line, options=options))
+        return 0
+    outcome = from_record(
+        None,
+        file.read(),
+        [_header(word) for word in headers],
+        profile=options.profile,
+        assume_structured=assume_structured,
+        extension_types=options.extension_types,
+    )
+    if not isinstance(outcome, Event):
+        say(str(outcome))
+        return FAILURE
+    _out(write_event(outcome, text_data=text_data, one_line=True) + b"\n")
+    return 0
+
+
+@command.command("encode")
+@jsonl_option()
+@writing_options
+@profile_options
+@FILE
+def encode(
+    jsonl: bool,
+    mode: str,
+    event_format: str,
+    text_data: bool,
+    binary_headers: bool,
+    key_from_partitionkey: bool,
+    strict: bool,
+    types: tuple[str, ...],
+    file: IO[bytes],
+) -> None:
+    """Turn events into records.
+
+    Events are read in the JSON event format.
+
+    \b
+    One event, shown as a record: key, headers, an empty line, the value:
+      penstock event encode --mode structured event.json
+
+    \b
+    Many, one a line, each with an "event", and a "key" and more "headers" if you like:
+      penstock event encode --jsonl --mode binary events.jsonl
+    """
+    from penstock.cloudevents.json_format import read_event
+    from penstock.cloudevents.lines import encode_line
+
+    options = _options(
+        strict,
+        types,
+        mode=mode,
+        event_format=event_format,
+        text_data=text_data,
+        binary_headers=binary_headers,
+        key_mapper=_key_mapper(key_from_partitionkey),
+    )
+    if jsonl:
+        transform(file, partial(encode_line, options=options))
+        return
+    from penstock.cloudevents import to_record
+
+    event = read_event(file.read(), lenient=not strict, extension_types=options.extension_types)
+    key, value, headers = to_record(
+        event,
+        mode=options.mode,
+        event_format=options.event_format,
+        text_data=text_data,
+        binary_headers=binary_headers,
+        key_mapper=options.key_mapper,
+    )
+    shown = [b"key: " + (b"(null)" if key is None else key)]
+    shown += [name.encode() + b": " + content for name, content in headers]
+    _out(b"\n".join(shown) + b"\n\n" + (b"(null)" if value is None else value) + b"\n")
+
+
+@command.command("validate")
+@jsonl_option()
+@reading_options
+@click.option(
+    "--format", "event_format", type=click.Choice(list(MEDIA_TYPES)), help="What FILE is; JSON is recognised."
+)
+@click.argument("files", metavar="[FILE]...", nargs=-1, type=click.File("rb"))
+def validate(
+    jsonl: bool,
+    strict: bool,
+    assume_structured: bool,
+    types: tuple[str, ...],
+    event_format: str | None,
+    files: tuple[IO[bytes], ...],
+) -> int:
+    """Check events; say which rule is broken.
+
+    \b
+    Examples:
+      penstock event validate a.json b.json               one event each, or a batch
+      penstock event validate --format avro event.avro
+      penstock event validate --jsonl records.jsonl       records, one a line
+
+    Exits with 1 when anything is not valid.
+    """
+    options = _options(strict, types, assume_structured=assume_structured)
+    if jsonl and event_format:
+        raise ConfigError("--jsonl reads records, --format says what a file of events is: choose one")
+    broken = 0
+    for file in files or (sys.stdin.buffer,):
+        name = "stdin" if file is sys.stdin.buffer else str(getattr(file, "name", "stdin"))
+        problems = _broken_lines(file, options) if jsonl else _broken_events(file, event_format, options)
+        for place, problem in problems:
+            broken += problem is not None
+            print(f"{name}{place}: {'valid' if problem is None else problem}")
+    return FAILURE if broken else 0
+
+
+@command.command("convert")
+@jsonl_option()
+@writing_options
+@reading_options
+@click.option(
+    "--from", "source", type=click.Choice(list(MEDIA_TYPES)), help="What FILE is; JSON is recognised."
+)
+@click.option("--to", "target", type=click.Choice(list(MEDIA_TYPES)), help="What to write to stdout.")
+@FILE
+def convert(
+    jsonl: bool,
+    mode: str,
+    event_format: str,
+    text_data: bool,
+    binary_headers: bool,
+    key_from_partitionkey: bool,
+    strict: bool,
+    assume_structured: bool,
+    types: tuple[str, ...],
+    source: str | None,
+    target: str | None,
+    file: IO[bytes],
+) -> None:
+    """Change the mode of records, or the format of events.
+
+    \b
+    Records, one a line:
+      penstock event convert --jsonl --mode structured --format avro records.jsonl
+
+    \b
+    Events in a file, or a batch of them:
+      penstock event convert --to protobuf event.json > event.bin
+      penstock event convert --from protobuf --to json event.bin
+      penstock event convert --to json-batch event.json
+    """
+    from penstock.cloudevents.lines import convert_line
+
+    options = _options(
+        strict,
+        types,
+        assume_structured=assume_structured,
+        mode=mode,
+        event_format=event_format,
+        text_data=text_data,
+        binary_headers=binary_headers,
+        key_mapper=_key_mapper(key_from_partitionkey),
+    )
+    if jsonl:
+        if source or target:
+            raise ConfigError("--from and --to are for files of events; with --jsonl use --mode and --format")
+        transform(file, partial(convert_line, options=options))
+        return
+    if target is None:
+        raise ConfigError("say what to write with --to, or give --jsonl to convert records")
+    from penstock.cloudevents import write_events
+
+    events = _events(file.read(), source, options)
+    _out(write_events(events, MEDIA_TYPES[target], text_data=text_data))
+
+
+@command.command("read")
+@bootstrap_option()
+@property_option()
+@click.option("-t", "--topic", required=True, help="Topic to read.")
+@click.option(
+    "-p", "--partition", "chosen", type=click.IntRange(0), multiple=True, help="Only this partition."
+)
+@click.option(
+    "-o", "--offset", "offsets", multiple=True, metavar="WHERE", help="As in penstock consume; beginning."
+)
+@click.option("-c", "--count", type=click.IntRange(1), help="Exit after so many records.")
+@click.option("-e", "--exit", "exit_at_end", is_flag=True, help="Exit at what is the end now.")
+@jsonl_option()
+@reading_options
+@text_option()
+def read(
+    bootstrap: str,
+    properties: tuple[str, ...],
+    topic: str,
+    chosen: tuple[int, ...],
+    offsets: tuple[str, ...],
+    count: int | None,
+    exit_at_end: bool,
+    jsonl: bool,
+    strict: bool,
+    assume_structured: bool,
+    types: tuple[str, ...],
+    text_data: bool,
+) -> None:
+    """Show what the records of a topic are.
+
+    Each is an event, no event, or one that breaks a rule.
+
+    \b
+    Examples:
+      penstock event read -t readings -e             a line for each
+      penstock event read -t readings -o -5 -e       the last five of each partition
+      penstock event read -t readings -e --jsonl     as decode writes it, with topic and offset
+    """
+    from penstock.cli.cluster import partitions_of
+    from penstock.cli.consume import Reading
+    from penstock.cli.positions import parse_span
+    from penstock.client import Consumer
+
+    options = _options(strict, types, assume_structured=assume_structured, text_data=text_data)
+    printer = partial(_record_line if jsonl else _summary, options=options)
+    config, span = pairs(properties, "-X"), parse_span(offsets)
+    partitions = partitions_of(bootstrap, topic, chosen, config)
+    with Consumer(bootstrap_servers=bootstrap, config=config) as consumer:
+        reading = Reading(consumer, partitions, span, exit_at_end=exit_at_end, quiet=True)
+        reading.print_to(sys.stdout.buffer, printer, count, unbuffered=False)
+
+
+def transform(file: IO[bytes], line_to_line: Callable[[bytes], str]) -> None:
+    """Write a line for each line of `file`, as soon as it is there."""
+    for lines in _lines(file):
+        _out("".join(map(line_to_line, lines)).encode())
+
+
+def _lines(file: IO[bytes]) -> Iterator[list[bytes]]:
+    """The lines of `file`, as many at a time as have come. A line beyond the limit is cut there."""
+    read = getattr(file, "read1", file.read)
+    rest: list[bytes] = []
+    rest_bytes = 0
+    while chunk := read(READ_BYTES):
+        *whole, last = chunk.split(b"\n")
+        if whole:
+            whole[0] = b"".join([*rest, whole[0]])
+            rest, rest_bytes = [], 0
+            yield whole
+        if rest_bytes < LINE_BYTES_MAX:
+            rest.append(last)
+            rest_bytes += len(last)
+    if rest_bytes:
+        yield [b"".join(rest)]
+
+
+def _options(strict: bool, types: tuple[str, ...], **others: Any) -> LineOptions:
+    from penstock.cloudevents import WELL_KNOWN_EXTENSIONS, AttributeType
+    from penstock.cloudevents.lines import LineOptions
+
+    by_name = {kind.value.lower(): kind for kind in AttributeType}
+    declared = dict(WELL_KNOWN_EXTENSIONS)
+    for name, word in pairs(types, "--type").items():
+        if word.lower() not in by_name:
+            raise ConfigError(f"--type {name}={word}: there are {', '.join(TYPES)}")
+        declared[name] = by_name[word.lower()]
+    return LineOptions(profile="strict" if strict else "lenient", extension_types=declared, **others)
+
+
+def _key_mapper(wanted: bool) -> Any:
+    from penstock.cloudevents import partitionkey_mapper
+
+    return partitionkey_mapper if wanted else None
+
+
+def _header(word: str) -> tuple[str, bytes | None]:
+    name, equals, value = word.partition("=")
+    if not name:
+        raise ConfigError(f"-H wants NAME=VALUE, not {word!r}")
+    return name, value.encode("utf-8", "surrogateescape") if equals else None
+
+
+def _events(body: bytes, event_format: str | None, options: LineOptions) -> list[Any]:
+    from penstock.cloudevents import read_events
+
+    if event_format is None:
+        start = body.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+        event_format = "json-batch" if start == b"[" else "json"
+    return read_events(
+        body,
+        MEDIA_TYPES[event_format],
+        lenient=options.profile == "lenient",
+        extension_types=options.extension_types,
+    )
+
+
+def _broken_events(
+    file: IO[bytes], event_format: str | None, options: LineOptions
+) -> Iterator[tuple[str, str | None]]:
+    try:
+        _events(file.read(), event_format, options)
+    except (DecodeError, EncodeError, ValueError) as error:
+        yield "", str(error)
+    else:
+        yield "", None
+
+
+def _broken_lines(file: IO[bytes], options: LineOptions) -> Iterator[tuple[str, str | None]]:
+    import json
+
+    from penstock.cloudevents.lines import decode_line
+
+    number = broken = 0
+    for lines in _lines(file):
+        for line in lines:
+            number += 1
+            answer = json.loads(decode_line(line, options))
+            if "error" in answer:
+                broken += 1
+                yield f":{number}", f"{answer['rule']}: {answer['error']}"
+    if not broken:
+        yield "", None
+
+
+def _record_line(record: Record, options: LineOptions) -> bytes:
+    from penstock.cloudevents.lines import describe_record
+
+    place = {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp": record.timestamp,
+    }
+    return describe_record(record.key, record.value, record.headers, options, **place).encode()
+
+
+def _summary(record: Record, options: LineOptions) -> bytes:
+    """Where the record is, what it is, and the beginning of its data, for a person."""
+    from penstock.cloudevents import Event, from_record
+
+    outcome = from_record(
+        record.key,
+        record.value,
+        record.headers,
+        profile=options.profile,
+        assume_structured=options.assume_structured,
+        extension_types=options.extension_types,
+    )
+    place = f"{record.topic}/{record.partition}/{record.offset}"
+    if not isinstance(outcome, Event):
+        return f"{place}  {outcome}\n".encode()
+    attributes = outcome.attributes()
+    words = [str(attributes.pop(name)) for name in ("type", "source", "id")]
+    attributes.pop("specversion")
+    words += [f"{name}={value!s}" for name, value in attributes.items()]
+    return f"{place}  {'  '.join(words)}  {_shown(outcome.data)}\n".encode()
+
+
+def _shown(data: bytes | None) -> str:
+    if data is None:
+        return "(no data)"
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return f"({len(data)} bytes)"
+    if not text.isprintable() or len(text) > 200:
+        return f"({len(data)} bytes)"
+    return text or "(empty)"
+
+
+def _out(data: bytes) -> None:
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
