@@ -256,7 +256,6 @@ def test_a_log_that_was_cut_is_read_from_where_it_begins(
 
     from penstock.client import AsyncClient
     from penstock.client.config import ClientConfig
-    from penstock.errors import UnsupportedVersionError
     from penstock.protocol.messages.delete_records_request import (
         DeleteRecordsPartition,
         DeleteRecordsRequest,
@@ -275,10 +274,7 @@ def test_a_log_that_was_cut_is_read_from_where_it_begins(
             )
             await client.request(request)
 
-    try:
-        asyncio.run(cut())
-    except UnsupportedVersionError:
-        pytest.skip("the broker does not delete records yet")
+    asyncio.run(cut())
     assert read_topic(topic, servers, start=0, columns=["offset"])["offset"].to_pylist() == list(range(4, 10))
     with pytest.raises(KafkaError, match=r"records 2 to 7 .* the log begins at offset 4"):
         list(fetch_ranges(servers, [(topic, 0, 2, 8)]))

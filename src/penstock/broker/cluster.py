@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.broker.config import BrokerConfig, TopicConfig
-from penstock.broker.config_keys import TOPIC_KEYS
+from penstock.broker.config_keys import BROKER_KEYS, TOPIC_KEYS
 from penstock.broker.metadata import MetadataLog
 from penstock.broker.partition import Partition
 from penstock.errors import ConfigError
@@ -41,13 +41,17 @@ PARTITIONS_PER_REQUEST_MAX = 10_000
 PRODUCER_ID_BLOCK = 1000
 """Producer ids are reserved in blocks, so that one record covers a thousand producers."""
 
-INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
+OFFSETS_TOPIC = "__consumer_offsets"
+
+INTERNAL_TOPICS = frozenset((OFFSETS_TOPIC, "__transaction_state", "__share_group_state"))
 
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 """Kinds of things that have settings, as DescribeConfigs and ConfigRecord number them."""
 
-_METADATA_VERSION = 25
+METADATA_VERSION = 25
 """4.0-IV3: the feature level whose records we write."""
+
+METADATA_FEATURE = "metadata.version"
 
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
@@ -95,9 +99,14 @@ class Cluster:
         self.cluster_id = store.cluster_id
         self.topics: dict[str, Topic] = {}
         self.topics_by_id: dict[bytes, Topic] = {}
+        self.features: dict[str, int] = {}
+        """Features that the cluster has settled on, each at a level."""
         self._store = store
         self._folded_names: dict[str, str] = {}
         self._next_producer_id = self._producer_ids_end = 0
+        # What clients have set is in the records; an earlier start of this process may have left its copy.
+        config.dynamic.clear()
+        config.dynamic_defaults.clear()
         self._metadata = MetadataLog(store.metadata_log())
         is_new = True
         removed_ids: set[bytes] = set()
@@ -108,7 +117,7 @@ class Cluster:
                 removed_ids.add(record.topic_id)
         self._next_producer_id = self._producer_ids_end
         if is_new:
-            level = FeatureLevelRecord(name="metadata.version", feature_level=_METADATA_VERSION)
+            level = FeatureLevelRecord(name=METADATA_FEATURE, feature_level=METADATA_VERSION)
             self._commit([level], now_ms)
         self._match_store(removed_ids, now_ms)
 
@@ -277,6 +286,71 @@ class Cluster:
             directories=[self._store.directory_id],
         )
 
+    # --- changing --------------------------------------------------------------------------------------
+
+    def plan_partitions(self, name: str, count: int, assignments: Sequence[Sequence[int]] | None) -> Topic:
+        """Check that a topic may grow to `count` partitions; `assignments` are the brokers of the new ones.
+
+        Raises:
+            KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3), INVALID_PARTITIONS (37), INVALID_REPLICA_ASSIGNMENT
+                (39) or POLICY_VIOLATION (44), as it applies.
+        """
+        topic = self.topic(name)
+        have = len(topic.partitions)
+        if count == have:
+            raise error_for(ErrorCode.INVALID_PARTITIONS, f"Topic already has {have} partition(s).")
+        if count < have:
+            raise error_for(
+                ErrorCode.INVALID_PARTITIONS,
+                f"The topic {name} currently has {have} partition(s); {count} would not be an increase.",
+            )
+        if count - have > PARTITIONS_PER_REQUEST_MAX:
+            self._partition_count(count - have)
+        if assignments is not None:
+            if len(assignments) != count - have:
+                raise error_for(
+                    ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                    f"{count - have} partitions are to be added, {len(assignments)} assigned",
+                )
+            self._check_assignments(dict(enumerate(assignments)))
+        return topic
+
+    def add_partitions(self, topic: Topic, count: int, now_ms: int) -> None:
+        """Let a topic grow to `count` partitions, which `plan_partitions` found good.
+
+        Raises:
+            StorageError: the metadata log cannot be written; nothing has changed.
+        """
+        added = range(len(topic.partitions), count)
+        self._commit([self._partition_record(topic.id, index) for index in added], now_ms)
+
+    def alter_configs(self, records: Sequence[ConfigRecord], now_ms: int) -> None:
+        """Change settings of topics and of the broker, which `config_changes` found good, in one step.
+
+        Raises:
+            StorageError: the metadata log cannot be written; nothing has changed.
+        """
+        if records:
+            self._commit(records, now_ms)
+
+    def set_features(self, levels: Mapping[str, int], now_ms: int) -> None:
+        """Settle on levels of features.
+
+        Raises:
+            StorageError: the metadata log cannot be written; nothing has changed.
+        """
+        changed = {name: level for name, level in levels.items() if self.features.get(name) != level}
+        if changed:
+            self._commit(
+                [FeatureLevelRecord(name=name, feature_level=level) for name, level in changed.items()],
+                now_ms,
+            )
+
+    @property
+    def metadata_end_offset(self) -> int:
+        """Where the cluster's own log ends."""
+        return self._metadata.end_offset
+
     # --- deleting --------------------------------------------------------------------------------------
 
     def delete_topics(self, topics: Sequence[Topic], now_ms: int) -> None:
@@ -332,6 +406,8 @@ class Cluster:
                 self._folded_names.pop(_folded(removed.name), None)
         elif isinstance(record, ProducerIdsRecord):
             self._producer_ids_end = record.next_producer_id
+        elif isinstance(record, FeatureLevelRecord):
+            self.features[record.name] = record.feature_level
 
     def _apply_partition(self, record: PartitionRecord) -> None:
         topic = self.topics_by_id.get(record.topic_id)
@@ -343,6 +419,9 @@ class Cluster:
         topic.partitions.append(partition)
 
     def _apply_config(self, record: ConfigRecord) -> None:
+        if record.resource_type == BROKER_RESOURCE:
+            self._apply_broker_config(record)
+            return
         topic = self.topics.get(record.resource_name)
         # A directory written by Apache Kafka may name settings that mean nothing here.
         if record.resource_type != TOPIC_RESOURCE or topic is None or record.name not in TOPIC_KEYS:
@@ -352,6 +431,20 @@ class Cluster:
             overrides.pop(record.name, None)
         else:
             overrides[record.name] = record.value
+        self._configure(topic, overrides)
+
+    def _apply_broker_config(self, record: ConfigRecord) -> None:
+        if record.name not in BROKER_KEYS or record.resource_name not in ("", str(self.node_id)):
+            return
+        texts = self.config.dynamic if record.resource_name else self.config.dynamic_defaults
+        if record.value is None:
+            texts.pop(record.name, None)
+        else:
+            texts[record.name] = record.value
+        for topic in self.topics.values():
+            self._configure(topic, topic.config.overrides)
+
+    def _configure(self, topic: Topic, overrides: Mapping[str, str]) -> None:
         topic.config = TopicConfig(self.config, overrides)
         for partition in topic.partitions:
             partition.configure(topic.config)

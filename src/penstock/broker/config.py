@@ -25,7 +25,9 @@ from penstock.broker.config_keys import (
 )
 from penstock.errors import ConfigError
 
-SOURCE_TOPIC, SOURCE_STATIC_BROKER, SOURCE_DEFAULT = 1, 4, 5
+SOURCE_TOPIC, SOURCE_DYNAMIC_BROKER, SOURCE_DYNAMIC_DEFAULT, SOURCE_STATIC_BROKER, SOURCE_DEFAULT = range(
+    1, 6
+)
 """Where a value comes from, as DescribeConfigs numbers it."""
 
 _INTEGER_LIMITS = {INT: INT_MAX, SHORT: 2**15 - 1, LONG: LONG_MAX}
@@ -110,6 +112,9 @@ def unknown_name(name: str, known: Mapping[str, ConfigKey]) -> ConfigError:
 class BrokerConfig:
     """What was set for the broker, over Kafka's defaults.
 
+    `settings` were given at the start. `dynamic` and `dynamic_defaults` were set by clients, for this
+    broker and for every broker, and go before them (KIP-226).
+
     Raises:
         ConfigError: a name is unknown (the nearest one is suggested) or a value does not fit.
     """
@@ -122,10 +127,11 @@ class BrokerConfig:
                 raise unknown_name(name, BROKER_KEYS)
             parse(key, text)
             self.settings[name] = text
+        self.dynamic: dict[str, str] = {}
+        self.dynamic_defaults: dict[str, str] = {}
 
     def __getitem__(self, name: str) -> Value:
-        key = BROKER_KEYS[name]
-        return parse(key, self.settings.get(name, key.default))
+        return parse(BROKER_KEYS[name], self.text(name))
 
     def integer(self, name: str) -> int:
         """The value of a numeric setting that always has one."""
@@ -138,7 +144,21 @@ class BrokerConfig:
         return self[name] is True
 
     def text(self, name: str) -> str | None:
-        return self.settings.get(name, BROKER_KEYS[name].default)
+        """The text in force, None where nothing is set."""
+        for texts in (self.dynamic, self.dynamic_defaults, self.settings):
+            if name in texts:
+                return texts[name]
+        return BROKER_KEYS[name].default
+
+    def set_texts(self, name: str) -> Iterator[Setting]:
+        """Every place where somebody has set this name, the one in force first."""
+        for texts, source in (
+            (self.dynamic, SOURCE_DYNAMIC_BROKER),
+            (self.dynamic_defaults, SOURCE_DYNAMIC_DEFAULT),
+            (self.settings, SOURCE_STATIC_BROKER),
+        ):
+            if name in texts:
+                yield Setting(name, texts[name], source)
 
     @property
     def node_id(self) -> int:
@@ -166,11 +186,12 @@ class BrokerConfig:
             raise ConfigError(f"log.dirs names {len(directories)} directories; Penstock uses one")
         return directories[0] if directories else None
 
-    def setting(self, name: str) -> Setting:
-        """Where the value of a broker setting comes from."""
-        if name in self.settings:
-            return Setting(name, self.settings[name], SOURCE_STATIC_BROKER)
-        return Setting(name, BROKER_KEYS[name].default, SOURCE_DEFAULT)
+    def settings_of(self, name: str) -> Iterator[Setting]:
+        """Every place that gives the setting a value, the one in force first."""
+        yield from self.set_texts(name)
+        default = BROKER_KEYS[name].default
+        if default is not None:
+            yield Setting(name, default, SOURCE_DEFAULT)
 
 
 class TopicConfig:
@@ -236,8 +257,8 @@ class TopicConfig:
             return self.overrides[name]
         key = TOPIC_KEYS[name]
         for synonym, factor in key.synonyms:
-            text = self.broker.settings.get(synonym)
-            if text is not None:
+            for setting in self.broker.set_texts(synonym):
+                text = str(setting.text)
                 return text if factor == 1 else str(_scaled(int(text), factor))
         return key.default
 
@@ -247,8 +268,7 @@ class TopicConfig:
             yield Setting(name, self.overrides[name], SOURCE_TOPIC)
         key = TOPIC_KEYS[name]
         for synonym, _ in key.synonyms:
-            if synonym in self.broker.settings:
-                yield Setting(synonym, self.broker.settings[synonym], SOURCE_STATIC_BROKER)
+            yield from self.broker.set_texts(synonym)
         if key.synonyms:
             last = BROKER_KEYS[key.synonyms[-1][0]]
             yield Setting(last.name, last.default, SOURCE_DEFAULT)

@@ -331,16 +331,36 @@ BROKER_KEYS = _table(
     _broker(
         "group.initial.rebalance.delay.ms",
         INT,
-        "3000",
-        "Wait for more members when a group forms.",
+        "0",
+        "Wait for more members when a group forms. Apache Kafka's default is 3000.",
         at_least=0,
     ),
+    _broker(
+        "group.max.session.timeout.ms", INT, "1800000", "Longest session timeout of a member.", at_least=1
+    ),
+    _broker("group.max.size", INT, str(INT_MAX), "Most members of a group.", at_least=1),
+    _broker("group.min.session.timeout.ms", INT, "6000", "Shortest session timeout of a member.", at_least=1),
     _broker("inter.broker.listener.name", STRING, None, _NO_QUORUM),
     _broker(
         "listener.security.protocol.map", STRING, "PLAINTEXT:PLAINTEXT", "Security of each listener by name."
     ),
     _broker("listeners", LIST, "PLAINTEXT://127.0.0.1:9092", "Address to listen on: PLAINTEXT://HOST:PORT."),
     _broker("log.cleaner.enable", BOOLEAN, "true", "Whether compacted topics are compacted."),
+    _broker(
+        "log.cleaner.backoff.ms",
+        LONG,
+        "15000",
+        "How often compacted topics are looked at for something to compact.",
+        at_least=0,
+    ),
+    _broker(
+        "log.cleaner.dedupe.buffer.size",
+        LONG,
+        "134217728",
+        "Memory for the keys of one compaction, 24 bytes each; what is beyond waits for the next.",
+        at_least=1,
+    ),
+    _broker("log.cleaner.threads", INT, "1", _NO_THREADS, at_least=0),
     _broker("log.dir", STRING, None, "Data directory; empty keeps everything in memory."),
     _broker("log.dirs", STRING, None, "Data directory; one only."),
     _broker(
@@ -375,6 +395,20 @@ BROKER_KEYS = _table(
         "Most connections at a time from one address.",
         at_least=0,
     ),
+    _broker(
+        "max.incremental.fetch.session.cache.slots",
+        INT,
+        "1000",
+        "Most fetch sessions that are kept; further ones replace idle ones, or are declined.",
+        at_least=0,
+    ),
+    _broker(
+        "max.request.partition.size.limit",
+        INT,
+        "2000",
+        "Most partitions in one answer to DescribeTopicPartitions.",
+        at_least=1,
+    ),
     _broker("metadata.log.dir", STRING, None, "No effect: metadata lives in the data directory."),
     _broker("node.id", INT, "1", "Number of this broker.", at_least=0),
     _broker("num.io.threads", INT, "8", _NO_THREADS, at_least=1),
@@ -382,11 +416,22 @@ BROKER_KEYS = _table(
     _broker("num.partitions", INT, "1", "Partitions of topics that name no number.", at_least=1),
     _broker("num.recovery.threads.per.data.dir", INT, "2", _NO_THREADS, at_least=1),
     _broker("num.replica.fetchers", INT, "1", _NO_REPLICAS),
+    _broker("offset.metadata.max.bytes", INT, "4096", "Longest note that comes with an offset.", at_least=0),
+    _broker(
+        "offsets.retention.check.interval.ms",
+        LONG,
+        "600000",
+        "How often offsets and groups that nobody needs any more are looked for.",
+        at_least=1,
+    ),
     _broker(
         "offsets.retention.minutes", INT, "10080", "Age at which offsets of empty groups go.", at_least=1
     ),
     _broker("offsets.topic.num.partitions", INT, "50", "Partitions of __consumer_offsets.", at_least=1),
     _broker("offsets.topic.replication.factor", SHORT, "3", _NO_REPLICAS, at_least=1),
+    _broker(
+        "offsets.topic.segment.bytes", INT, "104857600", "Segment size of __consumer_offsets.", at_least=1
+    ),
     _broker("process.roles", LIST, "broker,controller", _NO_QUORUM, choices=("broker", "controller")),
     _broker(
         "producer.id.expiration.ms",
@@ -432,3 +477,13 @@ BROKER_KEYS = _table(
     ),
     _broker("transaction.state.log.replication.factor", SHORT, "3", _NO_REPLICAS, at_least=1),
 )
+
+DYNAMIC_KEYS = frozenset(key.synonyms[0][0] for key in TOPIC_KEYS.values() if key.synonyms) | {
+    "log.cleaner.threads",
+    "num.io.threads",
+    "num.network.threads",
+    "num.recovery.threads.per.data.dir",
+    "num.replica.fetchers",
+    "producer.id.expiration.ms",
+}
+"""Broker settings that clients may change while it runs: the defaults of topics, and Kafka's thread pools."""

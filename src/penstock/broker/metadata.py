@@ -82,6 +82,10 @@ class MetadataLog:
     def __init__(self, log: Log) -> None:
         self._log = log
 
+    @property
+    def end_offset(self) -> int:
+        return self._log.end_offset
+
     def replay(self) -> Iterator[Message]:
         """Every record ever appended that means something here, in order.
 

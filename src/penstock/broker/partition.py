@@ -147,6 +147,26 @@ class Partition:
             if keep_from > log.start_offset:
                 log.delete_before(keep_from)
 
+    def delete_records(self, offset: int) -> int:
+        """Let the partition begin with `offset`, -1 standing for its end; return where it begins now.
+
+        Raises:
+            KafkaError: OFFSET_OUT_OF_RANGE (1), or POLICY_VIOLATION (44) where nothing is ever deleted.
+            StorageError: the disk refuses.
+        """
+        if self.config.compacted and not self.config.deletes_old:
+            raise error_for(
+                ErrorCode.POLICY_VIOLATION, f"records of {self!r} are not deleted by its cleanup.policy"
+            )
+        log = self.log
+        wanted = log.end_offset if offset == -1 else offset
+        if not 0 <= wanted <= log.end_offset:
+            raise error_for(
+                ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} of {self!r}, which ends at {log.end_offset}"
+            )
+        log.delete_before(wanted)
+        return log.start_offset
+
     # --- writing ---------------------------------------------------------------------------------------
 
     def append(self, records: memoryview | None, produce_version: int, now_ms: int) -> Appended:
@@ -244,6 +264,24 @@ class Partition:
         older = leader_epoch < self.leader_epoch
         code = ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH
         raise error_for(code, f"the client knows epoch {leader_epoch}, the broker {self.leader_epoch}")
+
+    def end_of_epoch(self, epoch: int) -> tuple[int, int]:
+        """Return (epoch, end offset) of the last leader epoch up to `epoch`; (-1, -1) for a later one.
+
+        An epoch before the first that is known ended where that began.
+
+        Raises:
+            StorageError: the log cannot be opened.
+        """
+        log = self.log
+        if epoch == self.leader_epoch:
+            return epoch, log.end_offset
+        known = log.leader_epochs.entries
+        later = [entry for entry in known if entry[0] > epoch]
+        if epoch < 0 or not later:
+            return -1, -1
+        earlier = [entry for entry in known if entry[0] <= epoch]
+        return (earlier[-1][0] if earlier else epoch), later[0][1]
 
     def read(self, offset: int, max_bytes: int, *, at_least_one: bool) -> Slice:
         """Return committed batches from `offset` on: whole ones, the first maybe beginning below it.

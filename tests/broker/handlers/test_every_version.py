@@ -5,6 +5,7 @@ A field set that a version does not have is an encode error, so this finds handl
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -12,14 +13,30 @@ import pytest
 
 from broker.bench_node import ask_bytes, batch_of, make_node, make_topic, produce, produce_request
 from penstock.broker.dispatch import ROUTES
+from penstock.broker.handlers import RARELY_ASKED
 from penstock.broker.node import Node
 from penstock.protocol.api import API_TABLE, ApiKey
 from penstock.protocol.message import Message
+from penstock.protocol.messages.alter_configs_request import AlterConfigsRequest
+from penstock.protocol.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
+from penstock.protocol.messages.create_partitions_request import (
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
 from penstock.protocol.messages.create_topics_request import (
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
+)
+from penstock.protocol.messages.delete_records_request import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
 )
 from penstock.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from penstock.protocol.messages.describe_cluster_request import DescribeClusterRequest
@@ -27,15 +44,38 @@ from penstock.protocol.messages.describe_configs_request import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
 )
+from penstock.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
+from penstock.protocol.messages.describe_producers_request import DescribeProducersRequest
+from penstock.protocol.messages.describe_producers_request import TopicRequest as ProducersOf
+from penstock.protocol.messages.describe_quorum_request import DescribeQuorumRequest
+from penstock.protocol.messages.describe_quorum_request import PartitionData as QuorumPartition
+from penstock.protocol.messages.describe_quorum_request import TopicData as QuorumTopic
+from penstock.protocol.messages.describe_topic_partitions_request import (
+    DescribeTopicPartitionsRequest,
+    TopicRequest,
+)
+from penstock.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from penstock.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from penstock.protocol.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
 from penstock.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from penstock.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
 from penstock.protocol.messages.list_offsets_request import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
+from penstock.protocol.messages.list_partition_reassignments_request import (
+    ListPartitionReassignmentsRequest,
+)
+from penstock.protocol.messages.list_transactions_request import ListTransactionsRequest
 from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from penstock.protocol.messages.offset_for_leader_epoch_request import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from penstock.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 
 
 def topic_named(node: Node) -> Any:
@@ -123,6 +163,66 @@ def find_coordinator(node: Node, version: int) -> Message:
     return FindCoordinatorRequest(coordinator_keys=["g", "h"])
 
 
+def resource_changes(message: type[Message], **config: Any) -> Callable[[Node, int], Message]:
+    """Requests that change `retention.ms` of a topic, and of one that does not exist."""
+
+    def make(node: Node, version: int) -> Message:
+        module = importlib.import_module(message.__module__)
+        setting = module.AlterableConfig(name="retention.ms", value="5", **config)
+        resources = [
+            module.AlterConfigsResource(resource_type=2, resource_name=name, configs=[setting])
+            for name in ("t", "missing")
+        ]
+        return message(resources=resources)  # type: ignore[call-arg]
+
+    return make
+
+
+def create_partitions(node: Node, version: int) -> Message:
+    topics = [CreatePartitionsTopic(name=name, count=2, assignments=None) for name in ("t", "missing")]
+    return CreatePartitionsRequest(topics=topics)
+
+
+def delete_records(node: Node, version: int) -> Message:
+    partitions = [DeleteRecordsPartition(partition_index=n, offset=-1) for n in (0, 9)]
+    return DeleteRecordsRequest(topics=[DeleteRecordsTopic(name="t", partitions=partitions)])
+
+
+def offset_for_leader_epoch(node: Node, version: int) -> Message:
+    partitions = [OffsetForLeaderPartition(partition=n, leader_epoch=0) for n in (0, 9)]
+    return OffsetForLeaderEpochRequest(
+        replica_id=-1 if version >= 3 else -2, topics=[OffsetForLeaderTopic(topic="t", partitions=partitions)]
+    )
+
+
+def describe_producers(node: Node, version: int) -> Message:
+    return DescribeProducersRequest(topics=[ProducersOf(name="t", partition_indexes=[0, 9])])
+
+
+def describe_quorum(node: Node, version: int) -> Message:
+    partitions = [QuorumPartition(partition_index=0)]
+    return DescribeQuorumRequest(topics=[QuorumTopic(topic_name="__cluster_metadata", partitions=partitions)])
+
+
+def describe_topic_partitions(node: Node, version: int) -> Message:
+    return DescribeTopicPartitionsRequest(topics=[TopicRequest(name=name) for name in ("t", "missing")])
+
+
+def elect_leaders(node: Node, version: int) -> Message:
+    return ElectLeadersRequest(topic_partitions=[TopicPartitions(topic="t", partitions=[0, 9])])
+
+
+def alter_partition_reassignments(node: Node, version: int) -> Message:
+    partitions = [ReassignablePartition(partition_index=0, replicas=wanted) for wanted in ([1], [2], None)]
+    return AlterPartitionReassignmentsRequest(topics=[ReassignableTopic(name="t", partitions=partitions)])
+
+
+def update_features(node: Node, version: int) -> Message:
+    return UpdateFeaturesRequest(
+        feature_updates=[FeatureUpdateKey(feature="metadata.version", max_version_level=25)]
+    )
+
+
 REQUESTS: dict[ApiKey, Callable[[Node, int], Message]] = {
     ApiKey.PRODUCE: produce_both,
     ApiKey.FETCH: fetch,
@@ -135,6 +235,21 @@ REQUESTS: dict[ApiKey, Callable[[Node, int], Message]] = {
     ApiKey.INIT_PRODUCER_ID: init_producer_id,
     ApiKey.DESCRIBE_CONFIGS: describe_configs,
     ApiKey.DESCRIBE_CLUSTER: describe_cluster,
+    ApiKey.ALTER_CONFIGS: resource_changes(AlterConfigsRequest),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: alter_partition_reassignments,
+    ApiKey.CREATE_PARTITIONS: create_partitions,
+    ApiKey.DELETE_RECORDS: delete_records,
+    ApiKey.DESCRIBE_LOG_DIRS: lambda node, version: DescribeLogDirsRequest(topics=None),
+    ApiKey.DESCRIBE_PRODUCERS: describe_producers,
+    ApiKey.DESCRIBE_QUORUM: describe_quorum,
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: describe_topic_partitions,
+    ApiKey.ELECT_LEADERS: elect_leaders,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: resource_changes(IncrementalAlterConfigsRequest, config_operation=0),
+    ApiKey.LIST_CONFIG_RESOURCES: lambda node, version: ListConfigResourcesRequest(),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: lambda node, version: ListPartitionReassignmentsRequest(topics=None),
+    ApiKey.LIST_TRANSACTIONS: lambda node, version: ListTransactionsRequest(state_filters=["Empty", "?"]),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: offset_for_leader_epoch,
+    ApiKey.UPDATE_FEATURES: update_features,
 }
 
 CASES = [
@@ -182,4 +297,38 @@ def test_asked_and_answered(key: ApiKey, version: int) -> None:
     elif key == ApiKey.FIND_COORDINATOR:
         assert response.error_code == 15 or {entry.error_code for entry in response.coordinators} == {15}
     else:
-        assert response.error_code == 0
+        assert codes_in(response) == EXPECTED_CODES.get(key, set()) | {0}
+
+
+EXPECTED_CODES: dict[ApiKey, set[int]] = {
+    ApiKey.ALTER_CONFIGS: {3},
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: {39, 85},
+    ApiKey.CREATE_PARTITIONS: {3},
+    ApiKey.DELETE_RECORDS: {3},
+    ApiKey.DESCRIBE_PRODUCERS: {3},
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: {3},
+    ApiKey.ELECT_LEADERS: {3, 84},
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: {3},
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: {3},
+}
+"""What the requests above run into, besides success."""
+
+
+def codes_in(part: Any) -> set[int]:
+    """Every error code in an answer, and 0."""
+    found = {0}
+    for name in type(part).__slots__:
+        value = getattr(part, name)
+        if name == "error_code":
+            found.add(value)
+        elif isinstance(value, list):
+            found.update(*(codes_in(item) for item in value if hasattr(type(item), "__slots__")))
+    return found
+
+
+def test_what_is_rarely_asked_registers_itself_with_the_versions_it_was_announced_with() -> None:
+    for module, offered in RARELY_ASKED.items():
+        importlib.import_module(f"penstock.broker.handlers.{module}")
+        route = ROUTES[offered[0]]
+        assert (route.key, route.min_version, route.max_version) == offered
+        assert route.handle.__name__ == module

@@ -1,11 +1,14 @@
 """One module for each API. Importing this package registers them all.
 
+Those that admin clients ask for once in a while (`RARELY_ASKED`) are imported when somebody does.
+
 A module translates: message in, a call to the cluster or a partition, message out. Its opening lines say
 which versions it speaks and what each version changed.
 """
 
 from __future__ import annotations
 
+from penstock.broker.dispatch import handler_in
 from penstock.broker.handlers import (
     api_versions,
     create_topics,
@@ -19,6 +22,29 @@ from penstock.broker.handlers import (
     metadata,
     produce,
 )
+from penstock.protocol.api import ApiKey
+
+RARELY_ASKED = {
+    "alter_configs": (ApiKey.ALTER_CONFIGS, 0, 2),
+    "alter_partition_reassignments": (ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, 1),
+    "create_partitions": (ApiKey.CREATE_PARTITIONS, 0, 3),
+    "delete_records": (ApiKey.DELETE_RECORDS, 0, 2),
+    "describe_log_dirs": (ApiKey.DESCRIBE_LOG_DIRS, 0, 5),
+    "describe_producers": (ApiKey.DESCRIBE_PRODUCERS, 0, 0),
+    "describe_quorum": (ApiKey.DESCRIBE_QUORUM, 0, 2),
+    "describe_topic_partitions": (ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0),
+    "elect_leaders": (ApiKey.ELECT_LEADERS, 0, 2),
+    "incremental_alter_configs": (ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1),
+    "list_config_resources": (ApiKey.LIST_CONFIG_RESOURCES, 0, 1),
+    "list_partition_reassignments": (ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, 0),
+    "list_transactions": (ApiKey.LIST_TRANSACTIONS, 0, 2),
+    "offset_for_leader_epoch": (ApiKey.OFFSET_FOR_LEADER_EPOCH, 0, 4),
+    "update_features": (ApiKey.UPDATE_FEATURES, 0, 2),
+}
+"""Modules of this package, each with the API it answers and the versions it speaks."""
+
+for _module, _offered in RARELY_ASKED.items():
+    handler_in(f"{__name__}.{_module}", *_offered)
 
 __all__ = [
     "api_versions",

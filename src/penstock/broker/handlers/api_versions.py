@@ -9,11 +9,22 @@ from __future__ import annotations
 
 import re
 
+from penstock.broker.cluster import METADATA_FEATURE, METADATA_VERSION
 from penstock.broker.dispatch import Context, Route, handler
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
-from penstock.protocol.messages.api_versions_response import ApiVersion, ApiVersionsResponse
+from penstock.protocol.messages.api_versions_response import (
+    ApiVersion,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+
+FEATURES_SINCE = 3
+
+METADATA_LEVELS = (7, METADATA_VERSION)
+"""Levels of `metadata.version` whose records can be read: from 3.3-IV3, the first without ZooKeeper."""
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
@@ -27,7 +38,24 @@ def api_versions(request: ApiVersionsRequest | None, context: Context) -> ApiVer
         return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[_entry(own)])
     if context.version >= 3 and not _names_software(request):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-    return ApiVersionsResponse(api_keys=[_entry(routes[key]) for key in sorted(routes)])
+    response = ApiVersionsResponse(api_keys=[_entry(routes[key]) for key in sorted(routes)])
+    if context.version >= FEATURES_SINCE:
+        _add_features(response, context)
+    return response
+
+
+def _add_features(response: ApiVersionsResponse, context: Context) -> None:
+    """Tell the levels of features that can be read, and those the cluster has settled on (KIP-584)."""
+    cluster = context.node.cluster
+    low, high = METADATA_LEVELS
+    response.supported_features = [
+        SupportedFeatureKey(name=METADATA_FEATURE, min_version=low, max_version=high)
+    ]
+    response.finalized_features_epoch = cluster.metadata_end_offset - 1
+    response.finalized_features = [
+        FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+        for name, level in cluster.features.items()
+    ]
 
 
 def _entry(route: Route) -> ApiVersion:

@@ -1,14 +1,14 @@
 """DescribeConfigs (32), versions 0-4: the settings of topics and of the broker, and where they come from.
 
-v1 sources and synonyms; v3 types and documentation; v4 flexible. Settings of the broker are fixed while
-it runs, so all of them are read-only.
+v1 sources and synonyms; v3 types and documentation; v4 flexible. Of the broker's settings those are not
+read-only that give topics their defaults; the rest is fixed while it runs.
 """
 
 from __future__ import annotations
 
 from penstock.broker.cluster import BROKER_RESOURCE, TOPIC_RESOURCE, check_topic_name
-from penstock.broker.config import SOURCE_DEFAULT, SOURCE_STATIC_BROKER, SOURCE_TOPIC, Setting
-from penstock.broker.config_keys import BROKER_KEYS, PASSWORD, TOPIC_KEYS, ConfigKey
+from penstock.broker.config import SOURCE_DEFAULT, SOURCE_DYNAMIC_DEFAULT, SOURCE_TOPIC, Setting
+from penstock.broker.config_keys import BROKER_KEYS, DYNAMIC_KEYS, PASSWORD, TOPIC_KEYS, ConfigKey
 from penstock.broker.dispatch import Context, handler
 from penstock.errors import KafkaError
 from penstock.protocol.api import ApiKey
@@ -70,15 +70,23 @@ def _topic_settings(name: str, context: Context) -> list[tuple[ConfigKey, list[S
 
 
 def _broker_settings(name: str, context: Context) -> list[tuple[ConfigKey, list[Setting]]]:
-    """Settings of this broker. The empty name asks for dynamic defaults, of which there are none."""
+    """Settings of this broker. The empty name asks for what clients have set for every broker."""
+    config = context.node.config
     if name == "":
-        return []
+        found = [
+            (BROKER_KEYS[name], list(config.set_texts(name))) for name in sorted(config.dynamic_defaults)
+        ]
+        defaults = [(key, [s for s in set_ if s.source == SOURCE_DYNAMIC_DEFAULT]) for key, set_ in found]
+        return [(key, [set_[0], *set_]) for key, set_ in defaults]
     if name != str(context.node.node_id):
         raise error_for(
             ErrorCode.INVALID_REQUEST, f"this is broker {context.node.node_id}, not broker {name}"
         )
-    config = context.node.config
-    return [(key, [config.setting(key.name), config.setting(key.name)]) for key in BROKER_KEYS.values()]
+    found = []
+    for key in BROKER_KEYS.values():
+        settings = list(config.settings_of(key.name))
+        found.append((key, [settings[0] if settings else Setting(key.name, None, SOURCE_DEFAULT), *settings]))
+    return found
 
 
 def _entry(
@@ -91,12 +99,13 @@ def _entry(
     """`settings` is the value in force, then every place that gives one."""
     in_force, *synonyms = settings
     is_topic = resource_type == TOPIC_RESOURCE
-    own_source = SOURCE_TOPIC if is_topic else SOURCE_STATIC_BROKER
     return DescribeConfigsResourceResult(
         name=key.name,
-        value=in_force.text,
-        read_only=not is_topic,
-        is_default=version == 0 and in_force.source != own_source,
+        value=None if key.type == PASSWORD else in_force.text,
+        read_only=not is_topic and key.name not in DYNAMIC_KEYS,
+        is_default=version == 0
+        and in_force.source != SOURCE_TOPIC
+        and (is_topic or in_force.source == SOURCE_DEFAULT),
         config_source=in_force.source,
         is_sensitive=key.type == PASSWORD,
         synonyms=[

@@ -1,0 +1,160 @@
+"""Changes to settings that clients ask for: checked, and turned into the records that make them last.
+
+Two APIs, one outcome. AlterConfigs names everything a topic or broker is to have set, and what is not named
+goes back to its default; IncrementalAlterConfigs (KIP-339) sets, deletes, appends to and subtracts from
+single settings. Both end as `ConfigRecord`s, a null value being a deletion.
+
+The order of the checks is Apache Kafka's, so that a request wrong in two ways gets the same answer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from penstock.broker.cluster import BROKER_RESOURCE, TOPIC_RESOURCE, Cluster, check_topic_name
+from penstock.broker.config import TopicConfig, parse, unknown_name
+from penstock.broker.config_keys import BROKER_KEYS, DYNAMIC_KEYS, LIST, TOPIC_KEYS, ConfigKey
+from penstock.errors import ConfigError
+from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.messages.config_record import ConfigRecord
+
+SET, DELETE, APPEND, SUBTRACT = range(4)
+"""What may be done to a setting, as IncrementalAlterConfigs numbers it."""
+
+
+class Change(NamedTuple):
+    """What is to be done to one setting. `value` is None where nothing was sent."""
+
+    name: str
+    operation: int
+    value: str | None
+
+
+def repeated_resources(resources: Sequence[tuple[int, str]]) -> set[tuple[int, str]]:
+    """Return the (type, name) pairs that a request names more than once."""
+    return {resource for resource, times in Counter(resources).items() if times > 1}
+
+
+def plan_replacement(
+    cluster: Cluster, resource_type: int, name: str, wanted: Sequence[tuple[str, str | None]]
+) -> list[ConfigRecord]:
+    """Return the records after which nothing but `wanted` is set for a resource.
+
+    Raises:
+        KafkaError: as `plan_changes`.
+    """
+    present = _texts_of(cluster, resource_type, name)
+    named = {setting for setting, _ in wanted}
+    changes = [Change(setting, SET, value) for setting, value in wanted]
+    changes += [Change(setting, DELETE, None) for setting in present if setting not in named]
+    return plan_changes(cluster, resource_type, name, changes)
+
+
+def plan_changes(
+    cluster: Cluster, resource_type: int, name: str, changes: Sequence[Change]
+) -> list[ConfigRecord]:
+    """Return the records that carry out `changes`; none for what is so already.
+
+    Raises:
+        KafkaError: INVALID_REQUEST (42), INVALID_CONFIG (40), UNKNOWN_TOPIC_OR_PARTITION (3) or
+            INVALID_TOPIC_EXCEPTION (17), as it applies. Then nothing of it is to be done.
+    """
+    if len({change.name for change in changes}) < len(changes):
+        raise error_for(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    null = [change.name for change in changes if change.value is None and change.operation != DELETE]
+    if null:
+        raise error_for(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {','.join(null)}")
+    present = _texts_of(cluster, resource_type, name)
+    is_topic = resource_type == TOPIC_RESOURCE
+    keys = TOPIC_KEYS if is_topic else BROKER_KEYS
+    if not is_topic:
+        fixed = [change.name for change in changes if change.name in keys and change.name not in DYNAMIC_KEYS]
+        if fixed:
+            raise error_for(
+                ErrorCode.INVALID_REQUEST, f"Cannot update these configs dynamically: {', '.join(fixed)}"
+            )
+    texts = dict(present)
+    for change in changes:
+        _apply(cluster, texts, change, keys, resource_type, name)
+    try:
+        if is_topic:
+            TopicConfig(cluster.config, texts)
+        else:
+            for setting, text in texts.items():
+                parse(keys[setting], text)
+    except ConfigError as error:
+        raise error_for(ErrorCode.INVALID_CONFIG, str(error)) from None
+    return [
+        ConfigRecord(resource_type=resource_type, resource_name=name, name=setting, value=texts.get(setting))
+        for setting in sorted({*texts, *present})
+        if texts.get(setting) != present.get(setting)
+    ]
+
+
+def _texts_of(cluster: Cluster, resource_type: int, name: str) -> Mapping[str, str]:
+    """What is set for a resource.
+
+    Raises:
+        KafkaError: there is no such resource.
+    """
+    if resource_type == TOPIC_RESOURCE:
+        check_topic_name(name)
+        if name not in cluster.topics:
+            raise error_for(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+        return cluster.topics[name].config.overrides
+    if resource_type == BROKER_RESOURCE:
+        if name in ("", str(cluster.node_id)):
+            return cluster.config.dynamic if name else cluster.config.dynamic_defaults
+        if not name.removeprefix("-").isdecimal():
+            raise error_for(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
+        raise error_for(
+            ErrorCode.INVALID_REQUEST,
+            f"Unexpected broker id, expected {cluster.node_id}, but received {name}",
+        )
+    raise error_for(ErrorCode.INVALID_REQUEST, f"resources of type {resource_type} have no settings here")
+
+
+def _apply(
+    cluster: Cluster,
+    texts: dict[str, str],
+    change: Change,
+    keys: Mapping[str, ConfigKey],
+    resource_type: int,
+    resource: str,
+) -> None:
+    """Carry out one change on `texts`."""
+    setting, operation, value = change
+    if operation == DELETE:
+        texts.pop(setting, None)
+        return
+    key = keys.get(setting)
+    if key is None:
+        raise error_for(ErrorCode.INVALID_CONFIG, str(unknown_name(setting, keys)))
+    if operation == SET:
+        texts[setting] = value or ""
+        return
+    if operation not in (APPEND, SUBTRACT):
+        raise error_for(ErrorCode.INVALID_REQUEST, f"Unknown operation type {operation}.")
+    word = "APPEND" if operation == APPEND else "SUBTRACT"
+    if key.type != LIST:
+        raise error_for(
+            ErrorCode.INVALID_CONFIG, f"Can't {word} to key {setting} because its type is not LIST."
+        )
+    if setting in texts:
+        present: str | None = texts[setting]
+    elif resource_type == TOPIC_RESOURCE:
+        present = cluster.topics[resource].config.text(setting)
+    else:
+        present = cluster.config.text(setting)
+    items, named = _items(present), _items(value)
+    if operation == APPEND:
+        items += [item for item in named if item not in items]
+    else:
+        items = [item for item in items if item not in named]
+    texts[setting] = ",".join(items)
+
+
+def _items(text: str | None) -> list[str]:
+    return [item.strip() for item in (text or "").split(",") if item.strip()]

@@ -1,0 +1,66 @@
+"""DeleteRecords (21), versions 0-2: raise the offset with which partitions begin.
+
+What lies below is gone for every reader at once; the files go with their segments. The new beginning is on
+the disk before the answer leaves: no restart brings records back.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from penstock.broker.dispatch import Context, handler
+from penstock.errors import KafkaError, StorageError
+from penstock.protocol.api import ApiKey
+from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.messages.delete_records_request import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from penstock.protocol.messages.delete_records_response import (
+    DeleteRecordsPartitionResult,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+
+logger = logging.getLogger("penstock.broker")
+
+NO_OFFSET = -1
+
+
+@handler(ApiKey.DELETE_RECORDS, 0, 2)
+def delete_records(request: DeleteRecordsRequest, context: Context) -> DeleteRecordsResponse:
+    """Raise the start offset of partitions. Offset -1 means the high watermark."""
+    topics = [
+        DeleteRecordsTopicResult(
+            name=topic.name, partitions=[_delete(topic, partition, context) for partition in topic.partitions]
+        )
+        for topic in request.topics
+    ]
+    results = [partition for topic in topics for partition in topic.partitions if not partition.error_code]
+    if results:
+        try:
+            context.node.store.end_checkpoint(())
+        except StorageError as error:
+            logger.error("%s", error)
+            for result in results:
+                result.error_code, result.low_watermark = ErrorCode.KAFKA_STORAGE_ERROR, NO_OFFSET
+    return DeleteRecordsResponse(topics=topics)
+
+
+def _delete(
+    topic: DeleteRecordsTopic, asked: DeleteRecordsPartition, context: Context
+) -> DeleteRecordsPartitionResult:
+    result = DeleteRecordsPartitionResult(partition_index=asked.partition_index, low_watermark=NO_OFFSET)
+    try:
+        found = context.node.cluster.topic(topic.name)
+        if found.is_internal:
+            raise error_for(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic.name} is the cluster's own topic")
+        partition = found.partition(asked.partition_index)
+        result.low_watermark = partition.delete_records(asked.offset)
+    except KafkaError as error:
+        result.error_code = error.code
+    except StorageError as error:
+        logger.error("%s", error)
+        result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+    return result

@@ -1,0 +1,71 @@
+"""DescribeLogDirs (35), versions 0-5: which partitions are in the data directory, and their sizes.
+
+v3 a top-level error; v4 the size of the volume and what is free of it; v5 cordoned directories, of which
+there are none. A broker that keeps everything in memory names its place so, and knows no limit.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from penstock.broker.cluster import Topic
+from penstock.broker.dispatch import Context, handler
+from penstock.errors import StorageError
+from penstock.protocol.api import ApiKey
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
+from penstock.protocol.messages.describe_log_dirs_response import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+
+UNKNOWN = -1
+VOLUME_SINCE = 4
+
+
+@handler(ApiKey.DESCRIBE_LOG_DIRS, 0, 5)
+def describe_log_dirs(request: DescribeLogDirsRequest, context: Context) -> DescribeLogDirsResponse:
+    """Describe the one directory there is."""
+    node = context.node
+    result = DescribeLogDirsResult(log_dir=node.store.describe())
+    asked = request.topics
+    topics = node.cluster.topics
+    try:
+        if asked is None:
+            result.topics = [_describe(t, range(len(t.partitions))) for t in topics.values()]
+        else:
+            result.topics = [_describe(topics[t.topic], t.partitions) for t in asked if t.topic in topics]
+    except StorageError:
+        result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+        result.topics = []
+    if context.version >= VOLUME_SINCE:
+        result.total_bytes, result.usable_bytes = _volume(node.config.data_dir)
+    return DescribeLogDirsResponse(results=[result])
+
+
+def _describe(topic: Topic, indexes: Iterable[int]) -> DescribeLogDirsTopic:
+    known = range(len(topic.partitions))
+    return DescribeLogDirsTopic(
+        name=topic.name,
+        partitions=[
+            DescribeLogDirsPartition(
+                partition_index=index, partition_size=topic.partitions[index].log.size_bytes
+            )
+            for index in indexes
+            if index in known
+        ],
+    )
+
+
+def _volume(path: str | None) -> tuple[int, int]:
+    """The bytes of the volume that holds a path, and those that are free."""
+    if path is None:
+        return UNKNOWN, UNKNOWN
+    try:
+        volume = os.statvfs(path)
+    except OSError:
+        return UNKNOWN, UNKNOWN
+    return volume.f_blocks * volume.f_frsize, volume.f_bavail * volume.f_frsize

@@ -1,0 +1,58 @@
+"""DescribeProducers (61), version 0: who has written to partitions with idempotence."""
+
+from __future__ import annotations
+
+import logging
+
+from penstock.broker.dispatch import Context, handler
+from penstock.errors import KafkaError, StorageError
+from penstock.protocol.api import ApiKey
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.describe_producers_request import DescribeProducersRequest
+from penstock.protocol.messages.describe_producers_response import (
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+
+logger = logging.getLogger("penstock.broker")
+
+NO_COORDINATOR = -1
+
+
+@handler(ApiKey.DESCRIBE_PRODUCERS, 0, 0)
+def describe_producers(request: DescribeProducersRequest, context: Context) -> DescribeProducersResponse:
+    """List the producers of every partition asked for."""
+    return DescribeProducersResponse(
+        topics=[
+            TopicResponse(
+                name=topic.name,
+                partitions=[_describe(topic.name, index, context) for index in topic.partition_indexes],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _describe(topic: str, index: int, context: Context) -> PartitionResponse:
+    result = PartitionResponse(partition_index=index)
+    try:
+        partition = context.node.cluster.topic(topic).partition(index)
+        for producer_id, state in partition.producers(context.now_ms).items():
+            last = state.batches[-1] if state.batches else None
+            result.active_producers.append(
+                ProducerState(
+                    producer_id=producer_id,
+                    producer_epoch=state.epoch,
+                    last_sequence=last.last_sequence if last else -1,
+                    last_timestamp=last.timestamp if last else -1,
+                    coordinator_epoch=NO_COORDINATOR,
+                )
+            )
+    except KafkaError as error:
+        result.error_code, result.error_message = error.code, str(error)
+    except StorageError as error:
+        logger.error("%s", error)
+        result.error_code, result.error_message = ErrorCode.KAFKA_STORAGE_ERROR, str(error)
+    return result

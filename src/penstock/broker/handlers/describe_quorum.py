@@ -1,0 +1,62 @@
+"""DescribeQuorum (55), versions 0-2: who keeps the cluster's own log (KIP-595). A quorum of one.
+
+v1 times of fetching; v2 error messages, directory ids and the addresses of the nodes.
+"""
+
+from __future__ import annotations
+
+from penstock.broker.dispatch import Context, handler
+from penstock.broker.metadata import LEADER_EPOCH
+from penstock.broker.metadata import TOPIC_NAME as METADATA_TOPIC
+from penstock.protocol.api import ApiKey
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.describe_quorum_request import DescribeQuorumRequest
+from penstock.protocol.messages.describe_quorum_response import (
+    DescribeQuorumResponse,
+    Listener,
+    Node,
+    PartitionData,
+    ReplicaState,
+    TopicData,
+)
+
+LISTENER = "PLAINTEXT"
+NODES_SINCE, TIMES_SINCE = 2, 1
+
+
+@handler(ApiKey.DESCRIBE_QUORUM, 0, 2)
+def describe_quorum(request: DescribeQuorumRequest, context: Context) -> DescribeQuorumResponse:
+    """Describe the one voter, which leads."""
+    asked = [(topic.topic_name, [p.partition_index for p in topic.partitions]) for topic in request.topics]
+    if asked != [(METADATA_TOPIC, [0])]:
+        return DescribeQuorumResponse(
+            error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            error_message=f"only {METADATA_TOPIC}-0 has a quorum" if context.version >= NODES_SINCE else "",
+        )
+    node = context.node
+    end_offset = node.cluster.metadata_end_offset
+    voter = ReplicaState(replica_id=node.node_id, log_end_offset=end_offset)
+    if context.version >= TIMES_SINCE:
+        voter.last_fetch_timestamp = voter.last_caught_up_timestamp = context.now_ms
+    response = DescribeQuorumResponse(
+        topics=[
+            TopicData(
+                topic_name=METADATA_TOPIC,
+                partitions=[
+                    PartitionData(
+                        leader_id=node.node_id,
+                        leader_epoch=LEADER_EPOCH,
+                        high_watermark=end_offset,
+                        current_voters=[voter],
+                    )
+                ],
+            )
+        ]
+    )
+    if context.version >= NODES_SINCE:
+        host, port = node.address(context)
+        voter.replica_directory_id = node.store.directory_id
+        response.nodes = [
+            Node(node_id=node.node_id, listeners=[Listener(name=LISTENER, host=host, port=port)])
+        ]
+    return response

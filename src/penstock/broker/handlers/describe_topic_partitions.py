@@ -1,0 +1,83 @@
+"""DescribeTopicPartitions (75), version 0: topics and their partitions, page by page (KIP-966).
+
+A page has at most as many partitions as client and broker allow; the cursor in the answer says where the
+next one begins. No topic named means all of them.
+"""
+
+from __future__ import annotations
+
+from penstock.broker.cluster import Topic, check_topic_name
+from penstock.broker.dispatch import Context, handler
+from penstock.broker.handlers.metadata import TOPIC_OPERATIONS
+from penstock.errors import KafkaError
+from penstock.protocol.api import ApiKey
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest
+from penstock.protocol.messages.describe_topic_partitions_response import (
+    Cursor,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+
+
+@handler(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0)
+def describe_topic_partitions(
+    request: DescribeTopicPartitionsRequest, context: Context
+) -> DescribeTopicPartitionsResponse:
+    """Describe topics in the order of their names, from the cursor on."""
+    topics = context.node.cluster.topics
+    limit = context.node.config.integer("max.request.partition.size.limit")
+    if request.response_partition_limit > 0:
+        limit = min(limit, request.response_partition_limit)
+    cursor = request.cursor or Cursor()
+    start, first = cursor.topic_name, max(cursor.partition_index, 0)
+    names = {topic.name for topic in request.topics} or set(topics)
+    response = DescribeTopicPartitionsResponse()
+    for name in sorted(name for name in names if name >= start):
+        begin = first if name == start else 0
+        if limit <= 0:
+            response.next_cursor = Cursor(topic_name=name, partition_index=begin)
+            break
+        topic = topics.get(name)
+        if topic is None:
+            response.topics.append(_unknown(name))
+            continue
+        end = min(begin + limit, len(topic.partitions))
+        response.topics.append(_describe(topic, begin, end, context))
+        limit -= max(end - begin, 0)
+        if end < len(topic.partitions):
+            response.next_cursor = Cursor(topic_name=name, partition_index=end)
+            break
+    return response
+
+
+def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
+    code = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    try:
+        check_topic_name(name)
+    except KafkaError as error:
+        code = error.code
+    return DescribeTopicPartitionsResponseTopic(name=name, error_code=code)
+
+
+def _describe(topic: Topic, begin: int, end: int, context: Context) -> DescribeTopicPartitionsResponseTopic:
+    here = [context.node.node_id]
+    return DescribeTopicPartitionsResponseTopic(
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.is_internal,
+        topic_authorized_operations=TOPIC_OPERATIONS,
+        partitions=[
+            DescribeTopicPartitionsResponsePartition(
+                partition_index=partition.index,
+                leader_id=here[0],
+                leader_epoch=partition.leader_epoch,
+                replica_nodes=here,
+                isr_nodes=here,
+                eligible_leader_replicas=[],
+                last_known_elr=[],
+            )
+            for partition in topic.partitions[begin:end]
+        ],
+    )

@@ -1,0 +1,20 @@
+"""ListPartitionReassignments (46), version 0: replicas that are moving, of which there are none."""
+
+from __future__ import annotations
+
+from penstock.broker.dispatch import Context, handler
+from penstock.protocol.api import ApiKey
+from penstock.protocol.messages.list_partition_reassignments_request import (
+    ListPartitionReassignmentsRequest,
+)
+from penstock.protocol.messages.list_partition_reassignments_response import (
+    ListPartitionReassignmentsResponse,
+)
+
+
+@handler(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, 0)
+def list_partition_reassignments(
+    request: ListPartitionReassignmentsRequest, context: Context
+) -> ListPartitionReassignmentsResponse:
+    """With one broker nothing can be on its way."""
+    return ListPartitionReassignmentsResponse(error_message=None)

@@ -1,0 +1,31 @@
+"""ListTransactions (66), versions 0-2: nobody has one.
+
+v1 filters by duration, v2 by a pattern of ids. State names that Kafka does not know are handed back.
+"""
+
+from __future__ import annotations
+
+from penstock.broker.dispatch import Context, handler
+from penstock.protocol.api import ApiKey
+from penstock.protocol.messages.list_transactions_request import ListTransactionsRequest
+from penstock.protocol.messages.list_transactions_response import ListTransactionsResponse
+
+STATES = frozenset(
+    (
+        "Empty",
+        "Ongoing",
+        "PrepareCommit",
+        "PrepareAbort",
+        "CompleteCommit",
+        "CompleteAbort",
+        "Dead",
+        "PrepareEpochFence",
+    )
+)
+
+
+@handler(ApiKey.LIST_TRANSACTIONS, 0, 2)
+def list_transactions(request: ListTransactionsRequest, context: Context) -> ListTransactionsResponse:
+    """List nothing: this broker offers no transactions."""
+    unknown = [state for state in request.state_filters if state not in STATES]
+    return ListTransactionsResponse(unknown_state_filters=unknown)

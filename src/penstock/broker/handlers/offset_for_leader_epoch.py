@@ -1,0 +1,57 @@
+"""OffsetForLeaderEpoch (23), versions 0-4: where the records of a leader epoch end (KIP-101, KIP-320).
+
+v2 tells the epoch found and takes the client's own; v3 the replica; v4 flexible.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from penstock.broker.dispatch import Context, handler
+from penstock.errors import KafkaError, StorageError
+from penstock.protocol.api import ApiKey
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.offset_for_leader_epoch_request import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+)
+from penstock.protocol.messages.offset_for_leader_epoch_response import (
+    EpochEndOffset,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderTopicResult,
+)
+
+logger = logging.getLogger("penstock.broker")
+
+
+@handler(ApiKey.OFFSET_FOR_LEADER_EPOCH, 0, 4)
+def offset_for_leader_epoch(
+    request: OffsetForLeaderEpochRequest, context: Context
+) -> OffsetForLeaderEpochResponse:
+    """Look the epoch up in every partition."""
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=[_look_up(topic.topic, partition, context) for partition in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _look_up(topic: str, asked: OffsetForLeaderPartition, context: Context) -> EpochEndOffset:
+    result = EpochEndOffset(partition=asked.partition)
+    try:
+        partition = context.node.cluster.topic(topic).partition(asked.partition)
+        partition.check_leader_epoch(asked.current_leader_epoch)
+        epoch, end_offset = partition.end_of_epoch(asked.leader_epoch)
+        result.end_offset = end_offset
+        if context.version >= 1:
+            result.leader_epoch = epoch
+    except KafkaError as error:
+        result.error_code = error.code
+    except StorageError as error:
+        logger.error("%s", error)
+        result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+    return result

@@ -1,0 +1,66 @@
+"""UpdateFeatures (57), versions 0-2: settle on levels of features (KIP-584).
+
+v0 allows downgrades by a flag, v1 by a kind of upgrade, and may only validate; v2 has no results for single
+features. The one feature here is `metadata.version`, and one level of it is written.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+
+from penstock.broker.cluster import METADATA_FEATURE, METADATA_VERSION
+from penstock.broker.dispatch import Context, handler
+from penstock.errors import KafkaError, StorageError
+from penstock.protocol.api import ApiKey
+from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
+from penstock.protocol.messages.update_features_response import (
+    UpdatableFeatureResult,
+    UpdateFeaturesResponse,
+)
+
+logger = logging.getLogger("penstock.broker")
+
+NO_RESULTS_SINCE = 2
+
+
+@handler(ApiKey.UPDATE_FEATURES, 0, 2)
+def update_features(request: UpdateFeaturesRequest, context: Context) -> UpdateFeaturesResponse:
+    """Check every update; carry them out if all are good."""
+    times = Counter(update.feature for update in request.feature_updates)
+    results = []
+    failure: KafkaError | None = None
+    for update in request.feature_updates:
+        result = UpdatableFeatureResult(feature=update.feature, error_message=None)
+        try:
+            _check(update, times[update.feature])
+        except KafkaError as error:
+            failure = failure or error
+            result.error_code, result.error_message = error.code, str(error)
+        results.append(result)
+    response = UpdateFeaturesResponse(error_message=None)
+    if failure is None and not request.validate_only:
+        levels = {update.feature: update.max_version_level for update in request.feature_updates}
+        try:
+            context.node.cluster.set_features(levels, context.now_ms)
+        except StorageError as error:
+            logger.error("%s", error)
+            response.error_code, response.error_message = ErrorCode.KAFKA_STORAGE_ERROR, str(error)
+    if context.version < NO_RESULTS_SINCE:
+        response.results = results
+    elif failure is not None:
+        response.error_code, response.error_message = failure.code, str(failure)
+    return response
+
+
+def _check(update: FeatureUpdateKey, times: int) -> None:
+    name, level = update.feature, update.max_version_level
+    if times > 1:
+        raise error_for(ErrorCode.INVALID_REQUEST, f"feature {name!r} is named more than once")
+    if name != METADATA_FEATURE or level != METADATA_VERSION:
+        raise error_for(
+            ErrorCode.INVALID_UPDATE_VERSION,
+            f"Invalid update version {level} for feature {name}. "
+            f"This broker supports {METADATA_FEATURE} {METADATA_VERSION} only.",
+        )
