@@ -100,6 +100,7 @@ class Connection(asyncio.BufferedProtocol):
         if peer:
             self.peer = peer[0]
         self._context = Context(self._server.node, (local[0], local[1]))
+        self._context.peer = self.peer
         if not self._server.admit(self):
             self._closing = True
             self._transport.abort()

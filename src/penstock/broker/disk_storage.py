@@ -73,6 +73,9 @@ class DiskStore:
             )
         return self._directory.open_log(place, log_config(config), now_ms=now_ms)
 
+    def has_log(self, topic: str, partition: int, topic_id: bytes) -> bool:
+        return TopicPartition(topic, partition) in self._on_disk
+
     def producer_snapshots(self, topic: str, partition: int) -> ProducerSnapshots | None:
         log = self._directory.logs.get(TopicPartition(topic, partition))
         return ProducerSnapshots(log.directory) if log is not None else None

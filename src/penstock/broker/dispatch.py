@@ -48,12 +48,14 @@ class Context:
     those of this call, and those of the request's arrival, from which deadlines count.
     """
 
-    __slots__ = ("arrived", "client_id", "local_address", "node", "now", "now_ms", "version")
+    __slots__ = ("arrived", "client_id", "local_address", "node", "now", "now_ms", "peer", "version")
 
     def __init__(self, node: Node, local_address: tuple[str, int]) -> None:
         self.node = node
         self.local_address = local_address
         self.client_id: str | None = None
+        self.peer = ""
+        """The address of whoever asks, without the port."""
         self.version = 0
         self.now_ms = 0
         self.now = self.arrived = 0.0
@@ -153,7 +155,10 @@ class Unanswered:
 
     def run(self) -> list[Piece] | Unanswered | None:
         """What `answer` returns, and raises."""
-        return call(self._request, self._dialect, self._correlation_id, self._context)
+        dialect, give = self._dialect, self.wait.answer
+        if give is not None:
+            dialect = dialect._replace(handle=lambda _request, _context: give())
+        return call(self._request, dialect, self._correlation_id, self._context)
 
 
 def answer(frame: memoryview, context: Context) -> list[Piece] | Unanswered | None:

@@ -5,20 +5,24 @@ Everything a handler works on hangs here. The server gives it connections; tests
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import penstock.broker.handlers  # noqa: F401  registers every API
-from penstock.broker.cluster import Cluster
+from penstock.broker.cluster import OFFSETS_TOPIC, Cluster
 from penstock.broker.dispatch import ROUTES
 from penstock.broker.waiting import Parking
-from penstock.errors import ConfigError, StorageError
+from penstock.errors import ConfigError, KafkaError, StorageError
 
 if TYPE_CHECKING:
     from penstock.broker.config import BrokerConfig
     from penstock.broker.dispatch import Context, Dialect, Route
+    from penstock.broker.groups.service import GroupService
     from penstock.broker.storage import LogStore
     from penstock.clock import Clock
+
+logger = logging.getLogger("penstock.broker")
 
 
 class Node:
@@ -46,10 +50,28 @@ class Node:
         # Kafka waits half a minute after the start, so as not to add to its work.
         self._retention_due_ms = clock.now_ms() + min(30_000, self._retention_interval_ms)
         self._advertised = parse_listener(advertised) if advertised else None
+        self._groups: GroupService | None = None
 
     @property
     def node_id(self) -> int:
         return self.cluster.node_id
+
+    @property
+    def groups(self) -> GroupService:
+        """Consumer groups. Nothing of them is imported or read before somebody asks."""
+        if self._groups is None:
+            from penstock.broker.groups.service import GroupService
+
+            self._groups = GroupService(self)
+        return self._groups
+
+    def forget_topics(self, names: Sequence[str], now_ms: int) -> None:
+        """Topics were deleted: what groups have committed of them goes, too."""
+        if OFFSETS_TOPIC in self.cluster.topics or self._groups is not None:
+            try:
+                self.groups.forget_topics(names, now_ms)
+            except (KafkaError, StorageError) as error:
+                logger.error("offsets in deleted topics stay: %s", error)
 
     def address(self, context: Context) -> tuple[str, int]:
         """Host and port to tell a client: those advertised, or those it has reached us at."""
@@ -68,6 +90,8 @@ class Node:
                     partition.enforce_retention(now_ms)
             except StorageError as error:
                 failures.append(error)
+        if self._groups is not None:
+            failures.extend(self._groups.maintain(now_ms))
         return failures
 
 

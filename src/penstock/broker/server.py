@@ -67,6 +67,7 @@ class Server:
         self._checkpoint_at = self.monotonic() + self._checkpoint_s
         self._is_stopping = False
         self._listener: asyncio.Server | None = None
+        node.parking.earlier = self._set_deadline_timer
         self._deadline_timer: asyncio.TimerHandle | None = None
         self._housekeeping_timer: asyncio.TimerHandle | None = None
         self._checkpoint: asyncio.Task[None] | None = None
@@ -175,12 +176,8 @@ class Server:
     # --- waiting -----------------------------------------------------------------------------------------
 
     def park(self, wait: Wait, resume: Callable[[], None]) -> Parked:
-        """Park a request and see that its deadline is kept."""
-        parked = self.node.parking.park(wait, resume)
-        timer = self._deadline_timer
-        if timer is None or self._loop_time(wait.deadline) < timer.when():
-            self._set_deadline_timer()
-        return parked
+        """Park a request. Its deadline is kept by `_set_deadline_timer`."""
+        return self.node.parking.park(wait, resume)
 
     def run_due(self) -> None:
         """Run what has become due, and what becomes due by that."""

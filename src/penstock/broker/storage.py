@@ -52,6 +52,9 @@ class LogStore(Protocol):
     def open_log(self, topic: str, partition: int, topic_id: bytes, config: TopicConfig) -> Log:
         """Open a partition's log, or begin one."""
 
+    def has_log(self, topic: str, partition: int, topic_id: bytes) -> bool:
+        """Whether a partition's log has been begun, by us or an earlier broker."""
+
     def producer_snapshots(self, topic: str, partition: int) -> ProducerSnapshots | None:
         """Where the producers of an open partition are noted; None where nothing outlives the log."""
 
@@ -103,6 +106,9 @@ class MemoryStore:
         if log is None:
             log = self._logs[key] = MemoryLog(log_config(config), now_ms=self._clock.now_ms())
         return log
+
+    def has_log(self, topic: str, partition: int, topic_id: bytes) -> bool:
+        return (topic_id, partition) in self._logs
 
     def producer_snapshots(self, topic: str, partition: int) -> ProducerSnapshots | None:
         return None

@@ -17,15 +17,23 @@ class Wait:
     """What a handler returns instead of a response.
 
     `deadline` is in seconds of the monotonic clock. `amount` is how much has to be notified before the
-    handler is asked again: bytes for a Fetch with `min_bytes`, 1 where any event will do.
+    handler is asked again: bytes for a Fetch with `min_bytes`, 1 where any event will do. `answer`, if
+    there is one, is called in place of the handler then, and gives the response.
     """
 
-    __slots__ = ("amount", "deadline", "keys")
+    __slots__ = ("amount", "answer", "deadline", "keys")
 
-    def __init__(self, keys: Sequence[Hashable], deadline: float, amount: int = 1) -> None:
+    def __init__(
+        self,
+        keys: Sequence[Hashable],
+        deadline: float,
+        amount: int = 1,
+        answer: Callable[[], object] | None = None,
+    ) -> None:
         self.keys = keys
         self.deadline = deadline
         self.amount = amount
+        self.answer = answer
 
 
 class Parked:
@@ -50,6 +58,8 @@ class Parking:
         self._ticket = count()
         self._due: list[Parked] = []
         self._waiting = 0
+        self.earlier: Callable[[], None] = _nobody
+        """Called when something is parked whose deadline comes before all others."""
 
     def __len__(self) -> int:
         return self._waiting
@@ -64,6 +74,8 @@ class Parking:
             self._deadlines = [entry for entry in self._deadlines if entry[2].is_waiting]
             heapq.heapify(self._deadlines)
         heapq.heappush(self._deadlines, (parked.deadline, next(self._ticket), parked))
+        if self._deadlines[0][2] is parked:
+            self.earlier()
         return parked
 
     def notify(self, key: Hashable, amount: int = 1) -> None:
@@ -117,3 +129,7 @@ class Parking:
 
 _SLACK = 64
 """Deadlines of requests that have left stay in the heap until there are this many more than half."""
+
+
+def _nobody() -> None:
+    """Who wants to know, until a server says so."""

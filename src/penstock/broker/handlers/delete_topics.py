@@ -43,6 +43,7 @@ def delete_topics(request: DeleteTopicsRequest, context: Context) -> DeleteTopic
         for topic, _ in doomed.values():
             for partition in topic.partitions:
                 context.node.parking.notify(partition, _ANY_AMOUNT)
+        context.node.forget_topics([topic.name for topic, _ in doomed.values()], context.now_ms)
     return DeleteTopicsResponse(responses=results)
 
 

@@ -1,36 +1,65 @@
 """FindCoordinator (10), versions 0-6.
 
-v1 key types (0 group, 1 transaction, 2 share group from v6 on) and messages; v4 several keys. Neither
-groups nor transactions are offered, so the answer is COORDINATOR_NOT_AVAILABLE, which says why.
+v1 key types (0 group, 1 transaction, 2 share group from v6 on) and messages; v4 several keys. The
+coordinator of every consumer group is this broker. Transactions and share groups are not offered, so the
+answer for these is COORDINATOR_NOT_AVAILABLE, which says why.
 """
 
 from __future__ import annotations
 
+import logging
+
 from penstock.broker.dispatch import Context, handler
+from penstock.errors import StorageError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from penstock.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 
+logger = logging.getLogger("penstock.broker")
+
 SEVERAL_KEYS_SINCE = 4
 SHARE_GROUPS_SINCE = 6
+GROUP_KEY, SHARE_KEY = 0, 2
 
-_OFFERED = {0: "consumer groups", 1: "transactions", 2: "share groups"}
+_NOT_OFFERED = {1: "transactions", 2: "share groups"}
+
+_NO_ERROR = "NONE"
+"""What Apache Kafka says below version 4 where nothing is wrong."""
 
 
 @handler(ApiKey.FIND_COORDINATOR, 0, 6)
 def find_coordinator(request: FindCoordinatorRequest, context: Context) -> FindCoordinatorResponse:
-    """Say that there is no coordinator."""
-    kind = _OFFERED.get(request.key_type)
-    if kind is None or (request.key_type == 2 and context.version < SHARE_GROUPS_SINCE):
-        code, message = ErrorCode.INVALID_REQUEST, f"coordinator key type {request.key_type} is unknown"
-    else:
-        code, message = ErrorCode.COORDINATOR_NOT_AVAILABLE, f"this broker offers no {kind}"
+    """Name this broker as the coordinator of groups. The topic for their state is made on the way."""
+    code, message = _judge(request.key_type, context)
+    node_id, host, port = -1, "", -1
+    if not code:
+        node_id = context.node.node_id
+        host, port = context.node.address(context)
     if context.version < SEVERAL_KEYS_SINCE:
-        return FindCoordinatorResponse(error_code=code, error_message=message, node_id=-1, port=-1)
+        return FindCoordinatorResponse(
+            error_code=code, error_message=message or _NO_ERROR, node_id=node_id, host=host, port=port
+        )
     return FindCoordinatorResponse(
         coordinators=[
-            Coordinator(key=key, node_id=-1, port=-1, error_code=code, error_message=message)
+            Coordinator(
+                key=key, node_id=node_id, host=host, port=port, error_code=code, error_message=message
+            )
             for key in request.coordinator_keys
         ]
     )
+
+
+def _judge(key_type: int, context: Context) -> tuple[ErrorCode, str]:
+    """Whether keys of this kind have a coordinator: an error and its message, NONE and nothing if so."""
+    if key_type == GROUP_KEY:
+        try:
+            context.node.groups.create_topic(context.now_ms)
+        except StorageError as error:
+            logger.error("%s", error)
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)
+        return ErrorCode.NONE, ""
+    kind = _NOT_OFFERED.get(key_type)
+    if kind is None or (key_type == SHARE_KEY and context.version < SHARE_GROUPS_SINCE):
+        return ErrorCode.INVALID_REQUEST, f"coordinator key type {key_type} is unknown"
+    return ErrorCode.COORDINATOR_NOT_AVAILABLE, f"this broker offers no {kind}"

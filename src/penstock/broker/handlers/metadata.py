@@ -10,7 +10,7 @@ A topic that is created here exists at once, so the answer has no LEADER_NOT_AVA
 
 from __future__ import annotations
 
-from penstock.broker.cluster import Topic
+from penstock.broker.cluster import INTERNAL_TOPICS, Topic
 from penstock.broker.dispatch import Context, handler
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.api import ApiKey
@@ -83,7 +83,9 @@ def _create(name: str, request: MetadataRequest, context: Context) -> Topic:
         KafkaError: it may not be created: 3 where that is switched off, 17 for a bad name.
     """
     node = context.node
-    if not (request.allow_auto_topic_creation and node.config.boolean("auto.create.topics.enable")):
+    allowed = request.allow_auto_topic_creation and node.config.boolean("auto.create.topics.enable")
+    # Coordinators make their own topics, which have settings and partitions of their own.
+    if not allowed or name in INTERNAL_TOPICS:
         return node.cluster.topic(name)
     new = node.cluster.plan_topic(name)
     return node.cluster.create_topics([new], context.now_ms)[0]

@@ -74,6 +74,8 @@ def _find_topic(data: TopicProduceData, acks: int, context: Context) -> Topic | 
         return error
     if not -1 <= acks <= 1:
         return error_for(ErrorCode.INVALID_REQUIRED_ACKS, f"acks must be -1, 0 or 1, not {acks}")
+    if topic.is_internal:
+        return error_for(ErrorCode.INVALID_TOPIC_EXCEPTION, f"clients may not write to {topic.name}")
     if acks == ALL_REPLICAS and topic.config.min_insync_replicas > 1:
         return error_for(
             ErrorCode.NOT_ENOUGH_REPLICAS,

@@ -1,0 +1,160 @@
+"""All groups of a broker: finds the one that a request is about, and keeps the timers.
+
+Pure, as `group` is: requests and `now` in; answers come back at once or, for those that wait, through
+`effects`, as does what has to be stored. `advance` lets time pass. A simulation needs nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from penstock.broker.groups.group import Effects, Group, GroupSettings, refused_join
+from penstock.broker.groups.image import restore
+from penstock.broker.groups.member import Caller, Ticket
+from penstock.broker.groups.states import Ask, State
+from penstock.broker.groups.timers import NEVER, Timers
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.leave_group_response import LeaveGroupResponse, MemberResponse
+from penstock.protocol.messages.sync_group_response import SyncGroupResponse
+
+if TYPE_CHECKING:
+    from penstock.protocol.messages.group_metadata_value import GroupMetadataValue
+    from penstock.protocol.messages.heartbeat_request import HeartbeatRequest
+    from penstock.protocol.messages.join_group_request import JoinGroupRequest
+    from penstock.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
+    from penstock.protocol.messages.sync_group_request import SyncGroupRequest
+
+
+class Coordinator:
+    """The groups. `new_id` makes a member id from the name it begins with."""
+
+    def __init__(self, settings: GroupSettings, new_id: Callable[[str], str]) -> None:
+        self.settings = settings
+        self.groups: dict[str, Group] = {}
+        self.effects = Effects()
+        self.timers = Timers()
+        self._new_id = new_id
+
+    # --- time --------------------------------------------------------------------------------------------
+
+    def advance(self, now: float) -> None:
+        """Let everything happen that is due by `now`."""
+        self.timers.run(now)
+
+    def next_deadline(self) -> float | None:
+        """When `advance` is to be called at the latest; None while nothing can become due."""
+        when = self.timers.next_deadline()
+        return None if when == NEVER else when
+
+    # --- groups ------------------------------------------------------------------------------------------
+
+    def create(self, group_id: str) -> Group:
+        """A group that nobody has heard of, with nobody in it."""
+        group = Group(group_id, self.settings, self.timers, self.effects, self._new_id)
+        self.groups[group_id] = group
+        return group
+
+    def restore(self, group_id: str, stored: GroupMetadataValue, now: float) -> Group:
+        """A group as it was stored."""
+        group = self.create(group_id)
+        restore(group, stored, now)
+        return group
+
+    def delete(self, group_id: str) -> ErrorCode:
+        """Delete a group in which nobody is: NONE, GROUP_ID_NOT_FOUND or NON_EMPTY_GROUP."""
+        group = self.groups.get(group_id)
+        if group is None:
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        error = group.refusal(Ask.DELETE)
+        if not error:
+            group.delete()
+            del self.groups[group_id]
+        return error
+
+    def forget_everything(self) -> None:
+        """What is stored has been deleted by force. Members that wait are told to begin anew."""
+        for group in self.groups.values():
+            group.disband()
+        self.groups.clear()
+
+    def listed(self, states: Iterable[str] = (), types: Iterable[str] = ()) -> list[Group]:
+        """The groups in these states (all if none is named) and of these types, whatever the case."""
+        wanted_states = {state.lower() for state in states}
+        wanted_types = {kind.lower() for kind in types}
+        if wanted_types and CLASSIC not in wanted_types:
+            return []
+        return [
+            group
+            for group in self.groups.values()
+            if not wanted_states or group.state.lower() in wanted_states
+        ]
+
+    # --- requests of members -----------------------------------------------------------------------------
+
+    def join(self, request: JoinGroupRequest, caller: Caller, ticket: Ticket, now: float) -> None:
+        """JoinGroup. The answer comes through `effects`, perhaps at once."""
+        settings = self.settings
+        timeout_ms = request.session_timeout_ms
+        group = self.groups.get(request.group_id)
+        error = ErrorCode.NONE
+        if not request.group_id:
+            error = ErrorCode.INVALID_GROUP_ID
+        elif not settings.min_session_timeout_ms <= timeout_ms <= settings.max_session_timeout_ms:
+            error = ErrorCode.INVALID_SESSION_TIMEOUT
+        elif group is None and request.member_id:
+            error = ErrorCode.UNKNOWN_MEMBER_ID
+        if error:
+            self.effects.replies.append((ticket, refused_join(request.member_id, error)))
+            return
+        found = group or self.create(request.group_id)
+        found.join(request, caller, ticket, now)
+        if group is None and found.state is State.EMPTY and not found.pending:
+            # Nobody was let in: there has never been such a group.
+            del self.groups[found.id]
+
+    def sync(self, request: SyncGroupRequest, ticket: Ticket, now: float) -> None:
+        """SyncGroup. The answer comes through `effects`, perhaps at once."""
+        group = self.groups.get(request.group_id)
+        if group is None:
+            missing = ErrorCode.UNKNOWN_MEMBER_ID if request.group_id else ErrorCode.INVALID_GROUP_ID
+            self.effects.replies.append((ticket, SyncGroupResponse(error_code=missing)))
+        else:
+            group.sync(request, ticket, now)
+
+    def heartbeat(self, request: HeartbeatRequest, now: float) -> ErrorCode:
+        """Heartbeat: NONE, or what to do instead of going on."""
+        group = self.groups.get(request.group_id)
+        if group is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID if request.group_id else ErrorCode.INVALID_GROUP_ID
+        return group.heartbeat(request.member_id, request.group_instance_id, request.generation_id, now)
+
+    def leave(
+        self, request: LeaveGroupRequest, identities: list[MemberIdentity], now: float
+    ) -> LeaveGroupResponse:
+        """LeaveGroup for several members, each with its own outcome."""
+        if not request.group_id:
+            return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+        group = self.groups.get(request.group_id)
+        size = len(group.members) if group is not None else 0
+        answers = [
+            MemberResponse(
+                member_id=one.member_id,
+                group_instance_id=one.group_instance_id,
+                error_code=(
+                    ErrorCode.UNKNOWN_MEMBER_ID
+                    if group is None
+                    else group.leave(one.member_id, one.group_instance_id)
+                ),
+            )
+            for one in identities
+        ]
+        if group is not None and len(group.members) < size:
+            group.members_have_gone(now)
+        elif group is not None:
+            group.go_on(now)
+        return LeaveGroupResponse(members=answers)
+
+
+CLASSIC = "classic"
+"""The type of all groups here: the protocol that came before KIP-848."""

@@ -1,0 +1,124 @@
+"""One member of a group: what it has told of itself, and which of its requests wait."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from penstock.broker.groups.timers import Timer
+
+Ticket = Hashable
+"""Stands for one request that waits. Whoever asks makes it up, and gets it back with the answer."""
+
+Protocols = tuple[tuple[str, bytes], ...]
+"""What a member can do: names of protocols (assignors) in its order of preference, each with metadata."""
+
+
+class Caller(NamedTuple):
+    """Who asks, and in which version of the request. `host` is as Kafka writes it: ``/127.0.0.1``."""
+
+    client_id: str
+    host: str
+    version: int
+
+
+class Member:
+    """A member. Its group changes it; others look."""
+
+    __slots__ = (
+        "assignment",
+        "client_host",
+        "client_id",
+        "id",
+        "instance_id",
+        "is_new",
+        "join_ticket",
+        "protocols",
+        "rebalance_timeout_ms",
+        "session",
+        "session_timeout_ms",
+        "sync_ticket",
+    )
+
+    def __init__(
+        self,
+        member_id: str,
+        instance_id: str | None,
+        client_id: str,
+        client_host: str,
+        session_timeout_ms: int,
+        rebalance_timeout_ms: int,
+        protocols: Protocols,
+        session: Timer,
+        assignment: bytes = b"",
+    ) -> None:
+        self.id = member_id
+        self.instance_id = instance_id
+        self.client_id = client_id
+        self.client_host = client_host
+        self.session_timeout_ms = session_timeout_ms
+        self.rebalance_timeout_ms = rebalance_timeout_ms
+        self.protocols = protocols
+        self.session = session
+        self.assignment = assignment
+        self.is_new = False
+        """Whether its first JoinGroup has not been answered, so that it cannot know its own id."""
+        self.join_ticket: Ticket | None = None
+        self.sync_ticket: Ticket | None = None
+
+    def __repr__(self) -> str:
+        return f"<Member {self.id}>"
+
+    @property
+    def is_static(self) -> bool:
+        return self.instance_id is not None
+
+    def metadata(self, protocol: str | None) -> bytes:
+        """What it says about itself in a protocol; nothing for one it does not know."""
+        return next((metadata for name, metadata in self.protocols if name == protocol), b"")
+
+
+def vote(members: Iterable[Member], supported: dict[str, int], size: int, preferred: Member) -> str:
+    """The protocol that most members like best, of those that all `size` members know.
+
+    `supported` counts who knows each. Each votes for the first it knows of the common ones; between as
+    many votes, the order of `preferred` (the leader) decides.
+
+    Raises:
+        ValueError: no protocol is common, which `Group.accepts` does not let happen.
+    """
+    common = [name for name, _ in preferred.protocols if supported.get(name) == size]
+    if len(common) > 1:
+        votes = dict.fromkeys(common, 0)
+        for member in members:
+            votes[next(name for name, _ in member.protocols if name in votes)] += 1
+        common.sort(key=lambda name: -votes[name])
+    if not common:
+        raise ValueError("the members have no protocol in common")
+    return common[0]
+
+
+def topics_of_subscription(metadata: bytes) -> list[str] | None:
+    """The topics in the metadata of a ``consumer`` protocol; None where they cannot be read.
+
+    Every version of the subscription begins with version 0: an int16 version and the names.
+    """
+    try:
+        count, position = int.from_bytes(metadata[2:6], "big", signed=True), 6
+        topics = []
+        for _ in range(count):
+            size = int.from_bytes(metadata[position : position + 2], "big", signed=True)
+            name = metadata[position + 2 : position + 2 + size]
+            if size < 0 or len(name) < size or position + 2 > len(metadata):
+                return None
+            topics.append(name.decode())
+            position += 2 + size
+    except UnicodeDecodeError:
+        return None
+    return topics if len(metadata) >= 6 and count >= 0 else None
+
+
+def protocols_of(pairs: Sequence[tuple[str, bytes]]) -> Protocols:
+    """The protocols of a request, as a member keeps them."""
+    return tuple((name, bytes(metadata)) for name, metadata in pairs)

@@ -1,0 +1,290 @@
+"""Groups at a broker: the coordinator, where its state is stored, and whoever waits for an answer.
+
+The shell around what decides: it reads a partition of `__consumer_offsets` before the first group in it
+is touched, stores what the coordinator asks to be stored, and only then lets answers go.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from penstock.broker.groups.coordinator import Coordinator
+from penstock.broker.groups.group import GroupSettings
+from penstock.broker.groups.image import snapshot
+from penstock.broker.groups.member import Caller
+from penstock.broker.groups.offsets import Committed, Offsets, Place
+from penstock.broker.groups.records import KeyAndValue, StoredGroup, group_record, offset_record
+from penstock.broker.groups.topic import NAME, OffsetsTopic
+from penstock.broker.waiting import Wait
+from penstock.errors import KafkaError, StorageError
+from penstock.protocol.error_codes import ErrorCode, error_for
+
+if TYPE_CHECKING:
+    from penstock.broker.groups.group import Group
+    from penstock.broker.node import Node
+    from penstock.broker.partition import Partition
+    from penstock.broker.waiting import Parked
+    from penstock.protocol.messages.group_metadata_value import GroupMetadataValue
+
+logger = logging.getLogger("penstock.broker")
+
+
+class Answer:
+    """What one request waits for. It is the ticket that the coordinator knows it by."""
+
+    __slots__ = ("response",)
+
+    def __init__(self) -> None:
+        self.response: Any = None
+
+
+class GroupService:
+    """Everything about groups that one broker has."""
+
+    def __init__(self, node: Node) -> None:
+        config = node.config
+        self.node = node
+        self.offsets = Offsets()
+        self.topic = OffsetsTopic(node.cluster, node.store, self._wrote)
+        self.metadata_bytes_max = config.integer("offset.metadata.max.bytes")
+        settings = GroupSettings(
+            config.integer("group.initial.rebalance.delay.ms"),
+            config.integer("group.max.size"),
+            config.integer("group.min.session.timeout.ms"),
+            config.integer("group.max.session.timeout.ms"),
+        )
+        self.coordinator = Coordinator(settings, _new_member_id)
+        self._retention_ms = config.integer("offsets.retention.minutes") * 60_000
+        self._check_interval_ms = config.integer("offsets.retention.check.interval.ms")
+        self._check_at_ms = node.clock.now_ms() + self._check_interval_ms
+        self._loaded: set[int] = set()
+        self._alarm: Parked | None = None
+
+    # --- loading -----------------------------------------------------------------------------------------
+
+    def open(self, group_id: str) -> Group | None:
+        """Have a group's state read from the log, if it has not been; return the group if there is one.
+
+        Raises:
+            KafkaError: NOT_COORDINATOR (16), the log cannot be read.
+        """
+        if self.topic.exists:
+            index = self.topic.partition_of(group_id)
+            if index not in self._loaded:
+                self._load([index])
+        return self.coordinator.groups.get(group_id)
+
+    def open_all(self) -> None:
+        """Have everything read that any group has stored.
+
+        Raises:
+            KafkaError: NOT_COORDINATOR (16), a log cannot be read.
+        """
+        if self.topic.exists:
+            self._load([index for index in self.topic.used_partitions() if index not in self._loaded])
+
+    def create_topic(self, now_ms: int) -> None:
+        """Make `__consumer_offsets` if there is none. There is nothing in it to be read, then.
+
+        Raises:
+            StorageError: the metadata log cannot be written.
+        """
+        if not self.topic.exists:
+            self._loaded.update(range(self.topic.create(now_ms)))
+
+    def _load(self, indexes: Sequence[int]) -> None:
+        try:
+            for index in indexes:
+                self._load_partition(index)
+        except StorageError as error:
+            logger.error("%s", error)
+            raise error_for(ErrorCode.NOT_COORDINATOR, str(error)) from None
+
+    def _load_partition(self, index: int) -> None:
+        """Replay a partition: the last word about each offset and each group is what holds."""
+        groups: dict[str, GroupMetadataValue | None] = {}
+        offsets: dict[tuple[str, Place], Committed | None] = {}
+        if self.topic.is_begun(index):
+            for stored in self.topic.replay(index):
+                if isinstance(stored, StoredGroup):
+                    groups[stored.group_id] = stored.value
+                else:
+                    offsets[stored.group_id, stored.place] = stored.committed
+        now = self.node.clock.monotonic()
+        for (group_id, place), committed in offsets.items():
+            if committed is not None:
+                self.offsets.put(group_id, place, committed)
+                if groups.get(group_id) is None and group_id not in self.coordinator.groups:
+                    self.coordinator.create(group_id)
+        for group_id, value in groups.items():
+            if value is not None:
+                self.coordinator.restore(group_id, value, now)
+        self._loaded.add(index)
+        self._set_alarm()
+
+    # --- requests that may wait --------------------------------------------------------------------------
+
+    def join(self, request: Any, caller: Caller, now: float) -> Wait | Any:
+        """JoinGroup: the response, or what to wait for."""
+        return self._ask(self.coordinator.join, now, request, caller)
+
+    def sync(self, request: Any, now: float) -> Wait | Any:
+        """SyncGroup: the response, or what to wait for."""
+        return self._ask(self.coordinator.sync, now, request)
+
+    def _ask(self, method: Any, now: float, *what: Any) -> Wait | Any:
+        answer = Answer()
+        self.coordinator.advance(now)
+        method(*what, answer, now)
+        self.settle(now)
+        if answer.response is not None:
+            return answer.response
+        return Wait((answer,), _NEVER, answer=lambda: answer.response)
+
+    def settle(self, now: float) -> None:
+        """Let what is due happen, store what has to be stored, and answer whoever can be answered."""
+        coordinator, parking = self.coordinator, self.node.parking
+        coordinator.advance(now)
+        while True:
+            saves, replies = coordinator.effects.take()
+            if not saves and not replies:
+                break
+            failed = [group for group in dict.fromkeys(saves) if not self._store(group)]
+            for answer, response in replies:
+                if failed:
+                    _spoil(response)
+                answer.response = response  # type: ignore[attr-defined]
+                parking.notify(answer)
+            for group in failed:
+                group.was_not_stored(now)
+        self._set_alarm()
+
+    def _store(self, group: Group) -> bool:
+        now_ms = self.node.clock.now_ms()
+        try:
+            self._append(group.id, [group_record(group.id, snapshot(group, now_ms))], now_ms)
+        except (StorageError, KafkaError) as error:
+            logger.error("group %s could not be stored: %s", group.id, error)
+            return False
+        return True
+
+    # --- time --------------------------------------------------------------------------------------------
+
+    def _set_alarm(self) -> None:
+        """See that the coordinator is woken when its next timer is due, or before."""
+        deadline = self.coordinator.next_deadline()
+        alarm = self._alarm
+        if deadline is None or (alarm is not None and alarm.is_waiting and alarm.deadline <= deadline):
+            return
+        if alarm is not None:
+            self.node.parking.cancel(alarm)
+        self._alarm = self.node.parking.park(Wait((), deadline), self._wake)
+
+    def _wake(self) -> None:
+        self._alarm = None
+        self.settle(self.node.clock.monotonic())
+
+    def maintain(self, now_ms: int) -> list[StorageError]:
+        """Forget offsets and groups that nobody needs any more, every now and then."""
+        if now_ms < self._check_at_ms:
+            return []
+        self._check_at_ms = now_ms + self._check_interval_ms
+        failures: list[StorageError] = []
+        for group in list(self.coordinator.groups.values()):
+            places = self.offsets.expired(group, now_ms, self._retention_ms)
+            kept = len(self.offsets.of_group(group.id)) - len(places)
+            try:
+                if kept == 0 and group.can_be_deleted:
+                    self.delete(group, now_ms)
+                elif places:
+                    self.remove(group.id, places, now_ms)
+            except StorageError as error:
+                failures.append(error)
+        return failures
+
+    # --- offsets -----------------------------------------------------------------------------------------
+
+    def commit(self, group_id: str, commits: Sequence[tuple[Place, Committed]], now_ms: int) -> None:
+        """Store offsets, then note them.
+
+        Raises:
+            KafkaError: MESSAGE_TOO_LARGE (10).
+            StorageError: they could not be written; nothing has changed.
+        """
+        if commits:
+            records = [offset_record(group_id, place, committed) for place, committed in commits]
+            self._append(group_id, records, now_ms)
+            for place, committed in commits:
+                self.offsets.put(group_id, place, committed)
+
+    def remove(self, group_id: str, places: Iterable[Place], now_ms: int) -> None:
+        """Remove those of these offsets that there are.
+
+        Raises:
+            StorageError: the tombstones could not be written; nothing has changed.
+        """
+        there = self.offsets.of_group(group_id)
+        doomed = [place for place in places if place in there]
+        self._append_tombstones(group_id, [offset_record(group_id, place, None) for place in doomed], now_ms)
+        for place in doomed:
+            self.offsets.remove(group_id, place)
+
+    def delete(self, group: Group, now_ms: int) -> ErrorCode:
+        """Delete a group that is empty, with its offsets; return NONE, or why not.
+
+        Raises:
+            StorageError: the tombstones could not be written; the group is still there.
+        """
+        if not group.can_be_deleted:
+            return ErrorCode.NON_EMPTY_GROUP
+        places = list(self.offsets.of_group(group.id))
+        tombstones = [offset_record(group.id, place, None) for place in places]
+        self._append_tombstones(group.id, [*tombstones, group_record(group.id, None)], now_ms)
+        for place in places:
+            self.offsets.remove(group.id, place)
+        return self.coordinator.delete(group.id)
+
+    def _append_tombstones(self, group_id: str, records: Sequence[KeyAndValue], now_ms: int) -> None:
+        for start in range(0, len(records), _TOMBSTONES_AT_ONCE):
+            self._append(group_id, records[start : start + _TOMBSTONES_AT_ONCE], now_ms)
+
+    def _append(self, group_id: str, records: Sequence[KeyAndValue], now_ms: int) -> None:
+        self.create_topic(now_ms)
+        self.topic.append(group_id, records, now_ms)
+
+    def forget_topics(self, topics: Sequence[str], now_ms: int) -> None:
+        """Topics have been deleted: offsets in them mean nothing any more.
+
+        Raises:
+            KafkaError, StorageError: what is stored cannot be read, or not be changed.
+        """
+        if NAME in topics:
+            self.coordinator.forget_everything()
+            self.offsets = Offsets()
+            self._loaded.clear()
+        elif self.topic.exists:
+            self.open_all()
+            for group_id, places in list(self.offsets.of_topics(topics)):
+                self.remove(group_id, places, now_ms)
+
+    def _wrote(self, partition: Partition, size: int) -> None:
+        self.node.parking.notify(partition, size)
+
+
+def _spoil(response: Any) -> None:
+    """Make an error of an answer, because what it says could not be stored."""
+    if not response.error_code:
+        response.error_code = ErrorCode.NOT_COORDINATOR
+        if hasattr(response, "assignment"):
+            response.assignment = b""
+
+
+def _new_member_id(name: str) -> str:
+    return f"{name}-{uuid.uuid4()}"
+
+
+_NEVER = float("inf")
+_TOMBSTONES_AT_ONCE = 1000
