@@ -27,6 +27,7 @@ from penstock.client.admin import (
 from penstock.client.background import run
 from penstock.client.consumer import ARROW_BATCH_BYTES, ITERATION_POLL_S, AsyncConsumer
 from penstock.client.delivery import Delivery
+from penstock.client.events import record_of
 from penstock.client.offsets import Answers
 from penstock.client.producer import AsyncProducer, closing_patience_s
 from penstock.errors import PenstockError
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.client.columns import TableDelivery
+    from penstock.cloudevents import Event
+    from penstock.cloudevents.binding import KeyMapper, Mode
+    from penstock.cloudevents.formats import FormatName
 
 T = TypeVar("T")
 S = TypeVar("S", bound="_Blocking")
@@ -111,8 +115,14 @@ class Producer(_Blocking):
         partition: int | None = None,
         timestamp: int | None = None,
         headers: Sequence[Header] = (),
+        event: Event | None = None,
+        mode: Mode = "binary",
+        key_mapper: KeyMapper | None = None,
+        event_format: FormatName = "json",
     ) -> Delivery:
         """Accept one record and return its delivery: `result()` waits for it. See `AsyncProducer.send`."""
+        if event is not None:
+            key, value, headers = record_of(event, value, key, headers, mode, key_mapper, event_format)
         if self._process == os.getpid():
             accepted = self._producer.try_send(topic, value, key, partition, timestamp, headers)
             if accepted is not None:

@@ -15,6 +15,7 @@ from penstock.client.accumulator import RECORD_OVERHEAD_BYTES, Accumulator
 from penstock.client.client import AsyncClient
 from penstock.client.config import Partitioner, ProducerConfig
 from penstock.client.delivery import Delivery
+from penstock.client.events import record_of
 from penstock.client.metadata import TopicInfo
 from penstock.client.partitioner import PARTITIONERS, StickyChoice
 from penstock.client.sender import Sender
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.client.columns import ColumnEncoder, EncodedBatch, TableDelivery
+    from penstock.cloudevents import Event
+    from penstock.cloudevents.binding import KeyMapper, Mode
+    from penstock.cloudevents.formats import FormatName
 
 
 INTERRUPTED_PATIENCE_S = 1.0
@@ -106,18 +110,30 @@ class AsyncProducer:
         partition: int | None = None,
         timestamp: int | None = None,
         headers: Sequence[Header] = (),
+        event: Event | None = None,
+        mode: Mode = "binary",
+        key_mapper: KeyMapper | None = None,
+        event_format: FormatName = "json",
     ) -> Delivery:
         """Accept one record and return its delivery: await that to know where the record went.
 
         Waits only while ``buffer.memory`` is full or the topic is not known yet. `timestamp` is in
         milliseconds since 1970, now by default.
 
+        `event` takes the place of `value`: a CloudEvent, sent in `mode` ``"binary"`` or ``"structured"``
+        (`event_format` says in which format), with the event's headers before the others. The key
+        stays `key` unless `key_mapper` makes another of the event (`partitionkey_mapper` is one).
+
         Raises:
+            ConfigError: there is a value as well as an event.
+            InvalidEventError: no record of that mode can carry the event.
             EncodeError: a key or value is not bytes, or a header is not (str, bytes or None).
             KafkaError: the topic does not exist, or the record is too large.
             NetworkError: no broker answers.
             RequestTimeoutError: no room within ``max.block.ms``.
         """
+        if event is not None:
+            key, value, headers = record_of(event, value, key, headers, mode, key_mapper, event_format)
         accepted = self.try_send(topic, value, key, partition, timestamp, headers)
         if accepted is None:
             return await self.send_when_possible(topic, value, key, partition, timestamp, headers)
@@ -136,8 +152,14 @@ class AsyncProducer:
         partition: int | None = None,
         timestamp: int | None = None,
         headers: Sequence[Header] = (),
+        event: Event | None = None,
+        mode: Mode = "binary",
+        key_mapper: KeyMapper | None = None,
+        event_format: FormatName = "json",
     ) -> RecordMetadata:
         """Send one record and return where it went. Raises as `send`, and why it could not be delivered."""
+        if event is not None:
+            key, value, headers = record_of(event, value, key, headers, mode, key_mapper, event_format)
         return await (
             await self.send(topic, value, key=key, partition=partition, timestamp=timestamp, headers=headers)
         )
