@@ -46,3 +46,26 @@ class ManualClock:
         if ms < 0:
             raise ValueError(f"a clock cannot go back: {ms} ms")
         self._now_ms += ms
+
+
+class MovableClock:
+    """The clock of this machine, put forward when told to."""
+
+    def __init__(self) -> None:
+        self._ahead_ms = 0
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000 + self._ahead_ms
+
+    def monotonic(self) -> float:
+        return time.monotonic() + self._ahead_ms / 1000
+
+    def advance(self, ms: int) -> None:
+        """Move forward by `ms` milliseconds.
+
+        Raises:
+            ValueError: `ms` is negative.
+        """
+        if ms < 0:
+            raise ValueError(f"a clock cannot go back: {ms} ms")
+        self._ahead_ms += ms

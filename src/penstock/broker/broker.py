@@ -178,8 +178,7 @@ class Broker:
             await self._stopping.wait()
             self.server = None
 
-    @staticmethod
-    def _connection(server: Server) -> Connection:
+    def _connection(self, server: Server) -> Connection:
         """The object for a new connection. `penstock.testing` has one that misbehaves on demand."""
         return Connection(server)
 

@@ -1,0 +1,31 @@
+"""For tests of programs that use Kafka: a broker in this process, with faults on demand.
+
+    with KafkaBroker() as broker:
+        with broker.faults.fail("Produce", error="NOT_LEADER_OR_FOLLOWER", topic="orders", times=2):
+            ...  # the code under test, with whatever client it uses
+
+`penstock.testing.plugin` is what pytest finds by itself; it gives the fixtures `kafka_broker` and
+`kafka_topic`. Every name is imported on first use, so that pytest starts no later for it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from penstock.testing.broker import KafkaBroker as KafkaBroker
+    from penstock.testing.faults import Fault as Fault
+    from penstock.testing.faults import Faults as Faults
+    from penstock.testing.requests import Request as Request
+
+_HOMES = {"Fault": "faults", "Faults": "faults", "KafkaBroker": "broker", "Request": "requests"}
+
+__all__ = ["Fault", "Faults", "KafkaBroker", "Request"]
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'penstock.testing' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"penstock.testing.{home}"), name)

@@ -1,0 +1,242 @@
+"""Answers that carry an error code of somebody's choice, in whatever shape the API gives to errors.
+
+The answer to a request mirrors it: for each topic and partition asked for there is an entry of the same
+name. So the answer is built by walking both definitions side by side. Entries that are not to fail come
+from the broker, which is asked for those alone.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from penstock.broker.dispatch import CloseConnection, Context, Handler
+from penstock.broker.waiting import Wait
+from penstock.protocol.api import API_TABLE, ApiKey
+from penstock.protocol.definition import FieldSpec, StructSpec
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.message import Struct
+from penstock.testing.places import NOWHERE, PARTITION_FIELDS, Place, definition_of, fields_at
+from penstock.testing.requests import Request
+
+CodeOf = Callable[[Place], int]
+"""The error code for a place, 0 where it is not to fail."""
+
+WHOLE_ANSWER_CODES = frozenset(
+    (
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.INVALID_GROUP_ID,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+        ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+        ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+    )
+)
+"""What an answer says once for all, where it has a field for that."""
+
+_ON_FAILURE = {"base_offset": -1, "high_watermark": -1, "records": b"", "committed_offset": -1, "node_id": -1}
+"""Values that brokers give, instead of the defaults, to fields of an entry with an error."""
+
+
+class Answerer:
+    """Answers one request with error codes. Used as a handler: it may be asked again after a wait."""
+
+    def __init__(self, request: Request, handle: Handler, code_of: CodeOf, *, applied: bool) -> None:
+        self._request = request
+        self._handle = handle
+        self._code_of = code_of
+        self._applied = applied
+        self._version = request.version
+        self._definition = definition_of(request.api + "Response")
+        self._classes = importlib.import_module(API_TABLE[request.key].response.__module__)
+
+    def __call__(self, message: Any, context: Context) -> Any:
+        """What a handler returns. `message` is the request as the broker has read it."""
+        self._guide = self._request.guide(context.node)
+        if self._request.key == ApiKey.METADATA:
+            return self._metadata(message, context)
+        if self._request.key == ApiKey.DESCRIBE_LOG_DIRS:
+            return self._log_dirs(message, context)
+        real: Any = None
+        if self._applied:
+            real = self._handle(message, context)
+            if isinstance(real, Wait):
+                return self._later(real, message)
+        elif not self._code_for_all() and self._succeeding(self._request.places):
+            real = self._ask_for_rest(message, context)
+        return self._answer(message, real)
+
+    def _later(self, wait: Wait, message: Any) -> Wait:
+        """A wait whose answer, where it is not to be had from the handler, fails as well."""
+        give = wait.answer
+        if give is not None:
+            wait.answer = lambda: self._answer(message, give())
+        return wait
+
+    def _answer(self, message: Any, real: Any) -> Any:
+        """The answer that fails; `real` is what the broker has said to the rest, or to all of it."""
+        if self._request.key == ApiKey.PRODUCE and message.acks == 0:
+            raise CloseConnection("a Produce without acknowledgement fails on demand")
+        root = self._definition.root
+        whole = self._code_for_all()
+        if whole:
+            return self._fresh(root, message, None, NOWHERE, whole)
+        return self._mirror(root, message, self._guide.definition.root, NOWHERE, real)
+
+    def _code_for_all(self) -> int:
+        """The code that goes to the top of the answer, 0 where the entries carry codes."""
+        root = self._definition.root
+        has_top = any(field.attribute == "error_code" for field in fields_at(root, self._version))
+        if not has_top:
+            return 0
+        codes = {self._code_of(place) for place in self._request.places}
+        code = next((code for code in codes if code), 0)
+        if not self._error_arrays(root) or self._request.places == [NOWHERE] or code in WHOLE_ANSWER_CODES:
+            return code
+        return 0 if any(self._request_arrays(self._request.message)) else code
+
+    def _request_arrays(self, message: Any) -> Iterator[bool]:
+        for field in self._guide.array_fields(self._guide.definition.root):
+            yield bool(getattr(message, field.attribute))
+
+    def _succeeding(self, places: list[Place]) -> bool:
+        return any(not self._code_of(place) for place in places)
+
+    def _failing(self, places: list[Place]) -> bool:
+        return any(self._code_of(place) for place in places)
+
+    # --- what is left of the request -----------------------------------------------------------------------
+
+    def _ask_for_rest(self, message: Any, context: Context) -> Any:
+        rest = self._rest_of(message, self._guide.definition.root, NOWHERE)
+        if self._request.key == ApiKey.FETCH:
+            # An error in any partition ends the wait.
+            rest.max_wait_ms = rest.min_bytes = 0
+        return self._handle(rest, context)
+
+    def _rest_of(self, item: Any, spec: StructSpec, outer: Place) -> Any:
+        rest = copy.copy(item)
+        place = self._guide.place_of_struct(item, spec, outer)
+        for field in self._guide.array_fields(spec):
+            kept = []
+            for each in getattr(item, field.attribute) or ():
+                below = self._guide.places_below(each, field, place)
+                if not self._failing(below):
+                    kept.append(each)
+                elif self._succeeding(below):
+                    inner = self._guide.definition.structs[field.type_at(self._version).base]
+                    kept.append(self._rest_of(each, inner, place))
+            setattr(rest, field.attribute, kept)
+        return rest
+
+    # --- the answer ----------------------------------------------------------------------------------------
+
+    def _mirror(self, spec: StructSpec, item: Any, asked: StructSpec, outer: Place, real: Any) -> Any:
+        """The part of the answer for `item`: what fails, and from `real` what does not."""
+        place = self._guide.place_of_struct(item, asked, outer)
+        answer = real if real is not None else self._fresh(spec, item, None, place, 0)
+        arrays = self._guide.array_fields(asked)
+        for field in self._error_arrays(spec):
+            source = next((each for each in arrays if getattr(item, each.attribute)), None)
+            if source is None:
+                continue
+            given = iter(getattr(real, field.attribute) or () if real is not None else ())
+            entries = [
+                self._entry(field, each, source, place, given) for each in getattr(item, source.attribute)
+            ]
+            setattr(answer, field.attribute, entries)
+        return answer
+
+    def _entry(
+        self, field: FieldSpec, item: Any, source: FieldSpec, outer: Place, given: Iterator[Any]
+    ) -> Any:
+        below = self._guide.places_below(item, source, outer)
+        succeeds = self._succeeding(below)
+        real = next(given, None) if succeeds or self._applied else None
+        if not self._failing(below) and real is not None:
+            return real
+        spec = self._definition.structs[field.type_at(self._version).base]
+        if not isinstance(item, (str, int)):
+            asked = self._guide.definition.structs[source.type_at(self._version).base]
+            if self._error_arrays(spec) and any(
+                getattr(item, each.attribute) for each in self._guide.array_fields(asked)
+            ):
+                return self._mirror(spec, item, asked, outer, real)
+        place = self._guide.place_of(item, source, outer)
+        return self._fresh(spec, item, source, place, self._code_of(below[0]))
+
+    def _fresh(self, spec: StructSpec, item: Any, source: FieldSpec | None, place: Place, code: int) -> Any:
+        """An entry (or a whole answer) with an error code and the names from the request."""
+        made: Struct = getattr(self._classes, spec.name)()
+        for field in fields_at(spec, self._version):
+            kind, attribute = field.type_at(self._version), field.attribute
+            if attribute == "error_code":
+                made.error_code = code  # type: ignore[attr-defined]
+            elif attribute == "error_message" and code:
+                made.error_message = "a fault on demand"  # type: ignore[attr-defined]
+            elif code and attribute in _ON_FAILURE and field.entity_type in (None, "brokerId"):
+                setattr(made, attribute, _ON_FAILURE[attribute])
+            elif not (kind.is_array or kind.is_struct):
+                value = _counterpart(item, field, source, place)
+                if value is not None:
+                    setattr(made, attribute, value)
+            if getattr(made, attribute) is None and self._version not in field.nullable:
+                setattr(made, attribute, "" if kind.base == "string" else b"")
+        return made
+
+    def _error_arrays(self, spec: StructSpec) -> list[FieldSpec]:
+        """The arrays whose entries, or entries of entries, have an error code."""
+        found = []
+        for field in fields_at(spec, self._version):
+            kind = field.type_at(self._version)
+            if kind.is_array and kind.is_struct:
+                inner = self._definition.structs[kind.base]
+                own = any(each.attribute == "error_code" for each in fields_at(inner, self._version))
+                if own or self._error_arrays(inner):
+                    found.append(field)
+        return found
+
+    # --- Metadata ------------------------------------------------------------------------------------------
+
+    def _metadata(self, message: Any, context: Context) -> Any:
+        """Metadata tell of brokers and of partitions nobody named: the broker answers, then entries fail."""
+        asked = message
+        if not self._applied:
+            asked = copy.copy(message)
+            asked.allow_auto_topic_creation = False
+        answer = self._handle(asked, context)
+        for topic in answer.topics:
+            code = self._code_of(Place(topic.name))
+            if code:
+                topic.error_code, topic.partitions = code, []
+            for partition in topic.partitions:
+                code = self._code_of(Place(topic.name, partition.partition_index))
+                if code:
+                    partition.error_code, partition.leader_id = code, -1
+        return answer
+
+    def _log_dirs(self, message: Any, context: Context) -> Any:
+        """Directories fail, not the topics that were asked for."""
+        answer = self._handle(message, context)
+        code = next(filter(None, map(self._code_of, self._request.places)), 0)
+        for directory in answer.results:
+            directory.error_code, directory.topics = code, []
+        return answer
+
+
+def _counterpart(item: Any, field: FieldSpec, source: FieldSpec | None, place: Place) -> Any:
+    """The value of the request that an entry of the answer repeats; None where it repeats none."""
+    if isinstance(item, str):
+        plain = field.attribute == "key" or (source is not None and field.entity_type == source.entity_type)
+        return item if plain and field.types[0][1].base == "string" else None
+    if field.entity_type == "topicName":
+        return place.topic or getattr(item, field.attribute, None)
+    if field.attribute in PARTITION_FIELDS:
+        return place.partition
+    if field.attribute in ("throttle_time_ms", "generation_id"):
+        return None
+    return getattr(item, field.attribute, None)

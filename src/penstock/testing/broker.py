@@ -1,0 +1,205 @@
+"""`KafkaBroker`: the broker, with faults on demand and a clock that can be put forward."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, cast
+
+from penstock.broker.broker import Broker
+from penstock.clock import MovableClock
+from penstock.errors import NetworkError
+from penstock.testing.connection import FaultyConnection
+from penstock.testing.faults import Faults
+
+if TYPE_CHECKING:
+    import os
+
+    from penstock.broker.connection import Connection
+    from penstock.broker.server import Server
+    from penstock.clock import Clock
+
+T = TypeVar("T")
+
+
+TEST_SETTINGS = {
+    "group.initial.rebalance.delay.ms": "0",
+    # Without sessions every Fetch names its partitions, so that a fault can tell which it concerns.
+    "max.incremental.fetch.session.cache.slots": "0",
+}
+"""What differs from the defaults of Kafka unless it is set: groups form at once, fetches are complete."""
+
+
+class ConnectionInfo(NamedTuple):
+    """One open connection: its number (what `connection=` of a fault means), and who is at its other end."""
+
+    number: int
+    client_id: str | None
+    address: str
+
+
+class _Movable(Protocol):
+    def advance(self, ms: int) -> None: ...
+
+
+class KafkaBroker(Broker):
+    """A `penstock.Broker` for tests: the same arguments, and everything that can happen to a broker.
+
+    `faults` says what goes wrong with requests. `pause`, `kill` and `restart` happen to the broker as a
+    whole; data and port are kept. `advance` moves its clock, which is the machine's until then.
+    """
+
+    def __init__(
+        self,
+        data_dir: str | os.PathLike[str] | None = None,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        *,
+        config: Mapping[str, object] | None = None,
+        clock: Clock | None = None,
+        **settings: object,
+    ) -> None:
+        merged = {**TEST_SETTINGS, **(config or {})}
+        super().__init__(data_dir, host, port, config=merged, clock=clock or MovableClock(), **settings)
+        self.faults = Faults()
+        self._numbers = itertools.count(1)
+        self._pause: threading.Event | None = None
+
+    def _connection(self, server: Server) -> Connection:
+        return FaultyConnection(server, self.faults, self._numbers)
+
+    def start(self) -> KafkaBroker:
+        super().start()
+        return self
+
+    def __enter__(self) -> KafkaBroker:
+        return self.start()
+
+    # --- what happens to it ------------------------------------------------------------------------------
+
+    def pause(self) -> None:
+        """Stop in mid-stride, as under SIGSTOP: connections stay, new ones wait, nothing is answered."""
+        if self._pause is not None:
+            return
+        self._pause = go_on = threading.Event()
+        paused = threading.Event()
+
+        def stand_still() -> None:
+            paused.set()
+            go_on.wait()
+
+        self._running_loop().call_soon_threadsafe(stand_still)
+        paused.wait()
+
+    def resume(self) -> None:
+        """Go on after `pause`. Harmless otherwise."""
+        pause, self._pause = self._pause, None
+        if pause is not None:
+            pause.set()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Stand still for the length of a block."""
+        self.pause()
+        try:
+            yield
+        finally:
+            self.resume()
+
+    def close(self) -> None:
+        self.resume()
+        super().close()
+
+    stop = close
+
+    def kill(self) -> None:
+        """End as under kill -9: connections drop, nothing is flushed, no clean shutdown is noted.
+
+        What had been written is there after `start`: with a directory by way of recovery, as after a crash.
+        """
+        if self.is_running:
+            self.resume()
+            self._call(lambda server: setattr(server, "dies", True))
+            super().close()
+
+    def restart(self, *, kill: bool = False) -> None:
+        """Stop (or kill) and start again, with the same port and the same data."""
+        if kill:
+            self.kill()
+        else:
+            self.close()
+        self.start()
+
+    def advance(self, seconds: float = 0, *, ms: int = 0) -> None:
+        """Put the broker's clock forward; what is due by then happens before this returns.
+
+        Sessions expire, retention deletes, long polls end. Connections do not count as idle for that time.
+        """
+        step_ms = ms + round(seconds * 1000)
+        clock = cast(_Movable, self.clock)
+
+        def move(server: Server) -> None:
+            clock.advance(step_ms)
+            for connection in server.connections:
+                connection.active_at += step_ms / 1000
+            server.clock_moved()
+
+        if self.is_running:
+            self._call(move)
+        else:
+            clock.advance(step_ms)
+
+    # --- what it has -------------------------------------------------------------------------------------
+
+    def create_topic(self, name: str | None = None, partitions: int = 1, **settings: object) -> str:
+        """Create a topic and return its name; unnamed, it gets a name of its own. Settings as in `Broker`.
+
+        Raises:
+            KafkaError: it exists, or its name or a setting will not do.
+        """
+        topic = name if name is not None else f"topic-{uuid.uuid4().hex[:12]}"
+        texts = {key.replace("_", "."): str(value) for key, value in settings.items()}
+
+        def create(server: Server) -> None:
+            cluster = server.node.cluster
+            plan = cluster.plan_topic(topic, partitions, configs=texts)
+            cluster.create_topics([plan], server.node.clock.now_ms())
+
+        self._call(create)
+        return topic
+
+    @property
+    def connections(self) -> list[ConnectionInfo]:
+        """The connections that are open now, oldest first."""
+
+        def look(server: Server) -> list[ConnectionInfo]:
+            found = [each for each in server.connections if isinstance(each, FaultyConnection)]
+            return [ConnectionInfo(each.number, each.client_id, each.peer) for each in found]
+
+        return self._call(look)
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        if not self.is_running or self._loop is None:
+            raise NetworkError("the broker is not running; start it first")
+        return self._loop
+
+    def _call(self, function: Callable[[Server], T]) -> T:
+        """Have the broker's thread call `function`, and return what it returns."""
+        done: Future[T] = Future()
+
+        def run() -> None:
+            server = self.server
+            try:
+                if server is None:
+                    raise NetworkError("the broker is not running; start it first")
+                done.set_result(function(server))
+            except BaseException as error:
+                done.set_exception(error)
+
+        self._running_loop().call_soon_threadsafe(run)
+        return done.result()

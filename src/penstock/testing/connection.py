@@ -1,0 +1,271 @@
+"""`FaultyConnection`: a connection that looks for faults before and after each request.
+
+It stands where the broker's own stands, so that a broker without faults has no hook to pass.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import socket
+import struct
+from typing import TYPE_CHECKING, Any
+
+from penstock.broker.connection import Connection
+from penstock.broker.dispatch import CloseConnection, Piece, Unanswered, answer, call, dialect_for
+from penstock.errors import DecodeError, UnsupportedVersionError
+from penstock.log.contract import FileRegion
+from penstock.protocol.api import API_TABLE
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.framing import decode_response
+from penstock.protocol.header import decode_request_header
+from penstock.testing.answers import Answerer
+from penstock.testing.faults import Fault, Faults
+from penstock.testing.places import Place
+from penstock.testing.requests import Request
+
+if TYPE_CHECKING:
+    from penstock.broker.server import Server
+
+Outcome = list[Piece] | Unanswered | None
+
+_BODY_AT = 8
+"""Where the body of an answer begins: after its size and its correlation id."""
+
+
+class FaultyConnection(Connection):
+    """One connection of a `KafkaBroker`. `number` counts them from 1."""
+
+    __slots__ = (
+        "_ends",
+        "_faults",
+        "_held_answer",
+        "_held_frame",
+        "_next_frame",
+        "_plan",
+        "_timer",
+        "number",
+    )
+
+    def __init__(self, server: Server, faults: Faults, numbers: itertools.count[int]) -> None:
+        super().__init__(server)
+        self._faults = faults
+        self.number = next(numbers)
+        self._plan: tuple[Request, list[Fault]] | None = None
+        self._held_frame: bytearray | None = None
+        self._held_answer: list[Piece] | None = None
+        self._next_frame: bytearray | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def client_id(self) -> str | None:
+        """What the client has called itself last."""
+        return self._context.client_id
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        super().connection_lost(error)
+
+    # --- before ------------------------------------------------------------------------------------------
+
+    def _handle(self, frame: memoryview) -> None:
+        if not self._faults.active:
+            super()._handle(frame)
+            return
+        try:
+            request = self._read(frame)
+            happening = self._faults.happening_to(request) if request is not None else []
+        except Exception:
+            self._fail()
+            return
+        if request is None or not happening:
+            super()._handle(frame)
+        else:
+            self._suffer(bytearray(frame), request, happening)
+
+    def _read(self, frame: memoryview) -> Request | None:
+        """The request in a frame; None where it is none, or one that is not offered."""
+        copied = memoryview(bytearray(frame))
+        try:
+            header, position = decode_request_header(copied)
+            dialect = dialect_for(self._context.node, header.api_key, header.api_version)
+            message = dialect.request.decode(copied, position)[0]
+        except (DecodeError, UnsupportedVersionError):
+            return None
+        return Request(header, message, self.number, self._context.node)
+
+    def _suffer(self, frame: bytearray, request: Request, happening: list[Fault]) -> None:
+        """Have what goes wrong with the request itself happen; then have it answered."""
+        before = {fault.kind: fault for fault in happening if not fault.applied}
+        if "drop" in before:
+            self._fall_silent()
+        elif "close" in before:
+            self._hang_up(before["close"])
+        elif "reorder" in before:
+            self._held_frame = frame
+            self._set_timer(before["reorder"].seconds, self._release_frame)
+        elif "delay" in before:
+            self._busy = True
+            rest = [fault for fault in happening if fault is not before["delay"]]
+            self._set_timer(before["delay"].seconds, self._answer_late, frame, request, rest)
+        else:
+            self._answer(frame, request, happening)
+
+    def _answer_late(self, frame: bytearray, request: Request, happening: list[Fault]) -> None:
+        self._busy = False
+        self._note_time()
+        self._answer(frame, request, happening)
+        if not self._busy:
+            self._go_on()
+
+    def _answer(self, frame: bytearray, request: Request, happening: list[Fault]) -> None:
+        failures = [fault for fault in happening if fault.kind == "fail"]
+        self._plan = request, happening
+        try:
+            outcome = self._answer_failing(frame, request, failures) if failures else self._ask(frame)
+        except CloseConnection as error:
+            self._close(str(error))
+        except Exception:
+            self._fail()
+        else:
+            self._deliver(outcome)
+
+    def _ask(self, frame: bytearray) -> Outcome:
+        return answer(memoryview(frame), self._context)
+
+    def _answer_failing(self, frame: bytearray, request: Request, failures: list[Fault]) -> Outcome:
+        def code_of(place: Place) -> int:
+            return next((fault.code for fault in failures if fault.target.holds(place)), 0)
+
+        context = self._context
+        view = memoryview(frame)
+        header, position = decode_request_header(view)
+        dialect = dialect_for(context.node, header.api_key, header.api_version)
+        message = dialect.request.decode(view, position)[0]
+        applied = any(fault.applied for fault in failures)
+        context.client_id = header.client_id
+        answerer = Answerer(request, dialect.handle, code_of, applied=applied)
+        return call(message, dialect._replace(handle=answerer), header.correlation_id, context)
+
+    # --- after -------------------------------------------------------------------------------------------
+
+    def _deliver(self, outcome: Outcome) -> None:
+        if isinstance(outcome, Unanswered) or (self._plan is None and not self._holds_something):
+            super()._deliver(outcome)
+            return
+        plan, self._plan = self._plan, None
+        after = {fault.kind: fault for fault in plan[1] if fault.applied} if plan else {}
+        if "drop" in after:
+            self._fall_silent()
+            return
+        if "close" in after:
+            self._hang_up(after["close"])
+            return
+        if outcome is None:
+            return
+        if "corrupt" in after and plan is not None:
+            self._corrupt(outcome, after["corrupt"], plan[0])
+        elif "reorder" in after:
+            self._held_answer = outcome
+            self._set_timer(after["reorder"].seconds, self._release_answer)
+        elif "delay" in after:
+            self._busy = True
+            self._set_timer(after["delay"].seconds, self._deliver_late, outcome)
+        else:
+            super()._deliver(outcome)
+            self._let_follow()
+
+    @property
+    def _holds_something(self) -> bool:
+        return self._held_answer is not None or self._held_frame is not None
+
+    def _let_follow(self) -> None:
+        """Something has overtaken what was held back: that comes now."""
+        if self._held_answer is not None and not self._busy:
+            held, self._held_answer = self._held_answer, None
+            super()._deliver(held)
+        if self._held_frame is not None:
+            held_frame, self._held_frame = self._held_frame, None
+            if self._busy:
+                self._next_frame = held_frame
+            else:
+                super()._handle(memoryview(held_frame))
+
+    def _go_on(self) -> None:
+        if self._next_frame is not None and not (self._busy or self._closing):
+            frame, self._next_frame = self._next_frame, None
+            self._note_time()
+            super()._handle(memoryview(frame))
+        super()._go_on()
+
+    def _release_frame(self) -> None:
+        if self._held_frame is not None and not self._closing:
+            self._let_follow()
+            self._flush()
+
+    def _release_answer(self) -> None:
+        if self._held_answer is not None and not self._closing:
+            self._let_follow()
+            self._flush()
+
+    def _deliver_late(self, outcome: list[Piece]) -> None:
+        self._busy = False
+        super()._deliver(outcome)
+        if not self._busy:
+            self._go_on()
+
+    def _corrupt(self, outcome: list[Piece], fault: Fault, request: Request) -> None:
+        whole = b"".join(piece.read() if isinstance(piece, FileRegion) else piece for piece in outcome)
+        if callable(fault.damage):
+            damaged = fault.damage(whole)
+        elif fault.damage == "cut":
+            damaged = whole[: len(whole) // 2]
+        else:
+            damaged = _damaged(bytearray(whole), fault.damage, request)
+        super()._deliver([damaged])
+        if fault.damage == "cut":
+            self._close("a fault cuts the answer")
+
+    # --- ends --------------------------------------------------------------------------------------------
+
+    def _fall_silent(self) -> None:
+        """Answer nothing any more. What comes is read on for a while, so as to notice when the peer goes."""
+        self._busy = True
+
+    def _hang_up(self, fault: Fault) -> None:
+        if fault.reset:
+            sock = self._transport.get_extra_info("socket")
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.close("a fault")
+        else:
+            self._close("a fault")
+
+    def _set_timer(self, seconds: float, function: Any, *arguments: Any) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._server.loop.call_later(seconds, function, *arguments)
+
+
+def _damaged(whole: bytearray, damage: str, request: Request) -> bytes:
+    """An answer, its size included, with one bit wrong."""
+    if damage == "size":
+        whole[:4] = struct.pack(">i", len(whole) - 4 + 1000)
+    elif damage == "correlation":
+        whole[7] ^= 1
+    elif damage == "records":
+        _damage_records(whole, request)
+    else:
+        whole[max(_BODY_AT, len(whole) // 2)] ^= 1
+    return bytes(whole)
+
+
+def _damage_records(whole: bytearray, request: Request) -> None:
+    """Turn a bit in the last byte of every partition's records; an answer without records stays as it is."""
+    response = API_TABLE[request.key].response
+    message = decode_response(memoryview(whole)[4:], response, request.version)[1]
+    for topic in getattr(message, "responses", ()):
+        for partition in getattr(topic, "partitions", ()):
+            records = partition.records
+            if records is not None and len(records) and partition.error_code == ErrorCode.NONE:
+                records[-1] ^= 1

@@ -1,0 +1,340 @@
+"""`Faults`: what goes wrong on demand. A fault says which requests it concerns and what becomes of them.
+
+    fault = broker.faults.fail("Produce", error="NOT_LEADER_OR_FOLLOWER", topic="t", times=2)
+
+A fault is in force until it has happened `times` times, until `stop`, or to the end of its ``with``
+block. Faults are made and stopped in the test's thread and happen in the broker's.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from difflib import get_close_matches
+from types import TracebackType
+from typing import Literal, TypedDict, Unpack
+
+from penstock.errors import ConfigError, RequestTimeoutError
+from penstock.protocol.api import API_TABLE, ApiKey
+from penstock.protocol.error_codes import ErrorCode
+from penstock.testing.places import Place
+from penstock.testing.requests import Request
+
+REQUESTS_KEPT = 10_000
+"""How many requests a fault remembers; older ones are forgotten."""
+
+When = Callable[[Request], bool]
+Change = Callable[[bytes], bytes]
+Damage = Literal["records", "body", "correlation", "size", "cut"]
+
+_DAMAGES = ("records", "body", "correlation", "size", "cut")
+
+
+class Where(TypedDict, total=False):
+    """What every fault can be told: which requests it concerns, and how often. `Faults` explains it."""
+
+    topic: str | None
+    partition: int | None
+    group: str | None
+    client_id: str | None
+    connection: int | None
+    when: When | None
+    times: int | None
+    skip: int
+
+
+class Target:
+    """Which requests a fault concerns: those for which everything that is said here is true."""
+
+    __slots__ = ("client_id", "connection", "group", "key", "partition", "topic", "when")
+
+    def __init__(self, api: str | int | None, where: Where) -> None:
+        self.key = None if api is None else key_of(api)
+        self.topic = where.get("topic")
+        self.partition = where.get("partition")
+        self.group = where.get("group")
+        self.client_id = where.get("client_id")
+        self.connection = where.get("connection")
+        self.when = where.get("when")
+
+    def covers(self, request: Request) -> bool:
+        """Whether a request is concerned."""
+        return (
+            self.key in (None, request.key)
+            and self.client_id in (None, request.client_id)
+            and self.connection in (None, request.connection)
+            and self._names_place(request)
+            and (self.when is None or self.when(request))
+        )
+
+    def _names_place(self, request: Request) -> bool:
+        if self.topic is None and self.partition is None and self.group is None:
+            return True
+        if request.key == ApiKey.METADATA and self.group is None:
+            # It names no partitions, and no topics where it asks for all.
+            return not request.topics or self.topic is None or self.topic in request.topics
+        return any(self.holds(place) for place in request.places)
+
+    def holds(self, place: Place) -> bool:
+        """Whether a place within a request is concerned."""
+        return (
+            self.topic in (None, place.topic)
+            and self.partition in (None, place.partition)
+            and self.group in (None, place.group)
+        )
+
+    def __str__(self) -> str:
+        said = [API_TABLE[self.key].name if self.key is not None else "any request"]
+        for name in ("topic", "partition", "group", "client_id", "connection"):
+            value = getattr(self, name)
+            if value is not None:
+                said.append(f"{name}={value!r}")
+        return ", ".join(said)
+
+
+class Fault:
+    """One thing that goes wrong. `count` says how often it has."""
+
+    def __init__(
+        self,
+        owner: Faults,
+        kind: str,
+        api: str | int | None,
+        where: Where,
+        *,
+        applied: bool = False,
+        code: int = 0,
+        seconds: float = 0,
+        damage: Damage | Change = "body",
+        reset: bool = False,
+    ) -> None:
+        unknown = where.keys() - Where.__annotations__.keys()
+        if unknown:
+            raise ConfigError(
+                f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(Where.__annotations__)}"
+            )
+        times = where.get("times")
+        if times is not None and times < 1:
+            raise ConfigError(f"times={times}: a fault happens at least once; None is every time")
+        self._owner = owner
+        self.kind = kind
+        self.target = Target(api, where)
+        self.times = times
+        self.applied = applied
+        self.code = code
+        self.seconds = seconds
+        self.damage = damage
+        self.reset = reset
+        self._skip = where.get("skip", 0)
+        self.count = 0
+        """How often it has happened."""
+        self.requests: deque[Request] = deque(maxlen=REQUESTS_KEPT)
+        """The requests it has happened to."""
+
+    def happens_to(self, request: Request) -> bool:
+        """Whether it happens now; then it is counted."""
+        if (self.times is not None and self.count >= self.times) or not self.target.covers(request):
+            return False
+        if self._skip > 0:
+            self._skip -= 1
+            return False
+        with self._owner.changed:
+            self.count += 1
+            self.requests.append(request)
+            self._owner.changed.notify_all()
+        return True
+
+    def wait(self, count: int = 1, timeout_s: float = 10) -> None:
+        """Return when it has happened `count` times.
+
+        Raises:
+            RequestTimeoutError: it has not, within the time.
+        """
+        with self._owner.changed:
+            if not self._owner.changed.wait_for(lambda: self.count >= count, timeout_s):
+                raise RequestTimeoutError(f"{self!r} was to happen {count} times within {timeout_s} s")
+
+    def stop(self) -> None:
+        """End it; what it holds back stays held back."""
+        self._owner.remove(self)
+
+    def __enter__(self) -> Fault:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def __repr__(self) -> str:
+        what = f"{self.kind} {ErrorCode(self.code).name}" if self.code else self.kind
+        return f"<Fault {what}: {self.target}; happened {self.count} times>"
+
+
+class Faults:
+    """The faults of one broker. Each method adds one and returns it.
+
+    What they have in common:
+
+    * `api` names the request (``"Produce"``, ``"JoinGroup"``); None is any. `topic`, `partition`,
+      `group`, `client_id` and `connection` narrow it down; `when` is a predicate of a `Request`.
+    * `times` is how often it happens, None for always; `skip` how many requests are let through first.
+    * `applied` says whether the broker does what the request asks for, in spite of the fault: a Produce
+      that is dropped with ``applied=True`` was written, and its answer was lost.
+    """
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self.active: tuple[Fault, ...] = ()
+        """Those in force, oldest first; replaced as a whole."""
+
+    def fail(
+        self,
+        api: str | int | None,
+        error: str | int,
+        *,
+        applied: bool = False,
+        **where: Unpack[Where],
+    ) -> Fault:
+        """Answer with an error code, for each topic and partition where the API has it so, else for all.
+
+        The rest of the request is served. A Produce without acknowledgement has its connection closed,
+        as ever.
+
+        Raises:
+            ConfigError: no such API or error; the nearest is suggested.
+        """
+        code = code_of(error)
+        return self._add(Fault(self, "fail", api, where, applied=applied, code=code))
+
+    def delay(
+        self,
+        api: str | int | None = None,
+        seconds: float = 1.0,
+        *,
+        applied: bool = True,
+        **where: Unpack[Where],
+    ) -> Fault:
+        """Answer late. What follows on the connection waits, too, as answers keep their order.
+
+        With ``applied=False`` the request itself waits; by default it is carried out when it comes.
+        """
+        return self._add(Fault(self, "delay", api, where, applied=applied, seconds=seconds))
+
+    def drop(
+        self,
+        api: str | int | None = None,
+        *,
+        applied: bool = False,
+        **where: Unpack[Where],
+    ) -> Fault:
+        """Never answer. The connection stays open, and what follows on it is not answered either."""
+        return self._add(Fault(self, "drop", api, where, applied=applied))
+
+    def close(
+        self,
+        api: str | int | None = None,
+        *,
+        applied: bool = False,
+        reset: bool = False,
+        **where: Unpack[Where],
+    ) -> Fault:
+        """Hang up instead of answering; with `reset` so that the client sees a connection reset."""
+        return self._add(Fault(self, "close", api, where, applied=applied, reset=reset))
+
+    def corrupt(
+        self,
+        api: str | int | None = None,
+        damage: Damage | Change = "body",
+        **where: Unpack[Where],
+    ) -> Fault:
+        """Damage the answer.
+
+        `damage` is ``"records"`` (one bit of the last record of a Fetch, so that its checksum fails),
+        ``"body"`` (one bit in the middle), ``"correlation"`` (another request's number), ``"size"`` (a
+        size that promises more), ``"cut"`` (half of the answer, then a closed connection), or a function
+        from the bytes of the answer, its size included, to those to send.
+        """
+        if not callable(damage) and damage not in _DAMAGES:
+            raise ConfigError(f"damage {damage!r} is none of {', '.join(_DAMAGES)}")
+        return self._add(Fault(self, "corrupt", api, where, applied=True, damage=damage))
+
+    def reorder(
+        self,
+        api: str | int | None = None,
+        *,
+        applied: bool = False,
+        seconds: float = 0.1,
+        **where: Unpack[Where],
+    ) -> Fault:
+        """Let the next request of the connection overtake this one, if one comes within `seconds`.
+
+        By default the requests are carried out in the other order; with ``applied=True`` only the
+        answers change places.
+        """
+        return self._add(Fault(self, "reorder", api, where, applied=applied, seconds=seconds))
+
+    def watch(
+        self,
+        api: str | int | None = None,
+        **where: Unpack[Where],
+    ) -> Fault:
+        """Change nothing, but count and remember: what has the client asked for?"""
+        return self._add(Fault(self, "watch", api, where))
+
+    def clear(self) -> None:
+        """End all of them."""
+        with self.changed:
+            self.active = ()
+
+    def remove(self, fault: Fault) -> None:
+        """End one. Harmless if it has ended."""
+        with self.changed:
+            self.active = tuple(each for each in self.active if each is not fault)
+
+    def _add(self, fault: Fault) -> Fault:
+        with self.changed:
+            self.active = (*self.active, fault)
+        return fault
+
+    def happening_to(self, request: Request) -> list[Fault]:
+        """Every fault that happens to a request, oldest first. Called in the broker's thread."""
+        return [fault for fault in self.active if fault.happens_to(request)]
+
+
+def key_of(api: str | int) -> int:
+    """The key of an API, by its name in any spelling: ``ListOffsets``, ``list_offsets``.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    if isinstance(api, int):
+        if api in API_TABLE:
+            return api
+        raise ConfigError(f"there is no API with key {api}")
+    names = {each.name.lower(): key for key, each in API_TABLE.items()}
+    folded = api.lower().replace("_", "")
+    if folded not in names:
+        near = get_close_matches(folded, names, n=1)
+        hint = f"; did you mean {API_TABLE[names[near[0]]].name}?" if near else ""
+        raise ConfigError(f"there is no API {api}{hint}")
+    return names[folded]
+
+
+def code_of(error: str | int) -> int:
+    """The number of an error, by its name or number.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    if isinstance(error, str):
+        name = error.upper()
+        if name in ErrorCode.__members__ and ErrorCode[name] != ErrorCode.NONE:
+            return int(ErrorCode[name])
+        near = get_close_matches(name, ErrorCode.__members__, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise ConfigError(f"there is no error {error}{hint}")
+    if error == 0 or error not in set(ErrorCode):
+        raise ConfigError(f"there is no error with code {error}")
+    return int(error)

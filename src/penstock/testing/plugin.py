@@ -1,0 +1,63 @@
+"""Fixtures for pytest, found by itself once the package is installed.
+
+`kafka_broker` is a broker of the test's own, `kafka_topic` the name of a topic on it.
+`kafka_session_broker` serves the whole run and `kafka_session_topic` is a topic on that one, new for
+each test. Nothing of the broker is imported before a test asks for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from penstock.testing.broker import KafkaBroker
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the marker known."""
+    config.addinivalue_line(
+        "markers", "kafka(**settings): settings of kafka_broker in this test, as keywords of KafkaBroker"
+    )
+
+
+@pytest.fixture(scope="session")
+def kafka_settings() -> dict[str, object]:
+    """Settings of all brokers, as keywords of `KafkaBroker`. Override it in conftest.py to have others."""
+    return {}
+
+
+@pytest.fixture
+def kafka_broker(request: pytest.FixtureRequest, kafka_settings: dict[str, object]) -> Iterator[KafkaBroker]:
+    """A broker for this test alone; ``@pytest.mark.kafka(num_partitions=3)`` sets it up."""
+    from penstock.testing.broker import KafkaBroker
+
+    settings = dict(kafka_settings)
+    for mark in reversed(list(request.node.iter_markers("kafka"))):
+        settings.update(mark.kwargs)
+    with KafkaBroker(**settings) as broker:  # type: ignore[arg-type]
+        yield broker
+
+
+@pytest.fixture
+def kafka_topic(kafka_broker: KafkaBroker) -> str:
+    """The name of a topic with one partition on `kafka_broker`."""
+    return kafka_broker.create_topic()
+
+
+@pytest.fixture(scope="session")
+def kafka_session_broker(kafka_settings: dict[str, object]) -> Iterator[KafkaBroker]:
+    """One broker for the whole run."""
+    from penstock.testing.broker import KafkaBroker
+
+    with KafkaBroker(**kafka_settings) as broker:  # type: ignore[arg-type]
+        yield broker
+
+
+@pytest.fixture
+def kafka_session_topic(kafka_session_broker: KafkaBroker) -> Iterator[str]:
+    """The name of a new topic on `kafka_session_broker`; faults that the test leaves behind are cleared."""
+    yield kafka_session_broker.create_topic()
+    kafka_session_broker.faults.clear()

@@ -1,0 +1,77 @@
+"""`Request`: what a fault sees of a request, before the broker does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.protocol.api import API_TABLE
+from penstock.testing.places import Guide, Place, definition_of
+
+if TYPE_CHECKING:
+    from penstock.broker.node import Node
+    from penstock.protocol.header import RequestHeader
+
+
+class Request:
+    """One request of a client.
+
+    `api` is its name (``Produce``), `key` and `version` are its numbers; `connection` counts the
+    connections of the broker from 1. `message` is the decoded body, a copy that nobody changes.
+    """
+
+    __slots__ = (
+        "api", "client_id", "connection", "correlation_id", "key", "message", "places", "version",
+    )  # fmt: skip
+
+    api: str
+    key: int
+    version: int
+    client_id: str | None
+    correlation_id: int
+    connection: int
+    message: Any
+    places: list[Place]
+
+    def __init__(self, header: RequestHeader, message: Any, connection: int, node: Node) -> None:
+        self.key = header.api_key
+        self.api = API_TABLE[self.key].name
+        self.version = header.api_version
+        self.client_id = header.client_id
+        self.correlation_id = header.correlation_id
+        self.connection = connection
+        self.message = message
+        self.places = self.guide(node).places(message)
+
+    def guide(self, node: Node) -> Guide:
+        """What finds places in a request like this one."""
+
+        def topic_name(topic_id: bytes) -> str | None:
+            topic = node.cluster.topics_by_id.get(topic_id)
+            return topic.name if topic is not None else None
+
+        return Guide(definition_of(self.api + "Request"), self.version, topic_name)
+
+    @property
+    def topics(self) -> list[str]:
+        """The topics it names, each once, in order."""
+        return list(dict.fromkeys(place.topic for place in self.places if place.topic is not None))
+
+    @property
+    def partitions(self) -> list[tuple[str, int]]:
+        """The partitions it names, in order."""
+        return [
+            (place.topic, place.partition)
+            for place in self.places
+            if place.topic is not None and place.partition is not None
+        ]
+
+    @property
+    def groups(self) -> list[str]:
+        """The groups it names, each once, in order."""
+        return list(dict.fromkeys(place.group for place in self.places if place.group is not None))
+
+    def __repr__(self) -> str:
+        about = [*(f"{topic}-{partition}" for topic, partition in self.partitions)] or self.topics
+        about += [f"group {group}" for group in self.groups]
+        where = f" of {', '.join(about)}" if about else ""
+        return f"<{self.api} v{self.version}{where} from {self.client_id!r}, connection {self.connection}>"

@@ -1,0 +1,53 @@
+"""Every API that is offered can be made to fail, in every version, in the shape it gives to errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from broker.bench_node import context_of, make_node, make_topic
+from broker.handlers.test_every_version import REQUESTS
+from penstock.broker.dispatch import ROUTES, CloseConnection, call, dialect_for
+from penstock.broker.waiting import Wait
+from penstock.protocol.api import API_TABLE
+from penstock.protocol.framing import decode_response
+from penstock.protocol.header import RequestHeader
+from penstock.protocol.message import Struct
+from penstock.testing.answers import Answerer
+from penstock.testing.requests import Request
+
+CODE = 41
+
+
+def codes_in(value: Any) -> list[int]:
+    """Every error code in an answer."""
+    if isinstance(value, list):
+        return [code for each in value for code in codes_in(each)]
+    if not isinstance(value, Struct):
+        return []
+    own = [value.error_code] if hasattr(value, "error_code") else []
+    return own + [code for name in value.__slots__ for code in codes_in(getattr(value, name))]
+
+
+@pytest.mark.parametrize("key", sorted(ROUTES), ids=lambda key: API_TABLE[key].name)
+@pytest.mark.parametrize("applied", [False, True])
+def test_fails_in_every_version(key: int, applied: bool) -> None:
+    route = ROUTES[key]
+    for version in range(route.min_version, route.max_version + 1):
+        node = make_node()
+        make_topic(node, partitions=1)
+        message = REQUESTS[route.key](node, version)
+        context = context_of(node, version)
+        request = Request(RequestHeader(key, version, 3, "test"), message, 1, node)
+        dialect = dialect_for(node, key, version)
+        answerer = Answerer(request, dialect.handle, lambda place: CODE, applied=applied)
+        try:
+            pieces = call(message, dialect._replace(handle=answerer), 3, context)
+        except CloseConnection:
+            continue
+        assert isinstance(pieces, list), Wait
+        data = b"".join(piece.read() if hasattr(piece, "read") else bytes(piece) for piece in pieces)
+        number, response = decode_response(data[4:], API_TABLE[key].response, version)
+        assert number == 3
+        assert CODE in codes_in(response), (version, response)
