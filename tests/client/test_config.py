@@ -106,9 +106,34 @@ def test_what_is_wrong_is_said(options: dict[str, object], words: str) -> None:
         ProducerConfig.parse({**WHERE, **options}, {})
 
 
-def test_consumers_have_no_groups_yet() -> None:
-    with pytest.raises(ConfigError, match=r"consumer groups are not supported yet; use assign"):
-        ConsumerConfig.parse(WHERE, {"group_id": "g"})
+def test_groups_are_configured_under_kafkas_names() -> None:
+    config = ConsumerConfig.parse(
+        {"group.id": "g", "partition.assignment.strategy": "CooperativeStickyAssignor, range"},
+        {"bootstrap_servers": "h", "session_timeout_ms": 6000, "enable_auto_commit": "false"},
+    )
+    assert config.group_id == "g"
+    assert config.partition_assignment_strategy == ("cooperative-sticky", "range")
+    assert not config.enable_auto_commit
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"partition.assignment.strategy": "stiky"}, "did you mean 'sticky'"),
+        ({"heartbeat.interval.ms": 45_000}, "several heartbeats must fit"),
+        ({"group.instance.id": "a"}, "an instance of which group"),
+        ({"group.protocol": "consumer"}, "KIP-848 is not supported"),
+        ({"auto.offset.reset": "by_duration:1h"}, "is no duration; write P7D"),
+    ],
+)
+def test_mistakes_about_groups_are_named(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        ConsumerConfig.parse(options, {"bootstrap_servers": "h"})
+
+
+def test_a_reset_by_duration_is_an_age() -> None:
+    config = ConsumerConfig.parse({"auto.offset.reset": "by_duration:P1DT2H"}, {"bootstrap_servers": "h"})
+    assert config.reset_age_ms == 26 * 3_600_000
 
 
 def test_what_is_fetched_must_be_received() -> None:

@@ -13,7 +13,7 @@ import os
 import time
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.client.admin import (
@@ -28,6 +28,8 @@ from penstock.client.background import run
 from penstock.client.consumer import ARROW_BATCH_BYTES, ITERATION_POLL_S, AsyncConsumer
 from penstock.client.delivery import Delivery
 from penstock.client.events import record_of
+from penstock.client.group.commits import WhenDone
+from penstock.client.group.offsets import Committable, OffsetAndMetadata
 from penstock.client.offsets import Answers
 from penstock.client.producer import AsyncProducer, closing_patience_s
 from penstock.errors import PenstockError
@@ -166,15 +168,20 @@ class Producer(_Blocking):
 
 
 class Consumer(_Blocking):
-    """Reads records of assigned partitions.
+    """Reads records of partitions, those of its choice or those that its group gives it.
 
-    >>> with Consumer(bootstrap_servers="localhost:9092") as consumer:
+    >>> with Consumer("localhost:9092", group_id="billing") as consumer:
+    ...     consumer.subscribe("orders")
+    ...     for record in consumer:
+    ...         bill(record)
+
+    >>> with Consumer("localhost:9092") as consumer:
     ...     consumer.assign([TopicPartition("orders", 0)])
     ...     consumer.seek_to_beginning()
     ...     records = consumer.poll(timeout_ms=1000)
 
     Options: Kafka's dotted names in `config`, or the same with underscores as keywords. For one thread at
-    a time.
+    a time; heartbeats go on in the background. Callbacks of `subscribe` run in the thread that polls.
     """
 
     def __init__(
@@ -187,6 +194,7 @@ class Consumer(_Blocking):
         self._consumer = AsyncConsumer(bootstrap_servers, config, **options)
         self.assign = self._consumer.assign
         self.assignment = self._consumer.assignment
+        self.subscribe = self._consumer.subscribe
         self.seek = self._consumer.seek
         self.seek_to_beginning = self._consumer.seek_to_beginning
         self.seek_to_end = self._consumer.seek_to_end
@@ -204,9 +212,12 @@ class Consumer(_Blocking):
         consumer = self._consumer
         limit = consumer.config.max_poll_records if max_records is None else max_records
         deadline = time.monotonic() + timeout_ms / 1000
-        while not (records := consumer.poll_now(limit)) and self._run(consumer.wait(deadline)):
-            pass
-        return records
+        while True:
+            if consumer.needs_attention:
+                self._attend()
+            records = consumer.poll_now(limit)
+            if records or not self._run(consumer.wait(deadline)):
+                return records
 
     def poll_arrow(
         self,
@@ -218,16 +229,65 @@ class Consumer(_Blocking):
         """Return the next records of one partition as an Arrow batch. See `AsyncConsumer.poll_arrow`."""
         consumer = self._consumer
         deadline = time.monotonic() + timeout_ms / 1000
-        while (batch := consumer.poll_arrow_now(columns, batch_bytes)) is None:
-            if not self._run(consumer.wait(deadline)):
-                break
-        return batch
+        while True:
+            if consumer.needs_attention:
+                self._attend()
+            batch = consumer.poll_arrow_now(columns, batch_bytes)
+            if batch is not None or not self._run(consumer.wait(deadline)):
+                return batch
 
     def __iter__(self) -> Iterator[Record]:
         """Every record, for ever. The position follows record by record."""
         while True:
+            if self._consumer.needs_attention:
+                self._attend()
             yield from self._consumer.iterate_now()
             self._run(self._consumer.wait(time.monotonic() + ITERATION_POLL_S))
+
+    def _attend(self) -> None:
+        """Do what the group wants done, and call the callbacks in this thread."""
+        consumer = self._consumer
+        while (notice := self._run(consumer.notice())) is not None:
+            call, confirm = notice
+            try:
+                if call is not None:
+                    call()
+            finally:
+                self._run(_on_loop(confirm))
+
+    def unsubscribe(self) -> None:
+        """Leave the group. Commits before, if commits are automatic."""
+        self._leave(False)
+
+    def commit(self, offsets: Committable | None = None) -> None:
+        """Commit `offsets`, by default where every partition is. See `AsyncConsumer.commit`."""
+        self._run(self._consumer.commit(offsets))
+
+    def commit_async(
+        self,
+        offsets: Committable | None = None,
+        when_done: WhenDone | None = None,
+    ) -> None:
+        """Commit in the background, in the order of the calls.
+
+        `when_done` gets the offsets and the error, if any, in the background thread.
+        """
+        self._run(_on_loop(lambda: self._consumer.commit_async(offsets, when_done)))
+
+    def committed(
+        self, partitions: Iterable[TopicPartition | tuple[str, int]]
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """What the group has committed for each partition; None for nothing."""
+        return self._run(self._consumer.committed(partitions))
+
+    def lag(self, partitions: Iterable[TopicPartition] | None = None) -> dict[TopicPartition, int]:
+        """How many offsets lie between the position of each partition and its end."""
+        return self._run(self._consumer.lag(partitions))
+
+    @property
+    def member_id(self) -> str:
+        """The id that the group's coordinator gave this consumer; empty before it has joined."""
+        return self._consumer.member_id
 
     def position(self, partition: TopicPartition) -> int:
         """The offset of the next record to be handed out."""
@@ -245,10 +305,27 @@ class Consumer(_Blocking):
         """The first offset whose record is not older than the given time in milliseconds, or None."""
         return self._run(self._consumer.offsets_for_times(times))
 
-    def close(self) -> None:
-        """Stop fetching and close the connections."""
-        if self._process == os.getpid():
-            self._run(self._consumer.close())
+    def __exit__(self, exc_type: type[BaseException] | None, exc: object, traceback: object) -> None:
+        self.close(has_failed=exc_type is not None)
+
+    def close(self, *, has_failed: bool = False) -> None:
+        """Leave the group, stop fetching and close the connections. See `AsyncConsumer.close`."""
+        if self._process == os.getpid() and not self._is_closed:
+            self._is_closed = True
+            try:
+                self._leave(has_failed)
+            finally:
+                self._run(self._consumer.let_go())
+
+    def _leave(self, has_failed: bool) -> None:
+        if self._consumer.is_in_group:
+            self._run(self._consumer.begin_leaving(has_failed))
+            self._attend()
+            self._run(self._consumer.end_leaving())
+
+
+async def _on_loop(action: Callable[[], None]) -> None:
+    action()
 
 
 class Admin(_Blocking):

@@ -12,11 +12,15 @@ field says why not.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from penstock.errors import ConfigError
+
+if TYPE_CHECKING:
+    from penstock.client.group.assignors import Assignor
 
 T = TypeVar("T")
 C = TypeVar("C", bound="ClientConfig")
@@ -24,6 +28,7 @@ C = TypeVar("C", bound="ClientConfig")
 Partitioner = Callable[[bytes | None, int], int | None]
 """Maps a key and the number of partitions to a partition; None leaves the choice to the producer."""
 
+DEFAULT_SESSION_TIMEOUT_MS = 45_000.0
 CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 DEFAULT_PARTITIONER: str | Partitioner = "murmur2_random"
 PARTITIONER_NAMES = ("murmur2_random", "murmur2", "consistent_random", "consistent", "fnv1a_random", "fnv1a")
@@ -143,8 +148,26 @@ def acks_number(value: object) -> int:
     raise ValueError("expected all (or -1), 1 or 0")
 
 
+DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
+BY_DURATION = "by_duration:"
+
+
+def duration_ms(word: str) -> int:
+    """Milliseconds of an ISO 8601 duration such as ``PT1H30M`` or ``P7D``."""
+    match = DURATION.fullmatch(word.strip().upper())
+    if match is None or not any(match.groups()):
+        raise ValueError(f"{word!r} is no duration; write P7D for a week, PT1H30M for an hour and a half")
+    days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
+    return int((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000)
+
+
 def offset_reset(value: object) -> str:
-    """librdkafka knows three spellings of each; Java knows `none` where librdkafka says `error`."""
+    """librdkafka knows three spellings of each; Java knows `none` where librdkafka says `error`.
+
+    ``by_duration:PT1H`` begins an hour before now (KIP-1106).
+    """
+    if isinstance(value, str) and value.strip().lower().startswith(BY_DURATION):
+        return f"{BY_DURATION}{duration_ms(value.strip()[len(BY_DURATION) :])}"
     word = one_of("earliest", "latest", "none", "smallest", "beginning", "largest", "end", "error")(value)
     synonyms = {"smallest": "earliest", "beginning": "earliest", "largest": "latest", "end": "latest"}
     return synonyms.get(word, "none" if word == "error" else word)
@@ -154,6 +177,36 @@ def plaintext_only(value: object) -> str:
     if str(value).strip().lower() != "plaintext":
         raise ValueError("only PLAINTEXT is there; TLS and SASL are not supported yet")
     return "plaintext"
+
+
+def optional_text(value: object) -> str | None:
+    return None if value is None or value == "" else text(value)
+
+
+def assignor_choice(value: object) -> tuple[str | Assignor, ...]:
+    """Names of assignors, or assignors of one's own, in the order of preference."""
+    from penstock.client.group.assignors import Assignor, assignor_named
+
+    items = value.split(",") if isinstance(value, str) else value
+    if not isinstance(items, (list, tuple)) or not items:
+        raise ValueError("expected names of assignors, or objects that are some")
+    chosen: list[str | Assignor] = []
+    for item in items:
+        if isinstance(item, str):
+            chosen.append(assignor_named(item).name)
+        elif isinstance(item, type) and issubclass(item, Assignor):
+            chosen.append(item())
+        elif isinstance(item, Assignor):
+            chosen.append(item)
+        else:
+            raise ValueError(f"{item!r} is neither the name of an assignor nor an Assignor")
+    return tuple(chosen)
+
+
+def classic_only(value: object) -> str:
+    if str(value).strip().lower() != "classic":
+        raise ValueError("only classic is there; the group protocol of KIP-848 is not supported yet")
+    return "classic"
 
 
 def partitioner_choice(value: object) -> str | Partitioner:
@@ -276,8 +329,41 @@ class ConsumerConfig(ClientConfig):
     max_poll_records: int = _option(500, whole_number(1))
     check_crcs: bool = _option(True, boolean)
     queued_max_messages_kbytes: int = _option(64 << 10, whole_number(1))
+    group_id: str | None = _option(None, optional_text)
+    group_instance_id: str | None = _option(None, optional_text)
+    group_protocol: str = _option("classic", classic_only)
+    client_rack: str | None = _option(None, optional_text)
+    session_timeout_ms: float = _option(DEFAULT_SESSION_TIMEOUT_MS, milliseconds(1))
+    heartbeat_interval_ms: float = _option(3_000.0, milliseconds(1))
+    max_poll_interval_ms: float = _option(300_000.0, milliseconds(1))
+    partition_assignment_strategy: tuple[str | Assignor, ...] = _option(
+        ("range", "cooperative-sticky"), assignor_choice
+    )
+    enable_auto_commit: bool = _option(True, boolean)
+    auto_commit_interval_ms: float = _option(5_000.0, milliseconds(1))
+
+    @property
+    def assignors(self) -> tuple[str | Assignor, ...]:
+        return self.partition_assignment_strategy
+
+    @property
+    def has_default_session_timeout(self) -> bool:
+        return self.session_timeout_ms == DEFAULT_SESSION_TIMEOUT_MS
+
+    @property
+    def reset_age_ms(self) -> int | None:
+        """How old the first record may be, where ``auto.offset.reset`` is ``by_duration``."""
+        reset = self.auto_offset_reset
+        return int(reset.removeprefix(BY_DURATION)) if reset.startswith(BY_DURATION) else None
 
     def check(self) -> None:
+        if self.heartbeat_interval_ms >= self.session_timeout_ms:
+            raise ConfigError(
+                'options "heartbeat.interval.ms" and "session.timeout.ms": several heartbeats must fit into '
+                f"a session, {self.heartbeat_interval_ms:g} is not below {self.session_timeout_ms:g}"
+            )
+        if self.group_instance_id is not None and self.group_id is None:
+            raise ConfigError('options "group.instance.id" and "group.id": an instance of which group?')
         if self.fetch_max_bytes > self.receive_message_max_bytes:
             raise ConfigError(
                 f'options "fetch.max.bytes" and "receive.message.max.bytes": {self.fetch_max_bytes} could be '
@@ -286,13 +372,7 @@ class ConsumerConfig(ClientConfig):
 
 
 NOT_THERE_YET = {
-    "group.": "consumer groups are not supported yet; use assign()",
-    "enable.auto.commit": "consumer groups are not supported yet; keep offsets yourself and seek()",
-    "auto.commit.": "consumer groups are not supported yet; keep offsets yourself and seek()",
-    "session.timeout.ms": "consumer groups are not supported yet",
-    "heartbeat.interval.ms": "consumer groups are not supported yet",
-    "max.poll.interval.ms": "consumer groups are not supported yet",
-    "partition.assignment.strategy": "consumer groups are not supported yet",
+    "group.remote.assignor": "the group protocol of KIP-848 is not supported yet",
     "transactional.id": "transactions are not supported yet",
     "transaction.timeout.ms": "transactions are not supported yet",
     "sasl.": "SASL is not supported yet",

@@ -1,23 +1,29 @@
-"""The consumer for asyncio: assigned partitions, read as records or as Arrow batches.
+"""The consumer for asyncio: partitions, assigned by hand or by a group, read as records or Arrow batches.
 
 Promises that a position is where the next record handed out will be at the earliest: it moves when
-records are handed out, not when they are fetched. Fetching begins with the first poll, so that `assign`
-and `seek` cost nothing.
+records are handed out, not when they are fetched. Fetching begins with the first poll, so that `assign`,
+`subscribe` and `seek` cost nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
+import inspect
+import re
+import threading
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.client.client import AsyncClient, no_such_partition
 from penstock.client.config import ConsumerConfig
 from penstock.client.fetch_plan import ISOLATION_LEVELS, Cursor, FetchedPart, FetchLimits
 from penstock.client.fetcher import Fetcher, FetchSettings
+from penstock.client.group.commits import CommitCalls
+from penstock.client.group.session import Callback, Callbacks, GroupSession
 from penstock.client.handout import ColumnReading, RowReading
 from penstock.client.offsets import fetch_known_offsets, fetch_offsets
+from penstock.clock import SystemClock
 from penstock.errors import ConfigError, DecodeError, KafkaError, NetworkError, PenstockError
 from penstock.model import COLUMN_NAMES, EARLIEST, LATEST, Record, TopicPartition
 from penstock.protocol.error_codes import ErrorCode
@@ -28,16 +34,30 @@ if TYPE_CHECKING:
 NO_POSITION = -4
 """Stands for "the application must say", as ``auto.offset.reset=none`` wants it."""
 
+COMMITTED = -5
+"""Stands for what the group has committed."""
+
+BY_AGE = -6
+"""Stands for the first record that is not older than ``auto.offset.reset`` says."""
+
+BREATH_S = 0.02
+"""How long ``async for`` may run in a group without letting the event loop do anything else."""
+
 ITERATION_POLL_S = 1.0
 ARROW_BATCH_BYTES = 4 << 20
 THREADED_BYTES_MIN = 128 << 10
 """Parts from this size on are decoded in another thread, so that the event loop goes on."""
 
 
-class AsyncConsumer:
-    """Reads records of assigned partitions.
+class AsyncConsumer(CommitCalls):
+    """Reads records of partitions, those of its choice or those that its group gives it.
 
-    >>> async with AsyncConsumer(bootstrap_servers="localhost:9092") as consumer:
+    >>> async with AsyncConsumer("localhost:9092", group_id="billing") as consumer:
+    ...     consumer.subscribe("orders")
+    ...     async for record in consumer:
+    ...         await bill(record)
+
+    >>> async with AsyncConsumer("localhost:9092") as consumer:
     ...     consumer.assign([TopicPartition("orders", 0)])
     ...     consumer.seek_to_beginning()
     ...     records = await consumer.poll(timeout_ms=1000)
@@ -61,6 +81,16 @@ class AsyncConsumer:
         self._paused: set[TopicPartition] = set()
         self._reading: RowReading | ColumnReading | None = None
         self._is_closed = False
+        self.needs_attention = False
+        """Whether the group wants something done before more records are handed out."""
+        self._group = GroupSession(self._client, self.config, self) if self.config.group_id else None
+        self._starting: asyncio.Task[None] | None = None
+        self._polls = 0
+        self._before: dict[TopicPartition, int] = {}
+        """Where the partitions were before the last poll that returned something of them."""
+        self._is_iterating = False
+        self._placing = threading.Lock()
+        """Held while a position is looked at and acted upon: `seek` may come from another thread."""
 
     async def start(self) -> AsyncConsumer:
         """Reach the cluster. Optional: the first `poll` does it as well.
@@ -77,11 +107,46 @@ class AsyncConsumer:
         return await self.start()
 
     async def __aexit__(self, exc_type: object, exc: object, traceback: object) -> None:
-        await self.close()
+        await self.close(has_failed=exc_type is not None)
 
-    async def close(self) -> None:
-        """Stop fetching and close the connections."""
+    async def close(self, *, has_failed: bool = False) -> None:
+        """Leave the group, stop fetching and close the connections.
+
+        Automatic commits include what has been handed out last; unless the application `has_failed`,
+        so that those records come again. A static member keeps its place until its session ends.
+        """
+        if not self._is_closed:
+            try:
+                await self._leave(has_failed)
+            finally:
+                await self.let_go()
+
+    async def _leave(self, has_failed: bool = False) -> None:
+        if self.is_in_group:
+            await self.begin_leaving(has_failed)
+            await self._attend()
+            await self.end_leaving()
+
+    @property
+    def is_in_group(self) -> bool:
+        return self._group is not None
+
+    async def begin_leaving(self, has_failed: bool = False) -> None:
+        """Commit if commits are automatic; what the application must still be told comes with `notice`."""
+        if self._group is not None:
+            await self._group.begin_leaving(self._finished() if has_failed else self.consumed())
+
+    async def end_leaving(self) -> None:
+        """Wait a moment for the coordinator to hear of it."""
+        if self._group is not None:
+            await self._group.end_leaving()
+
+    async def let_go(self) -> None:
+        """Stop fetching and close the connections, without a word to the group."""
         self._is_closed = True
+        self._stop_starting()
+        if self._group is not None:
+            await self._group.close()
         if self._fetcher is not None:
             await self._fetcher.close()
         await self._client.close()
@@ -89,15 +154,63 @@ class AsyncConsumer:
     # -- what to read
 
     def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
-        """Read these partitions and no others. Positions of those that stay are kept."""
+        """Read these partitions and no others. Positions of those that stay are kept.
+
+        With a ``group.id``, reading begins where the group has committed; nobody else is told.
+
+        Raises:
+            ConfigError: topics are subscribed to.
+        """
+        if self._group is not None and self._group.is_subscribed:
+            raise ConfigError("assign() and subscribe() exclude each other: unsubscribe() first")
         wanted = [TopicPartition(*where) for where in partitions]
         self._forget(self._positions.keys() - set(wanted))
-        self._positions = {where: self._positions.get(where, self._reset_marker) for where in wanted}
+        start = self._reset_marker if self._group is None else COMMITTED
+        self.needs_attention = self._group is not None
+        self._positions = {where: self._positions.get(where, start) for where in wanted}
         self._paused &= set(wanted)
+
+    def subscribe(
+        self,
+        topics: str | re.Pattern[str] | Iterable[str],
+        *,
+        on_assigned: Callback | None = None,
+        on_revoked: Callback | None = None,
+        on_lost: Callback | None = None,
+    ) -> None:
+        """Share the partitions of these topics with the other members of the group.
+
+        `topics` are names, or a pattern that must fit whole names: compiled, or text beginning with
+        ``^``. Subscribing again replaces the topics and the callbacks. Callbacks get a list of
+        partitions and run inside `poll`, or whatever else waits for records; they may be coroutines. With
+        ``cooperative-sticky`` alone they get what changes, otherwise everything each time. `on_revoked`
+        is the last chance to commit; when partitions are lost it is too late for that (without
+        `on_lost`, `on_revoked` is called then, too).
+
+        Raises:
+            ConfigError: no ``group.id``; no topic; a pattern that is none; partitions are assigned.
+        """
+        if self._group is None:
+            raise ConfigError('subscribe() needs the option "group.id": which group shares the topics?')
+        if self._positions and not self._group.is_subscribed:
+            raise ConfigError("assign() and subscribe() exclude each other: assign([]) first")
+        self._group.subscribe(topics, Callbacks(on_assigned, on_revoked, on_lost))
+
+    async def unsubscribe(self) -> None:
+        """Leave the group. Commits before, if commits are automatic."""
+        await self._leave()
 
     @property
     def _reset_marker(self) -> int:
-        return {"earliest": EARLIEST, "latest": LATEST}.get(self.config.auto_offset_reset, NO_POSITION)
+        reset = self.config.auto_offset_reset
+        if self.config.reset_age_ms is not None:
+            return BY_AGE
+        return {"earliest": EARLIEST, "latest": LATEST}.get(reset, NO_POSITION)
+
+    @property
+    def member_id(self) -> str:
+        """The id that the group's coordinator gave this consumer; empty before it has joined."""
+        return self._group.member_id if self._group is not None else ""
 
     def assignment(self) -> list[TopicPartition]:
         """The partitions that are read."""
@@ -112,8 +225,10 @@ class AsyncConsumer:
         where = self._assigned(partition)
         if offset < 0 and offset not in (EARLIEST, LATEST):
             raise ConfigError(f"offset {offset}: offsets begin at 0")
-        self._forget([where])
-        self._positions[where] = offset
+        with self._placing:
+            self._forget([where])
+            self._positions[where] = offset
+        self._before.pop(where, None)
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
         """Go on at the first record of some partitions, of all by default."""
@@ -139,13 +254,14 @@ class AsyncConsumer:
     def _set_paused(self, partitions: Iterable[TopicPartition], is_paused: bool) -> None:
         for partition in partitions:
             where = self._assigned(partition)
-            if is_paused:
+            if not is_paused:
+                self._paused.discard(where)
+                continue
+            with self._placing:
                 # What has been fetched is dropped and fetched again later: a paused partition must
                 # not fill the buffer.
                 self._forget([where])
                 self._paused.add(where)
-            else:
-                self._paused.discard(where)
 
     def _assigned(self, partition: TopicPartition | tuple[str, int]) -> TopicPartition:
         where = TopicPartition(*partition)
@@ -161,6 +277,76 @@ class AsyncConsumer:
         if self._reading is not None and self._reading.part.where in gone:
             self._reading = None
 
+    # -- what the group gives and takes (see `penstock.client.group.session.Holder`)
+
+    def hold(self, partitions: Iterable[TopicPartition]) -> None:
+        for where in partitions:
+            self._positions[where] = COMMITTED
+
+    def release(self, partitions: Iterable[TopicPartition]) -> None:
+        gone = set(partitions)
+        # What is being looked up may be old by the time the partition comes back.
+        self._stop_starting()
+        self._forget(gone)
+        for where in gone:
+            self._positions.pop(where, None)
+            self._before.pop(where, None)
+        self._paused -= gone
+
+    def consumed(self) -> dict[TopicPartition, int]:
+        return {where: position for where, position in self._positions.items() if position >= 0}
+
+    def progress(self) -> object:
+        reading = self._reading
+        return self._polls, id(reading), reading.index if isinstance(reading, RowReading) else 0
+
+    def wake_up(self) -> None:
+        if self._fetcher is not None:
+            self._fetcher.announce()
+
+    def _finished(self) -> dict[TopicPartition, int]:
+        """As `consumed`, without what has been handed out last."""
+        finished = self.consumed()
+        finished.update({where: at for where, at in self._before.items() if where in finished and at >= 0})
+        reading = self._reading
+        if self._is_iterating and isinstance(reading, RowReading) and reading.index:
+            finished[reading.part.where] = reading.rows[reading.index - 1].offset
+        return finished
+
+    def _come_back(self) -> None:
+        """The application asks for more: what it has been given is worked off."""
+        self._polls += 1
+        self._is_iterating = False
+        if self._before:
+            self._before.clear()
+
+    async def notice(self) -> tuple[Callable[[], object] | None, Callable[[], None]] | None:
+        """What the group wants done: a call to make, and one to make afterwards on this event loop.
+
+        None when there is nothing more. Raises as `poll`.
+        """
+        self._come_back()
+        group = self._group
+        found = await group.next_notice() if group is not None else None
+        if group is None or found is None:
+            return None
+        callback, partitions = found.callback, list(found.change.partitions)
+        return (
+            None if callback is None else lambda: callback(partitions),
+            lambda: group.confirm(found),
+        )
+
+    async def _attend(self) -> None:
+        """Do what the group wants done, and call the callbacks."""
+        while (notice := await self.notice()) is not None:
+            call, confirm = notice
+            try:
+                outcome = call() if call is not None else None
+                if inspect.isawaitable(outcome):
+                    await outcome
+            finally:
+                confirm()
+
     # -- offsets
 
     async def position(self, partition: TopicPartition) -> int:
@@ -169,6 +355,12 @@ class AsyncConsumer:
         if self._positions[where] < 0:
             await self._look_up_positions()
         return self._positions[where]
+
+    async def lag(self, partitions: Iterable[TopicPartition] | None = None) -> dict[TopicPartition, int]:
+        """How many offsets lie between the position of each partition and its end. Raises as `poll`."""
+        wanted = self.assignment() if partitions is None else [self._assigned(where) for where in partitions]
+        ends = await self.end_offsets(wanted)
+        return {where: max(0, ends[where] - await self.position(where)) for where in wanted}
 
     async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The first offset of each partition. Raises as `fetch_offsets`."""
@@ -193,10 +385,10 @@ class AsyncConsumer:
         return {where: None if at is None else at.offset for where, at in found.items()}
 
     async def _look_up_positions(self) -> None:
-        for marker in (EARLIEST, LATEST):
+        for marker in (COMMITTED, BY_AGE, EARLIEST, LATEST):
             unknown = [where for where, position in self._positions.items() if position == marker]
-            if unknown:
-                found = await (self.end_offsets if marker == LATEST else self.beginning_offsets)(unknown)
+            found = await self._look_up(marker, unknown) if unknown else {}
+            with self._placing:
                 for where, offset in found.items():
                     # A seek may have come in between.
                     if self._positions.get(where) == marker:
@@ -204,6 +396,19 @@ class AsyncConsumer:
         nowhere = [where for where, position in self._positions.items() if position == NO_POSITION]
         if nowhere:
             raise ConfigError(f"partition {nowhere[0]} has no position: seek(), or set auto.offset.reset")
+
+    async def _look_up(self, marker: int, unknown: list[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """What stands behind a marker: offsets, or other markers."""
+        if marker == LATEST:
+            return await self.end_offsets(unknown)
+        if marker == EARLIEST:
+            return await self.beginning_offsets(unknown)
+        if marker == BY_AGE:
+            begin_ms = SystemClock().now_ms() - (self.config.reset_age_ms or 0)
+            young = await self.offsets_for_times(dict.fromkeys(unknown, begin_ms))
+            return {where: LATEST if offset is None else offset for where, offset in young.items()}
+        stored = await self.committed(unknown)
+        return {where: self._reset_marker if at is None else at.offset for where, at in stored.items()}
 
     # -- records
 
@@ -216,20 +421,30 @@ class AsyncConsumer:
                 ``auto.offset.reset`` is none.
             CorruptRecordError: a batch is damaged. Its partition stays where it is: `seek` past it.
             NetworkError: no broker has been reached so far.
+            PenstockError: the group refuses the member, or an assignor of one's own has failed.
         """
         limit = self.config.max_poll_records if max_records is None else max_records
         deadline = time.monotonic() + timeout_ms / 1000
-        while not (records := self.poll_now(limit)) and await self.wait(deadline):
-            pass
-        return records
+        if self._group is not None:
+            # Records may be there for many polls to come: heartbeats must go on meanwhile.
+            await asyncio.sleep(0)
+        while True:
+            if self.needs_attention:
+                await self._attend()
+            records = self.poll_now(limit)
+            if records or not await self.wait(deadline):
+                return records
 
     def poll_now(self, limit: int) -> list[Record]:
         """Hand out what has been fetched already, in any thread. Raises as `poll`."""
         records: list[Record] = []
+        self._come_back()
         while len(records) < limit and (reading := self._row_reading()) is not None:
+            where = reading.part.where
+            self._before.setdefault(where, self._positions[where])
             found = reading.take(limit - len(records))
             records = records + found if records else found
-            self._positions[reading.part.where] = reading.position
+            self._positions[where] = reading.position
         return records
 
     def _row_reading(self) -> RowReading | None:
@@ -262,6 +477,8 @@ class AsyncConsumer:
         """
         deadline = time.monotonic() + timeout_ms / 1000
         while True:
+            if self.needs_attention:
+                await self._attend()
             size = self.fetched_bytes
             if size >= THREADED_BYTES_MIN:
                 batch = await asyncio.to_thread(self.poll_arrow_now, columns, batch_bytes)
@@ -278,6 +495,7 @@ class AsyncConsumer:
 
     def poll_arrow_now(self, columns: Sequence[str], batch_bytes: int) -> pa.RecordBatch | None:
         """Hand out what has been fetched already, in any thread. Raises as `poll`."""
+        self._come_back()
         while True:
             reading = self._reading
             if not isinstance(reading, ColumnReading) or reading.columns != columns:
@@ -292,6 +510,7 @@ class AsyncConsumer:
                     check_crcs=self.config.check_crcs,
                 )
             where = reading.part.where
+            self._before.setdefault(where, self._positions[where])
             try:
                 batch = reading.take()
             except DecodeError:
@@ -337,41 +556,88 @@ class AsyncConsumer:
         raise error
 
     async def wait(self, deadline: float) -> bool:
-        """Fetch at every position, and wait until something has come; False after the `deadline`."""
+        """Fetch at every position, and wait until something has come; False after the `deadline`.
+
+        True at once when the group `needs_attention`.
+        """
         await self.start()
+        if self._fetcher is None:
+            self._fetcher = Fetcher(self._client, _settings(self.config))
+        if self._group is not None:
+            return await self._wait_in_group(self._fetcher, self._group, deadline)
         if not self._positions:
             raise ConfigError("nothing is assigned: call assign() first")
         await self._start_cursors()
-        assert self._fetcher is not None
         await self._fetcher.wait(deadline - time.monotonic())
         return self._fetcher.has_parts or time.monotonic() < deadline
 
+    async def _wait_in_group(self, fetcher: Fetcher, group: GroupSession, deadline: float) -> bool:
+        """Nothing here may hold up what the group wants: looking up positions may take its time."""
+        if not self._positions and not group.is_subscribed:
+            raise ConfigError("nothing to read: call subscribe() or assign() first")
+        if self.needs_attention or (isinstance(self._reading, RowReading) and not self._reading.is_done):
+            return True
+        group.poll_begins()
+        try:
+            if self._starting is None and self._missing_cursors():
+                self._starting = asyncio.create_task(self._start_cursors())
+                self._starting.add_done_callback(lambda _: fetcher.announce())
+            await fetcher.wait(deadline - time.monotonic(), self._must_look)
+        finally:
+            group.poll_ends()
+        if self._starting is not None and self._starting.done():
+            done, self._starting = self._starting, None
+            done.result()
+        return fetcher.has_parts or self.needs_attention or time.monotonic() < deadline
+
+    def _must_look(self) -> bool:
+        return self.needs_attention or (self._starting is not None and self._starting.done())
+
+    def _stop_starting(self) -> None:
+        if self._starting is not None:
+            self._starting.cancel()
+            self._starting = None
+
+    def _missing_cursors(self) -> list[TopicPartition]:
+        cursors = self._fetcher.cursors if self._fetcher is not None else {}
+        return [where for where in self._positions if where not in cursors and where not in self._paused]
+
     async def _start_cursors(self) -> None:
-        if self._fetcher is None:
-            self._fetcher = Fetcher(self._client, _settings(self.config))
-        cursors = self._fetcher.cursors
-        missing = [where for where in self._positions if where not in cursors and where not in self._paused]
-        if not missing:
+        missing = self._missing_cursors()
+        if not missing or self._fetcher is None:
             return
         topics = await self._client.topics_of({where.topic for where in missing})
         for where in missing:
             if where.partition not in topics[where.topic].partitions:
                 raise no_such_partition(where, len(topics[where.topic].partitions))
         await self._look_up_positions()
-        for where in missing:
-            position = self._positions.get(where, NO_POSITION)
-            if position >= 0 and where not in self._paused:
-                self._fetcher.start(Cursor(where, position, None, self.config.max_partition_fetch_bytes))
+        with self._placing:
+            for where in missing:
+                position = self._positions.get(where, NO_POSITION)
+                if position >= 0 and where not in self._paused:
+                    self._fetcher.start(Cursor(where, position, None, self.config.max_partition_fetch_bytes))
 
     async def __aiter__(self) -> AsyncIterator[Record]:
         """Every record, for ever. The position follows record by record."""
+        breathes = self._group is not None
+        breathe_at = time.monotonic() + BREATH_S
         while True:
+            if self.needs_attention:
+                await self._attend()
             for record in self.iterate_now():
                 yield record
+                if breathes and breathe_at < time.monotonic():
+                    await asyncio.sleep(0)
+                    breathe_at = time.monotonic() + BREATH_S
             await self.wait(time.monotonic() + ITERATION_POLL_S)
 
     def iterate_now(self) -> Iterator[Record]:
-        """The records that have been fetched already, one by one, as long as nobody seeks."""
+        """The records that have been fetched already, one by one.
+
+        As long as nobody seeks, and the group does not need attention.
+        """
+        self._come_back()
+        self._is_iterating = True
         while (reading := self._row_reading()) is not None:
             where = reading.part.where
             while self._reading is reading and reading.index < len(reading.rows):
@@ -379,6 +645,8 @@ class AsyncConsumer:
                 reading.index += 1
                 self._positions[where] = reading.position
                 yield record
+                if self.needs_attention:
+                    return
 
 
 def _place(where: TopicPartition | tuple[str, int]) -> TopicPartition:

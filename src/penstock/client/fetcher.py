@@ -152,10 +152,13 @@ class Fetcher:
     def buffered_bytes(self) -> int:
         return self._buffered_bytes
 
-    async def wait(self, timeout_s: float | None) -> bool:
-        """Wait until `take` has something; False when it still has nothing after `timeout_s`."""
+    async def wait(self, timeout_s: float | None, is_enough: Callable[[], bool] = lambda: False) -> bool:
+        """Wait until `take` has something; False when it still has nothing after `timeout_s`.
+
+        Waiting ends as well when `is_enough()`, which is looked at again after each `announce`.
+        """
         deadline = None if timeout_s is None else self._loop.time() + timeout_s
-        while not self._parts:
+        while not self._parts and not is_enough():
             future: asyncio.Future[None] = self._loop.create_future()
             self._arrived.append(future)
             self.wake()
@@ -188,7 +191,8 @@ class Fetcher:
             self._parts.append(part)
             self._buffered_bytes += part.size
 
-    def _announce(self) -> None:
+    def announce(self) -> None:
+        """Have everybody who waits look again. On the event loop."""
         waiting, self._arrived = self._arrived, []
         for future in waiting:
             if not future.done():
@@ -264,7 +268,7 @@ class Fetcher:
             self._failed(cursors, error_for(answer.error_code, "fetch"))
         else:
             self._take_answer(answer, asked)
-        self._announce()
+        self.announce()
         # Straight on, so that the next answer is under way while this one is decoded.
         self._pump()
 
@@ -365,7 +369,7 @@ class Fetcher:
     def _give_up(self, cursor: Cursor, error: PenstockError) -> None:
         cursor.is_stopped = True
         self._put(FetchedPart(cursor, cursor.where, NO_RECORDS, cursor.offset, cursor.offset, (), -1, error))
-        self._announce()
+        self.announce()
 
     # -- errands
 

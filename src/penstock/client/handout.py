@@ -33,6 +33,11 @@ class RowReading:
         return self.rows[first : self.index] if self.index - first < len(self.rows) else self.rows
 
     @property
+    def is_done(self) -> bool:
+        """Whether all have been handed out."""
+        return self.index >= len(self.rows)
+
+    @property
     def position(self) -> int:
         """The offset of the next record; behind the part once all have been handed out."""
         return self.rows[self.index].offset if self.index < len(self.rows) else self.next_offset

@@ -1,0 +1,406 @@
+"""What a consumer holds of its group: a membership, the committed offsets, and whom to tell of changes.
+
+Everything but `subscribe` runs on the event loop of the client. The consumer asks `next_notice` whenever
+`needs_attention` is set and its application has come for records: only then are partitions taken away,
+and only then is what was handed out before known to be worked off, so that it may be committed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from penstock.client.group.assignors import Assignor, assignor_named
+from penstock.client.group.coordinator import Coordinator
+from penstock.client.group.member import Member
+from penstock.client.group.membership import Change, Kind, MemberSettings, Membership
+from penstock.client.group.offsets import Committable, GroupOffsets, Identity, OffsetAndMetadata
+from penstock.client.group.refusals import explain_commit
+from penstock.errors import ConfigError, PenstockError
+from penstock.model import TopicPartition
+from penstock.protocol.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from penstock.client.client import AsyncClient
+    from penstock.client.config import ConsumerConfig
+
+Callback = Callable[[list[TopicPartition]], object]
+"""Called with the partitions that come or go, while the application waits for records."""
+
+LAST_COMMIT_MS = 5_000.0
+"""How long giving partitions up, or closing, waits for the automatic commit."""
+
+log = logging.getLogger("penstock.client.group")
+
+
+class Notice(NamedTuple):
+    """A change, and whom to tell of it."""
+
+    change: Change
+    callback: Callback | None
+
+
+class Callbacks(NamedTuple):
+    """What the application wants to be told. Without `on_lost`, lost partitions count as revoked."""
+
+    on_assigned: Callback | None = None
+    on_revoked: Callback | None = None
+    on_lost: Callback | None = None
+
+
+class Holder(Protocol):
+    """The consumer, as its group sees it."""
+
+    needs_attention: bool
+
+    def hold(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read these too, from where the group has committed them."""
+
+    def release(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read these no more."""
+
+    def consumed(self) -> dict[TopicPartition, int]:
+        """The next offset of every partition, as far as it is known."""
+
+    def progress(self) -> object:
+        """Something that changes whenever the application takes records."""
+
+    def wake_up(self) -> None:
+        """Whoever waits for records should look at `needs_attention`."""
+
+
+class GroupSession:
+    """The group of one consumer."""
+
+    def __init__(self, client: AsyncClient, config: ConsumerConfig, holder: Holder) -> None:
+        assert config.group_id is not None
+        self.is_subscribed = False
+        self._client = client
+        self._config = config
+        self._holder = holder
+        self._coordinator = Coordinator(client, config.group_id)
+        self._offsets = GroupOffsets(client, self._coordinator)
+        self._offsets.on_refused = self._refused
+        self._names: tuple[str, ...] = ()
+        self._pattern: re.Pattern[str] | None = None
+        self._callbacks = Callbacks()
+        self._is_changed = False
+        self._is_leaving = False
+        self._member: Member | None = None
+        self._commits_by_itself = config.enable_auto_commit
+        self._is_commit_due = False
+        self._commit_timer: asyncio.TimerHandle | None = None
+        self._commits: set[asyncio.Task[None]] = set()
+        self._known: dict[TopicPartition, int] = {}
+        """What the coordinator has for the partitions held, as far as this consumer put or read it."""
+        self._progress: object = None
+
+    # -- subscribing, from any thread
+
+    def subscribe(self, topics: str | re.Pattern[str] | Iterable[str], callbacks: Callbacks) -> None:
+        """Want these topics; the next poll sees to it.
+
+        Raises:
+            ConfigError: no topic, or a pattern that is none.
+        """
+        self._names, self._pattern = parse_topics(topics)
+        self._callbacks = callbacks
+        self._is_changed = self.is_subscribed = self._holder.needs_attention = True
+
+    # -- what the application must be told
+
+    async def next_notice(self) -> Notice | None:
+        """The next change that somebody wants to be told of; None when nothing more is to be done.
+
+        Raises:
+            KafkaError: the coordinator refuses the member.
+            UnsupportedVersionError: the broker is too old.
+            NetworkError: no broker has been reached so far.
+        """
+        self._arm_commit_timer()
+        if self._is_changed:
+            await self._apply_subscription()
+        self._commit_if_due()
+        member = self._member
+        while member is not None:
+            membership = member.membership
+            membership.polled(member.now)
+            error = membership.take_error()
+            if error is not None and not self._is_leaving:
+                raise error
+            change = membership.next_change()
+            if change is None:
+                member.pump()
+                break
+            callback = await self._prepare(member, change)
+            if callback is not None:
+                return Notice(change, callback)
+            self.confirm(Notice(change, None))
+        self._notice_change()
+        return None
+
+    def confirm(self, notice: Notice) -> None:
+        """The application has been told."""
+        assert self._member is not None
+        change, member = notice.change, self._member
+        if change.kind is Kind.REVOKED:
+            self._release(change.partitions)
+        if change.kind is not Kind.ASSIGNED:
+            member.membership.told(change, member.now)
+        member.pump()
+
+    async def _prepare(self, member: Member, change: Change) -> Callback | None:
+        """Do what comes before the application is told, and return whom to tell."""
+        callbacks = self._callbacks
+        if change.kind is Kind.REVOKED:
+            if self._commits_by_itself:
+                await self._commit_at_last(self._holder.consumed())
+            return callbacks.on_revoked
+        if change.kind is Kind.LOST:
+            log.warning(
+                "group %s: partitions lost: %s", self._config.group_id, member.membership.rejoin_reason
+            )
+            self._release(change.partitions)
+            return callbacks.on_lost or callbacks.on_revoked
+        # From here on a rebalance must ask for these partitions back, whatever the callback does.
+        member.membership.told(change, member.now)
+        for where in change.partitions:
+            self._known.pop(where, None)
+        self._holder.hold(change.partitions)
+        return callbacks.on_assigned
+
+    def _release(self, partitions: Iterable[TopicPartition]) -> None:
+        for where in partitions:
+            self._known.pop(where, None)
+        self._holder.release(partitions)
+
+    async def _apply_subscription(self) -> None:
+        self._is_changed = False
+        await self._client.bootstrap()
+        names = list(self._names)
+        if self._pattern is not None:
+            await self._client.refresh(all_topics=True)
+            names = self._matching() or []
+        if self._member is None:
+            self._member = self._new_member()
+        self._member.membership.subscribe(names, self._member.now)
+
+    def _new_member(self) -> Member:
+        config = self._config
+        assert config.group_id is not None
+        settings = MemberSettings(
+            config.group_id,
+            config.group_instance_id,
+            config.session_timeout_ms,
+            config.heartbeat_interval_ms,
+            config.max_poll_interval_ms,
+            config.request_timeout_ms,
+            config.client_rack,
+            may_lower_session_timeout=config.has_default_session_timeout,
+        )
+        client = self._client
+        membership = Membership(
+            settings,
+            [one if isinstance(one, Assignor) else assignor_named(one) for one in config.assignors],
+            lambda tries: client.backoff.seconds(tries, client.dice) * 1000,
+        )
+        return Member(
+            client,
+            self._coordinator,
+            membership,
+            on_change=self._notice_change,
+            is_alive=self._is_alive,
+            topics_wanted=self._matching,
+        )
+
+    def _matching(self) -> list[str] | None:
+        """The topics that the pattern fits; None where names are given."""
+        if self._pattern is None:
+            return None
+        topics = self._client.cluster.topics.values()
+        return [
+            t.name for t in topics if t.partitions and not t.is_internal and self._pattern.fullmatch(t.name)
+        ]
+
+    def _is_alive(self) -> bool:
+        before, self._progress = self._progress, self._holder.progress()
+        return before != self._progress
+
+    def _notice_change(self) -> None:
+        must_act = self._member is not None and self._member.membership.must_act
+        self._holder.needs_attention = must_act or self._is_commit_due or self._is_changed
+        if self._holder.needs_attention:
+            self._holder.wake_up()
+
+    def poll_begins(self) -> None:
+        """The application waits for records: it cannot be late."""
+        if self._member is not None:
+            self._member.membership.poll_begins(self._member.now)
+            self._member.pump()
+
+    def poll_ends(self) -> None:
+        if self._member is not None:
+            self._member.membership.poll_ends(self._member.now)
+            self._member.pump()
+
+    @property
+    def member_id(self) -> str:
+        """The id that the coordinator gave; empty before that."""
+        return self._member.membership.member_id if self._member is not None else ""
+
+    # -- offsets
+
+    async def commit(self, offsets: Committable | None = None, timeout_ms: float | None = None) -> None:
+        """Commit these, or where every partition is. Raises as `GroupOffsets.commit`."""
+        wanted = self._holder.consumed() if offsets is None else dict(offsets)
+        await self._offsets.commit(wanted, self._identity, timeout_ms)
+        for where, at in wanted.items():
+            place = TopicPartition(*where)
+            self._known[place] = at.offset if isinstance(at, OffsetAndMetadata) else at
+
+    async def committed(
+        self, partitions: Iterable[TopicPartition], timeout_ms: float | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """What the group has committed. Raises as `GroupOffsets.fetch`."""
+        is_strict = self._config.isolation_level == "read_committed"
+        found = await self._offsets.fetch(partitions, require_stable=is_strict, timeout_ms=timeout_ms)
+        for where, at in found.items():
+            if at is not None:
+                self._known.setdefault(where, at.offset)
+        return found
+
+    def _identity(self) -> Identity:
+        if not self.is_subscribed:
+            return Identity()
+        membership = self._member.membership if self._member is not None else None
+        if membership is None or not membership.is_member:
+            raise explain_commit(ErrorCode.UNKNOWN_MEMBER_ID, self._coordinator.group_id)
+        return Identity(membership.generation, membership.member_id, self._config.group_instance_id)
+
+    def _refused(self, code: int, generation: int) -> None:
+        if self._member is not None:
+            self._member.membership.refused(code, generation, self._member.now)
+            self._member.pump()
+
+    # -- automatic commits
+
+    def _arm_commit_timer(self) -> None:
+        if self._commits_by_itself and self._commit_timer is None:
+            loop = asyncio.get_running_loop()
+            interval_s = self._config.auto_commit_interval_ms / 1000
+            self._commit_timer = loop.call_later(interval_s, self._commit_is_due)
+
+    def _commit_is_due(self) -> None:
+        self._commit_timer = None
+        self._is_commit_due = True
+        self._notice_change()
+
+    def _commit_if_due(self) -> None:
+        """Begin to commit what the polls so far have returned: their application has come back for more."""
+        if not self._is_commit_due:
+            return
+        self._is_commit_due = False
+        self._arm_commit_timer()
+        moved = self._moved(self._holder.consumed())
+        if moved and not self._commits:
+            self.begin_commit(moved, _complain)
+
+    def begin_commit(
+        self, offsets: Committable | None, when_done: Callable[[Committable, PenstockError | None], object]
+    ) -> None:
+        """Commit in the background, after what is being committed already; then call `when_done`."""
+        wanted = self._holder.consumed() if offsets is None else dict(offsets)
+        task = asyncio.get_running_loop().create_task(self.commit(wanted))
+        self._commits.add(task)
+
+        def finish(done: asyncio.Task[None]) -> None:
+            self._commits.discard(done)
+            if not done.cancelled():
+                error = done.exception()
+                if error is not None and not isinstance(error, PenstockError):
+                    raise error
+                when_done(wanted, error)
+
+        task.add_done_callback(finish)
+
+    def _moved(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Those that the coordinator does not have yet."""
+        return {where: at for where, at in offsets.items() if self._known.get(where) != at}
+
+    async def _commit_at_last(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Commit before it is too late, if that is possible within a moment."""
+        moved = self._moved(offsets)
+        try:
+            if moved:
+                await self.commit(moved, min(LAST_COMMIT_MS, self._config.default_api_timeout_ms))
+        except PenstockError as error:
+            _complain(moved, error)
+
+    # -- the end
+
+    async def begin_leaving(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Commit `offsets` if commits are automatic, and want to be out; `next_notice` tells the rest."""
+        if self._commit_timer is not None:
+            self._commit_timer.cancel()
+            self._commit_timer = None
+        self._is_commit_due = self._is_changed = False
+        if self._commits:
+            await asyncio.wait(self._commits, timeout=LAST_COMMIT_MS / 1000)
+        is_known = self._member is not None and self._member.membership.is_member
+        if self._commits_by_itself and (is_known or not self.is_subscribed):
+            # Never back behind what has been committed.
+            ahead = {where: at for where, at in offsets.items() if at > self._known.get(where, -1)}
+            await self._commit_at_last(ahead)
+        self._is_leaving = True
+        if self._member is not None:
+            self._commits_by_itself = False
+            self._member.membership.leave(self._member.now)
+            self._member.pump()
+
+    async def end_leaving(self) -> None:
+        """Wait for the coordinator to hear of it, a moment at most."""
+        member, self._member = self._member, None
+        self.is_subscribed = self._is_leaving = False
+        self._commits_by_itself = self._config.enable_auto_commit
+        if member is not None:
+            await member.close()
+
+    async def close(self) -> None:
+        """Stop what still runs."""
+        if self._commit_timer is not None:
+            self._commit_timer.cancel()
+        for task in list(self._commits):
+            task.cancel()
+        await asyncio.gather(*self._commits, return_exceptions=True)
+        await self.end_leaving()
+
+
+def parse_topics(
+    topics: str | re.Pattern[str] | Iterable[str],
+) -> tuple[tuple[str, ...], re.Pattern[str] | None]:
+    """Names, or one pattern: compiled, or text that begins with ``^`` as librdkafka has it.
+
+    Raises:
+        ConfigError: neither.
+    """
+    if isinstance(topics, re.Pattern):
+        return (), topics
+    names = (topics,) if isinstance(topics, str) else tuple(topics)
+    if not names or not all(isinstance(name, str) and name for name in names):
+        raise ConfigError("subscribe() wants the names of topics, or a pattern for them")
+    if not names[0].startswith("^"):
+        return names, None
+    if len(names) > 1:
+        raise ConfigError("subscribe() takes names, or one pattern; join patterns with |")
+    try:
+        return (), re.compile(names[0])
+    except re.error as error:
+        raise ConfigError(f"{names[0]!r} is no pattern: {error}") from None
+
+
+def _complain(offsets: Committable, error: PenstockError | None) -> None:
+    if error is not None:
+        log.warning("automatic commit: %s", error)
