@@ -1,0 +1,139 @@
+"""A broker's groups without sockets: requests that may wait, and a clock that moves when told to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from broker.bench_node import NOW_MS, context_of, make_node, make_topic
+from broker.groups.requests import (
+    commit_request,
+    fetch_groups_request,
+    heartbeat_request,
+    join_request,
+    leave_request,
+    sync_request,
+)
+from penstock.broker.dispatch import ROUTES
+from penstock.broker.storage import LogStore, MemoryStore
+from penstock.broker.waiting import Wait
+from penstock.clock import ManualClock
+from penstock.protocol.api import API_TABLE
+from penstock.protocol.message import Message
+
+
+class Asked:
+    """A request and, as soon as there is one, its response."""
+
+    def __init__(self) -> None:
+        self.response: Any = None
+
+    @property
+    def waits(self) -> bool:
+        return self.response is None
+
+    @property
+    def code(self) -> int:
+        return int(self.response.error_code)
+
+
+class Bench:
+    """One broker. `store` and `clock` outlive it, so that another can be started on them."""
+
+    def __init__(
+        self, store: LogStore | None = None, clock: ManualClock | None = None, **settings: object
+    ) -> None:
+        self.clock = clock or ManualClock(NOW_MS)
+        self.store = store or MemoryStore(1, self.clock)
+        self.settings = settings
+        self.node = make_node(self.store, self.clock, **settings)
+        if "t" not in self.node.cluster.topics:
+            make_topic(self.node, "t", partitions=3)
+
+    def again(self) -> Bench:
+        """The broker after a restart: whatever was not stored is gone."""
+        return Bench(self.store, self.clock, **self.settings)
+
+    def ask(self, request: Message, version: int | None = None, client: str = "bench") -> Asked:
+        """Ask something in a version, by default the newest; let everybody who can go on do so."""
+        assert request.API_KEY is not None
+        if version is None:
+            version = API_TABLE[request.API_KEY].versions[1]
+        context = context_of(self.node, version)
+        context.client_id, context.peer = client, "10.0.0.1"
+        asked = Asked()
+        outcome = ROUTES[request.API_KEY].handle(request, context)
+        if isinstance(outcome, Wait):
+            give = outcome.answer
+            assert give is not None
+
+            def resume() -> None:
+                asked.response = give()
+
+            self.node.parking.park(outcome, resume)
+        else:
+            asked.response = outcome
+        self.run()
+        return asked
+
+    def run(self) -> None:
+        while due := self.node.parking.take_due(self.clock.monotonic()):
+            for resume in due:
+                resume()
+
+    def wait(self, ms: int) -> None:
+        """Let time pass, in steps, as a loop would."""
+        end = self.clock.now_ms() + ms
+        while self.clock.now_ms() < end:
+            deadline = self.node.parking.next_deadline()
+            step = end - self.clock.now_ms()
+            if deadline is not None and deadline != float("inf"):
+                due_ms = int((deadline - self.clock.monotonic()) * 1000) + 1
+                step = max(1, min(step, due_ms))
+            self.clock.advance(step)
+            self.run()
+
+    # --- what members do ---------------------------------------------------------------------------------
+
+    def join(self, member_id: str = "", version: int = 3, **fields: Any) -> Asked:
+        """JoinGroup; below version 4 whoever has no id is let in at once."""
+        return self.ask(join_request(member_id, **fields), version)
+
+    def sync(
+        self, member_id: str, generation: int, assignments: dict[str, bytes] | None = None, **fields: Any
+    ) -> Asked:
+        return self.ask(sync_request(member_id, generation, assignments, **fields))
+
+    def heartbeat(self, member_id: str, generation: int, **fields: Any) -> int:
+        return self.ask(heartbeat_request(member_id, generation, **fields)).code
+
+    def leave(self, *members: str | tuple[str, str]) -> list[int]:
+        response = self.ask(leave_request(*members)).response
+        return [member.error_code for member in response.members]
+
+    def commit(self, offset: int, member_id: str = "", generation: int = -1, **fields: Any) -> int:
+        """Commit an offset of t-0; return the error of the partition."""
+        request = commit_request({("t", 0): offset}, member_id, generation, **fields)
+        response = self.ask(request, 9).response
+        return int(response.topics[0].partitions[0].error_code)
+
+    def committed(self, topic: str = "t", index: int = 0, group: str = "g") -> int:
+        response = self.ask(fetch_groups_request(group, topics={topic: [index]}), 9).response
+        return int(response.groups[0].topics[0].partitions[0].committed_offset)
+
+    def state(self, group: str = "g") -> str:
+        found = self.node.groups.open(group)
+        return found.state.value if found is not None else "?"
+
+    # --- groups that are already somewhere ----------------------------------------------------------------
+
+    def pair(self) -> tuple[str, str]:
+        """Two members of a group that is Stable in generation 2; the first leads. Return their ids."""
+        first = self.join().response
+        second = self.join()
+        first_again = self.join(first.member_id)
+        assert first_again.response.generation_id == second.response.generation_id == 2
+        leader, follower = first_again.response.member_id, second.response.member_id
+        waits = self.sync(follower, 2)
+        self.sync(leader, 2, {leader: b"L", follower: b"F"})
+        assert waits.response.assignment == b"F"
+        return leader, follower

@@ -1,0 +1,341 @@
+"""What survives: groups, members and offsets in `__consumer_offsets`, in Kafka's records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.bench_node import NOW_MS, make_node
+from broker.groups.bench_group import Bench
+from penstock.broker.config import BrokerConfig
+from penstock.broker.disk_storage import DiskStore
+from penstock.broker.groups.offsets import Committed
+from penstock.broker.groups.records import (
+    StoredGroup,
+    StoredOffset,
+    group_record,
+    offset_record,
+    read_record,
+)
+from penstock.broker.groups.topic import NAME, OffsetsTopic, java_hash
+from penstock.clock import ManualClock
+from penstock.errors import DecodeError, StorageError
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.describe_groups_request import DescribeGroupsRequest
+from penstock.protocol.messages.group_metadata_value import GroupMetadataValue, MemberMetadata
+from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from penstock.records.batch import encode_batch, encode_marker
+
+E = ErrorCode
+
+STORED_MEMBER = MemberMetadata(
+    member_id="m-1",
+    group_instance_id="i-1",
+    client_id="c",
+    client_host="/10.0.0.1",
+    rebalance_timeout=30_000,
+    session_timeout=10_000,
+    subscription=b"S",
+    assignment=b"A",
+)
+STORED_GROUP = GroupMetadataValue(
+    protocol_type="consumer",
+    generation=5,
+    protocol="range",
+    leader="m-1",
+    current_state_timestamp=NOW_MS,
+    members=[STORED_MEMBER],
+)
+
+
+# --- records ---------------------------------------------------------------------------------------------
+
+
+def test_an_offset_is_written_as_kafka_writes_it() -> None:
+    key, value = offset_record("g", ("t", 1), Committed(42, 3, "m", 1_000))
+    assert key == bytes.fromhex("0001 0001 67 0001 74 00000001")
+    assert value == bytes.fromhex("0003 000000000000002a 00000003 0001 6d 00000000000003e8")
+
+
+def test_an_offset_that_expires_is_written_in_version_1() -> None:
+    _, value = offset_record("g", ("t", 1), Committed(42, -1, "m", 1_000, 2_000))
+    assert value == bytes.fromhex("0001 000000000000002a 0001 6d 00000000000003e8 00000000000007d0")
+
+
+def test_a_group_is_written_as_kafka_writes_it() -> None:
+    key, value = group_record("g", STORED_GROUP)
+    assert key == bytes.fromhex("0002 0001 67")
+    assert value is not None
+    assert value == (
+        bytes.fromhex("0003 0008") + b"consumer" + bytes.fromhex("00000005 0005") + b"range"
+        + bytes.fromhex("0003") + b"m-1" + NOW_MS.to_bytes(8, "big") + bytes.fromhex("00000001")
+        + bytes.fromhex("0003") + b"m-1" + bytes.fromhex("0003") + b"i-1" + bytes.fromhex("0001") + b"c"
+        + bytes.fromhex("0009") + b"/10.0.0.1" + (30_000).to_bytes(4, "big") + (10_000).to_bytes(4, "big")
+        + bytes.fromhex("00000001") + b"S" + bytes.fromhex("00000001") + b"A"
+    )  # fmt: skip
+
+
+@given(
+    st.text(max_size=20),
+    st.text(max_size=20),
+    st.integers(0, 2**31 - 1),
+    st.integers(0, 2**63 - 1),
+    st.integers(-1, 2**31 - 1),
+    st.text(max_size=20),
+)
+def test_offsets_come_back(
+    group: str, topic: str, index: int, offset: int, epoch: int, metadata: str
+) -> None:
+    committed = Committed(offset, epoch, metadata, NOW_MS)
+    key, value = offset_record(group, (topic, index), committed)
+    assert read_record(key, value) == StoredOffset(group, (topic, index), committed)
+    key, value = offset_record(group, (topic, index), None)
+    assert read_record(key, value) == StoredOffset(group, (topic, index), None)
+
+
+def test_groups_come_back_from_every_version() -> None:
+    assert read_record(*group_record("g", STORED_GROUP)) == StoredGroup("g", STORED_GROUP)
+    assert read_record(*group_record("g", None)) == StoredGroup("g", None)
+    key, _ = group_record("g", None)
+    for version in range(5):
+        stored = read_record(key, version.to_bytes(2, "big") + STORED_GROUP.encode(version))
+        assert isinstance(stored, StoredGroup)
+        assert stored.value is not None
+        assert stored.value.members[0].assignment == b"A"
+
+
+def test_keys_from_before_0_9_are_offsets_too() -> None:
+    key, value = offset_record("g", ("t", 1), Committed(42, -1, "m", 1_000, 2_000))
+    assert read_record(b"\0\0" + key[2:], value) == read_record(key, value)
+
+
+def test_records_of_newer_kinds_of_groups_are_passed_over() -> None:
+    assert read_record(b"\0\3\0\1g", b"anything") is None
+    assert read_record(None, b"") is None
+    assert read_record(b"\0", b"") is None
+
+
+@pytest.mark.parametrize("value", [b"", b"\0", b"\0\5", b"\xff\xff", b"\0\3\0"])
+def test_damaged_values_are_reported(value: bytes) -> None:
+    for key, _ in (group_record("g", None), offset_record("g", ("t", 0), None)):
+        with pytest.raises(DecodeError):
+            read_record(key, value)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("", 0), ("g", 103), ("hello", 99162322), ("polygenelubricants", -(2**31)), ("\U0001f600", 1772899)],
+)
+def test_the_hash_is_javas(text: str, number: int) -> None:
+    assert java_hash(text) == number
+
+
+def test_the_smallest_hash_lives_in_partition_0() -> None:
+    node = make_node()
+    topic = OffsetsTopic(node.cluster, node.store, lambda partition, size: None)
+    assert topic.partition_of("polygenelubricants") == 0
+    assert topic.partition_of("hello") == 99162322 % 50
+
+
+# --- restarts --------------------------------------------------------------------------------------------
+
+
+def test_after_a_restart_generations_go_on_and_members_keep_their_ids() -> None:
+    bench = Bench()
+    leader, follower = bench.pair()
+    assert bench.commit(7, follower, 2) == 0
+    bench = bench.again()
+    assert bench.heartbeat(leader, 2) == bench.heartbeat(follower, 2) == 0
+    assert bench.sync(follower, 2).response.assignment == b"F"
+    assert bench.committed() == 7
+    third = bench.join()
+    assert bench.heartbeat(leader, 2) == E.REBALANCE_IN_PROGRESS
+    rejoined = bench.join(leader), bench.join(follower)
+    assert [one.response.generation_id for one in (*rejoined, third)] == [3, 3, 3]
+    assert third.response.leader == leader
+
+
+def test_after_a_restart_members_have_one_session_to_be_heard_of() -> None:
+    bench = Bench()
+    leader, follower = bench.pair()
+    bench = bench.again()
+    bench.heartbeat(leader, 2)
+    bench.wait(6_000)
+    bench.heartbeat(leader, 2)
+    bench.wait(4_001)
+    assert bench.heartbeat(leader, 2) == E.REBALANCE_IN_PROGRESS
+    assert bench.heartbeat(follower, 2) == E.UNKNOWN_MEMBER_ID
+
+
+def test_a_rebalance_that_a_restart_interrupts_is_begun_again() -> None:
+    bench = Bench()
+    leader, follower = bench.pair()
+    third = bench.join()
+    bench.join(leader)
+    bench.join(follower)
+    stranger = third.response.member_id
+    bench = bench.again()
+    assert bench.heartbeat(leader, 3) == E.ILLEGAL_GENERATION
+    assert bench.join(stranger).code == E.UNKNOWN_MEMBER_ID
+    assert bench.sync(follower, 2).response.assignment == b"F"
+
+
+def test_an_empty_group_and_a_deleted_one_stay_so() -> None:
+    bench = Bench()
+    leader, follower = bench.pair()
+    bench.commit(7, leader, 2)
+    bench.leave(leader, follower)
+    bench = bench.again()
+    assert bench.state() == "Empty"
+    assert bench.node.groups.coordinator.groups["g"].generation == 3
+    bench.node.groups.delete(bench.node.groups.coordinator.groups["g"], NOW_MS)
+    bench = bench.again()
+    assert bench.state() == "?"
+    assert bench.committed() == -1
+
+
+def test_static_members_stay_who_they_are() -> None:
+    bench = Bench()
+    first = bench.join(instance="i1", version=9).response.member_id
+    bench.sync(first, 1, {first: b"x"}, group_instance_id="i1")
+    bench = bench.again()
+    back = bench.join(instance="i1", version=9).response
+    assert (back.generation_id, back.skip_assignment) == (1, True)
+    bench = bench.again()
+    assert bench.heartbeat(first, 1, group_instance_id="i1") == E.FENCED_INSTANCE_ID
+    assert bench.sync(back.member_id, 1, group_instance_id="i1").response.assignment == b"x"
+
+
+def test_what_is_described_is_the_same_after_a_restart() -> None:
+    bench = Bench()
+    bench.pair()
+    request = DescribeGroupsRequest(groups=["g"])
+    before = bench.ask(request, 6).response
+    assert before.groups[0].group_state == "Stable"
+    assert before.groups[0].members[0].client_host == "/10.0.0.1"
+    assert bench.again().ask(request, 6).response == before
+
+
+def disk_bench(path: Path, clock: ManualClock) -> Bench:
+    config = BrokerConfig({"log.dirs": str(path)})
+    return Bench(DiskStore(str(path), config, clock), clock)
+
+
+def test_a_broker_on_disk_that_was_killed_knows_everything_it_has_answered(tmp_path: Path) -> None:
+    clock = ManualClock(NOW_MS)
+    bench = disk_bench(tmp_path, clock)
+    leader, follower = bench.pair()
+    for offset in range(50):
+        assert bench.commit(offset, leader, 2) == 0
+    bench.store.abandon()
+    bench = disk_bench(tmp_path, clock)
+    assert bench.heartbeat(follower, 2) == 0
+    assert bench.committed() == 49
+    bench.store.close()
+
+
+def test_directories_are_made_for_partitions_that_hold_something_only(tmp_path: Path) -> None:
+    bench = disk_bench(tmp_path, ManualClock(NOW_MS))
+    bench.commit(1)
+    bench.node.groups.open_all()
+    bench.store.close()
+    assert [path.name for path in sorted(tmp_path.glob(f"{NAME}-*"))] == [f"{NAME}-{ord('g') % 50}"]
+
+
+# --- the topic -------------------------------------------------------------------------------------------
+
+
+def test_the_topic_is_internal_compacted_and_made_by_the_coordinator_only() -> None:
+    bench = Bench()
+    asked = MetadataRequest(topics=[MetadataRequestTopic(name=NAME)], allow_auto_topic_creation=True)
+    assert bench.ask(asked, 9).response.topics[0].error_code == E.UNKNOWN_TOPIC_OR_PARTITION
+    bench.commit(1)
+    [topic] = bench.ask(asked, 9).response.topics
+    assert (topic.is_internal, len(topic.partitions)) == (True, 50)
+    config = bench.node.cluster.topics[NAME].config
+    assert (config.text("cleanup.policy"), config.segment_bytes) == ("compact", 104857600)
+
+
+def test_the_number_of_partitions_can_be_set() -> None:
+    bench = Bench(offsets_topic_num_partitions=3)
+    bench.commit(1)
+    assert len(bench.node.cluster.topics[NAME].partitions) == 3
+
+
+def append_raw(bench: Bench, index: int, rows: list[Any], **batch: Any) -> None:
+    log = bench.node.cluster.topics[NAME].partitions[index].log
+    first = log.end_offset
+    data = encode_batch([(key, value, (), NOW_MS) for key, value in rows], base_offset=first, **batch)
+    log.append(
+        data, first_offset=first, last_offset=first + len(rows) - 1, max_timestamp=NOW_MS, now_ms=NOW_MS
+    )
+
+
+def test_offsets_of_a_transaction_count_once_it_has_committed() -> None:
+    """Penstock writes none; a directory of Apache Kafka's may hold some."""
+    bench = Bench()
+    bench.node.groups.create_topic(NOW_MS)
+    index = ord("g") % 50
+    for producer, offset in ((1, 10), (2, 20)):
+        record = offset_record("g", ("t", producer), Committed(offset, -1, "", NOW_MS))
+        append_raw(bench, index, [record], is_transactional=True, producer_id=producer, producer_epoch=0)
+    log = bench.node.cluster.topics[NAME].partitions[index].log
+    for producer, kind in ((1, 1), (2, 0)):
+        first = log.end_offset
+        marker = encode_marker(
+            kind,
+            producer_id=producer,
+            producer_epoch=0,
+            coordinator_epoch=0,
+            base_offset=first,
+            timestamp=NOW_MS,
+        )
+        log.append(marker, first_offset=first, last_offset=first, max_timestamp=NOW_MS, now_ms=NOW_MS)
+    bench = bench.again()
+    assert (bench.committed(index=1), bench.committed(index=2)) == (10, -1)
+
+
+def test_a_log_that_makes_no_sense_is_no_coordinator() -> None:
+    bench = Bench()
+    bench.node.groups.create_topic(NOW_MS)
+    key, _ = offset_record("g", ("t", 0), None)
+    append_raw(bench, ord("g") % 50, [(key, b"\0\x09")])
+    bench = bench.again()
+    assert bench.join().code == E.NOT_COORDINATOR
+    assert bench.heartbeat("m", 1) == E.NOT_COORDINATOR
+    assert bench.sync("m", 1).code == E.NOT_COORDINATOR
+    assert bench.commit(1) == E.NOT_COORDINATOR
+
+
+# --- a disk that refuses ---------------------------------------------------------------------------------
+
+
+def refuse(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: object) -> None:
+        raise StorageError("no space left")
+
+    monkeypatch.setattr(bench.node.groups.topic, "append", fail)
+
+
+def test_a_commit_that_was_not_written_has_not_happened(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench()
+    bench.commit(1)
+    refuse(bench, monkeypatch)
+    assert bench.commit(2) == E.NOT_COORDINATOR
+    assert bench.committed() == 1
+
+
+def test_an_assignment_that_was_not_written_is_not_handed_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench()
+    first = bench.join().response.member_id
+    refuse(bench, monkeypatch)
+    answer = bench.sync(first, 1, {first: b"x"})
+    assert (answer.code, answer.response.assignment) == (E.NOT_COORDINATOR, b"")
+    assert bench.state() == "PreparingRebalance"
+    monkeypatch.undo()
+    assert bench.join(first).response.generation_id == 2
+    assert bench.sync(first, 2, {first: b"y"}).response.assignment == b"y"
