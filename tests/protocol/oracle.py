@@ -100,6 +100,11 @@ def _encode_field(definition: Definition, version: int, field: FieldSpec, value)
             return _length(None, compact, "i")
         elements = [_encode_one(definition, version, field_type, item, compact, False) for item in value]
         return _length(len(value), compact, "i") + b"".join(elements)
+    if field_type.is_struct and version in field.nullable:
+        null, present = (b"\0", b"\1") if version in field.tagged else (b"\xff", b"\1")
+        if value is None:
+            return null
+        return present + _encode_one(definition, version, field_type, value, compact, False)
     return _encode_one(definition, version, field_type, value, compact, version in field.nullable)
 
 
@@ -107,10 +112,7 @@ def _encode_one(
     definition: Definition, version: int, of: FieldType, value, compact: bool, nullable: bool
 ) -> bytes:
     if of.is_struct:
-        if nullable and value is None:
-            return b"\xff"
-        mark = b"\x01" if nullable else b""
-        return mark + _encode_struct(definition, version, definition.structs[of.base], value)
+        return _encode_struct(definition, version, definition.structs[of.base], value)
     if of.base in ("string", "bytes", "records"):
         code = "h" if of.base == "string" else "i"
         if value is None:
@@ -175,13 +177,16 @@ def _decode_field(definition: Definition, version: int, field: FieldSpec, classe
             _decode_one(definition, version, field_type, classes, reader, compact, False)
             for _ in range(count)
         ]
+    if field_type.is_struct and nullable:
+        is_null = reader.uvarint() == 0 if version in field.tagged else reader.fixed("b") < 0
+        return (
+            None if is_null else _decode_one(definition, version, field_type, classes, reader, compact, False)
+        )
     return _decode_one(definition, version, field_type, classes, reader, compact, nullable)
 
 
 def _decode_one(definition, version, of: FieldType, classes, reader: Reader, compact: bool, nullable: bool):
     if of.is_struct:
-        if nullable and reader.fixed("b") < 0:
-            return None
         return _decode_struct(definition, version, definition.structs[of.base], classes, reader)
     if of.base in ("string", "bytes", "records"):
         size = _read_length(reader, compact, "h" if of.base == "string" else "i", nullable)

@@ -16,6 +16,16 @@ def sample(message_class: type, definition: Definition, version: int, seed: int)
     return _Filler(sys.modules[message_class.__module__], definition, version, seed).struct(definition.root)
 
 
+KINDS = ("nulls", "lowest", "highest", "large", "tags")
+
+
+def extreme(message_class: type, definition: Definition, version: int, kind: str):
+    """A message at an edge: every null there may be, the lowest or highest numbers, long arrays and texts,
+    or unknown tagged fields in every struct."""
+    filler = _Extreme(sys.modules[message_class.__module__], definition, version, kind)
+    return filler.struct(definition.root)
+
+
 class _Filler:
     def __init__(self, module, definition: Definition, version: int, seed: int) -> None:
         self.module, self.definition, self.version = module, definition, version
@@ -32,7 +42,7 @@ class _Filler:
                     setattr(value, field.attribute, self.field(field))
         if self.version in self.definition.flexible and self.random.random() < 0.2:
             known = {field.tag for field in spec.fields}
-            tags = [tag for tag in self.random.sample((7, 8, 30, 127, 128, 2**31 - 1), 2) if tag not in known]
+            tags = [tag for tag in self.random.sample((7, 8, 30, 127, 128, 2**31 - 2), 2) if tag not in known]
             value.unknown_tags = {tag: self.random.choice(BLOBS) for tag in sorted(tags)}
         self.depth -= 1
         return value
@@ -72,3 +82,55 @@ class _Filler:
         low, high = (0, 2**bits - 1) if base.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
         edges = [edge for edge in (low, -1, 0, 1, 63, 64, 127, 128, 8191, 16384, high) if low <= edge <= high]
         return self.random.choice([*edges, self.random.randint(low, high)])
+
+
+class _Extreme(_Filler):
+    def __init__(self, module, definition: Definition, version: int, kind: str) -> None:
+        super().__init__(module, definition, version, 0)
+        self.kind = kind
+        self.wide = True
+
+    def struct(self, spec: StructSpec):
+        value = getattr(self.module, spec.name)()
+        for field in spec.fields:
+            if self.version in field.versions:
+                setattr(value, field.attribute, self.field(field))
+        if self.kind == "tags" and self.version in self.definition.flexible:
+            value.unknown_tags = {100: b"", 16_384: b"\xff" * 130}
+        return value
+
+    def field(self, field: FieldSpec):
+        if self.kind == "nulls" and self.version in field.nullable:
+            return None
+        field_type = field.type_at(self.version)
+        if not field_type.is_array:
+            return self.one(field_type)
+        if self.kind == "large" and self.wide and not field_type.is_struct:
+            return [self.one(field_type) for _ in range(1000)]
+        if self.kind != "large" or not self.wide:
+            return [self.one(field_type)]
+        # Long at one level only: three levels of a thousand would be a thousand million.
+        self.wide = False
+        items = [self.one(field_type) for _ in range(300)]
+        self.wide = True
+        return items
+
+    def one(self, field_type: FieldType):
+        base = field_type.base
+        if base == "bool":
+            return self.kind != "lowest"
+        if base == "float64":
+            return {"lowest": -1.7976931348623157e308, "highest": 5e-324}.get(self.kind, 1.5)
+        if base == "uuid":
+            return bytes(16) if self.kind == "lowest" else b"\xff" * 16
+        if base == "string":
+            return {"lowest": "", "highest": "\U0001f985" * 40, "large": "x" * 200}.get(self.kind, "t")
+        if base in ("bytes", "records"):
+            return {"lowest": b"", "large": bytes(range(256)) * 20}.get(self.kind, b"\0")
+        return super().one(field_type)
+
+    def integer(self, base: str) -> int:
+        bits, signed = INTEGER_BITS[base], not base.startswith("u")
+        if self.kind == "lowest":
+            return -(2 ** (bits - 1)) if signed else 0
+        return 2 ** (bits - signed) - 1 if self.kind == "highest" else 3

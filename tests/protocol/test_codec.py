@@ -204,6 +204,14 @@ def test_errors_say_where():
         MetadataResponse.decode(b"\0\0\0\1" + bytes(6), 1)
 
 
+def test_a_struct_in_a_tagged_field_may_be_null():
+    # Kafka's own bytes. Elsewhere a struct that is null is one byte -1; here it is a varint 0.
+    data = bytes.fromhex("000001010100000000030001000100")
+    read = messages.ConsumerGroupMemberMetadataValue.decode(data, 0)
+    assert read.classic_member_metadata is None
+    assert read.encode(0) == data
+
+
 def test_equality_and_repr_of_messages():
     one = MetadataRequest(topics=[MetadataRequestTopic(name="a")])
     assert one == MetadataRequest(topics=[MetadataRequestTopic(name="a")])

@@ -10,7 +10,7 @@ from penstock.errors import DecodeError
 from penstock.protocol.codec import codec_for
 from protocol import oracle
 from protocol.catalogue import NAMES, versions
-from protocol.samples import sample
+from protocol.samples import KINDS, extreme, sample
 
 SEEDS = range(3)
 
@@ -32,9 +32,11 @@ def test_the_compiled_codec_agrees_with_the_plain_one(name):
         for message in (
             message_class(),
             *(sample(message_class, definition, version, seed) for seed in SEEDS),
+            *(extreme(message_class, definition, version, kind) for kind in KINDS if kind != "large"),
         ):
             data = codec.encode(message)
             assert data == oracle.encode(definition, version, message)
+            assert codec.decode(data) == (message, len(data))
             assert oracle.decode(definition, version, message_class, data) == (message, len(data))
 
 

@@ -32,12 +32,13 @@ def resolve(definition: Definition, version: int) -> StructLayout:
         field_type = field.type_at(version)
         if field_type.is_array:
             return Array(single(field_type, compact, nullable=False), compact, nullable)
+        if field_type.is_struct and nullable:
+            return NullableStructure(struct_layout(structs[field_type.base]), version in field.tagged)
         return single(field_type, compact, nullable)
 
     def single(field_type: FieldType, compact: bool, nullable: bool) -> WireType:
         if field_type.is_struct:
-            layout = struct_layout(structs[field_type.base])
-            return NullableStructure(layout) if nullable else Structure(layout)
+            return Structure(struct_layout(structs[field_type.base]))
         if field_type.encoding != FIXED:
             return VARINT_TYPES[field_type.base, field_type.encoding]
         if field_type.base == "string":

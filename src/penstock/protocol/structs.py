@@ -106,21 +106,28 @@ class Structure(WireType):
 
 
 class NullableStructure(Structure):
-    """A struct that may be null: a byte in front says whether it is there."""
+    """A struct that may be null: a mark in front says whether it is there.
+
+    The mark is an int8, -1 for null; that of a tagged field, as Kafka writes it, a varint, 0 for null.
+    """
+
+    def __init__(self, layout: StructLayout, is_tagged: bool) -> None:
+        super().__init__(layout)
+        self.kind, self.null = (UVARINT, 0) if is_tagged else (INT8, -1)
 
     def decode(self, out: DecodeEmitter, target: str) -> None:
         mark = out.name("mark")
-        out.head(mark, INT8)
-        with out.block(f"if {mark} < 0:"):
+        out.head(mark, self.kind)
+        with out.block(f"if {mark} <= {self.null}:"):
             out.line(f"{target} = None")
         with out.block("else:"):
             super().decode(out, target)
 
     def encode(self, out: EncodeEmitter, value: str) -> None:
         with out.block(f"if {value} is None:"):
-            out.head("-1", INT8)
+            out.head(str(self.null), self.kind)
         with out.block("else:"):
-            out.head("1", INT8)
+            out.head("1", self.kind)
             super().encode(out, value)
 
     def problem(self, value: Any) -> str | None:
