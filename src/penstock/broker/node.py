@@ -16,6 +16,7 @@ from penstock.broker.waiting import Parking
 from penstock.errors import ConfigError, KafkaError, StorageError
 
 if TYPE_CHECKING:
+    from penstock.broker.compactor import Compactor
     from penstock.broker.config import BrokerConfig
     from penstock.broker.dispatch import Context, Dialect, Route
     from penstock.broker.groups.service import GroupService
@@ -51,6 +52,7 @@ class Node:
         self._retention_due_ms = clock.now_ms() + min(30_000, self._retention_interval_ms)
         self._advertised = parse_listener(advertised) if advertised else None
         self._groups: GroupService | None = None
+        self._compactor: Compactor | None = None
 
     @property
     def node_id(self) -> int:
@@ -83,7 +85,10 @@ class Node:
         if enforce:
             self._retention_due_ms = now_ms + self._retention_interval_ms
         failures = []
+        compacted = []
         for partition in self.cluster.partitions():
+            if partition.config.compacted:
+                compacted.append(partition)
             try:
                 partition.maintain(now_ms)
                 if enforce:
@@ -92,7 +97,18 @@ class Node:
                 failures.append(error)
         if self._groups is not None:
             failures.extend(self._groups.maintain(now_ms))
+        if compacted:
+            failures.extend(self.compactor.step(compacted, now_ms))
         return failures
+
+    @property
+    def compactor(self) -> Compactor:
+        """Who compacts topics. Not imported before there is one to be compacted."""
+        if self._compactor is None:
+            from penstock.broker.compactor import Compactor
+
+            self._compactor = Compactor(self.config, self.store, self.clock.now_ms())
+        return self._compactor
 
 
 def parse_listener(text: str) -> tuple[str, int]:

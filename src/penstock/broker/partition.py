@@ -96,6 +96,11 @@ class Partition:
         return log
 
     @property
+    def open_log(self) -> Log | None:
+        """The log if it is open: what nobody has asked for since the start needs no upkeep."""
+        return self._log
+
+    @property
     def high_watermark(self) -> int:
         return self.log.end_offset
 
@@ -250,6 +255,15 @@ class Partition:
                     producers.record(header.producer_id, header.producer_epoch, seen, now_ms)
             self._producers = producers
         return producers
+
+    def last_offsets_of_producers(self, now_ms: int) -> dict[int, int]:
+        """The offset of the last batch of every producer id: compaction keeps these.
+
+        Raises:
+            StorageError: the log cannot be read.
+        """
+        producers = self.producers(now_ms).items()
+        return {number: state.batches[-1].last_offset for number, state in producers if state.batches}
 
     # --- reading ---------------------------------------------------------------------------------------
 

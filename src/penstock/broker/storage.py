@@ -145,9 +145,14 @@ def open_store(config: BrokerConfig, clock: Clock) -> LogStore:
 
 def log_config(config: TopicConfig) -> LogConfig:
     """The settings of a topic that concern its log."""
+    segment_ms = config.integer("segment.ms")
+    if config.compacted:
+        # What is never closed is never compacted.
+        segment_ms = min(segment_ms, config.integer("max.compaction.lag.ms"))
     return LogConfig(
         segment_bytes=config.segment_bytes,
-        segment_ms=config.integer("segment.ms"),
+        segment_ms=segment_ms,
+        segment_jitter_ms=config.integer("segment.jitter.ms"),
         segment_index_bytes=config.integer("segment.index.bytes"),
         index_interval_bytes=config.integer("index.interval.bytes"),
         retention_ms=config.integer("retention.ms"),

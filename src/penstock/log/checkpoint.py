@@ -1,7 +1,8 @@
 """Kafka's checkpoint files: a version, a count, and one line of words for every entry.
 
-Three files of a data directory have this form: `recovery-point-offset-checkpoint` and
-`log-start-offset-checkpoint` (topic, partition, offset), and in every partition's directory
+Four files have this form: in a data directory `recovery-point-offset-checkpoint`,
+`log-start-offset-checkpoint` and `cleaner-offset-checkpoint`, up to where compaction has come (topic,
+partition, offset), and in every partition's directory
 `leader-epoch-checkpoint` (epoch, start offset).
 """
 
@@ -17,6 +18,7 @@ VERSION = 0
 
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 START_OFFSETS = "log-start-offset-checkpoint"
+CLEANED = "cleaner-offset-checkpoint"
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 
 

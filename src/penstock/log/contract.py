@@ -38,6 +38,8 @@ class LogConfig(NamedTuple):
     """A segment that would grow past this is closed and a new one begun. At most 2^31 - 1."""
     segment_ms: int = 7 * 24 * 3600 * 1000
     """So is one whose first batch is older than this."""
+    segment_jitter_ms: int = 0
+    """Up to so much is taken off `segment_ms`, differently for each log and segment."""
     segment_index_bytes: int = 10 << 20
     """Size limit of each index file of a segment."""
     index_interval_bytes: int = 4096

@@ -2,9 +2,9 @@
 
 The files are Kafka's. In the directory: `meta.properties`; `.lock`, held while a process uses it;
 `.kafka_cleanshutdown`, there only while none does and the last one closed everything; the checkpoints
-`recovery-point-offset-checkpoint` and `log-start-offset-checkpoint`. One directory a partition, named
-topic-partition; one whose deletion has begun ends in `-delete` and is removed at the next start, while
-`-stray` and `-future` (Kafka's own affairs) are left alone.
+`recovery-point-offset-checkpoint`, `log-start-offset-checkpoint` and `cleaner-offset-checkpoint`. One
+directory a partition, named topic-partition; one whose deletion has begun ends in `-delete` and is removed
+at the next start, while `-stray` and `-future` (Kafka's own affairs) are left alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from logging import getLogger
 
 from penstock.errors import StorageError
-from penstock.log.checkpoint import RECOVERY_POINTS, START_OFFSETS, read_offsets, write_offsets
+from penstock.log.checkpoint import CLEANED, RECOVERY_POINTS, START_OFFSETS, read_offsets, write_offsets
 from penstock.log.contract import LogConfig
 from penstock.log.disk import DiskLog
 from penstock.log.files import remove_file, storage, storage_error, sync_directory
@@ -89,6 +89,7 @@ class DataDirectory:
             remove_file(f"{self.path}/{CLEAN_SHUTDOWN}")
             self._recovery_points = _offsets_or_none(f"{self.path}/{RECOVERY_POINTS}")
             self._start_offsets = _offsets_or_none(f"{self.path}/{START_OFFSETS}")
+            self._cleaned = _offsets_or_none(f"{self.path}/{CLEANED}")
             self._remove_deleted()
             self._paths = find_partitions(self.path)
         except BaseException:
@@ -149,6 +150,7 @@ class DataDirectory:
             recovery_point=self._recovery_points.get(partition, 0),
             start_offset=self._start_offsets.get(partition, 0),
         )
+        log.cleaned_to = min(self._cleaned.get(partition, 0), log.end_offset)
         self.logs[partition] = log
         return log
 
@@ -189,6 +191,7 @@ class DataDirectory:
         self.logs.pop(partition, None)
         self._recovery_points.pop(partition, None)
         self._start_offsets.pop(partition, None)
+        self._cleaned.pop(partition, None)
         mark = f".{random_uuid().hex()}{SUFFIX_DELETE}"
         doomed = f"{self.path}/{str(partition)[: NAME_CHARACTERS_MAX - len(mark)]}{mark}"
         with storage("delete", path):
@@ -198,7 +201,7 @@ class DataDirectory:
     # --- durability -------------------------------------------------------------------------------
 
     def write_checkpoints(self) -> None:
-        """Note how far every open log is safe, and where it begins.
+        """Note how far every open log is safe, where it begins, and up to where it is compacted.
 
         Raises:
             StorageError: it cannot be written.
@@ -206,8 +209,12 @@ class DataDirectory:
         for partition, log in self.logs.items():
             self._recovery_points[partition] = log.recovery_point
             self._start_offsets[partition] = log.start_offset
+            if log.cleaned_to:
+                self._cleaned[partition] = log.cleaned_to
         write_offsets(f"{self.path}/{RECOVERY_POINTS}", self._recovery_points)
         write_offsets(f"{self.path}/{START_OFFSETS}", {p: o for p, o in self._start_offsets.items() if o > 0})
+        if self._cleaned:
+            write_offsets(f"{self.path}/{CLEANED}", self._cleaned)
 
     def close(self) -> None:
         """Flush and close every log, and mark the directory clean.

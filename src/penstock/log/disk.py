@@ -11,8 +11,8 @@ from penstock.log.contract import LogConfig
 from penstock.log.epochs import LeaderEpochs
 from penstock.log.files import OpenFile, storage, storage_error, sync_directory
 from penstock.log.recovery import open_segments
-from penstock.log.segment import FileSegment
-from penstock.log.segmented import SegmentedLog
+from penstock.log.segment import SUFFIX_CLEANED, FileSegment
+from penstock.log.segmented import Segment, SegmentedLog
 
 logger = getLogger("penstock.log")
 
@@ -107,6 +107,9 @@ class DiskLog(SegmentedLog):
         for segment in segments:
             segment.release()  # an idle partition costs no descriptor
 
+    def __repr__(self) -> str:
+        return f"<DiskLog {self.directory}>"
+
     def configure(self, config: LogConfig) -> None:
         super().configure(config)
         active = self._active
@@ -116,6 +119,11 @@ class DiskLog(SegmentedLog):
     def _new_segment(self, base_offset: int, now_ms: int) -> FileSegment:
         self._directory_changed = True
         return FileSegment.create(self.directory, base_offset, self.config, now_ms)
+
+    def new_compacted(self, first: Segment) -> FileSegment:
+        return FileSegment.create(
+            self.directory, first.base_offset, self.config, first.created_ms, suffix=SUFFIX_CLEANED
+        )
 
     def _complete_epochs(self) -> None:
         """Take the leader epochs from the batches if the file does not reach back to the first of them."""
@@ -164,6 +172,7 @@ class DiskLog(SegmentedLog):
         self.flushed(pending)
 
     def close(self) -> None:
+        super().close()
         for segment in self._segments:
             if isinstance(segment, FileSegment):
                 segment.close()

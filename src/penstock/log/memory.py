@@ -109,8 +109,30 @@ class MemorySegment(Segment):
     def seal(self, end_offset: int) -> None:
         self.end_offset = end_offset
 
+    def take_place_of(self, old: Sequence[Segment]) -> None:
+        """Nothing is kept but by the log itself."""
+
+    def source(self) -> MemorySource:
+        return MemorySource(self._batches, self._positions)
+
     def delete(self) -> None:
         pass
+
+
+class MemorySource:
+    """The batches of a sealed segment."""
+
+    def __init__(self, batches: Sequence[bytes], positions: Sequence[int]) -> None:
+        self._batches = list(batches)
+        self._positions = list(positions)
+
+    def entries(self) -> Iterator[Entry]:
+        for batch, position in zip(self._batches, self._positions, strict=True):
+            for entry in walk_buffer(batch):
+                yield entry._replace(position=position)
+
+    def load(self, position: int, size: int) -> bytes:
+        return self._batches[bisect_left(self._positions, position)]
 
 
 class MemoryLog(SegmentedLog):
@@ -122,9 +144,9 @@ class MemoryLog(SegmentedLog):
     def _new_segment(self, base_offset: int, now_ms: int) -> MemorySegment:
         return MemorySegment(base_offset, now_ms)
 
+    def new_compacted(self, first: Segment) -> MemorySegment:
+        return MemorySegment(first.base_offset, first.created_ms)
+
     def flush(self) -> None:
         self.recovery_point = self.end_offset
         self._unflushed_since_ms = -1
-
-    def close(self) -> None:
-        pass

@@ -16,9 +16,9 @@ from penstock.log.checkpoint import START_OFFSETS, read_offsets
 from penstock.log.contract import LogConfig
 from penstock.log.epochs import LeaderEpochs
 from penstock.log.files import OpenFile, storage
-from penstock.log.recovery import SUFFIX_CLEANED, SUFFIX_SWAP, segments_in
-from penstock.log.segment import SUFFIX_LOG, FileSegment
-from penstock.log.segmented import SegmentedLog
+from penstock.log.recovery import segments_in
+from penstock.log.segment import SUFFIX_CLEANED, SUFFIX_LOG, SUFFIX_SWAP, FileSegment
+from penstock.log.segmented import Segment, SegmentedLog
 from penstock.model import TopicPartition
 from penstock.records.batch import (
     ABORT_MARKER,
@@ -52,6 +52,9 @@ class ReadOnlyLog(SegmentedLog):
         super().__init__(LogConfig(), segments, LeaderEpochs())
         noted = _noted_start_offset(os.path.dirname(directory), partition)
         self.start_offset = max(self.start_offset, min(noted, self.end_offset))
+
+    def new_compacted(self, first: Segment) -> NoReturn:
+        self._new_segment(first.base_offset, first.created_ms)
 
     def _new_segment(self, base_offset: int, now_ms: int) -> NoReturn:
         raise StorageError(f"the log in {self.directory} is open for reading only")

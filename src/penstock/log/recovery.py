@@ -21,8 +21,11 @@ from penstock.log.contract import LogConfig
 from penstock.log.epochs import LeaderEpochs
 from penstock.log.files import open_file, remove_file, storage
 from penstock.log.segment import (
+    SUFFIX_CLEANED,
+    SUFFIX_DELETED,
     SUFFIX_INDEX,
     SUFFIX_LOG,
+    SUFFIX_SWAP,
     SUFFIX_TIME_INDEX,
     FileSegment,
     segment_path,
@@ -30,8 +33,6 @@ from penstock.log.segment import (
 from penstock.log.walk import fetch_file, walk
 
 logger = getLogger("penstock.log")
-
-SUFFIX_DELETED, SUFFIX_CLEANED, SUFFIX_SWAP = ".deleted", ".cleaned", ".swap"
 
 
 class Recovery(NamedTuple):

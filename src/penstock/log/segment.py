@@ -18,7 +18,15 @@ from weakref import ref
 
 from penstock.errors import CorruptRecordError, StorageError
 from penstock.log.contract import RELATIVE_OFFSET_MAX, Bytes, FileRegion, LogConfig
-from penstock.log.files import OpenFile, create_file, open_file, remove_file, storage, storage_error
+from penstock.log.files import (
+    OpenFile,
+    create_file,
+    open_file,
+    remove_file,
+    storage,
+    storage_error,
+    sync_directory,
+)
 from penstock.log.index import (
     OFFSET_ENTRY_BYTES,
     SAVE_ENTRIES,
@@ -34,6 +42,9 @@ from penstock.log.walk import HEAD_BYTES, Entry, fetch_file, walk, walk_checked
 logger = getLogger("penstock.log")
 
 SUFFIX_LOG, SUFFIX_INDEX, SUFFIX_TIME_INDEX = ".log", ".index", ".timeindex"
+SUFFIX_DELETED, SUFFIX_CLEANED, SUFFIX_SWAP = ".deleted", ".cleaned", ".swap"
+"""What Kafka puts behind these while segments are deleted, written by compaction, put in place."""
+
 SUFFIXES_OF_OTHERS = (".txnindex", ".snapshot")
 """Files that Kafka keeps beside a segment and that go with it. Nothing here reads them."""
 
@@ -109,13 +120,15 @@ class FileSegment(Segment):
         self._index_bytes = config.segment_index_bytes
 
     @classmethod
-    def create(cls, directory: str, base_offset: int, config: LogConfig, now_ms: int) -> FileSegment:
+    def create(
+        cls, directory: str, base_offset: int, config: LogConfig, now_ms: int, *, suffix: str = ""
+    ) -> FileSegment:
         """Make an empty segment.
 
         Raises:
             StorageError: the file cannot be made.
         """
-        segment = cls(directory, base_offset, config, now_ms)
+        segment = cls(directory, base_offset, config, now_ms, suffix=suffix)
         create_file(segment.path)
         segment._use(*segment._empty_indexes())
         return segment
@@ -257,9 +270,54 @@ class FileSegment(Segment):
         self._fd = -1
 
     def delete(self) -> None:
-        for suffix in (SUFFIX_LOG, SUFFIX_INDEX, SUFFIX_TIME_INDEX, *SUFFIXES_OF_OTHERS):
-            remove_file(segment_path(self.directory, self.base_offset, suffix))
+        self.remove_files()
+        if not self.suffix:
+            for suffix in SUFFIXES_OF_OTHERS:
+                remove_file(segment_path(self.directory, self.base_offset, suffix))
         self.release()
+
+    def remove_files(self) -> None:
+        """Delete log and indexes, and nothing else that goes by the segment's offset."""
+        for suffix in (SUFFIX_LOG, SUFFIX_INDEX, SUFFIX_TIME_INDEX):
+            remove_file(segment_path(self.directory, self.base_offset, suffix + self.suffix))
+
+    # --- compaction -------------------------------------------------------------------------------
+
+    def source(self) -> FileSource:
+        return FileSource(self.file, self.size)
+
+    def complete(self, last: Segment) -> None:
+        self._indexes()
+        file = self.file  # sealing lets go of it
+        super().complete(last)
+        with storage("flush", self.path):
+            os.fsync(file.fileno())
+            # Retention by age goes by the time of the file where records tell none.
+            os.utime(file.fileno(), ns=(last.last_append_ms * 1_000_000,) * 2)
+
+    def take_place_of(self, old: Sequence[Segment]) -> None:
+        self._rename(SUFFIX_SWAP)
+        # From here on this segment counts, whatever happens: a start would put it in place, too.
+        sync_directory(self.directory)
+        for segment in old[1:]:
+            assert isinstance(segment, FileSegment)
+            segment.remove_files()
+        self._rename("")
+
+    def _rename(self, suffix: str) -> None:
+        """Give all files of the segment another suffix behind their usual names.
+
+        Raises:
+            StorageError: one cannot be renamed.
+        """
+        for kind in (SUFFIX_LOG, SUFFIX_INDEX, SUFFIX_TIME_INDEX):
+            path = segment_path(self.directory, self.base_offset, kind + self.suffix)
+            with storage("rename", path):
+                os.replace(path, segment_path(self.directory, self.base_offset, kind + suffix))
+        self.suffix = suffix
+        self.path = segment_path(self.directory, self.base_offset, SUFFIX_LOG + suffix)
+        offsets, times = self._indexes()
+        offsets.path, times.path = (index.path for index in self._empty_indexes())
 
     def truncate_to(self, offset: int) -> None:
         self._sealed = False
@@ -517,3 +575,26 @@ class FileSegment(Segment):
             self.size = valid
         self._save_indexes()
         return size - valid, reason or ("the last batch is not whole" if valid < size else ""), epochs
+
+
+class FileSource:
+    """The batches of a sealed segment, read from its file, which this keeps open."""
+
+    def __init__(self, file: OpenFile, size: int) -> None:
+        self._file = file
+        self._size = size
+
+    def entries(self) -> Iterator[Entry]:
+        path = str(self._file.name)
+        try:
+            yield from walk(fetch_file(self._file), 0, self._size)
+        except CorruptRecordError as error:
+            raise StorageError(f"{path} is damaged: {error}") from error
+        except StorageError:
+            raise
+        except OSError as error:
+            raise storage_error("read", path, error) from error
+
+    def load(self, position: int, size: int) -> bytes:
+        with storage("read", str(self._file.name)):
+            return os.pread(self._file.fileno(), size, position)

@@ -11,6 +11,8 @@ from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from struct import Struct
+from typing import Protocol
+from zlib import crc32
 
 from penstock.log.contract import NEVER, RELATIVE_OFFSET_MAX, Bytes, FileRegion, LogConfig, Slice
 from penstock.log.epochs import LeaderEpochs
@@ -95,6 +97,39 @@ class Segment(ABC):
     def delete(self) -> None:
         """Remove the segment from where it is kept. Slices that were read stay readable."""
 
+    @abstractmethod
+    def source(self) -> Source:
+        """Return what compaction reads. The segment is sealed.
+
+        Raises:
+            StorageError: it cannot be opened.
+        """
+
+    @abstractmethod
+    def take_place_of(self, old: Sequence[Segment]) -> None:
+        """Be kept from now on where `old` were kept, the first of which begins alike.
+
+        Raises:
+            StorageError: the disk refuses.
+        """
+
+    def complete(self, last: Segment) -> None:
+        """A segment that compaction has written is whole: it takes the place of others up to `last`.
+
+        Raises:
+            StorageError: it cannot be made to last.
+        """
+        self.seal(last.end_offset)
+        self.last_append_ms = last.last_append_ms
+
+    @property
+    def oldest_ms(self) -> int:
+        """When the first record was made, or else the last one written."""
+        # Of a segment from an earlier run the first timestamp is known once its indexes are.
+        return (
+            self.first_timestamp if self.max_timestamp >= 0 <= self.first_timestamp else self.last_append_ms
+        )
+
     @property
     def newest_ms(self) -> int:
         """When the newest record was made, or else written: what retention by age looks at."""
@@ -120,6 +155,16 @@ def decode_entry(segment: Segment, entry: Entry) -> Iterator[tuple[int, int]]:
         yield record.offset, record.timestamp
 
 
+class Source(Protocol):
+    """The batches of a sealed segment, for any thread and whatever becomes of the segment."""
+
+    def entries(self) -> Iterator[Entry]:
+        """Walk over all of them."""
+
+    def load(self, position: int, size: int) -> bytes:
+        """Return bytes of the segment."""
+
+
 class SegmentedLog(ABC):
     """The contract `Log`, but for where segments come from and what flushing means."""
 
@@ -134,23 +179,36 @@ class SegmentedLog(ABC):
         self.leader_epochs = epochs
         self._epoch = epochs.latest
         self._unflushed_since_ms = -1
+        self.cleaned_to = 0
+        """The offset below which compaction has looked at every key."""
+        self.is_closed = False
         self.configure(config)
 
     def configure(self, config: LogConfig) -> None:
         self.config = config
         self._segment_bytes = min(config.segment_bytes, RELATIVE_OFFSET_MAX)
-        self._segment_ms = config.segment_ms
+        self._segment_ms = config.segment_ms - self._jitter_ms()
         self._flushes = config.flush_messages < NEVER or config.flush_ms < NEVER
 
     @abstractmethod
     def _new_segment(self, base_offset: int, now_ms: int) -> Segment:
         """Make an empty segment."""
 
+    def _jitter_ms(self) -> int:
+        """What the growing segment's age is cut short by, so that logs do not all roll at once."""
+        most = min(self.config.segment_jitter_ms, self.config.segment_ms)
+        return crc32(b"%d %d" % (id(self), self._active.base_offset)) % most if most > 0 else 0
+
     @abstractmethod
     def flush(self) -> None: ...
 
-    @abstractmethod
-    def close(self) -> None: ...
+    def close(self) -> None:
+        self.is_closed = True
+
+    @property
+    def segments(self) -> Sequence[Segment]:
+        """All segments in offset order. The last one grows, the others are sealed."""
+        return self._segments
 
     @property
     def size_bytes(self) -> int:
@@ -218,6 +276,8 @@ class SegmentedLog(ABC):
         self._segments.append(fresh)
         self._bases.append(base_offset)
         self._active = fresh
+        if self.config.segment_jitter_ms:
+            self._segment_ms = self.config.segment_ms - self._jitter_ms()
         return fresh
 
     def _flush_after_append(self, now_ms: int) -> None:
@@ -361,6 +421,7 @@ class SegmentedLog(ABC):
         self.end_offset = self._active.end_offset
         self.start_offset = min(self.start_offset, self.end_offset)
         self.recovery_point = min(self.recovery_point, self.end_offset)
+        self.cleaned_to = min(self.cleaned_to, self.end_offset)
         self.leader_epochs.truncate_end(self.end_offset)
         self._epoch = self.leader_epochs.latest
 
@@ -371,6 +432,29 @@ class SegmentedLog(ABC):
         self._bases.append(offset)
         self._active = fresh
         self._drop(len(self._segments) - 1)
+
+    # --- compaction -------------------------------------------------------------------------------
+
+    @abstractmethod
+    def new_compacted(self, first: Segment) -> Segment:
+        """Make an empty segment that is to take the place of `first` and perhaps more."""
+
+    def replace(self, old: Sequence[Segment], new: Segment) -> bool:
+        """Put a compacted segment in the place of sealed ones; say whether they were still there.
+
+        Raises:
+            StorageError: the disk refuses.
+        """
+        if old[0] not in self._segments or old[-1] is self._active:
+            return False
+        start = self._segments.index(old[0])
+        end = start + len(old)
+        if self._segments[start:end] != list(old):
+            return False
+        new.take_place_of(old)
+        self._segments[start:end] = [new]
+        self._bases[start:end] = [new.base_offset]
+        return True
 
     def _drop(self, count: int) -> None:
         """Delete the first `count` segments."""

@@ -1,0 +1,179 @@
+"""One batch under compaction: which of its records stay, and the batch that holds them.
+
+A record goes when a later one has its key. A tombstone (a record without a value) goes when it has been kept
+for `delete.retention.ms` since compaction first met it; that moment, the *delete horizon*, is noted in the
+batch (KIP-534). Offsets never change: a batch keeps its first and last one whatever is taken out of it, and
+stays with no records at all where somebody counts on it: the last batch of a producer carries its sequence
+numbers, the last batch of a segment says where the segment ends.
+
+Batches of transactions are left as they are, and their keys replace nothing: only markers tell whether they
+count. Messages of magic 0 and 1 stay whole or go whole. Knows bytes, not files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+
+from penstock.log.walk import Entry
+from penstock.records.batch import (
+    CONTROL_BIT,
+    DELETE_HORIZON_BIT,
+    HEADER_BYTES,
+    LOG_APPEND_BIT,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+    decode_batch,
+    pack_header,
+    read_header,
+    records_bytes,
+    refresh_crc,
+)
+from penstock.records.compression import compress
+from penstock.records.key_scan import Span, scan_keys
+from penstock.records.row_format import encode_records
+
+LatestOffsets = Mapping[bytes, int]
+"""The offset of the last record with each key, within what was looked at."""
+
+_UNTOUCHED = CONTROL_BIT | TRANSACTIONAL_BIT
+
+
+class WhenEmpty(Enum):
+    """What becomes of a batch that loses all its records."""
+
+    DROP = 0
+    KEEP = 1
+
+
+def keys_of(batch: bytes, entry: Entry) -> list[tuple[bytes, int]]:
+    """Return (key, offset) of every record that may replace earlier ones.
+
+    Raises:
+        CorruptRecordError: the records cannot be read.
+    """
+    if entry.magic < 2:
+        rows = decode_batch(batch, 0, entry.size, "", -1, verify=False)
+        return [(row.key, row.offset) for row in rows if row.key is not None]
+    if entry.attributes & _UNTOUCHED:
+        return []
+    header = read_header(batch)
+    return [
+        (span.key, header.base_offset + span.offset_delta)
+        for span in _spans(batch, header)[1]
+        if span.key is not None
+    ]
+
+
+def clean(
+    batch: bytes,
+    entry: Entry,
+    latest: LatestOffsets,
+    *,
+    up_to_offset: int,
+    now_ms: int,
+    delete_retention_ms: int,
+    when_empty: WhenEmpty = WhenEmpty.DROP,
+) -> bytes | None:
+    """Return what is left of a batch: itself where nothing goes, None where nothing stays.
+
+    `latest` is what is known of offsets below `up_to_offset`; records from there on stay.
+
+    Raises:
+        CorruptRecordError: the records cannot be read.
+    """
+    if entry.magic < 2:
+        return batch if when_empty is WhenEmpty.KEEP or _is_needed(batch, entry, latest) else None
+    if entry.attributes & _UNTOUCHED:
+        return batch
+    header = read_header(batch)
+    data, spans = _spans(batch, header)
+    base = header.base_offset
+    horizon_passed = header.has_delete_horizon and now_ms >= header.base_timestamp
+    kept = [
+        span
+        for span in spans
+        if base + span.offset_delta >= up_to_offset
+        or (
+            span.key is not None
+            and latest.get(span.key, -1) <= base + span.offset_delta
+            and (span.has_value or not horizon_passed)
+        )
+    ]
+    if not kept:
+        if when_empty is WhenEmpty.DROP:
+            return None
+        return _emptied(header) if spans else batch
+    if not header.has_delete_horizon and not all(span.has_value for span in kept):
+        return _with_horizon(batch, header, kept, now_ms + delete_retention_ms)
+    if len(kept) == len(spans):
+        return batch
+    body = b"".join([data[span.start : span.end] for span in kept])
+    latest_ms = header.base_timestamp + max(span.timestamp_delta for span in kept)
+    return _rebuilt(header, body, len(kept), header.base_timestamp, latest_ms)
+
+
+def _spans(batch: bytes, header: BatchHeader) -> tuple[bytes, list[Span]]:
+    data = bytes(records_bytes(batch, 0, len(batch), header))
+    return data, scan_keys(data, header.record_count)
+
+
+def _is_needed(batch: bytes, entry: Entry, latest: LatestOffsets) -> bool:
+    """Whether some message in an entry of magic 0 or 1 is the last of its key."""
+    rows = decode_batch(batch, 0, entry.size, "", -1, verify=False)
+    return any(row.key is not None and latest.get(row.key, -1) <= row.offset for row in rows)
+
+
+def _with_horizon(batch: bytes, header: BatchHeader, kept: list[Span], horizon_ms: int) -> bytes:
+    """Write the records that stay, noting when tombstones among them may go.
+
+    The horizon takes the place of the base timestamp, from which the records' own times are counted.
+    """
+    rows = decode_batch(batch, 0, len(batch), "", -1, verify=False)
+    wanted = {span.offset_delta for span in kept}
+    rows = [row for row in rows if row.offset - header.base_offset in wanted]
+    body = encode_records(
+        [(row.key, row.value, row.headers, row.timestamp) for row in rows],
+        horizon_ms,
+        [row.offset - header.base_offset for row in rows],
+    )
+    latest_ms = max(row.timestamp for row in rows)
+    return _rebuilt(header, body, len(rows), horizon_ms, latest_ms, DELETE_HORIZON_BIT)
+
+
+def _emptied(header: BatchHeader) -> bytes:
+    """A batch with the offsets and the producer of another, and no records."""
+    return _rebuilt(header, b"", 0, header.max_timestamp, header.max_timestamp)
+
+
+def _rebuilt(
+    header: BatchHeader,
+    body: bytes,
+    count: int,
+    base_timestamp: int,
+    latest_ms: int,
+    more_attributes: int = 0,
+) -> bytes:
+    """Write a batch that takes the place of another: same offsets, producer, codec and kind of time."""
+    attributes = header.attributes | more_attributes
+    if not count:
+        attributes &= ~DELETE_HORIZON_BIT
+    if header.codec and count:
+        body = compress(header.codec, body)
+    batch = bytearray(HEADER_BYTES + len(body))
+    batch[HEADER_BYTES:] = body
+    pack_header(
+        batch,
+        base_offset=header.base_offset,
+        partition_leader_epoch=header.partition_leader_epoch,
+        attributes=attributes,
+        record_count=count,
+        base_timestamp=base_timestamp,
+        max_timestamp=header.max_timestamp if attributes & LOG_APPEND_BIT else latest_ms,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+        last_offset_delta=header.last_offset_delta,
+    )
+    refresh_crc(batch, 0, len(batch))
+    return bytes(batch)
