@@ -253,7 +253,7 @@ class Consumer(_Blocking):
                 if call is not None:
                     call()
             finally:
-                self._run(_on_loop(confirm))
+                self._run(confirm())
 
     def unsubscribe(self) -> None:
         """Leave the group. Commits before, if commits are automatic."""

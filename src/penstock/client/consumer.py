@@ -12,7 +12,7 @@ import inspect
 import re
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.client.client import AsyncClient, no_such_partition
@@ -47,6 +47,10 @@ ITERATION_POLL_S = 1.0
 ARROW_BATCH_BYTES = 4 << 20
 THREADED_BYTES_MIN = 128 << 10
 """Parts from this size on are decoded in another thread, so that the event loop goes on."""
+
+
+Confirm = Callable[[], Coroutine[None, None, None]]
+"""Tells the group that a callback has been called."""
 
 
 class AsyncConsumer(CommitCalls):
@@ -320,8 +324,10 @@ class AsyncConsumer(CommitCalls):
         if self._before:
             self._before.clear()
 
-    async def notice(self) -> tuple[Callable[[], object] | None, Callable[[], None]] | None:
-        """What the group wants done: a call to make, and one to make afterwards on this event loop.
+    async def notice(
+        self,
+    ) -> tuple[Callable[[], object] | None, Callable[[], Coroutine[None, None, None]]] | None:
+        """What the group wants done: a call to make, and one to await afterwards.
 
         None when there is nothing more. Raises as `poll`.
         """
@@ -345,7 +351,7 @@ class AsyncConsumer(CommitCalls):
                 if inspect.isawaitable(outcome):
                     await outcome
             finally:
-                confirm()
+                await confirm()
 
     # -- offsets
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.client.client import MAIN
 from penstock.client.metadata import Node
 from penstock.errors import DecodeError, UnsupportedVersionError
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -77,7 +78,9 @@ class Coordinator:
             NetworkError, RequestTimeoutError, DecodeError: as `Connection.request`.
             UnsupportedVersionError: the broker is too old for it.
         """
-        peer = await self._client.peer(node, GROUP)
+        # A farewell must not queue behind a JoinGroup that waits for the others.
+        is_farewell = isinstance(message, LeaveGroupRequest)
+        peer = await self._client.peer(node, MAIN if is_farewell else GROUP)
         version = peer.versions.choose(type(message))
         return await peer.connection.request(fitted(message, version), version, timeout_s)
 

@@ -11,7 +11,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from penstock.client.group.coordinator import Coordinator
-from penstock.client.group.membership import CountPartitions, FindCoordinator, Membership, Outgoing, Phase
+from penstock.client.group.membership import (
+    CountPartitions,
+    FindCoordinator,
+    Membership,
+    Outgoing,
+    Phase,
+    is_first_join,
+)
 from penstock.errors import NetworkError, PenstockError, RequestTimeoutError
 from penstock.protocol.messages.leave_group_request import LeaveGroupRequest
 
@@ -163,15 +170,18 @@ class Member:
             self._timer.cancel()
         if self._watching is not None:
             self._watching.cancel()
-        farewells = [task for task, out in self._tasks.items() if isinstance(out.call, LeaveGroupRequest)]
-        others = [task for task in self._tasks if task not in farewells]
-        for task in others:
+        deadline = self._loop.time() + LEAVE_PATIENCE_S
+        while farewells := [task for task, out in self._tasks.items() if _is_farewell(out)]:
+            if self._loop.time() >= deadline:
+                break
+            await asyncio.wait(farewells, timeout=deadline - self._loop.time())
+        everything = [*self._tasks, *([self._watching] if self._watching else [])]
+        for task in everything:
             task.cancel()
-        if farewells:
-            await asyncio.wait(farewells, timeout=LEAVE_PATIENCE_S)
-        for task in farewells:
-            task.cancel()
-        everything = [*others, *farewells, *([self._watching] if self._watching else [])]
         await asyncio.gather(*everything, return_exceptions=True)
         if self._timer is not None:
             self._timer.cancel()
+
+
+def _is_farewell(outgoing: Outgoing) -> bool:
+    return isinstance(outgoing.call, LeaveGroupRequest) or is_first_join(outgoing.call)

@@ -150,6 +150,8 @@ class Membership:
         self._session_timeout_ms = settings.session_timeout_ms
         self._granted: frozenset[TopicPartition] | None = None
         """An assignment that the application has not been told yet."""
+        self._since: dict[TopicPartition, int] = {}
+        """The generation in which each of `owned` came."""
         self._has_revoked = False
         """Whether partitions were given up on the way to `_granted`, so that another rebalance is due."""
         self._previous = Previous()
@@ -223,11 +225,14 @@ class Membership:
         if change.kind is Kind.LOST:
             self._is_lost = False
             self.owned = NOTHING
+            self._since = {}
         elif change.kind is Kind.REVOKED:
             self._has_revoked |= self._granted is not None
             self.owned -= partitions
+            self._since = {where: since for where, since in self._since.items() if where in self.owned}
             self._is_lost = self._is_lost and bool(self.owned)
         elif self._granted is not None and not self._is_lost:
+            self._since = {where: self._since.get(where, self.generation) for where in self._granted}
             self.owned = self._granted
             self._granted = None
             if self._has_revoked:
@@ -246,6 +251,10 @@ class Membership:
         if self.phase is not Phase.FENCED:
             self.error = None
         return error
+
+    def kept_since(self, generation: int) -> frozenset[TopicPartition]:
+        """What the application has had without a break since a generation."""
+        return frozenset(w for w in self.owned if self._since.get(w, generation + 1) <= generation)
 
     @property
     def is_member(self) -> bool:
@@ -303,7 +312,9 @@ class Membership:
         call = self._under_way.pop(ticket, None)
         if call is None:
             return
-        if isinstance(outcome, PenstockError):
+        if self.phase is Phase.OUT and isinstance(outcome, JoinGroupResponse):
+            self._turn_down(outcome)
+        elif isinstance(outcome, PenstockError):
             self._failed(call, outcome, now)
         elif isinstance(outcome, JoinGroupResponse):
             self._joined(outcome, now)
@@ -451,18 +462,26 @@ class Membership:
 
     def _go(self, reason: str, now: float) -> None:
         """Tell the coordinator, unless the member is static: its place is kept until its session ends."""
-        self._under_way.clear()
+        self._under_way = {t: call for t, call in self._under_way.items() if is_first_join(call)}
         if self.member_id and self.settings.group_instance_id is None and self.coordinator is not None:
-            request = LeaveGroupRequest(
-                group_id=self.settings.group_id,
-                member_id=self.member_id,
-                members=[MemberIdentity(member_id=self.member_id, reason=reason)],
-            )
-            self._send(request, self.settings.request_timeout_ms)
+            self._say_farewell(self.member_id, reason)
         self.member_id = ""
         self.generation = NO_GENERATION
         self.is_leader = False
         self._rejoin = False
+
+    def _say_farewell(self, member_id: str, reason: str) -> None:
+        request = LeaveGroupRequest(
+            group_id=self.settings.group_id,
+            member_id=member_id,
+            members=[MemberIdentity(member_id=member_id, reason=reason)],
+        )
+        self._send(request, self.settings.request_timeout_ms)
+
+    def _turn_down(self, answer: JoinGroupResponse) -> None:
+        """The coordinator has made an id for a member that has left meanwhile, and would wait for it."""
+        if answer.member_id and self.settings.group_instance_id is None:
+            self._say_farewell(answer.member_id, "left before it had joined")
 
     def _sync(self, assignments: Mapping[str, Sequence[TopicPartition]]) -> None:
         self.phase = Phase.SYNCING
@@ -563,7 +582,7 @@ class Membership:
 
     def _failed(self, call: Call, error: PenstockError, now: float) -> None:
         """No answer, or one that says nothing about the member."""
-        if isinstance(call, LeaveGroupRequest):
+        if isinstance(call, LeaveGroupRequest) or self.phase is Phase.OUT:
             return
         is_passing = isinstance(error, (NetworkError, RequestTimeoutError)) or (
             isinstance(error, KafkaError) and (error.retriable or error.code in COORDINATOR_CODES)
@@ -638,3 +657,8 @@ class Membership:
         self.error = error
         self._awaits_poll = True
         self._lose("an error", keeps_id=True)
+
+
+def is_first_join(call: Call) -> bool:
+    """Whether the answer will bring a member id, for which the coordinator then waits."""
+    return isinstance(call, JoinGroupRequest) and not call.member_id

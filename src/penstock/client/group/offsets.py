@@ -10,7 +10,13 @@ from penstock.client.client import MAIN
 from penstock.client.group.coordinator import MEMBER_CODES, Coordinator
 from penstock.client.group.refusals import explain_commit
 from penstock.client.group.subscription import NO_GENERATION, group_by_topic
-from penstock.errors import ConfigError, NetworkError, RequestTimeoutError, UnsupportedVersionError
+from penstock.errors import (
+    ConfigError,
+    KafkaError,
+    NetworkError,
+    RequestTimeoutError,
+    UnsupportedVersionError,
+)
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.offset_commit_request import (
@@ -71,9 +77,15 @@ class GroupOffsets:
         """Told the code and the generation when a commit fails for a reason that concerns the member."""
 
     async def commit(
-        self, offsets: Committable, identity: Callable[[], Identity], timeout_ms: float | None = None
+        self,
+        offsets: Committable,
+        identify: Callable[[Identity | None], Identity],
+        timeout_ms: float | None = None,
     ) -> None:
-        """Store offsets.
+        """Store offsets. `identify` is given the identity of the attempt before, and may refuse another.
+
+        A rebalance may end while a commit is under way: what a member keeps over it is then committed
+        under the new generation.
 
         Raises:
             KafkaError: 22, 25 or 82: the group has gone on without this member; 27: it is rebalancing;
@@ -84,8 +96,22 @@ class GroupOffsets:
         topics = _topics(offsets)
         if not topics:
             return
+        identity: Identity | None = None
+
+        async def attempt() -> None:
+            nonlocal identity
+            while True:
+                before, identity = identity, identify(identity)
+                try:
+                    return await self._commit(topics, identity)
+                except KafkaError as error:
+                    if error.code != ErrorCode.ILLEGAL_GENERATION or identity == identify(identity):
+                        raise
+                    if before is not None and before.generation >= identity.generation:
+                        raise
+
         async with self._in_order:
-            await self._retrying("committing offsets", lambda: self._commit(topics, identity()), timeout_ms)
+            await self._retrying("committing offsets", attempt, timeout_ms)
 
     async def _commit(self, topics: list[OffsetCommitRequestTopic], identity: Identity) -> None:
         group_id = self._coordinator.group_id

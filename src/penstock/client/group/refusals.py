@@ -61,4 +61,6 @@ def explain_commit(code: int, group_id: str) -> KafkaError:
     }
     plain = error_for(code, f"committing for {group}")
     text = advice.get(ErrorCode(code)) if code in ErrorCode._value2member_map_ else None
-    return KafkaError(plain.code, plain.name, text, retriable=plain.retriable) if text else plain
+    # Partitions that are kept over a rebalance are still the member's when it has ended.
+    is_passing = plain.retriable or code == ErrorCode.REBALANCE_IN_PROGRESS
+    return KafkaError(plain.code, plain.name, text or str(plain), retriable=is_passing)

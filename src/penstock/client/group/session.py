@@ -138,15 +138,18 @@ class GroupSession:
             callback = await self._prepare(member, change)
             if callback is not None:
                 return Notice(change, callback)
-            self.confirm(Notice(change, None))
+            await self.confirm(Notice(change, None))
         self._notice_change()
         return None
 
-    def confirm(self, notice: Notice) -> None:
+    async def confirm(self, notice: Notice) -> None:
         """The application has been told."""
         assert self._member is not None
         change, member = notice.change, self._member
         if change.kind is Kind.REVOKED:
+            if self._commits:
+                # Once given up, what is under way would be refused.
+                await asyncio.wait(self._commits, timeout=LAST_COMMIT_MS / 1000)
             self._release(change.partitions)
         if change.kind is not Kind.ASSIGNED:
             member.membership.told(change, member.now)
@@ -256,7 +259,8 @@ class GroupSession:
     async def commit(self, offsets: Committable | None = None, timeout_ms: float | None = None) -> None:
         """Commit these, or where every partition is. Raises as `GroupOffsets.commit`."""
         wanted = self._holder.consumed() if offsets is None else dict(offsets)
-        await self._offsets.commit(wanted, self._identity, timeout_ms)
+        places = {TopicPartition(*where) for where in wanted}
+        await self._offsets.commit(wanted, lambda before: self._identify(before, places), timeout_ms)
         for where, at in wanted.items():
             place = TopicPartition(*where)
             self._known[place] = at.offset if isinstance(at, OffsetAndMetadata) else at
@@ -272,13 +276,19 @@ class GroupSession:
                 self._known.setdefault(where, at.offset)
         return found
 
-    def _identity(self) -> Identity:
+    def _identify(self, before: Identity | None, places: set[TopicPartition]) -> Identity:
+        """As whom to commit. Under another generation than `before` only what has been kept all the time."""
         if not self.is_subscribed:
             return Identity()
         membership = self._member.membership if self._member is not None else None
         if membership is None or not membership.is_member:
             raise explain_commit(ErrorCode.UNKNOWN_MEMBER_ID, self._coordinator.group_id)
-        return Identity(membership.generation, membership.member_id, self._config.group_instance_id)
+        identity = Identity(membership.generation, membership.member_id, self._config.group_instance_id)
+        if before is not None and before != identity:
+            is_same_member = before.member_id == identity.member_id
+            if not is_same_member or not places <= membership.kept_since(before.generation):
+                raise explain_commit(ErrorCode.ILLEGAL_GENERATION, self._coordinator.group_id)
+        return identity
 
     def _refused(self, code: int, generation: int) -> None:
         if self._member is not None:
