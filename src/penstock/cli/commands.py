@@ -15,6 +15,7 @@ NOUNS = {
     "produce": "penstock.cli.produce",
     "consume": "penstock.cli.consume",
     "event": "penstock.cli.event",
+    "wire": "penstock.cli.wire",
     "demo": "penstock.cli.demo",
 }
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from penstock.protocol.error_codes import ErrorCode as ErrorCode
     from penstock.protocol.error_codes import error_for as error_for
     from penstock.protocol.framing import FrameReader as FrameReader
+    from penstock.protocol.json_form import from_json as from_json
+    from penstock.protocol.json_form import to_json as to_json
     from penstock.protocol.message import Message as Message
     from penstock.protocol.releases import RELEASES as RELEASES
     from penstock.protocol.releases import Release as Release
@@ -39,7 +41,9 @@ _HOMES = {
     "api_versions": "releases",
     "codec_for": "codec",
     "error_for": "error_codes",
+    "from_json": "json_form",
     "load_message": "classes",
+    "to_json": "json_form",
     "release": "releases",
 }
 

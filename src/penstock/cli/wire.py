@@ -1,0 +1,219 @@
+"""``penstock wire``: bytes of the protocol to something readable, and back."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from penstock.cli.outcome import FAILURE, say
+from penstock.errors import ConfigError, DecodeError
+
+if TYPE_CHECKING:
+    from penstock.explorer.conversation import Entry
+
+
+@click.group("wire")
+def command() -> None:
+    """Look at the bytes of the protocol, and make some.
+
+    \b
+    Examples:
+      penstock wire decode 000000110003000c0000000700026d650001010000
+      tcpdump -i lo -w talk.pcap port 9092; penstock wire decode talk.pcap
+      penstock wire decode -n GroupMetadataValue --framed 0003...
+      echo '{"topics": null, ...}' | penstock wire encode -n MetadataRequest -v 12
+      penstock wire decode --jsonl < lines.jsonl
+    """
+
+
+def _shared(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Options that both directions have."""
+    for option in (
+        click.option("--jsonl", is_flag=True, help="Complete JSON lines, one for one; see the page on wire."),
+        click.option(
+            "--framed",
+            is_flag=True,
+            help="The version stands in front, as with records of internal topics and consumer protocol.",
+        ),
+        click.option("-v", "--version", type=int, metavar="N", help="The version of the message."),
+        click.option(
+            "-n",
+            "--name",
+            metavar="NAME",
+            help="The definition's name: FetchResponse, RequestHeader.",
+        ),
+        click.argument("source", required=False),
+    ):
+        function = option(function)
+    return function
+
+
+@command.command("decode")
+@_shared
+@click.option("--header", is_flag=True, help="The message is a response and begins with its header.")
+@click.option("--answers", metavar="FILE", help="What the broker sent, where SOURCE is what the client sent.")
+@click.option("--port", type=click.IntRange(1, 65535), help="In a capture: the broker's port.")
+@click.option("--tree", "form", flag_value="tree", help="A tree; what a terminal gets.")
+@click.option("--json", "form", flag_value="json", help="One line of JSON per message; what a pipe gets.")
+def decode(
+    source: str | None,
+    name: str | None,
+    version: int | None,
+    framed: bool,
+    jsonl: bool,
+    header: bool,
+    answers: str | None,
+    port: int | None,
+    form: str | None,
+) -> int:
+    """Bytes to a tree or JSON.
+
+    SOURCE is hex digits, a file, or - for stdin, which is also read where SOURCE is left out. It may
+    hold one request with its header, a file of frames (each behind its size), or a capture of TCP
+    (pcap or pcapng); which it is shows in the bytes. With -n it is one message without a header.
+
+    \b
+    Examples:
+      penstock wire decode talk.pcap --port 9092
+      penstock wire decode requests.bin --answers responses.bin --json
+      penstock wire decode -n FetchResponse -v 12 --header answer.bin
+      penstock wire decode -n ConsumerProtocolAssignment --framed 0001...
+      penstock wire decode --jsonl < lines.jsonl > completed.jsonl
+    """
+    if jsonl:
+        from penstock.explorer.lines import decode_line
+
+        return _lines(source, decode_line)
+    from penstock.explorer.sources import read_any, read_named, to_bytes
+
+    data = to_bytes(_load(source))
+    if not data:
+        raise DecodeError("there is nothing to decode: give hex digits, a file, or bytes on stdin")
+    if name is not None:
+        return _show([read_named(name, version, data, framed=framed, header=header)], form)
+    if version is not None or framed or header:
+        raise ConfigError("-v, --framed and --header belong to a message: name it with -n")
+    replies = None if answers is None else to_bytes(_file(answers))
+    return _show(read_any(data, replies, port), form)
+
+
+@command.command("encode")
+@_shared
+@click.option("--binary", is_flag=True, help="Write the bytes themselves, not hex.")
+def encode(
+    source: str | None, name: str | None, version: int | None, framed: bool, jsonl: bool, binary: bool
+) -> int:
+    """JSON to bytes, as hex: one line per message.
+
+    SOURCE is JSON, a file, or - for stdin. It holds what `wire decode --json` prints: objects with
+    name, version and json; where one has a header, a whole frame with its size is made. With -n and
+    -v it is the JSON of that message alone.
+
+    \b
+    Examples:
+      penstock wire encode -n ResponseHeader -v 0 '{"correlationId": 7}'
+      penstock wire decode talk.pcap --json > talk.jsonl; penstock wire encode talk.jsonl --binary
+      penstock wire encode --jsonl < lines.jsonl > completed.jsonl
+    """
+    if jsonl:
+        from penstock.explorer.lines import encode_line
+
+        return _lines(source, encode_line)
+    from penstock.explorer.conversation import encoded
+    from penstock.protocol.leading import leading_bytes
+
+    for entry in _objects(_load(source)):
+        if name is not None:
+            if version is None:
+                raise ConfigError("-n needs a version: give it with -v")
+            entry = {"name": name, "version": version, "json": entry}
+        body = encoded(entry)
+        if framed or entry.get("framed") is True:
+            from penstock.explorer.lines import message_class
+
+            body = leading_bytes(message_class(entry["name"]), entry["version"]) + body
+        sys.stdout.buffer.write(body if binary else body.hex().encode() + b"\n")
+    sys.stdout.buffer.flush()
+    return 0
+
+
+def _lines(source: str | None, complete: Callable[[bytes], str]) -> int:
+    """Answer each line with one. Whoever waits for an answer before the next line gets it."""
+    stream = _stdin() if source in (None, "-") else open(str(source), "rb")  # noqa: SIM115
+    with stream:
+        for line in stream:
+            sys.stdout.buffer.write(complete(line).encode() + b"\n")
+            sys.stdout.buffer.flush()
+    return 0
+
+
+def _show(entries: Iterable[Entry], form: str | None) -> int:
+    """Print messages; the exit code is 1 where one could not be read."""
+    from penstock.explorer.tree import Tree, wants_colour
+
+    stream = sys.stdout
+    trouble = 0
+    tree = Tree(wants_colour(stream))
+    as_tree = form == "tree" or (form is None and stream.isatty())
+    for entry in entries:
+        lines: Iterable[str] = (
+            tree.entry(entry) if as_tree else [json.dumps(entry.as_json(), ensure_ascii=True)]
+        )
+        trouble += entry.error is not None
+        stream.buffer.write("".join(f"{line}\n" for line in lines).encode("utf-8", "replace"))
+    stream.flush()
+    if trouble:
+        say(f"{trouble} message{'s' * (trouble != 1)} could not be read; each says why where it stands")
+    return FAILURE if trouble else 0
+
+
+def _load(source: str | None) -> bytes:
+    """The bytes behind SOURCE: of stdin, of a file of that name, or the text itself."""
+    if source is None or source == "-":
+        return _stdin().read()
+    if _is_file(source):
+        return _file(source)
+    if source[:1] not in "{[" and not all(letter in "0123456789abcdefABCDEFx:, \n\t" for letter in source):
+        raise ConfigError(f"{source[:80]!r} is neither a file nor hex digits")
+    return source.encode()
+
+
+def _is_file(source: str) -> bool:
+    try:
+        return Path(source).is_file()
+    except (OSError, ValueError):  # hex digits make names that no file system takes
+        return False
+
+
+def _file(path: str) -> bytes:
+    return Path(path).read_bytes()
+
+
+def _stdin() -> IO[bytes]:
+    return sys.stdin.buffer
+
+
+def _past_blanks(text: str, position: int) -> int:
+    found = re.compile(r"\s*").match(text, position)
+    return found.end() if found else position
+
+
+def _objects(data: bytes) -> Iterator[dict[str, Any]]:
+    """The JSON objects in some text, however it is broken into lines."""
+    try:
+        text = data.decode()
+        decoder = json.JSONDecoder()
+        position = 0
+        while (position := _past_blanks(text, position)) < len(text):
+            found, position = decoder.raw_decode(text, position)
+            if not isinstance(found, dict):
+                raise DecodeError(f"an object was expected, not {json.dumps(found)[:80]}")
+            yield found
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise DecodeError(f"no JSON: {error}") from None

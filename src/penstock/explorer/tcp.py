@@ -1,0 +1,108 @@
+"""TCP segments to streams of bytes: both directions of every connection in a capture.
+
+Segments may come twice, out of order, overlapping or wrapped around 2^32. Where a capture lacks
+some, the stream ends there and says so: what follows could be read only from a guessed place.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+
+from penstock.explorer.pcap import ACK, SYN, Segment
+
+
+class Stream:
+    """One direction of a connection. `complete` puts what was added in order."""
+
+    def __init__(self) -> None:
+        self.data = b""
+        self.missing_bytes = 0
+        self._began = 0.0
+        self._first: int | None = None
+        self._is_opened = False
+        self._latest = 0
+        self._pieces: list[tuple[int, int, float, bytes]] = []
+        self._ends: list[int] = []
+        self._times: list[float] = []
+
+    def add(self, segment: Segment) -> None:
+        """Take in a segment of this direction."""
+        if self._first is None:
+            self._first = self._latest = segment.sequence
+            self._began = segment.time
+        # The nearest place to the latest one that has this sequence number: it wraps at 2^32.
+        place = self._latest + ((segment.sequence - self._latest + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)
+        if segment.flags & SYN:
+            self._first, self._is_opened = place + 1, True
+            place += 1
+        if segment.data:
+            self._pieces.append((place, len(self._pieces), segment.time, segment.data))
+        self._latest = max(self._latest, place)
+
+    def is_reopened_by(self, segment: Segment) -> bool:
+        """Whether a SYN belongs to another connection between the same ports."""
+        return (
+            self._is_opened
+            and self._first is not None
+            and (segment.sequence + 1 - self._first) & 0xFFFFFFFF != 0
+        )
+
+    def complete(self) -> None:
+        """Join the pieces up to the first that is missing."""
+        self._pieces.sort()
+        if not self._pieces or self._first is None:
+            return
+        place = self._first if self._is_opened else self._pieces[0][0]
+        joined = bytearray()
+        for start, _, time, data in self._pieces:
+            if start > place:
+                self.missing_bytes = start - place
+                break
+            fresh = data[place - start :]
+            if fresh:
+                joined += fresh
+                place += len(fresh)
+                self._ends.append(len(joined))
+                self._times.append(time)
+        self.data = bytes(joined)
+        self._pieces.clear()
+
+    def time_of(self, end: int) -> float:
+        """When the byte before position `end` was first seen: seconds since 1970."""
+        if not self._times:
+            return self._began
+        return self._times[min(bisect_left(self._ends, end), len(self._times) - 1)]
+
+
+class Connection:
+    """Two streams. `client` is whoever sent the first SYN, where the capture has it."""
+
+    def __init__(self, source: str, destination: str) -> None:
+        self.ends = (source, destination)
+        self.streams = {source: Stream(), destination: Stream()}
+        self.client: str | None = None
+
+    @property
+    def has_data(self) -> bool:
+        return any(stream.data for stream in self.streams.values())
+
+
+def connections(segments: Iterable[Segment]) -> list[Connection]:
+    """The connections that segments belong to, in the order in which they begin, streams completed."""
+    found: list[Connection] = []
+    current: dict[frozenset[str], Connection] = {}
+    for segment in segments:
+        key = frozenset((segment.source, segment.destination))
+        connection = current.get(key)
+        opens = segment.flags & SYN and not segment.flags & ACK
+        if connection is None or (opens and connection.streams[segment.source].is_reopened_by(segment)):
+            connection = current[key] = Connection(segment.source, segment.destination)
+            found.append(connection)
+        if segment.flags & SYN:
+            connection.client = segment.source if opens else segment.destination
+        connection.streams[segment.source].add(segment)
+    for connection in found:
+        for stream in connection.streams.values():
+            stream.complete()
+    return found

@@ -1,0 +1,143 @@
+"""Record batches inside messages as plain objects, with the fields of their headers spelled out."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from penstock.errors import CorruptRecordError, PenstockError
+from penstock.model import Record
+from penstock.protocol.json_form import camel_case
+from penstock.protocol.structs import NullableStructure, StructLayout, Structure
+from penstock.protocol.wire import Array, RecordSet
+from penstock.records.batch import decode_batch, read_header, read_marker, split_batches, verify_crc
+from penstock.records.compression import Codec
+from penstock.records.legacy import read_message
+
+DECOMPRESSED_BYTES_MAX = 64 * 1024 * 1024
+"""What one batch may grow to: this is for looking at, not for moving data."""
+
+_MARKERS = {0: "abort", 1: "commit", 2: "leader change", 3: "snapshot header", 4: "snapshot footer"}
+
+
+def unpack_records(
+    layout: StructLayout,
+    struct: Any,
+    records: dict[str, Any],
+    unknown_tags: dict[str, dict[int, bytes]],
+    path: str = "",
+) -> None:
+    """Collect what a message holds by path, as ``topicData[0].partitionData[2].records``.
+
+    `records` gets the batches of every field of that type, `unknown_tags` the tagged fields that the
+    definition does not know; the path of the message itself is the empty string.
+    """
+    if struct.unknown_tags:
+        unknown_tags[path] = struct.unknown_tags
+    for placed in [*layout.fields, *(each for _, each in layout.tagged)]:
+        value = getattr(struct, placed.spec.attribute)
+        if value is None:
+            continue
+        here = f"{path}.{camel_case(placed.spec.name)}".lstrip(".")
+        wire = placed.wire
+        if isinstance(wire, RecordSet):
+            records[here] = batches(bytes(value))
+        elif isinstance(wire, (Structure, NullableStructure)):
+            unpack_records(wire.layout, value, records, unknown_tags, here)
+        elif isinstance(wire, Array) and isinstance(wire.element, Structure):
+            for index, each in enumerate(value):
+                unpack_records(wire.element.layout, each, records, unknown_tags, f"{here}[{index}]")
+
+
+def batches(data: bytes) -> list[dict[str, Any]]:
+    """The batches, and messages of magic 0 and 1, in a records field. Damage shows as `error`."""
+    found: list[dict[str, Any]] = []
+    position = 0
+    try:
+        for start, end, magic in split_batches(data):
+            found.append(_batch(data, start, end) if magic == 2 else _message(data, start, end, magic))
+            position = end
+    except CorruptRecordError as error:
+        return [*found, {"error": str(error)}]
+    if position < len(data):
+        found.append({"partialBytes": len(data) - position})
+    return found
+
+
+def _batch(data: bytes, start: int, end: int) -> dict[str, Any]:
+    header = read_header(data, start)
+    shown: dict[str, Any] = {
+        "magic": 2,
+        "baseOffset": header.base_offset,
+        "lastOffset": header.last_offset,
+        "sizeInBytes": end - start,
+        "partitionLeaderEpoch": header.partition_leader_epoch,
+        "compression": _codec_name(header.codec),
+        "timestampType": _timestamp_type(header.timestamp_type),
+        "baseTimestamp": header.base_timestamp,
+        "maxTimestamp": header.max_timestamp,
+        "producerId": header.producer_id,
+        "producerEpoch": header.producer_epoch,
+        "baseSequence": header.base_sequence,
+        "isTransactional": header.is_transactional,
+        "isControl": header.is_control,
+    }
+    try:
+        verify_crc(data, start, end)
+    except CorruptRecordError as error:
+        shown["error"] = str(error)
+    try:
+        if header.is_control:
+            kind, _ = read_marker(data, start, end)
+            shown["marker"] = _MARKERS.get(kind, f"type {kind}")
+        shown["records"] = _records(data, start, end)
+    except PenstockError as error:
+        shown.setdefault("error", str(error))
+    return shown
+
+
+def _message(data: bytes, start: int, end: int, magic: int) -> dict[str, Any]:
+    shown: dict[str, Any] = {"magic": magic, "sizeInBytes": end - start}
+    try:
+        message = read_message(data, start, end)
+        shown |= {"offset": message.offset, "compression": _codec_name(message.codec)}
+        if magic:
+            shown["timestampType"] = _timestamp_type(message.timestamp_type)
+        shown["records"] = _records(data, start, end, verify=True)
+    except PenstockError as error:
+        shown["error"] = str(error)
+    return shown
+
+
+def _records(data: bytes, start: int, end: int, verify: bool = False) -> list[dict[str, Any]]:
+    records = decode_batch(data, start, end, "", -1, verify=verify, limit_bytes=DECOMPRESSED_BYTES_MAX)
+    return [_record(record) for record in records]
+
+
+def _record(record: Record) -> dict[str, Any]:
+    shown: dict[str, Any] = {"offset": record.offset, "timestamp": record.timestamp}
+    shown |= _readable("key", record.key) | _readable("value", record.value)
+    if record.headers:
+        shown["headers"] = [{"name": name, **_readable("value", value)} for name, value in record.headers]
+    return shown
+
+
+def _readable(name: str, value: bytes | None) -> dict[str, str | None]:
+    """Bytes as text where they are text, else in base64 under a name that says so."""
+    if value is None:
+        return {name: None}
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        text = "\0"
+    if all(letter.isprintable() or letter in "\t\n\r" for letter in text):
+        return {name: text}
+    return {f"{name}Base64": base64.b64encode(value).decode()}
+
+
+def _codec_name(number: int) -> str:
+    return Codec(number).name.lower() if number in Codec.__members__.values() else f"codec {number}"
+
+
+def _timestamp_type(kind: object) -> str:
+    return str(getattr(kind, "name", kind)).lower()
