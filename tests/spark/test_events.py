@@ -86,3 +86,18 @@ def test_only_the_columns_asked_for() -> None:
     assert piece.schema.names == ["data", "ce_hue", "id", "outcome"]
     assert piece.column("ce_hue").to_pylist() == ["red", None, "red"]
     assert piece.column("data").to_pylist() == ["one", None, "two"]
+
+
+def test_the_documented_extensions_have_their_types_and_columns_of_text() -> None:
+    good = record(b"x", [*VALID, ("ce_sampledrate", b"-0"), ("ce_deprecated", b"true")])
+    bad = record(b"x", [*VALID, ("ce_sampledrate", b"often")])
+    options = CloudEventsOptions()
+    schema = StructType(
+        [StructField(name, StringType()) for name in ("ce_sampledrate", "ce_deprecated", "error")]
+    )
+    (piece,) = Projection(schema, options).batches(batch(good, bad, record(b"x", VALID)))
+    assert piece.column("ce_sampledrate").to_pylist() == ["0", None, None]
+    assert piece.column("ce_deprecated").to_pylist() == ["true", None, None]
+    errors = piece.column("error").to_pylist()
+    assert errors[::2] == [None, None]
+    assert errors[1].startswith("T2: ")

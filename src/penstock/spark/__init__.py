@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from penstock.spark.frames import from_cloudevents as from_cloudevents
     from penstock.spark.identity import by_event as by_event
     from penstock.spark.identity import by_headers as by_headers
     from penstock.spark.identity import by_key as by_key
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from penstock.spark.pipeline import progress_of as progress_of
     from penstock.spark.pipeline import reason as reason
     from penstock.spark.planning import DataLossError as DataLossError
+    from penstock.spark.records import to_cloudevents as to_cloudevents
     from penstock.spark.session import session as session
     from penstock.spark.source import PenstockDataSource as PenstockDataSource
     from penstock.spark.tables import ParquetTable as ParquetTable
@@ -35,8 +37,10 @@ _HOMES = {
     "by_key": "identity",
     "find_java": "java",
     "follow": "pipeline",
+    "from_cloudevents": "frames",
     "progress_of": "pipeline",
     "reason": "pipeline",
+    "to_cloudevents": "records",
 }
 
 __all__ = sorted([*_HOMES, "session"])

@@ -27,15 +27,22 @@ def event_columns(
 
     from penstock.cloudevents.columnar import decode_events
 
-    wanted = [name for name in columns if name not in batch.schema.names]
+    typed = {name for name in columns if name[:3] == "ce_" and _is_typed(name[3:])}
+    wanted = [name for name in columns if name not in batch.schema.names and name not in typed]
+    if typed:
+        wanted.append("extensions")
     decoded = decode_events(
         batch,
         columns=[*dict.fromkeys([*wanted, "error"])],
         profile="lenient" if options.profile == "lenient" else "strict",
-        extension_types={},
     )
     errors = decoded.column("error")
-    found = {name: decoded.column(name) for name in columns}
+    found = {
+        name: pc.map_lookup(decoded.column("extensions"), name[3:], "first")
+        if name in typed
+        else decoded.column(name)
+        for name in columns
+    }
     if options.invalid == "fail" and errors.null_count < len(errors):
         raise DecodeError(_first_error(batch, errors))
     if options.invalid == "drop" and errors.null_count < len(errors):
@@ -46,6 +53,18 @@ def event_columns(
             if name in found:
                 found[name] = _only_where(pc.is_valid(errors), found[name], errors.null_count)
     return found
+
+
+def _is_typed(name: str) -> bool:
+    """Has a column of this extension another type than text? Spark is given text, as the map has it."""
+    from penstock.cloudevents.types import WELL_KNOWN_EXTENSIONS, AttributeType
+
+    return WELL_KNOWN_EXTENSIONS.get(name) in (
+        AttributeType.BOOLEAN,
+        AttributeType.INTEGER,
+        AttributeType.BINARY,
+        AttributeType.TIMESTAMP,
+    )
 
 
 def _only_where(keep: pa.BooleanArray, column: pa.Array, dropped: int) -> pa.Array:

@@ -1,0 +1,247 @@
+"""The rules for attributes as Spark column expressions: what is wrong with a text, or null.
+
+The same rules in the same order as `penstock.cloudevents` has them, in SQL functions that the JVM runs
+by itself. A text that is quoted in a reason stands there as it is in Python where it is plain ASCII.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812
+
+from penstock.cloudevents.types import INTEGER_MAX, INTEGER_MIN, AttributeType
+
+MICROS_MIN, MICROS_MAX = -62_135_596_800_000_000, 253_402_300_799_999_999
+"""What a `datetime` can say in UTC: the years 1 to 9999."""
+
+_DAY_MICROS = 86_400_000_000
+_FORBIDDEN = (
+    r"[\x00-\x1f\x7f-\x9f\x{fdd0}-\x{fdef}"
+    + "".join(rf"\x{{{plane << 16 | 0xFFFE:x}}}\x{{{plane << 16 | 0xFFFF:x}}}" for plane in range(17))
+    + "]"
+)
+_TOKEN = r"[!#$%&'*+\-.0-9A-Z^_`a-z{|}~]++"
+_QUOTED = r'"(?:[\t !#-\[\]-~]|\\[\t -~])*+"'
+_MEDIA_TYPE = rf"\A{_TOKEN}/{_TOKEN}(?:[ \t]*+;[ \t]*+{_TOKEN}=(?:{_TOKEN}|{_QUOTED}))*+[ \t]*+\z"
+
+_UNIT = r"[A-Za-z0-9\-._~!$&'()*+,;="
+_PERCENT = r"%[0-9A-Fa-f]{2}"
+_SEGMENTS = rf"(?:/(?:{_UNIT}:@]|{_PERCENT})*+)*+"
+_ROOTLESS = rf"(?:{_UNIT}:@]|{_PERCENT})++{_SEGMENTS}"
+_NO_SCHEME = rf"(?:{_UNIT}@]|{_PERCENT})++{_SEGMENTS}"
+_H16 = r"[0-9A-Fa-f]{1,4}"
+_BYTE = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9][0-9]|[0-9])"
+_LS32 = rf"(?:{_H16}:{_H16}|{_BYTE}\.{_BYTE}\.{_BYTE}\.{_BYTE})"
+_IPV6 = "|".join(
+    [
+        rf"(?:{_H16}:){{6}}{_LS32}",
+        rf"::(?:{_H16}:){{5}}{_LS32}",
+        *(
+            rf"(?:(?:{_H16}:){{0,{before}}}{_H16})?::(?:{_H16}:){{{4 - before}}}{_LS32}"
+            for before in range(5)
+        ),
+        rf"(?:(?:{_H16}:){{0,5}}{_H16})?::{_H16}",
+        rf"(?:(?:{_H16}:){{0,6}}{_H16})?::",
+    ]
+)
+_AUTHORITY = (
+    rf"(?:(?:{_UNIT}:]|{_PERCENT})*+@)?"
+    rf"(?:\[(?:{_IPV6}|[vV][0-9A-Fa-f]+\.{_UNIT}:]+)\]|(?:{_UNIT}]|{_PERCENT})*+)(?::[0-9]*+)?"
+)
+_HIERARCHY = rf"//{_AUTHORITY}{_SEGMENTS}|/(?:{_ROOTLESS})?+"
+_TAIL = rf"(?:\?(?:{_UNIT}:@/?]|{_PERCENT})*+)?+(?:#(?:{_UNIT}:@/?]|{_PERCENT})*+)?+\z"
+_URI = rf"\A[A-Za-z][A-Za-z0-9+.\-]*+:(?:{_HIERARCHY}|(?:{_ROOTLESS})?+){_TAIL}"
+_RELATIVE = rf"\A(?:{_HIERARCHY}|(?:{_NO_SCHEME})?+){_TAIL}"
+
+_TIMESTAMP = (
+    r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt](?:[01][0-9]|2[0-3]):[0-5][0-9]:(?:[0-5][0-9]|60)(?:\.[0-9]+)?"
+    r"(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])\z"
+)
+_CANONICAL_TIME = (
+    r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-5][0-9]"
+    r"(?:\.(?!000)[0-9]{3}|\.[0-9]{3}(?!000)[0-9]{3})?Z\z"
+)
+_BASE64 = (
+    r"\A(?:[A-Za-z0-9+/]{4})*+"
+    r"(?:[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?+\z"
+)
+_LOOSE_BASE64 = r"\A(?:[A-Za-z0-9+/]{4})*+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?+\z"
+
+
+def problem(rule: str, *parts: str | Column) -> Column:
+    """``RULE: reason``, the reason put together from `parts`."""
+    return F.concat(F.lit(f"{rule}: "), *(F.lit(part) if isinstance(part, str) else part for part in parts))
+
+
+def shown(text: Column) -> Column:
+    """A text as a reason quotes it, cut where it is long."""
+    plain = text.rlike(r"\A[ -&(-\[\]-~]*+\z")
+    quoted = F.concat(F.lit("'"), F.substring(text, 1, 80), F.lit("'"))
+    dots = F.when(F.length(text) > 80, "...").otherwise("")
+    return F.when(plain, F.concat(quoted, dots)).otherwise(F.lit("(not plain ASCII)"))
+
+
+def is_attribute_name(name: Column) -> Column:
+    """Rule C3."""
+    return name.rlike(r"\A[a-z0-9]+\z") & (name != "data")
+
+
+def wrong_utf8(name: str | Column, text: Column) -> Column:
+    """D8: a header that is not UTF-8."""
+    return F.when(
+        ~F.is_valid_utf8(text), problem("D8", "the header of ", name, " is not UTF-8: ", shown_bytes(text))
+    )
+
+
+def shown_bytes(text: Column) -> Column:
+    return F.concat(F.lit("0x"), F.substring(F.hex(text.cast("binary")), 1, 80))
+
+
+def wrong_core(name: str, rule: str, text: Column) -> Column:
+    """A core attribute other than `time` and `specversion` that is empty or breaks the rule of its type."""
+    check = {"source": wrong_reference, "datacontenttype": wrong_media_type, "dataschema": wrong_uri}
+    return F.coalesce(
+        F.when(text == "", problem(rule, f"{name} is empty")), check.get(name, wrong_string)(name, text)
+    )
+
+
+def wrong_string(name: str | Column, text: Column) -> Column:
+    """T3. The forbidden character is named by its code point."""
+    found = F.regexp_extract(text, f"({_FORBIDDEN})", 1)
+    code = F.hex(_code_point(found))
+    four = F.when(F.length(code) < 4, F.lpad(code, 4, "0")).otherwise(code)
+    return F.when(text.rlike(_FORBIDDEN), problem("T3", name, " contains the forbidden character U+", four))
+
+
+def _code_point(character: Column) -> Column:
+    """The code point of one character, from its UTF-8 bytes."""
+    digits = F.hex(character.cast("binary"))
+
+    def byte(place: int) -> Column:
+        return F.conv(F.substring(digits, 2 * place + 1, 2), 16, 10).cast("bigint")
+
+    def low(place: int) -> Column:
+        return byte(place) % 64
+
+    size = F.length(digits)
+    return (
+        F.when(size == 2, byte(0))
+        .when(size == 4, byte(0) % 32 * 64 + low(1))
+        .when(size == 6, byte(0) % 16 * 4096 + low(1) * 64 + low(2))
+        .otherwise(byte(0) % 8 * 262144 + low(1) * 4096 + low(2) * 64 + low(3))
+    )
+
+
+def wrong_reference(name: str | Column, text: Column) -> Column:
+    """T6."""
+    return F.when(
+        ~(text.rlike(_URI) | text.rlike(_RELATIVE)),
+        problem("T6", name, " is not a URI-reference: ", shown(text)),
+    )
+
+
+def wrong_uri(name: str | Column, text: Column) -> Column:
+    """T5."""
+    return F.when(~text.rlike(_URI), problem("T5", name, " is not an absolute URI: ", shown(text)))
+
+
+def wrong_media_type(name: str | Column, text: Column) -> Column:
+    """C13."""
+    return F.when(~text.rlike(_MEDIA_TYPE), problem("C13", name, " is not a media type: ", shown(text)))
+
+
+def wrong_timestamp(name: str | Column, text: Column) -> Column:
+    """T7."""
+    year, month, day = (_number(text, *place) for place in ((1, 4), (6, 2), (9, 2)))
+    is_leap = (year % 4 == 0) & ((year % 100 != 0) | (year % 400 == 0))
+    days = (
+        F.when(month == 2, F.when(is_leap, 29).otherwise(28)).when(month.isin(4, 6, 9, 11), 30).otherwise(31)
+    )
+    is_date = month.between(1, 12) & (day >= 1) & (day <= days)
+    return F.when(
+        ~text.rlike(_TIMESTAMP), problem("T7", name, " is not an RFC 3339 timestamp: ", shown(text))
+    ).when(text.isNotNull() & ~is_date, problem("T7", name, " is not a date of the calendar: ", shown(text)))
+
+
+def _number(text: Column, first: int, size: int) -> Column:
+    return F.coalesce(F.substring(text, first, size).try_cast("bigint"), F.lit(0))
+
+
+def micros_of(text: Column) -> Column:
+    """Microseconds since 1970 of a valid timestamp; null where no `datetime` can say it."""
+    date = F.make_date(*(_number(text, *place) for place in ((1, 4), (6, 2), (9, 2))))
+    clock = [_number(text, *place) for place in ((12, 2), (15, 2), (18, 2))]
+    seconds = F.unix_date(date).cast("bigint") * 86_400 + clock[0] * 3600 + clock[1] * 60 + clock[2]
+    digits = F.regexp_extract(text, r"\.([0-9]+)", 1)
+    fraction = F.coalesce(F.rpad(F.substring(digits, 1, 6), 6, "0").try_cast("bigint"), F.lit(0))
+    zone = F.regexp_extract(text, r"([+-][0-9]{2}:[0-9]{2})\z", 1)
+    sign = F.when(F.substring(zone, 1, 1) == "-", -60).otherwise(60)
+    offset = (_number(zone, 2, 2) * 60 + _number(zone, 5, 2)) * sign
+    micros = (seconds - offset) * 1_000_000 + fraction
+    # Python has no room for what follows the last second of the year 9999, whatever the zone.
+    is_sayable = ~text.rlike(r"\A(?:0000|9999-12-31[Tt]23:59:60)") & micros.between(MICROS_MIN, MICROS_MAX)
+    return F.when(is_sayable, micros)
+
+
+def is_canonical_time(text: Column) -> Column:
+    """Does the text follow from the time: UTC as ``Z``, and 0, 3 or 6 digits of fraction?"""
+    return text.rlike(_CANONICAL_TIME)
+
+
+def time_text_of(micros: Column) -> Column:
+    """The canonical text of microseconds since 1970, which lie in the years 1 to 9999."""
+    rest = F.pmod(micros, F.lit(_DAY_MICROS))
+    days = F.round((micros - rest) / _DAY_MICROS).cast("int")
+    seconds, fraction = F.floor(rest / 1_000_000), rest % 1_000_000
+
+    def two(value: Column) -> Column:
+        return F.lpad(value.cast("string"), 2, "0")
+
+    six = F.lpad(fraction.cast("string"), 6, "0")
+    tail = (
+        F.when(fraction == 0, "Z")
+        .when(fraction % 1000 == 0, F.concat(F.lit("."), F.substring(six, 1, 3), F.lit("Z")))
+        .otherwise(F.concat(F.lit("."), six, F.lit("Z")))
+    )
+    clock = [F.floor(seconds / 3600), F.floor(seconds / 60) % 60, seconds % 60]
+    return F.concat(
+        F.date_from_unix_date(days).cast("string"), F.lit("T"), F.concat_ws(":", *map(two, clock)), tail
+    )
+
+
+def wrong_extension(name: Column, text: Column, declared: dict[str, AttributeType]) -> Column:
+    """P1, or the rule of the type that the extension is declared to have."""
+    empty = F.when((name == "partitionkey") & (text == ""), problem("P1", "partitionkey is empty"))
+    return F.coalesce(empty, wrong_typed_extension(name, text, declared))
+
+
+def wrong_typed_extension(name: Column, text: Column, declared: dict[str, AttributeType]) -> Column:
+    """T1 to T7, by the type that the extension is declared to have."""
+    wrong = F.when(text.isNull(), None)
+    for kind in AttributeType:
+        names = [known for known, its_kind in declared.items() if its_kind is kind]
+        if names and kind is not AttributeType.STRING:
+            wrong = wrong.when(name.isin(names), wrong_typed(name, kind, text))
+    return wrong.otherwise(wrong_string(name, text))
+
+
+def wrong_typed(name: str | Column, kind: AttributeType, text: Column) -> Column:
+    """T1 to T7: the text is none of that type."""
+    if kind is AttributeType.BOOLEAN:
+        return F.when(~text.isin("true", "false"), problem("T1", name, " is not a Boolean: ", shown(text)))
+    if kind is AttributeType.INTEGER:
+        number = text.try_cast("bigint")
+        is_number = text.rlike(r"\A-?(?:0|[1-9][0-9]*)\z") & (F.length(text) <= 11)
+        return F.when(~is_number, problem("T2", name, " is not an Integer: ", shown(text))).when(
+            ~number.between(INTEGER_MIN, INTEGER_MAX),
+            problem("T2", name, " does not fit a signed 32-bit Integer"),
+        )
+    if kind is AttributeType.BINARY:
+        return F.when(~text.rlike(_LOOSE_BASE64), problem("T4", name, " is not base64 text")).when(
+            ~text.rlike(_BASE64), problem("T4", name, " is not canonical base64 text: stray bits at its end")
+        )
+    if kind is AttributeType.TIMESTAMP:
+        return wrong_timestamp(name, text)
+    if kind is AttributeType.URI:
+        return wrong_uri(name, text)
+    return (wrong_string if kind is AttributeType.STRING else wrong_reference)(name, text)
