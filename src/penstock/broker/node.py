@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import penstock.broker.handlers  # noqa: F401  registers every API
 from penstock.broker.cluster import OFFSETS_TOPIC, Cluster
 from penstock.broker.dispatch import ROUTES
+from penstock.broker.fetch_sessions import FetchSessions
 from penstock.broker.waiting import Parking
 from penstock.errors import ConfigError, KafkaError, StorageError
 
@@ -43,6 +44,7 @@ class Node:
         """The APIs this broker offers; what ApiVersions answers."""
         self.dialects: dict[tuple[int, int], Dialect] = {}
         """What has been asked for so far, by API and version, ready to answer."""
+        self.fetch_sessions = FetchSessions(config.integer("max.incremental.fetch.session.cache.slots"))
         self.cluster = Cluster(config, store, clock.now_ms())
         self.fetch_bytes_max = config.integer("fetch.max.bytes")
         self.rack = config.text("broker.rack")

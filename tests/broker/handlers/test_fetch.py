@@ -181,14 +181,6 @@ def test_an_older_leader_epoch_is_fenced() -> None:
     assert answer.error_code == ErrorCode.FENCED_LEADER_EPOCH
 
 
-def test_sessions_are_declined() -> None:
-    node = filled()
-    new = ask(node, fetch_request((0, 0), session_id=0, session_epoch=0), 12)
-    assert (new.error_code, new.session_id) == (0, 0)
-    known = ask(node, fetch_request(session_id=5, session_epoch=1), 12)
-    assert (known.error_code, known.responses) == (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, [])
-
-
 # --- old versions -------------------------------------------------------------------------------------------
 
 

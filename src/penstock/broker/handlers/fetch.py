@@ -1,7 +1,7 @@
 """Fetch (1), versions 0-18: read records, and wait for them.
 
 v1 throttle time; v3 a limit for the whole answer; v4 isolation, last stable offset; v5 log start offset;
-v7 sessions, which are declined by always answering session id 0; v9 the client's leader epoch; v10 zstd;
+v7 sessions; v9 the client's leader epoch; v10 zstd;
 v11 preferred replica; v12 diverging epoch; v13 topics by id; v15-v18 fields for replicas.
 
 The answer waits until `min_bytes` are there or `max_wait_ms` is over; an error in any partition ends
@@ -12,10 +12,12 @@ cut. Versions below 4 get records converted down (magic 0 for v0 and v1, magic 1
 from __future__ import annotations
 
 import logging
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 
 from penstock.broker.cluster import Topic
 from penstock.broker.dispatch import Context, handler
+from penstock.broker.fetch_sessions import FINAL_EPOCH, FIRST_EPOCH, NO_SESSION, FetchSession
 from penstock.broker.partition import Partition
 from penstock.broker.waiting import Wait
 from penstock.errors import DecodeError, KafkaError, StorageError, UnsupportedVersionError
@@ -66,16 +68,92 @@ class _Reading:
 @handler(ApiKey.FETCH, 0, 18, in_pieces=True)
 def fetch(request: FetchRequest, context: Context) -> FetchResponse | Wait:
     """Read from every partition asked for, or wait until there is enough."""
-    if request.session_id != 0:
-        return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+    if request.session_epoch != FINAL_EPOCH:
+        return _fetch_in_session(request, context)
+    if request.session_id != NO_SESSION:
+        context.node.fetch_sessions.remove(request.session_id)
+    found = _read_all(request.topics, request, context)
+    return found if isinstance(found, Wait) else FetchResponse(responses=found)
+
+
+def _read_all(
+    topics: Sequence[FetchTopic],
+    request: FetchRequest,
+    context: Context,
+    again: Callable[[], FetchResponse | Wait] | None = None,
+) -> list[FetchableTopicResponse] | Wait:
+    """Read from every partition; or wait, if there is too little, and then do what `again` does."""
     reading = _Reading(request, context)
-    responses = [_read_topic(topic, reading) for topic in request.topics]
+    responses = [_read_topic(topic, reading) for topic in topics]
     missing_bytes = request.min_bytes - reading.found_bytes
     if missing_bytes > 0 and not reading.failed and reading.keys:
         deadline = context.arrived + request.max_wait_ms / 1000
         if context.now < deadline:
-            return Wait(reading.keys, deadline, missing_bytes)
-    return FetchResponse(responses=responses)
+            return Wait(reading.keys, deadline, missing_bytes, again)
+    return responses
+
+
+# --- sessions -----------------------------------------------------------------------------------------------
+
+
+def _fetch_in_session(request: FetchRequest, context: Context) -> FetchResponse | Wait:
+    """Begin a session (epoch 0), or go on with the next request of one."""
+    sessions = context.node.fetch_sessions
+    if request.session_epoch == FIRST_EPOCH:
+        sessions.remove(request.session_id)
+        return _answer_in_full(request, context)
+    session = sessions.get(request.session_id)
+    if session is None:
+        return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+    if session.epoch != request.session_epoch:
+        return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+    if session.by_id != (context.version >= TOPIC_IDS_SINCE):
+        return FetchResponse(error_code=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+    session.update(request.topics, request.forgotten_topics_data)
+    session.advance(context.now_ms)
+    if not session.partitions:
+        sessions.remove(session.id)
+        return FetchResponse()
+    return _answer_news(session, request, context)
+
+
+def _answer_in_full(request: FetchRequest, context: Context) -> FetchResponse | Wait:
+    found = _read_all(request.topics, request, context, partial(_answer_in_full, request, context))
+    if isinstance(found, Wait):
+        return found
+    by_id = context.version >= TOPIC_IDS_SINCE
+    session = context.node.fetch_sessions.begin(request.topics, by_id, context.now_ms)
+    if session is None:
+        return FetchResponse(responses=found)
+    _keep_news(found, session)
+    return FetchResponse(responses=found, session_id=session.id)
+
+
+def _answer_news(session: FetchSession, request: FetchRequest, context: Context) -> FetchResponse | Wait:
+    again = partial(_answer_news, session, request, context)
+    found = _read_all(session.topics(), request, context, again)
+    if isinstance(found, Wait):
+        return found
+    return FetchResponse(responses=_keep_news(found, session), session_id=session.id)
+
+
+def _keep_news(
+    responses: list[FetchableTopicResponse], session: FetchSession
+) -> list[FetchableTopicResponse]:
+    """Note what a session is told; return what is news to it."""
+    news = []
+    for topic in responses:
+        fresh = [
+            answer
+            for answer in topic.partitions
+            if session.take_news((topic.topic, topic.topic_id, answer.partition_index), answer)
+        ]
+        if fresh:
+            news.append(FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id, partitions=fresh))
+    return news
+
+
+# --- one partition ------------------------------------------------------------------------------------------
 
 
 def _read_topic(asked: FetchTopic, reading: _Reading) -> FetchableTopicResponse:
@@ -109,11 +187,15 @@ def _read_topic(asked: FetchTopic, reading: _Reading) -> FetchableTopicResponse:
 def _read(topic: Topic, asked: FetchPartition, reading: _Reading) -> PartitionData:
     request, version = reading.request, reading.context.version
     partition = topic.partition(asked.partition)
-    partition.check_leader_epoch(asked.current_leader_epoch)
+    partition.check_leader_epoch(max(asked.current_leader_epoch, -1))
     if version < ZSTD_SINCE and topic.config.codec_name == "zstd":
         raise error_for(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"topic {topic.name} is stored in zstd, Fetch v{version}"
         )
+    if asked.last_fetched_epoch >= 0:
+        diverging = _divergence(partition, asked)
+        if diverging is not None:
+            return _diverging(partition, asked, diverging)
     max_bytes = max(0, min(asked.partition_max_bytes, reading.left_bytes))
     found = partition.read(asked.fetch_offset, max_bytes, at_least_one=reading.found_bytes == 0)
     records: Records = found.pieces
@@ -140,6 +222,33 @@ def _read(topic: Topic, asked: FetchPartition, reading: _Reading) -> PartitionDa
     )
 
 
+def _divergence(partition: Partition, asked: FetchPartition) -> EpochEndOffset | None:
+    """Where the fetcher's log and ours part, if what it has read last does not lead to where it is (v12).
+
+    Raises:
+        KafkaError: OFFSET_OUT_OF_RANGE (1), nothing is known of that epoch.
+    """
+    epoch, end_offset = partition.end_of_epoch(asked.last_fetched_epoch)
+    if end_offset < 0:
+        raise error_for(
+            ErrorCode.OFFSET_OUT_OF_RANGE, f"{partition!r} has no leader epoch {asked.last_fetched_epoch}"
+        )
+    if epoch < asked.last_fetched_epoch or end_offset < asked.fetch_offset:
+        return EpochEndOffset(epoch=epoch, end_offset=end_offset)
+    return None
+
+
+def _diverging(partition: Partition, asked: FetchPartition, where: EpochEndOffset) -> PartitionData:
+    return PartitionData(
+        partition_index=asked.partition,
+        high_watermark=partition.high_watermark,
+        last_stable_offset=partition.last_stable_offset,
+        log_start_offset=partition.log_start_offset,
+        diverging_epoch=where,
+        records=b"",
+    )
+
+
 def _convert(partition: Partition, data: bytes, fetch_offset: int, version: int) -> bytes:
     """Convert batches for a fetcher that does not know magic 2.
 
@@ -160,4 +269,6 @@ def _convert(partition: Partition, data: bytes, fetch_offset: int, version: int)
 
 
 def _refuse(index: int, code: int) -> PartitionData:
-    return PartitionData(partition_index=index, error_code=code, high_watermark=-1, records=b"")
+    return PartitionData(
+        partition_index=index, error_code=code, high_watermark=-1, aborted_transactions=None, records=b""
+    )
