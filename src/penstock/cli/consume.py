@@ -26,7 +26,10 @@ POLL_MS = 200
 
 @click.command("consume")
 @bootstrap_option()
-@click.option("-t", "--topic", required=True, help="Topic to read.")
+@click.option("-t", "--topic", "topics", required=True, multiple=True, help="Topic to read.")
+@click.option(
+    "-G", "--group", metavar="GROUP", help="Share the topic with the members of GROUP, and commit offsets."
+)
 @click.option(
     "-p", "--partition", "chosen", type=click.IntRange(0), multiple=True, help="Only this partition."
 )
@@ -56,7 +59,8 @@ POLL_MS = 200
 @property_option()
 def command(
     bootstrap: str,
-    topic: str,
+    topics: tuple[str, ...],
+    group: str | None,
     chosen: tuple[int, ...],
     offsets: tuple[str, ...],
     count: int | None,
@@ -78,6 +82,7 @@ def command(
       penstock consume -t delays -o -5 -e                the last five of each partition
       penstock consume -t delays -o s@1357034400000      from a moment on, and wait for more
       penstock consume -t delays -J -c 1                 one message as JSON
+      penstock consume -t delays -G billing              as a member of a group
       penstock consume -t delays -f '%t/%p/%o %k: %s\n'
 
     \b
@@ -92,9 +97,27 @@ def command(
     )
     span = parse_span(offsets)
     config = pairs(properties, "-X")
-
     from penstock.client import Consumer
 
+    if group is not None:
+        from penstock.cli import consume_group
+
+        options = consume_group.group_config(config, group, chosen, span)
+        with errors_only(quiet), Consumer(bootstrap_servers=bootstrap, config=options) as consumer:
+            consume_group.print_to(
+                sys.stdout.buffer,
+                consumer,
+                topics,
+                printer,
+                count=count,
+                exit_at_end=exit_at_end,
+                unbuffered=unbuffered,
+                quiet=quiet,
+            )
+        return
+    if len(topics) > 1:
+        raise ConfigError("several topics need a group: say which with -G")
+    (topic,) = topics
     partitions = partitions_of(bootstrap, topic, chosen, config)
     with errors_only(quiet), Consumer(bootstrap_servers=bootstrap, config=config) as consumer:
         reading = Reading(consumer, partitions, span, exit_at_end=exit_at_end, quiet=quiet)

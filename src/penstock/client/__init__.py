@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from penstock.client.columns import WriteSummary as WriteSummary
     from penstock.client.consumer import AsyncConsumer as AsyncConsumer
     from penstock.client.delivery import Delivery as Delivery
+    from penstock.client.group.administration import GroupDescription as GroupDescription
+    from penstock.client.group.administration import GroupListing as GroupListing
+    from penstock.client.group.administration import MemberDescription as MemberDescription
+    from penstock.client.group.assignors.base import Assignor as Assignor
+    from penstock.client.group.offsets import OffsetAndMetadata as OffsetAndMetadata
+    from penstock.client.group.subscription import Subscription as Subscription
     from penstock.client.offsets import OffsetAt as OffsetAt
     from penstock.client.offsets import list_offsets as list_offsets
     from penstock.client.producer import AsyncProducer as AsyncProducer
@@ -33,6 +39,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Admin": "blocking",
+    "Assignor": "group.assignors.base",
     "AsyncAdmin": "admin",
     "AsyncClient": "client",
     "AsyncConsumer": "consumer",
@@ -41,10 +48,15 @@ _HOMES = {
     "ConfigValue": "admin",
     "Consumer": "blocking",
     "Delivery": "delivery",
+    "GroupDescription": "group.administration",
+    "GroupListing": "group.administration",
+    "MemberDescription": "group.administration",
     "NewTopic": "admin",
+    "OffsetAndMetadata": "group.offsets",
     "OffsetAt": "offsets",
     "OffsetRange": "ranges",
     "Producer": "blocking",
+    "Subscription": "group.subscription",
     "TableDelivery": "columns",
     "TopicDescription": "admin",
     "WriteSummary": "columns",

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from penstock.client.client import CONTROLLER, AsyncClient
 from penstock.client.config import ClientConfig
+from penstock.client.group.administration import GroupAdministration
 from penstock.client.metadata import NO_TOPIC_ID, Node, PartitionInfo
 from penstock.client.offsets import Answers, fetch_offsets
 from penstock.errors import KafkaError, NetworkError
@@ -75,8 +76,8 @@ class ConfigValue(NamedTuple):
     is_sensitive: bool
 
 
-class AsyncAdmin:
-    """Looks after topics.
+class AsyncAdmin(GroupAdministration):
+    """Looks after topics and groups.
 
     >>> async with AsyncAdmin(bootstrap_servers="localhost:9092") as admin:
     ...     await admin.create_topic("orders", partitions=6)

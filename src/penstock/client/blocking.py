@@ -28,6 +28,7 @@ from penstock.client.background import run
 from penstock.client.consumer import ARROW_BATCH_BYTES, ITERATION_POLL_S, AsyncConsumer
 from penstock.client.delivery import Delivery
 from penstock.client.events import record_of
+from penstock.client.group.administration import GroupDescription, GroupListing
 from penstock.client.group.commits import WhenDone
 from penstock.client.group.offsets import Committable, OffsetAndMetadata
 from penstock.client.offsets import Answers
@@ -329,7 +330,7 @@ async def _on_loop(action: Callable[[], None]) -> None:
 
 
 class Admin(_Blocking):
-    """Looks after topics. See `AsyncAdmin` for what each call promises.
+    """Looks after topics and groups. See `AsyncAdmin` for what each call promises.
 
     >>> with Admin(bootstrap_servers="localhost:9092") as admin:
     ...     admin.create_topic("orders", partitions=6)
@@ -388,6 +389,34 @@ class Admin(_Blocking):
     ) -> Answers:
         """One offset per partition: earliest, latest or by time."""
         return self._run(self._admin.list_offsets(questions, isolation=isolation))
+
+    def list_groups(self, *, states: Collection[str] = ()) -> list[GroupListing]:
+        """All groups of the cluster, or those in the given states, by name."""
+        return self._run(self._admin.list_groups(states=states))
+
+    def describe_groups(self, group_ids: Iterable[str]) -> list[GroupDescription]:
+        """Describe groups and their members, in the order given."""
+        return self._run(self._admin.describe_groups(group_ids))
+
+    def delete_groups(self, group_ids: Iterable[str]) -> None:
+        """Delete groups that have no members, with their offsets."""
+        self._run(self._admin.delete_groups(group_ids))
+
+    def list_group_offsets(
+        self, group_id: str, partitions: Iterable[TopicPartition | tuple[str, int]] | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What a group has committed, for all partitions or some."""
+        return self._run(self._admin.list_group_offsets(group_id, partitions))
+
+    def alter_group_offsets(self, group_id: str, offsets: Committable) -> None:
+        """Set offsets of a group without members."""
+        self._run(self._admin.alter_group_offsets(group_id, offsets))
+
+    def delete_group_offsets(
+        self, group_id: str, partitions: Iterable[TopicPartition | tuple[str, int]]
+    ) -> None:
+        """Forget what a group has committed for some partitions."""
+        self._run(self._admin.delete_group_offsets(group_id, partitions))
 
     def close(self) -> None:
         if self._process == os.getpid():

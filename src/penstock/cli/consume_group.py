@@ -1,0 +1,73 @@
+"""``penstock consume --group``: print what a member of a consumer group is given."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import IO, TYPE_CHECKING
+
+from penstock.cli.formats import Printer
+from penstock.cli.positions import Kind, Span
+from penstock.errors import ConfigError
+
+if TYPE_CHECKING:
+    from penstock.client import Consumer
+
+POLL_MS = 200
+RECORDS_MAX = 10_000
+
+
+def group_config(
+    config: Mapping[str, str], group: str, partitions: Sequence[int], span: Span
+) -> dict[str, object]:
+    """The options of a member. Where nothing is committed it begins at the beginning, or where -o says.
+
+    Raises:
+        ConfigError: partitions, or a start that cannot be meant for a group.
+    """
+    if partitions:
+        raise ConfigError("-p and -G exclude each other: in a group the partitions are shared out")
+    if span.start not in (Kind.BEGINNING, Kind.END) or span.stop_ms is not None:
+        raise ConfigError(
+            "-o with -G can only be beginning or end, for partitions without a committed offset; "
+            "penstock group reset moves a group"
+        )
+    reset = "earliest" if span.start is Kind.BEGINNING else "latest"
+    return {"auto.offset.reset": reset, **config, "group.id": group}
+
+
+def print_to(
+    output: IO[bytes],
+    consumer: Consumer,
+    topics: Sequence[str],
+    printer: Printer,
+    *,
+    count: int | None,
+    exit_at_end: bool,
+    unbuffered: bool,
+    quiet: bool,
+) -> None:
+    """Print until there is a reason to stop. What has been printed is committed, what has not is not."""
+    consumer.subscribe(
+        topics[0] if len(topics) == 1 else topics,
+        on_assigned=None if quiet else lambda places: _tell("assigned", places),
+        on_revoked=None if quiet else lambda places: _tell("revoked", places),
+    )
+    left = -1 if count is None else count
+    while left != 0:
+        limit = RECORDS_MAX if left < 0 else min(left, RECORDS_MAX)
+        records = consumer.poll(timeout_ms=POLL_MS, max_records=limit)
+        for record in records:
+            output.write(printer(record))
+            if unbuffered:
+                output.flush()
+        # Out before the next poll, which may commit it.
+        output.flush()
+        left -= len(records)
+        if exit_at_end and not records and (lag := consumer.lag()) and not any(lag.values()):
+            return
+
+
+def _tell(word: str, places: Sequence[object]) -> None:
+    if places:
+        print(f"% {word}: {', '.join(map(str, places))}", file=sys.stderr)

@@ -1,0 +1,243 @@
+"""``penstock group``: list, describe and delete consumer groups, show their lag, move their offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from penstock.cli.group_reset import Target, parse_places, parse_target, planned
+from penstock.cli.options import bootstrap_option, pairs, property_option
+from penstock.errors import ConfigError
+from penstock.model import EARLIEST, LATEST, TopicPartition
+
+if TYPE_CHECKING:
+    from penstock.client import Admin
+    from penstock.client.group.administration import GroupDescription
+    from penstock.client.offsets import Answers
+
+
+@click.group("group")
+def command() -> None:
+    """List, describe, reset and delete consumer groups.
+
+    \b
+    Examples:
+      penstock group list
+      penstock group describe billing
+      penstock group lag billing
+      penstock group reset billing --topic orders --to-earliest
+      penstock group delete billing
+    """
+
+
+@command.command("list")
+@bootstrap_option()
+@property_option()
+@click.option("--state", "states", multiple=True, help="Only groups in this state: Stable, Empty, ...")
+@click.option("-v", "--verbose", is_flag=True, help="Show states and protocol types, too.")
+def list_groups(bootstrap: str, properties: tuple[str, ...], states: tuple[str, ...], verbose: bool) -> None:
+    """Names of the groups, one per line."""
+    from penstock.client import Admin
+
+    with Admin(bootstrap_servers=bootstrap, config=pairs(properties, "-X")) as admin:
+        groups = admin.list_groups(states=states)
+    if verbose:
+        _print_table(
+            ("group", "state", "type"), [(g.group_id, g.state or "-", g.protocol_type or "-") for g in groups]
+        )
+        return
+    for group in groups:
+        print(group.group_id)
+
+
+@command.command("describe")
+@bootstrap_option()
+@property_option()
+@click.argument("names", metavar="GROUP...", nargs=-1, required=True)
+def describe_groups(bootstrap: str, properties: tuple[str, ...], names: tuple[str, ...]) -> None:
+    """Members of GROUP and what each of them reads."""
+    from penstock.client import Admin
+
+    with Admin(bootstrap_servers=bootstrap, config=pairs(properties, "-X")) as admin:
+        for group in admin.describe_groups(names):
+            _print_group(group)
+
+
+def _print_group(group: GroupDescription) -> None:
+    node = group.coordinator
+    assignor = f", assignor {group.assignor}" if group.assignor else ""
+    where = f"coordinator {node.node_id} at {node.host}:{node.port}"
+    print(f"group {group.group_id}, {group.state}{assignor}, {where}")
+    rows = [
+        (m.member_id, m.group_instance_id or "-", m.client_id, m.host, _places(m.partitions))
+        for m in group.members
+    ]
+    if rows:
+        _print_table(("member", "instance", "client", "host", "partitions"), rows)
+
+
+@command.command("lag")
+@bootstrap_option()
+@property_option()
+@click.argument("name", metavar="GROUP")
+def show_lag(bootstrap: str, properties: tuple[str, ...], name: str) -> None:
+    """How far GROUP is behind the end of each partition that it reads or has read."""
+    from penstock.client import Admin
+    from penstock.client.group.administration import lags
+
+    with Admin(bootstrap_servers=bootstrap, config=pairs(properties, "-X")) as admin:
+        (group,) = admin.describe_groups([name])
+        committed = admin.list_group_offsets(name)
+        readers = {where: member for member in group.members for where in member.partitions}
+        places = sorted(committed.keys() | readers.keys())
+        ends = _known(admin.list_offsets(dict.fromkeys(places, LATEST)))
+    behind = lags(committed, ends)
+    rows = []
+    for where in places:
+        offset, lag, reader = committed.get(where), behind.get(where), readers.get(where)
+        rows.append(
+            (
+                where.topic,
+                str(where.partition),
+                "-" if offset is None else str(offset.offset),
+                str(ends.get(where, "-")),
+                "-" if lag is None else str(lag),
+                "-" if reader is None else reader.group_instance_id or reader.member_id,
+            )
+        )
+    _print_table(("topic", "partition", "committed", "end", "lag", "member"), rows)
+    print(f"total lag {sum(filter(None, behind.values()))}")
+
+
+@command.command("reset")
+@bootstrap_option()
+@property_option()
+@click.argument("name", metavar="GROUP")
+@click.option(
+    "-t",
+    "--topic",
+    "topics",
+    multiple=True,
+    metavar="TOPIC[:P,P]",
+    help="Only this topic, or some of its partitions. May be repeated. Default: all that was committed.",
+)
+@click.option("--to-earliest", is_flag=True, help="To the first record there is.")
+@click.option("--to-latest", is_flag=True, help="Behind the last record.")
+@click.option("--to-offset", type=click.IntRange(0), help="To this offset.")
+@click.option("--to-time", metavar="WHEN", help="To a time: milliseconds since 1970, or ISO 8601.")
+@click.option("--by-duration", metavar="PT1H", help="To so long ago, as an ISO 8601 duration.")
+@click.option("--shift-by", type=int, metavar="N", help="So many records on, or back where negative.")
+@click.option("--execute", is_flag=True, help="Do it. Without this the plan is shown, and nothing changed.")
+def reset_offsets(
+    bootstrap: str,
+    properties: tuple[str, ...],
+    name: str,
+    topics: tuple[str, ...],
+    to_earliest: bool,
+    to_latest: bool,
+    to_offset: int | None,
+    to_time: str | None,
+    by_duration: str | None,
+    shift_by: int | None,
+    execute: bool,
+) -> None:
+    """Move the offsets of GROUP, which must have no members for that.
+
+    Shows where each partition would go. Never leaves what the log holds.
+    """
+    target = parse_target(to_earliest, to_latest, to_offset, to_time, by_duration, shift_by)
+    from penstock.client import Admin
+
+    with Admin(bootstrap_servers=bootstrap, config=pairs(properties, "-X")) as admin:
+        _reset(admin, name, topics, target, execute)
+
+
+def _reset(admin: Admin, name: str, topics: Sequence[str], target: Target, execute: bool) -> None:
+    committed = {where: at.offset for where, at in admin.list_group_offsets(name).items()}
+    places = _places_to_reset(admin, name, topics, committed)
+    first = _known(admin.list_offsets(dict.fromkeys(places, EARLIEST)))
+    last = _known(admin.list_offsets(dict.fromkeys(places, LATEST)))
+    at_time = (
+        {where: None if at is None else at.offset for where, at in found.items()}
+        if target.time_ms is not None and (found := admin.list_offsets(dict.fromkeys(places, target.time_ms)))
+        else {}
+    )
+    plan = planned(target, places, committed, first, last, at_time)
+    _print_table(
+        ("topic", "partition", "committed", "new"),
+        [(p.topic, str(p.partition), str(committed.get(p, "-")), str(plan[p])) for p in places],
+    )
+    if not execute:
+        print("nothing has been changed; add --execute to do it")
+        return
+    admin.alter_group_offsets(name, plan)
+    print(f"the offsets of group {name} have been set")
+
+
+def _places_to_reset(
+    admin: Admin, name: str, topics: Sequence[str], committed: Iterable[TopicPartition]
+) -> list[TopicPartition]:
+    if not topics:
+        places = sorted(committed)
+        if not places:
+            raise ConfigError(f"group {name!r} has committed nothing: say which --topic to set")
+        return places
+    asked = parse_places(topics)
+    counts = {t.name: len(t.partitions) for t in admin.describe_topics(list(asked))}
+    places = []
+    for topic, numbers in asked.items():
+        for number in range(counts[topic]) if numbers is None else numbers:
+            if number >= counts[topic]:
+                raise ConfigError(f"topic {topic!r} has {counts[topic]} partitions: there is no {number}")
+            places.append(TopicPartition(topic, number))
+    return sorted(places)
+
+
+@command.command("delete")
+@bootstrap_option()
+@property_option()
+@click.argument("names", metavar="GROUP...", nargs=-1, required=True)
+@click.option("-t", "--topic", "topics", multiple=True, help="Forget the offsets of this topic only.")
+def delete_groups(
+    bootstrap: str, properties: tuple[str, ...], names: tuple[str, ...], topics: tuple[str, ...]
+) -> None:
+    """Delete groups that have no members, with their offsets."""
+    from penstock.client import Admin
+
+    with Admin(bootstrap_servers=bootstrap, config=pairs(properties, "-X")) as admin:
+        if not topics:
+            admin.delete_groups(names)
+            return
+        for name in names:
+            gone = [where for where in admin.list_group_offsets(name) if where.topic in topics]
+            if not gone:
+                raise ConfigError(f"group {name!r} has no offsets of {' or '.join(topics)}")
+            admin.delete_group_offsets(name, gone)
+
+
+def _known(answers: Answers) -> dict[TopicPartition, int]:
+    return {where: at.offset for where, at in answers.items() if at is not None}
+
+
+def _places(partitions: Iterable[TopicPartition]) -> str:
+    topics: dict[str, list[str]] = {}
+    for topic, number in partitions:
+        topics.setdefault(topic, []).append(str(number))
+    return " ".join(f"{topic}:{','.join(numbers)}" for topic, numbers in topics.items()) or "-"
+
+
+def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Columns as wide as they need to be; numbers to the right."""
+    table = [head, *rows]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    is_number = [
+        all(row[at].lstrip("-").isdigit() or row[at] == "-" for row in rows) for at in range(len(head))
+    ]
+    for row in table:
+        cells = [
+            cell.rjust(width) if number else cell.ljust(width)
+            for cell, width, number in zip(row, widths, is_number, strict=True)
+        ]
+        print("  ".join(cells).rstrip())

@@ -1,0 +1,147 @@
+"""Where `penstock group reset` sends the offsets of a group: its options, and the plan they make."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum
+
+from penstock.clock import SystemClock
+from penstock.errors import ConfigError
+from penstock.model import TopicPartition
+
+Offsets = Mapping[TopicPartition, int]
+
+
+class To(Enum):
+    """What the number of a target means."""
+
+    EARLIEST = "--to-earliest"
+    LATEST = "--to-latest"
+    OFFSET = "--to-offset"
+    TIME = "--to-time"
+    AGE = "--by-duration"
+    SHIFT = "--shift-by"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where to go. A time is in milliseconds since 1970."""
+
+    to: To
+    number: int = 0
+
+    @property
+    def time_ms(self) -> int | None:
+        return self.number if self.to in (To.TIME, To.AGE) else None
+
+
+def parse_target(
+    to_earliest: bool,
+    to_latest: bool,
+    to_offset: int | None,
+    to_time: str | None,
+    by_duration: str | None,
+    shift_by: int | None,
+) -> Target:
+    """The one target that was given.
+
+    Raises:
+        ConfigError: none or several, or one that cannot be read.
+    """
+    given = {
+        To.EARLIEST: to_earliest or None,
+        To.LATEST: to_latest or None,
+        To.OFFSET: to_offset,
+        To.TIME: to_time,
+        To.AGE: by_duration,
+        To.SHIFT: shift_by,
+    }
+    chosen = [to for to, value in given.items() if value is not None]
+    if len(chosen) != 1:
+        raise ConfigError(f"say where to go with exactly one of {', '.join(to.value for to in To)}")
+    (to,) = chosen
+    if to is To.TIME:
+        return Target(to, parse_time(to_time or ""))
+    if to is To.AGE:
+        return Target(to, SystemClock().now_ms() - _duration_ms(by_duration or ""))
+    return Target(to, (to_offset if to is To.OFFSET else shift_by) or 0)
+
+
+def parse_time(word: str) -> int:
+    """Milliseconds since 1970, given as such or in ISO 8601; without a zone it is UTC.
+
+    Raises:
+        ConfigError: neither.
+    """
+    if re.fullmatch(r"\d{1,18}", word, flags=re.ASCII):
+        return int(word)
+    try:
+        moment = datetime.fromisoformat(word)
+    except ValueError:
+        raise ConfigError(
+            f"--to-time {word!r}: want milliseconds since 1970, or a time like 2026-01-31T12:00:00Z"
+        ) from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return int(moment.timestamp() * 1000)
+
+
+def _duration_ms(word: str) -> int:
+    from penstock.client.config import duration_ms
+
+    try:
+        return duration_ms(word)
+    except ValueError as error:
+        raise ConfigError(f"--by-duration: {error}") from None
+
+
+def parse_places(words: Iterable[str]) -> dict[str, list[int] | None]:
+    """Topics with the partitions after a colon; None for all of them.
+
+    Raises:
+        ConfigError: something else than numbers and commas follows the colon.
+    """
+    places: dict[str, list[int] | None] = {}
+    for word in words:
+        topic, colon, numbers = word.partition(":")
+        if not topic or (colon and not re.fullmatch(r"\d+(,\d+)*", numbers, flags=re.ASCII)):
+            raise ConfigError(f"--topic {word!r}: want TOPIC, or TOPIC:0,1 for some of its partitions")
+        before = places.get(topic, [])
+        if not colon or before is None:
+            places[topic] = None
+        else:
+            places[topic] = sorted({*before, *map(int, numbers.split(","))})
+    return places
+
+
+def planned(
+    target: Target,
+    places: Iterable[TopicPartition],
+    committed: Offsets,
+    first: Offsets,
+    last: Offsets,
+    at_time: Mapping[TopicPartition, int | None],
+) -> dict[TopicPartition, int]:
+    """The new offset of each partition, cut to what its log holds.
+
+    Raises:
+        ConfigError: a shift of a partition for which nothing was committed.
+    """
+    plan = {}
+    for where in places:
+        if target.to is To.SHIFT and where not in committed:
+            raise ConfigError(f"nothing was committed for {where}: there is nothing to shift")
+        young = at_time.get(where)
+        wanted = {
+            To.EARLIEST: first[where],
+            To.LATEST: last[where],
+            To.OFFSET: target.number,
+            To.TIME: last[where] if young is None else young,
+            To.AGE: last[where] if young is None else young,
+            To.SHIFT: committed.get(where, 0) + target.number,
+        }[target.to]
+        plan[where] = min(max(wanted, first[where]), last[where])
+    return plan
