@@ -18,7 +18,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 from penstock.protocol.definition import NewStruct
-from penstock.protocol.runtime import ZIGZAG
+from penstock.protocol.runtime import ZIGZAG, varint_bytes
 from penstock.protocol.wire import Array, Fixed, Uuid, Varint, WireType
 
 if TYPE_CHECKING:
@@ -62,7 +62,8 @@ class AlikeReader:
         self._layout = layout
         self._view = view
         self._shapes: dict[Any, tuple[Read | None, int]] = {}
-        self._latest: tuple[Read | None, int] = (None, 0)
+        self._first: tuple[Read | None, int] = (None, 0)
+        self._is_new = True
         arrays = [field.spec.attribute for field in layout.fields if isinstance(field.wire, Array)]
         self._arrays = attrgetter(*arrays) if arrays else None
         self._is_one = len(arrays) == 1
@@ -86,19 +87,22 @@ class AlikeReader:
             return position
         made = read(data, position, count - len(items))
         if made:
-            self._latest = known
+            if self._is_new:
+                self._first, self._is_new = known, False
             items += made
         return position + size * len(made)
 
     def again(self, items: list[Any], data: Data, position: int, count: int) -> int:
-        """Read first elements that are like those of the latest stretch, perhaps of another array.
+        """Read first elements that are like those that the array before began with.
 
         Returns the position after them.
         """
-        read, size = self._latest
+        read, size = self._first
+        self._is_new = True
         if read is None:
             return position
         items += read(data, position, count)
+        self._is_new = not items
         return position + size * len(items)
 
     def _shape_of(self, item: Any) -> Shape:
@@ -113,8 +117,11 @@ class AlikeReader:
         sizes: list[int] = []
         for attribute, packed in self._packed:
             value = getattr(item, attribute)
-            values = value if isinstance(value, list) else (value,)
-            sizes += [len(packed.kind.write(each)) for each in values]
+            known = varint_bytes(packed.name, packed.kind.write)
+            if isinstance(value, list):
+                sizes += [len(known[each]) for each in value]
+            else:
+                sizes.append(len(known[value]))
         return counts, tuple(sizes)
 
     def _compile(self, cls: type, shape: Shape) -> tuple[Read | None, int]:
@@ -129,6 +136,8 @@ class AlikeReader:
             "repeat": repeat,
             "rows": Struct(maker.format).iter_unpack,
             "zigzag": ZIGZAG,
+            "from_zigzag": FROM_ZIGZAG,
+            "plain_byte": PLAIN_BYTE,
             **maker.constants,
         }
         exec(compile(source, f"<penstock {cls.__name__} alike {counts} {sizes}>", "exec"), namespace)
@@ -151,6 +160,9 @@ class _ShapeSource:
         self._row: list[str] = []
         self._body: list[str] = []
         self._sizes = iter(sizes)
+        packed = [_varint(field) for field in layout.fields]
+        self._translated = all(each and each.signed for each in packed)
+        self._is_ascii = all(packed) and max(sizes, default=1) == 1
         lengths = iter(counts)
         for field in layout.fields:
             wire, target = field.wire, f"item.{field.spec.attribute}"
@@ -188,20 +200,34 @@ class _ShapeSource:
             self._take(wire, name)
             return name
         size = next(self._sizes)
+        if size <= 2:
+            return self._short_value(wire, name, size)
         names = [f"{name}_{place}" for place in range(size)]
         self._row += names
-        self._columns += [(self.size + place, LARGE) for place in range(size - 1)]
-        self._columns.append((self.size + size - 1, SMALL))
-        self.format += "B" * size
-        self.size += size
-        if size == 1:
-            return f"zigzag[{names[0]}]" if wire.signed else names[0]
-        groups = [f"({each} & 127) << {7 * place}" for place, each in enumerate(names)]
-        return f"{self._converter(wire)}({' | '.join(groups)})"
-
-    def _converter(self, wire: Varint) -> str:
+        self._take_varint(size, "B" * size)
+        # A table may have turned the bytes of small numbers into signed ones.
+        back = f"plain_byte[{names[-1]}]" if self._translated else names[-1]
+        groups = [f"({each} & 127) << {7 * place}" for place, each in enumerate([*names[:-1], back])]
         self.constants[f"value_of_{wire.name}"] = wire.value_of
-        return f"value_of_{wire.name}"
+        return f"value_of_{wire.name}({' | '.join(groups)})"
+
+    def _short_value(self, wire: Varint, name: str, size: int) -> str:
+        """A varint of one byte, or of two that are looked up together."""
+        self._row.append(name)
+        if size == 2:
+            self._take_varint(2, "H")
+            table = f"pairs_of_{wire.name}"
+            self.constants.setdefault(table, BytePairs(wire, self._translated))
+            return f"{table}[{name}]"
+        self._take_varint(1, "b" if self._translated else "B")
+        return f"zigzag[{name}]" if wire.signed and not self._translated else name
+
+    def _take_varint(self, size: int, format: str) -> None:
+        self._columns += [(self.size + place, LARGE) for place in range(size - 1)]
+        if not self._is_ascii:
+            self._columns.append((self.size + size - 1, SMALL))
+        self.format += format
+        self.size += size
 
     def source(self, view: bool) -> str:
         lines = ["def read(data, pos, count):", f"    count = min(count, (len(data) - pos) // {self.size})"]
@@ -211,6 +237,16 @@ class _ShapeSource:
             lines.append(f"    column = {f'bytes({column})' if view else column}")
             lines.append(f"    count = len(column) - len(column.lstrip(allowed{number}))")
         stretch = f"data[pos : pos + count * {self.size}]"
+        if self._is_ascii:
+            # One look at all bytes does for the columns of numbers: each is below 128.
+            self.constants["small"] = SMALL
+            lines += [
+                f"    whole = {f'bytes({stretch})' if view else stretch}",
+                "    if not whole.isascii():",
+                f"        count = (len(whole) - len(whole.lstrip(small))) // {self.size}",
+            ]
+        if self._translated:
+            stretch = f"{f'bytes({stretch})' if view else stretch}.translate(from_zigzag)"
         row = f"({', '.join(self._row)},)"
         head = f"for item, {row} in zip(made, rows({stretch})):" if self._row else "for item in made:"
         lines += [
@@ -222,6 +258,26 @@ class _ShapeSource:
         ]
         return "\n".join(lines)
 
+
+class BytePairs(dict[int, int]):
+    """What varints of two bytes stand for, those met so far; keys are the bytes as one big-endian number."""
+
+    def __init__(self, wire: Varint, translated: bool) -> None:
+        super().__init__()
+        self._wire = wire
+        self._translated = translated
+
+    def __missing__(self, pair: int) -> int:
+        last = PLAIN_BYTE[pair & 255] if self._translated else pair & 255
+        value = self[pair] = self._wire.value_of(pair >> 8 & 127 | last << 7)
+        return value
+
+
+FROM_ZIGZAG = bytes([*(number & 255 for number in ZIGZAG), *range(128, 256)])
+"""Zig-zag of one byte to signed bytes. What begins a longer number stays as it is."""
+
+PLAIN_BYTE = bytes(2 * byte if byte < 64 else (511 - 2 * byte) & 255 for byte in range(256))
+"""The way back, for the last byte of a longer number."""
 
 SMALL, LARGE = bytes(range(128)), bytes(range(128, 256))
 """The bytes that end a varint, and those that are followed by another."""

@@ -53,7 +53,10 @@ class HeadKind:
 
 
 class ArrayPart:
-    """The elements of an array, of one kind each; `sent` is the local with the count on the wire."""
+    """The elements of an array, of one kind each; `sent` is the local with the count on the wire.
+
+    Without it, the count is written with the elements.
+    """
 
     __slots__ = ("bias", "kind", "sent", "values")
 

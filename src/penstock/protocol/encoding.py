@@ -1,8 +1,7 @@
 """Source that writes: runs are packed by one call, arrays of fixed-size elements among them.
 
-A run is cut where numbers of one encoding meet those of another, because each has its own fast way:
-fixed-size values go through `struct`; unsigned varints that are small are bytes as they are; small
-zig-zag varints are signed bytes, translated. Whether all were small shows in the bytes made.
+A run is cut where fixed-size values meet packed ones, because each has its own fast way: the former go
+through `struct`; the bytes of the latter are looked up, a whole short array at a time, and joined.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ class EncodeEmitter(Emitter):
             if packing is None:
                 self._write_fixed(segment)
             else:
-                self._write_packed(segment, packing)
+                self._write_packed(segment)
 
     # Fixed-size values, and lengths
 
@@ -105,27 +104,10 @@ class EncodeEmitter(Emitter):
 
     # Packed numbers (KIP-625)
 
-    def _write_packed(self, segment: list[Piece], packing: str) -> None:
-        self.line("try:")
-        if packing == "w":
-            self.line(f"    packed = bytes(({', '.join(map(_argument, segment))},))")
-            self.line("except ValueError:")
-        else:
-            pack = self.constant("pack_signed", runtime.SIGNED_BYTES)
-            table = self.constant("to_zigzag", runtime.TO_ZIGZAG)
-            # Lengths have no sign: they are turned into what zig-zag turns into them.
-            zigzag = self.constant("zigzag", runtime.ZIGZAG)
-            numbers = [
-                f"{zigzag}[{value}]" if part is UVARINT and not value.isdigit() else _argument((value, part))
-                for value, part in segment
-            ]
-            self.line(f"    numbers = ({', '.join(numbers)},)")
-            self.line(f"    packed = {pack}[len(numbers)](*numbers).translate({table})")
-            self.line("except (struct_error, IndexError):")
-        self.line(r'    packed = b"\xff"')
-        function = self._concatenation(segment)
-        arguments = ", ".join(value for value, _ in segment)
-        self.line(f"append(packed if packed.isascii() else {function}({arguments}))")
+    def _write_packed(self, segment: list[Piece]) -> None:
+        terms = [self._term(value, part) for value, part in segment]
+        whole = len(terms) == 1 and not terms[0].startswith("*")
+        self.line(f"append({terms[0]})" if whole else f'append(b"".join(({", ".join(terms)},)))')
 
     def _concatenation(self, segment: list[Piece]) -> str:
         """A function that makes the bytes of a segment piece by piece, however long each is."""
@@ -146,9 +128,15 @@ class EncodeEmitter(Emitter):
             pack = self.shared(f"pack_{kind.name}", lambda: Struct(">" + kind.code).pack)
             return f"{pack}({value})"
         known = self.constant(f"bytes_of_{kind.name}", runtime.varint_bytes(kind.name, kind.write))
-        if isinstance(part, ArrayPart):
+        if not isinstance(part, ArrayPart):
+            return ONE_BYTE_LITERAL[int(value)] if value.isdigit() else f"{known}[{value}]"
+        if part.sent:
             return f"*[{known}[each] for each in {value}]"
-        return f"{known}[{value}]"
+        arrays = self.constant(f"arrays_of_{kind.name}", runtime.varint_arrays(kind.name, kind.write))
+        return f"{arrays}[tuple({value})]"
+
+
+ONE_BYTE_LITERAL = [repr(each) for each in runtime.ONE_BYTE]
 
 
 def _argument(piece: Piece) -> str:

@@ -163,20 +163,30 @@ def varint_bytes(name: str, write: HeadWriter) -> VarintBytes:
     return _VARINT_BYTES.setdefault(name, VarintBytes(write))
 
 
-class SignedPackers(dict[int, Any]):
-    """Functions that pack signed bytes, by their number."""
+class VarintArrays(dict[tuple[int, ...], bytes]):
+    """The bytes of short arrays that were met, count in front: lists of replicas are few and come often."""
 
-    def __missing__(self, count: int) -> Any:
-        pack = struct.Struct(f">{count}b").pack
-        if count <= COUNT_CACHED_MAX:
-            self[count] = pack
-        return pack
+    def __init__(self, known: VarintBytes) -> None:
+        super().__init__()
+        self._known = known
+
+    def __missing__(self, values: tuple[int, ...]) -> bytes:
+        known = self._known
+        made = b"".join([write_uvarint(len(values) + 1), *[known[each] for each in values]])
+        if len(values) <= ARRAY_CACHED_MAX and len(self) < NUMBERS_CACHED_MAX:
+            self[values] = made
+        return made
 
 
-SIGNED_BYTES = SignedPackers()
+ARRAY_CACHED_MAX = 8
+"""Arrays of packed numbers up to this length are kept with their bytes."""
 
-TO_ZIGZAG = bytes([*range(0, 128, 2), *[255] * 128, *range(127, 0, -2)])
-"""Signed bytes to zig-zag; 255 where one byte is not enough."""
+_VARINT_ARRAYS: dict[str, VarintArrays] = {}
+
+
+def varint_arrays(name: str, write: HeadWriter) -> VarintArrays:
+    """The bytes of compact arrays in the encoding `name`, shared by all codecs."""
+    return _VARINT_ARRAYS.setdefault(name, VarintArrays(varint_bytes(name, write)))
 
 
 class ArrayUnpackers(dict[int, Any]):

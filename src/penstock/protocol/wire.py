@@ -89,6 +89,10 @@ class WireType(ABC):
         with out.block(f"for {item} in {items}:"):
             self.encode(out, item)
 
+    def encode_compact_array(self, out: EncodeEmitter, value: str) -> bool:
+        """Write count and elements in one, where this type can do that; whether it did."""
+        return False
+
     @property
     def holds_records(self) -> bool:
         """Whether record batches are somewhere inside, which are handed out uncopied."""
@@ -156,9 +160,7 @@ class Varint(WireType):
         out.head(target, self.kind)
 
     def encode(self, out: EncodeEmitter, value: str) -> None:
-        number = out.name("number")
-        out.before(f"{number} = {value}")
-        out.head(number, self.kind)
+        out.head(value, self.kind)
 
     def decode_array(self, out: DecodeEmitter, target: str, sent: str, length: Length) -> None:
         out.flush()
@@ -168,6 +170,10 @@ class Varint(WireType):
 
     def encode_array(self, out: EncodeEmitter, items: str, sent: str, length: Length) -> None:
         out.array(ArrayPart(items, sent, self.kind, length.bias))
+
+    def encode_compact_array(self, out: EncodeEmitter, value: str) -> bool:
+        out.array(ArrayPart(value, "", self.kind, 1))
+        return True
 
     def problem(self, value: Any) -> str | None:
         half = 1 << (self.bits - 1)
@@ -360,6 +366,8 @@ class Array(WireType):
             out.line(f"{target} = None")
 
     def encode(self, out: EncodeEmitter, value: str) -> None:
+        if self.length.bias and not self.nullable and self.element.encode_compact_array(out, value):
+            return
         items, sent = out.name("items"), out.name("sent")
         out.before(f"{items} = {value}")
         if self.nullable:
