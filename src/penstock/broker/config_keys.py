@@ -476,6 +476,12 @@ BROKER_KEYS = _table(
         "transaction.state.log.num.partitions", INT, "50", "Partitions of __transaction_state.", at_least=1
     ),
     _broker("transaction.state.log.replication.factor", SHORT, "3", _NO_REPLICAS, at_least=1),
+    _broker(
+        "unstable.api.versions.enable",
+        BOOLEAN,
+        "false",
+        "Whether versions are offered that may still change.",
+    ),
 )
 
 DYNAMIC_KEYS = frozenset(key.synonyms[0][0] for key in TOPIC_KEYS.values() if key.synonyms) | {

@@ -13,6 +13,7 @@ import penstock.broker.handlers  # noqa: F401  registers every API
 from penstock.broker.cluster import OFFSETS_TOPIC, Cluster
 from penstock.broker.dispatch import ROUTES
 from penstock.broker.fetch_sessions import FetchSessions
+from penstock.broker.stability import without_unstable
 from penstock.broker.waiting import Parking
 from penstock.errors import ConfigError, KafkaError, StorageError
 
@@ -40,7 +41,8 @@ class Node:
         self.clock = clock
         self.store = store
         self.parking = Parking()
-        self.routes: Mapping[int, Route] = ROUTES
+        known = ROUTES if config.flag("unstable.api.versions.enable") else without_unstable(ROUTES)
+        self.routes: Mapping[int, Route] = known
         """The APIs this broker offers; what ApiVersions answers."""
         self.dialects: dict[tuple[int, int], Dialect] = {}
         """What has been asked for so far, by API and version, ready to answer."""

@@ -283,6 +283,7 @@ class AsyncClient:
             lambda: connect(address, self.config, self._buffers),
             self.config.api_version_request_timeout_ms / 1000,
             is_ancient=address in self._ancient,
+            unstable=self.config.unstable_api_versions_enable,
         )
         if versions.is_ancient:
             self._ancient.add(address)

@@ -239,6 +239,7 @@ class ClientConfig:
     reconnect_backoff_max_ms: float = _option(1_000.0, milliseconds())
     socket_connection_setup_timeout_ms: float = _option(10_000.0, milliseconds(1))
     api_version_request_timeout_ms: float = _option(10_000.0, milliseconds(1))
+    unstable_api_versions_enable: bool = _option(False, boolean)
     metadata_max_age_ms: float = _option(300_000.0, milliseconds(1), "topic.metadata.refresh.interval.ms")
     # librdkafka waits 30 s for an unknown topic to appear, Java 60 s: too long to learn of a typing error.
     topic_metadata_propagation_max_ms: float = _option(5_000.0, milliseconds())

@@ -21,7 +21,7 @@ from penstock.errors import (
     RequestTimeoutError,
     UnsupportedVersionError,
 )
-from penstock.protocol.api import ApiKey
+from penstock.protocol.api import ApiKey, stable_versions
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
 from penstock.protocol.messages.api_versions_response import ApiVersionsResponse
@@ -46,12 +46,19 @@ class NodeVersions:
     """The versions that one broker and this client have in common."""
 
     def __init__(
-        self, address: Address, ranges: Mapping[int, tuple[int, int]], *, is_ancient: bool = False
+        self,
+        address: Address,
+        ranges: Mapping[int, tuple[int, int]],
+        *,
+        is_ancient: bool = False,
+        unstable: bool = False,
     ) -> None:
         self.address = address
         self.ranges = dict(ranges)
         self.is_ancient = is_ancient
         """Whether the broker is older than ApiVersions, that is before 0.10."""
+        self.unstable = unstable
+        """Whether this client speaks versions that may still change."""
 
     def choose(self, message_class: type[Message], at_most: int | None = None) -> int:
         """Return the highest version of a request that both ends speak, and that is not above `at_most`.
@@ -62,7 +69,7 @@ class NodeVersions:
         key = message_class.API_KEY
         assert key is not None
         name = message_class.NAME.removesuffix("Request")
-        ours_low, ours_high = message_class.VERSIONS
+        ours_low, ours_high = message_class.VERSIONS if self.unstable else stable_versions(message_class)
         if at_most is not None:
             ours_high = min(ours_high, at_most)
         theirs = self.ranges.get(key)
@@ -83,8 +90,8 @@ class NodeVersions:
         return self.ranges.get(key, (-1, -1))[1]
 
 
-async def ask_versions(connection: Connection, timeout_s: float) -> NodeVersions:
-    """Ask a fresh connection for its broker's versions.
+async def ask_versions(connection: Connection, timeout_s: float, *, unstable: bool = False) -> NodeVersions:
+    """Ask a fresh connection for its broker's versions. `unstable`: whether to speak those that may change.
 
     Raises:
         NetworkError: the connection ended without an answer, as with brokers before 0.10.
@@ -102,6 +109,7 @@ async def ask_versions(connection: Connection, timeout_s: float) -> NodeVersions
             return NodeVersions(
                 connection.address,
                 {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys},
+                unstable=unstable,
             )
         if answer.error_code != ErrorCode.UNSUPPORTED_VERSION or version == 0:
             raise error_for(answer.error_code, f"broker {connection.address}, ApiVersions")
@@ -111,13 +119,17 @@ async def ask_versions(connection: Connection, timeout_s: float) -> NodeVersions
 
 
 async def negotiate(
-    open_connection: Callable[[], Awaitable[Connection]], timeout_s: float, *, is_ancient: bool = False
+    open_connection: Callable[[], Awaitable[Connection]],
+    timeout_s: float,
+    *,
+    is_ancient: bool = False,
+    unstable: bool = False,
 ) -> tuple[Connection, NodeVersions]:
     """Open a connection to a broker and find out which versions it speaks.
 
     A broker that hangs up on ApiVersions twice, or keeps silent, but answers Metadata version 0 is
     older than 0.10. Twice, because a broker that is just going down hangs up as well. `is_ancient` says
-    that this is known.
+    that this is known; `unstable`, that versions may be spoken that are not settled yet.
 
     Raises:
         NetworkError: it cannot be reached, or answers nothing at all.
@@ -127,7 +139,7 @@ async def negotiate(
     for _ in range(0 if is_ancient else 2):
         connection = await open_connection()
         try:
-            versions = await _ask_patiently(connection, open_connection, timeout_s)
+            versions = await _ask_patiently(connection, open_connection, timeout_s, unstable)
         except RequestTimeoutError as error:
             silence = error
             break
@@ -153,10 +165,13 @@ async def negotiate(
 
 
 async def _ask_patiently(
-    connection: Connection, open_connection: Callable[[], Awaitable[Connection]], timeout_s: float
+    connection: Connection,
+    open_connection: Callable[[], Awaitable[Connection]],
+    timeout_s: float,
+    unstable: bool,
 ) -> NodeVersions | None:
     """Ask for the versions; None when the broker answers other questions meanwhile, but not this one."""
-    asking = asyncio.ensure_future(ask_versions(connection, timeout_s))
+    asking = asyncio.ensure_future(ask_versions(connection, timeout_s, unstable=unstable))
     try:
         await asyncio.wait([asking], timeout=PROMPT_S)
         if not asking.done():

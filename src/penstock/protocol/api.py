@@ -81,6 +81,16 @@ API_TABLE: dict[int, Api] = {
 """Every API by key, those that Kafka dropped included."""
 
 
+def stable_versions(request_class: type[Message]) -> tuple[int, int]:
+    """The versions of a request to speak where nobody has enabled unstable ones."""
+    low, high = request_class.VERSIONS
+    definition = request_class.DEFINITION
+    if definition is not None:
+        return low, high - definition.latest_unstable
+    api = API_TABLE.get(-1 if request_class.API_KEY is None else request_class.API_KEY)
+    return api.stable_versions if api is not None else (low, high)
+
+
 # Plain numbers, because every request is compared with them.
 _API_VERSIONS = int(ApiKey.API_VERSIONS)
 _CONTROLLED_SHUTDOWN = int(ApiKey.CONTROLLED_SHUTDOWN)
