@@ -34,10 +34,12 @@ class Broker:
 
     `data_dir` is a directory in Kafka's layout, made if need be; None keeps everything in memory.
     `port` 0 takes a free port. Settings come as `config` under Kafka's dotted names, or as keyword
-    arguments with underscores: ``Broker(num_partitions=3)``.
+    arguments with underscores: ``Broker(num_partitions=3)``. `as_version` is a release of Apache Kafka to
+    behave as, such as ``"0.8.2"`` or ``"3.9"``; without it the broker offers everything it has.
 
     Raises:
-        ConfigError: a setting is unknown (the nearest one is suggested) or its value does not fit.
+        ConfigError: a setting is unknown (the nearest one is suggested), its value does not fit, or there
+            is no such release.
     """
 
     def __init__(
@@ -48,13 +50,14 @@ class Broker:
         *,
         config: Mapping[str, object] | None = None,
         clock: Clock | None = None,
+        as_version: str | None = None,
         **settings: object,
     ) -> None:
         named = {name.replace("_", "."): value for name, value in settings.items()}
         texts = {name: _text(value) for name, value in {**(config or {}), **named}.items()}
         if data_dir is not None:
             texts["log.dirs"] = str(data_dir)
-        self.config = BrokerConfig(texts)
+        self.config = BrokerConfig(texts, as_version)
         if "listeners" in texts and (host, port) == ("127.0.0.1", 0):
             host, port = parse_listener(texts["listeners"])
         self.host = host

@@ -8,7 +8,7 @@ Nothing here reads a file or knows what a setting is used for.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.broker.config_keys import (
     BOOLEAN,
@@ -24,6 +24,9 @@ from penstock.broker.config_keys import (
     ConfigKey,
 )
 from penstock.errors import ConfigError
+
+if TYPE_CHECKING:
+    from penstock.broker.profiles import Profile
 
 SOURCE_TOPIC, SOURCE_DYNAMIC_BROKER, SOURCE_DYNAMIC_DEFAULT, SOURCE_STATIC_BROKER, SOURCE_DEFAULT = range(
     1, 6
@@ -100,6 +103,12 @@ def _invalid(key: ConfigKey, text: str, reason: str) -> ConfigError:
     return ConfigError(f"Invalid value {text} for configuration {key.name}: {reason}")
 
 
+def _profile(as_version: str) -> Profile:
+    from penstock.broker.profiles import Profile  # few brokers have one, and starting is fast
+
+    return Profile(as_version)
+
+
 def unknown_name(name: str, known: Mapping[str, ConfigKey]) -> ConfigError:
     """The error for a name that is not in the table, with the nearest one that is."""
     from difflib import get_close_matches  # costs milliseconds to import, needed for mistakes only
@@ -113,14 +122,16 @@ class BrokerConfig:
     """What was set for the broker, over Kafka's defaults.
 
     `settings` were given at the start. `dynamic` and `dynamic_defaults` were set by clients, for this
-    broker and for every broker, and go before them (KIP-226).
+    broker and for every broker, and go before them (KIP-226). With `as_version` the defaults are those
+    of a release of Kafka.
 
     Raises:
         ConfigError: a name is unknown (the nearest one is suggested) or a value does not fit.
     """
 
-    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(self, settings: Mapping[str, str] | None = None, as_version: str | None = None) -> None:
         self.settings: dict[str, str] = {}
+        self.profile = _profile(as_version) if as_version is not None else None
         for name, text in (settings or {}).items():
             key = BROKER_KEYS.get(name)
             if key is None:
@@ -148,6 +159,12 @@ class BrokerConfig:
         for texts in (self.dynamic, self.dynamic_defaults, self.settings):
             if name in texts:
                 return texts[name]
+        return self.default(name)
+
+    def default(self, name: str) -> str | None:
+        """The text where nothing is set: Kafka's, of the release that the broker behaves as."""
+        if self.profile is not None and name in self.profile.defaults:
+            return self.profile.defaults[name]
         return BROKER_KEYS[name].default
 
     def set_texts(self, name: str) -> Iterator[Setting]:
@@ -189,7 +206,7 @@ class BrokerConfig:
     def settings_of(self, name: str) -> Iterator[Setting]:
         """Every place that gives the setting a value, the one in force first."""
         yield from self.set_texts(name)
-        default = BROKER_KEYS[name].default
+        default = self.default(name)
         if default is not None:
             yield Setting(name, default, SOURCE_DEFAULT)
 
@@ -217,6 +234,7 @@ class TopicConfig:
         "min_insync_replicas",
         "overrides",
         "segment_bytes",
+        "stored_magic",
     )
 
     def __init__(self, broker: BrokerConfig, overrides: Mapping[str, str] | None = None) -> None:
@@ -235,6 +253,7 @@ class TopicConfig:
         self.after_max_ms = self.integer("message.timestamp.after.max.ms")
         self.min_insync_replicas = self.integer("min.insync.replicas")
         self.down_conversion = self["message.downconversion.enable"] is True
+        self.stored_magic = 2 if broker.profile is None else broker.profile.stored_magic
         self.codec_name = str(self["compression.type"])
         policy = self["cleanup.policy"]
         self.compacted = isinstance(policy, list) and "compact" in policy
@@ -260,6 +279,9 @@ class TopicConfig:
             for setting in self.broker.set_texts(synonym):
                 text = str(setting.text)
                 return text if factor == 1 else str(_scaled(int(text), factor))
+        profile = self.broker.profile
+        if profile is not None and key.synonyms and key.synonyms[0][0] in profile.defaults:
+            return profile.defaults[key.synonyms[0][0]]
         return key.default
 
     def settings(self, name: str) -> Iterator[Setting]:

@@ -125,10 +125,13 @@ def dialect_for(node: Node, key: int, version: int) -> Dialect:
     if found is not None:
         return found
     route = node.routes.get(key)
+    asked = version
+    if route is not None and node.profile is not None:
+        version = node.profile.version_of(route, version)
     if route is None or not route.min_version <= version <= route.max_version:
         raise UnsupportedVersionError(f"API {key} in version {version} is not offered")
     api = API_TABLE[key]
-    dialect = node.dialects[key, version] = Dialect(
+    dialect = node.dialects[key, asked] = Dialect(
         route.handle,
         codec_for(api.request, version),
         codec_for(api.response, version),
@@ -194,7 +197,11 @@ def _answer_unsupported(
     frame: memoryview, context: Context, error: UnsupportedVersionError
 ) -> list[Piece] | Unanswered | None:
     """ApiVersions is answered in any version, so that a client can find out which to use."""
-    if len(frame) < 8 or int.from_bytes(frame[:2], "big") != ApiKey.API_VERSIONS:
+    profile = context.node.profile
+    if profile is not None and profile.overlooks_unknown:
+        return None
+    has_answer = profile is None or profile.has_api_versions
+    if len(frame) < 8 or int.from_bytes(frame[:2], "big") != ApiKey.API_VERSIONS or not has_answer:
         raise CloseConnection(str(error)) from None
     correlation_id = int.from_bytes(frame[4:8], "big", signed=True)
     # None stands for a request that could not be read.

@@ -38,6 +38,11 @@ def batches_of(records: memoryview, config: TopicConfig, now_ms: int) -> list[tu
         entries = list(split_batches(records))
         if not entries:
             return []
+        newest = max(magic for _, _, magic in entries)
+        if newest > config.stored_magic:
+            raise error_for(
+                ErrorCode.CORRUPT_MESSAGE, f"magic {newest}; this broker knows up to {config.stored_magic}"
+            )
         if entries[0][2] == 2:
             batches = [_modern(records[start:end]) for start, end, _ in entries]
             return [(batch, check_batch(batch, config, now_ms)) for batch in batches]

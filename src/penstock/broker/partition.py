@@ -215,7 +215,7 @@ class Partition:
             max_timestamp = now_ms
             set_max_timestamp_log_append(batch, 0, len(batch), now_ms)
         log.append(
-            batch,
+            batch if config.stored_magic == 2 else self._of_older_format(batch),
             first_offset=first_offset,
             last_offset=last_offset,
             max_timestamp=max_timestamp,
@@ -228,6 +228,14 @@ class Partition:
             )
             self.producers(now_ms).record(header.producer_id, header.producer_epoch, seen, now_ms)
         return Appended(first_offset, now_ms if config.log_append_time else NO_TIME, log.start_offset)
+
+    def _of_older_format(self, batch: memoryview) -> bytes | memoryview:
+        """A batch as the release that this broker behaves as stores it; the broker's own topics are ours."""
+        if self.topic.startswith("__"):
+            return batch
+        from penstock.records.convert import convert_down  # such brokers are rare
+
+        return convert_down(batch, self.config.stored_magic)
 
     def producers(self, now_ms: int) -> Producers:
         """What the log says about its producers; read from it on first use after a start.

@@ -274,6 +274,7 @@ def run_broker(
     host: str | None = None,
     port: int | None = None,
     config: Mapping[str, str] | None = None,
+    as_version: str | None = None,
     announce: Callable[[str], object] | None = None,
 ) -> int:
     """Serve until SIGTERM or SIGINT; return the exit code 0.
@@ -289,7 +290,7 @@ def run_broker(
     texts = dict(config or {})
     if data_dir is not None:
         texts["log.dirs"] = data_dir
-    settings = BrokerConfig(texts)
+    settings = BrokerConfig(texts, as_version)
     listed_host, listed_port = parse_listener(settings.text("listeners") or "")
     host = listed_host if host is None else host
     port = listed_port if port is None else port
@@ -315,7 +316,8 @@ async def serve(config: BrokerConfig, host: str, port: int, announce: Callable[[
         gc.collect()
         gc.freeze()
         node_id, place = server.node.node_id, store.describe()
-        announce(f"penstock broker {node_id} listening on {server.bootstrap}, data in {place}")
+        profile = f", as Kafka {config.profile.name}" if config.profile is not None else ""
+        announce(f"penstock broker {node_id} listening on {server.bootstrap}, data in {place}{profile}")
         await stopping.wait()
 
 

@@ -17,6 +17,7 @@ SPELLINGS = {
     "-o": "config",
     "--config": "config",
     "--override": "config",
+    "--as-version": "as_version",
 }
 """Every option of the command, and the setting that it sets. `config` may be repeated."""
 
@@ -25,11 +26,17 @@ class Settings:
     """What to start. `data_dir` None keeps everything in memory; host and port None leave the choice to
     `listeners` among the Kafka settings in `config`, and without it to the broker's defaults."""
 
-    __slots__ = ("config", "data_dir", "host", "port")
+    __slots__ = ("as_version", "config", "data_dir", "host", "port")
 
     def __init__(
-        self, data_dir: str | None, host: str | None, port: int | None, config: Mapping[str, str]
+        self,
+        data_dir: str | None,
+        host: str | None,
+        port: int | None,
+        config: Mapping[str, str],
+        as_version: str | None = None,
     ) -> None:
+        self.as_version = as_version
         self.data_dir = data_dir
         self.host = host
         self.port = port
@@ -60,7 +67,8 @@ def read_plain(words: Sequence[str]) -> Settings | None:
     port = values.get("port")
     if port is not None and not (port.isascii() and port.isdecimal() and int(port) <= 65535):
         return None
-    return Settings(values.get("data_dir"), values.get("host"), None if port is None else int(port), config)
+    number = None if port is None else int(port)
+    return Settings(values.get("data_dir"), values.get("host"), number, config, values.get("as_version"))
 
 
 def run(settings: Settings) -> int:
@@ -72,5 +80,9 @@ def run(settings: Settings) -> int:
     from penstock.broker.server import run_broker
 
     return run_broker(
-        data_dir=settings.data_dir, host=settings.host, port=settings.port, config=settings.config
+        data_dir=settings.data_dir,
+        host=settings.host,
+        port=settings.port,
+        config=settings.config,
+        as_version=settings.as_version,
     )

@@ -26,7 +26,18 @@ from penstock.cli.options import pairs
     multiple=True,
     help="A broker setting under Kafka's name, as in server.properties. May be repeated.",
 )
-def command(data_dir: str | None, host: str | None, port: int | None, config: tuple[str, ...]) -> int:
+@click.option(
+    "--as-version",
+    metavar="RELEASE",
+    help="Behave as this release of Apache Kafka: 0.8.2, 0.9, 0.10.2, 0.11, 1.1, 2.8, 3.9, 4.0 ...",
+)
+def command(
+    data_dir: str | None,
+    host: str | None,
+    port: int | None,
+    config: tuple[str, ...],
+    as_version: str | None,
+) -> int:
     """Run a Kafka broker until Ctrl-C or SIGTERM.
 
     It speaks Kafka's protocol to any Kafka client and prints one line when it is ready,
@@ -36,6 +47,7 @@ def command(data_dir: str | None, host: str | None, port: int | None, config: tu
     Examples:
       penstock broker                              in memory, on 127.0.0.1:9092
       penstock broker --data-dir data --port 0     on disk, on any free port
+      penstock broker --as-version 0.10.2          what a program of 2017 would meet
       penstock broker -o num.partitions=6 -o auto.create.topics.enable=false
     """
-    return run(Settings(data_dir, host, port, pairs(config, "--config")))
+    return run(Settings(data_dir, host, port, pairs(config, "--config"), as_version))

@@ -62,10 +62,12 @@ class KafkaBroker(Broker):
         *,
         config: Mapping[str, object] | None = None,
         clock: Clock | None = None,
+        as_version: str | None = None,
         **settings: object,
     ) -> None:
         merged = {**TEST_SETTINGS, **(config or {})}
-        super().__init__(data_dir, host, port, config=merged, clock=clock or MovableClock(), **settings)
+        moved = clock or MovableClock()
+        super().__init__(data_dir, host, port, config=merged, clock=moved, as_version=as_version, **settings)
         self.faults = Faults()
         self._numbers = itertools.count(1)
         self._pause: threading.Event | None = None

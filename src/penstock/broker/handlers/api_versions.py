@@ -32,12 +32,18 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 @handler(ApiKey.API_VERSIONS, 0, 4)
 def api_versions(request: ApiVersionsRequest | None, context: Context) -> ApiVersionsResponse:
     """List every API that has a handler. None stands for a request in a version we do not know."""
-    routes = context.node.routes
+    routes, profile = context.node.routes, context.node.profile
     if request is None:
+        if profile is not None and not profile.lists_own_api:
+            return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
         own = routes[ApiKey.API_VERSIONS]
         return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[_entry(own)])
     if context.version >= 3 and not _names_software(request):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    if profile is not None:
+        offers = profile.offers(routes).items()
+        entries = [ApiVersion(api_key=key, min_version=low, max_version=high) for key, (low, high) in offers]
+        return ApiVersionsResponse(api_keys=entries)
     response = ApiVersionsResponse(api_keys=[_entry(routes[key]) for key in sorted(routes)])
     if context.version >= FEATURES_SINCE:
         _add_features(response, context)

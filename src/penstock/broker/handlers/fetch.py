@@ -86,7 +86,9 @@ def _read_all(
     reading = _Reading(request, context)
     responses = [_read_topic(topic, reading) for topic in topics]
     missing_bytes = request.min_bytes - reading.found_bytes
-    if missing_bytes > 0 and not reading.failed and reading.keys:
+    profile = context.node.profile
+    failed = reading.failed and (profile is None or profile.failures_end_waits)
+    if missing_bytes > 0 and not failed and reading.keys:
         deadline = context.arrived + request.max_wait_ms / 1000
         if context.now < deadline:
             return Wait(reading.keys, deadline, missing_bytes, again)

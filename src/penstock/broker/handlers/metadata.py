@@ -5,7 +5,8 @@ flag. v2 cluster id. v4 the client may forbid automatic creation. v7 leader epoc
 operations. v10 topic ids in the answer, v12 in the request, with null names. v11 drops the operations
 on the cluster. v13 an error for the whole answer.
 
-A topic that is created here exists at once, so the answer has no LEADER_NOT_AVAILABLE in between.
+A topic that is created here exists at once, so the answer has no LEADER_NOT_AVAILABLE in between, unless
+the broker behaves as a release that had.
 """
 
 from __future__ import annotations
@@ -69,6 +70,10 @@ def _find(asked: MetadataRequestTopic, request: MetadataRequest, context: Contex
             topic = cluster.topics[name]
         else:
             topic = _create(name, request, context)
+            profile = context.node.profile
+            if profile is not None:
+                # There it takes a while; the next time the topic is there.
+                return _failure(profile.creating_code, name, asked.topic_id)
     except KafkaError as error:
         return _failure(error.code, name, asked.topic_id)
     except StorageError:

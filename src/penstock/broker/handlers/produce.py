@@ -15,6 +15,7 @@ import logging
 from penstock.broker.admission import RejectedRecords
 from penstock.broker.cluster import Topic
 from penstock.broker.dispatch import CloseConnection, Context, handler
+from penstock.broker.waiting import Wait
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -37,13 +38,37 @@ _NO_RECORDS: list[BatchIndexAndErrorMessage] = []
 
 
 @handler(ApiKey.PRODUCE, 0, 13)
-def produce(request: ProduceRequest, context: Context) -> ProduceResponse | None:
+def produce(request: ProduceRequest, context: Context) -> ProduceResponse | Wait | None:
     """Append what every partition is sent; each has its own outcome."""
     responses = [_append_to_topic(topic, request.acks, context) for topic in request.topic_data]
     if request.acks == 0:
         _hang_up_on_failure(responses)
         return None
+    if request.acks > 1:
+        return _wait_for_replicas(responses, request.timeout_ms, context)
     return ProduceResponse(responses=responses)
+
+
+def _wait_for_replicas(
+    responses: list[TopicProduceResponse], timeout_ms: int, context: Context
+) -> ProduceResponse | Wait:
+    """What 0.8 does with acks above 1: there is one replica, so that time runs out (error 7)."""
+    written = [
+        partition
+        for topic in responses
+        for partition in topic.partition_responses
+        if not partition.error_code
+    ]
+    response = ProduceResponse(responses=responses)
+    if not written:
+        return response
+
+    def give_up() -> ProduceResponse:
+        for partition in written:
+            partition.error_code = ErrorCode.REQUEST_TIMED_OUT
+        return response
+
+    return Wait((), context.arrived + timeout_ms / 1000, answer=give_up)
 
 
 def _append_to_topic(data: TopicProduceData, acks: int, context: Context) -> TopicProduceResponse:
@@ -72,7 +97,8 @@ def _find_topic(data: TopicProduceData, acks: int, context: Context) -> Topic | 
         )
     except KafkaError as error:
         return error
-    if not -1 <= acks <= 1:
+    profile = context.node.profile
+    if not -1 <= acks <= 1 and not (profile is not None and profile.waits_for_acks):
         return error_for(ErrorCode.INVALID_REQUIRED_ACKS, f"acks must be -1, 0 or 1, not {acks}")
     if topic.is_internal:
         return error_for(ErrorCode.INVALID_TOPIC_EXCEPTION, f"clients may not write to {topic.name}")
