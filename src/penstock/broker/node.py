@@ -41,8 +41,10 @@ class Node:
         self.clock = clock
         self.store = store
         self.parking = Parking()
-        known = ROUTES if config.flag("unstable.api.versions.enable") else without_unstable(ROUTES)
-        self.routes: Mapping[int, Route] = known
+        self.profile = config.profile
+        """The release of Kafka that this broker behaves as; None for everything there is."""
+        known = ROUTES if config.boolean("unstable.api.versions.enable") else without_unstable(ROUTES)
+        self.routes: Mapping[int, Route] = known if self.profile is None else self.profile.routes(known)
         """The APIs this broker offers; what ApiVersions answers."""
         self.dialects: dict[tuple[int, int], Dialect] = {}
         """What has been asked for so far, by API and version, ready to answer."""
