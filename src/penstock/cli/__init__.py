@@ -1,4 +1,4 @@
-"""The command line: ``penstock broker | topic | group | produce | consume | event | demo``.
+"""The command line: ``penstock broker | topic | group | produce | consume | event | wire | schema | demo``.
 
 One module per noun. `penstock broker` is started by tests and by people who wait for it, so its plain
 form goes straight to the broker; everything else, `--help` and every mistake included, goes through

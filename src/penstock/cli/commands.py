@@ -17,6 +17,7 @@ NOUNS = {
     "consume": "penstock.cli.consume",
     "event": "penstock.cli.event",
     "wire": "penstock.cli.wire",
+    "schema": "penstock.cli.schema",
     "demo": "penstock.cli.demo",
 }
 

@@ -1,0 +1,270 @@
+"""``penstock schema``: definitions of messages for people who read, judge or write them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from penstock.cli.outcome import FAILURE
+from penstock.errors import ConfigError, DecodeError
+
+if TYPE_CHECKING:
+    from penstock.protocol.definition import Definition
+    from penstock.protocol.message import Message
+
+
+@click.group("schema")
+def command() -> None:
+    """Look at the definitions of messages: grammar, code, evolution, sizes.
+
+    A definition is named by its name (FetchResponse, GroupMetadataValue), by an API (Fetch, or its
+    key, 1), or is a file in the definition language.
+
+    \b
+    Examples:
+      penstock schema show Fetch 4
+      penstock schema code MetadataRequest 12
+      penstock schema check old/LampReport.json new/LampReport.json
+      penstock schema sizes MetadataResponse sample.json -v 9
+    """
+
+
+@command.command("show")
+@click.argument("api", metavar="API")
+@click.argument("version", type=int, required=False)
+def show(api: str, version: int | None) -> None:
+    """The grammar of a message, as in Kafka's protocol guide, and its fields as a table.
+
+    Without VERSION: the grammar of the newest, and the fields of all versions.
+
+    \b
+    Examples:
+      penstock schema show Metadata 12
+      penstock schema show OffsetCommitValue
+      penstock schema show LampReport.json
+    """
+    from penstock.protocol.grammar import HEADINGS, grammar, rows
+
+    paint = _painter()
+    for number, definition in enumerate(_in_version(_definitions(api), version)):
+        if number:
+            print()
+        chosen = definition.valid.highest if version is None else version
+        title, *lines = grammar(definition, chosen)
+        print(paint(title))
+        for line in lines:
+            print(line)
+        print()
+        print(paint(_summary(definition)))
+        _print_table([HEADINGS, *rows(definition, version)])
+
+
+@command.command("code")
+@click.argument("api", metavar="API")
+@click.argument("version", type=int)
+def code(api: str, version: int) -> None:
+    """The source that reads and writes a message at a version: what the codec compiles.
+
+    \b
+    Example:
+      penstock schema code FetchResponse 12
+    """
+    from penstock.protocol.compile import decoder_source, encoder_source
+    from penstock.protocol.layout import resolve
+
+    paint = _painter()
+    for number, definition in enumerate(_in_version(_definitions(api), version)):
+        layout = resolve(definition, version)
+        for source, constants in (decoder_source(layout), encoder_source(layout)):
+            if number or source.startswith("def write"):
+                print()
+            print(paint(f"# {definition.name} v{version}"))
+            if constants:
+                print(f"# given: {', '.join(sorted(constants))}")
+            print(source.rstrip())
+            number = 1
+
+
+@command.command("check")
+@click.argument("old", metavar="OLD")
+@click.argument("new", metavar="NEW")
+@click.option("-q", "--quiet", is_flag=True, help="Say only what breaks.")
+def check(old: str, new: str, quiet: bool) -> int:
+    """Whether a definition evolved compatibly: the exit code is 1 if anything breaks.
+
+    OLD and NEW are definitions, or directories in which files of the same name belong together.
+    Versions that were there keep their bytes: no field removed, added, moved or of another type,
+    no tag used again, no default changed, no version lost. A new version may do as it likes, and a
+    new tagged field may join a flexible version.
+
+    \b
+    Examples:
+      penstock schema check old/LampReport.json new/LampReport.json
+      penstock schema check FetchRequest my/FetchRequest.json
+      penstock schema check kafka-4.3/messages kafka-trunk/messages
+    """
+    from penstock.protocol.evolution import compare
+
+    breaks = notes = 0
+    for before, after in _pairs(old, new):
+        if isinstance(after, str):
+            print(f"breaks: {after}")
+            breaks += 1
+            continue
+        for finding in compare(before, after):
+            breaks += finding.breaks
+            notes += not finding.breaks
+            if finding.breaks or not quiet:
+                print(f"{'breaks' if finding.breaks else 'note'}: {finding}")
+    if not breaks and not quiet:
+        print(f"compatible{f', {notes} note' + 's' * (notes > 1) if notes else ''}")
+    return FAILURE if breaks else 0
+
+
+@command.command("sizes")
+@click.argument("definition", metavar="DEFINITION")
+@click.argument("sample", metavar="SAMPLE.json")
+@click.option(
+    "-v", "--version", type=int, metavar="N", help="The version of the sample; without it the newest."
+)
+def sizes(definition: str, sample: str, version: int | None) -> None:
+    """What each integer field of a sample costs at fixed width, as zig-zag, as an unsigned varint.
+
+    SAMPLE.json (or - for stdin) is one message in Kafka's JSON form; `penstock wire decode --json`
+    makes it out of bytes. The columns are bytes of all values of the field together; the encodings
+    are those of KIP-625.
+
+    \b
+    Examples:
+      penstock schema sizes LampReport.json sample.json
+      penstock schema sizes MetadataResponse - -v 9 < sample.json
+    """
+    from penstock.protocol.classes import message_class
+    from penstock.protocol.json_form import from_json
+    from penstock.protocol.sizes import columns, measure
+
+    found = _single(definition)
+    chosen = found.valid.highest if version is None else version
+    made: type[Message] = message_class(found)
+    measured = measure(from_json(made, _sample(sample), chosen), chosen)
+    paint = _painter()
+    print(paint(f"{found.name} v{chosen}: {measured.bytes_now} bytes"))
+    _print_table(list(columns(measured)), numbers_from=2)
+
+
+# --- finding definitions ----------------------------------------------------------------------------------
+
+
+def _definitions(word: str) -> list[Definition]:
+    """The definitions that a word names: a file's, a message's, or both of an API."""
+    from penstock.protocol.api import API_TABLE
+    from penstock.protocol.definition import load_definition, read_definition
+    from penstock.protocol.message_index import HOMES
+
+    if word.endswith(".json") or "/" in word:
+        return [read_definition(word)]
+    names = {name.lower(): name for name in HOMES}
+    if word.lower() in names:
+        return [load_definition(names[word.lower()])]
+    for api in API_TABLE.values():
+        if word == str(api.key) or word.lower() == api.name.lower():
+            return [load_definition(f"{api.name}{kind}") for kind in ("Request", "Response")]
+    raise ConfigError(f"there is no message, API or file called {word!r}{_similar(word)}")
+
+
+def _similar(word: str) -> str:
+    import difflib
+
+    from penstock.protocol.api import API_TABLE
+    from penstock.protocol.message_index import HOMES
+
+    known = [*(api.name for api in API_TABLE.values()), *HOMES]
+    found = difflib.get_close_matches(word[:100], known, 1)
+    return f"; did you mean {found[0]}?" if found else ""
+
+
+def _in_version(definitions: list[Definition], version: int | None) -> list[Definition]:
+    for definition in definitions:
+        if version is not None and version not in definition.valid:
+            raise ConfigError(f"{definition.name} has versions {definition.valid}, not {version}")
+    return definitions
+
+
+def _pairs(old: str, new: str) -> Iterator[tuple[Definition, Definition | str]]:
+    """What belongs together: (old, new), or what is wrong in the place of the new one."""
+    from penstock.protocol.definition import DefinitionError, read_definition
+
+    if not (Path(old).is_dir() and Path(new).is_dir()):
+        yield _single(old), _single(new)
+        return
+    paths = sorted(Path(old).glob("*.json"))
+    if not paths:
+        raise ConfigError(f"{old} holds no definitions")
+    for path in paths:
+        before = read_definition(path)
+        other = Path(new) / path.name
+        try:
+            yield (
+                before,
+                read_definition(other) if other.exists() else f"{before.name}: the definition is gone",
+            )
+        except DefinitionError as error:
+            yield before, str(error)
+
+
+def _single(word: str) -> Definition:
+    found = _definitions(word)
+    if len(found) > 1:
+        raise ConfigError(f"{word} has two definitions: name {' or '.join(each.name for each in found)}")
+    return found[0]
+
+
+def _sample(path: str) -> Any:
+    data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    try:
+        return json.loads(data.decode())
+    except (ValueError, RecursionError) as error:
+        raise DecodeError(f"{path}: no JSON: {error}") from None
+
+
+# --- printing ---------------------------------------------------------------------------------------------
+
+
+def _painter() -> Any:
+    """Makes titles bold on a terminal that shows it."""
+    from penstock.explorer.tree import wants_colour
+
+    if wants_colour(sys.stdout):
+        return lambda text: f"\x1b[1m{text}\x1b[0m"
+    return lambda text: text
+
+
+def _summary(definition: Definition) -> str:
+    flexible = definition.flexible.intersect(definition.valid)
+    parts = [f"{definition.name}: {definition.type}, versions {definition.valid}"]
+    if definition.api_key is not None:
+        parts.append(f"key {definition.api_key}")
+    parts.append(f"flexible from {flexible.lowest}" if flexible else "never flexible")
+    if definition.latest_unstable:
+        parts.append("the newest is unstable")
+    return ", ".join(parts)
+
+
+def _print_table(table: Sequence[Sequence[str]], numbers_from: int | None = None) -> None:
+    """Columns as wide as they need; those from `numbers_from` on flush right, the last one left."""
+    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
+    for number, row in enumerate(table):
+        print("  ".join(_cells(row, widths, numbers_from)).rstrip())
+        if not number:
+            print("  ".join("-" * width for width in widths))
+
+
+def _cells(row: Sequence[str], widths: Iterable[int], numbers_from: int | None) -> Iterator[str]:
+    for column, (text, width) in enumerate(zip(row, widths, strict=True)):
+        is_number = numbers_from is not None and column >= numbers_from
+        yield text.rjust(width) if is_number else text.ljust(width)
