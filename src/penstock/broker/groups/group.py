@@ -480,6 +480,8 @@ class Group:
             self._effects.replies.append((ticket, SyncGroupResponse(error_code=error)))
             return
         member = self.members[request.member_id]
+        if member.sync_ticket is not None:
+            self._answer_sync(member, ErrorCode.REBALANCE_IN_PROGRESS)
         member.sync_ticket = ticket
         self._to_sync.discard(member.id)
         if not self._to_sync:
@@ -568,9 +570,11 @@ class Group:
 
     def _wait_to_join(self, member: Member, ticket: Ticket) -> None:
         """Note who is to be answered. An older request of the same member has been given up by it."""
-        if member.join_ticket is None:
+        older, member.join_ticket = member.join_ticket, ticket
+        if older is None:
             self._waiting_to_join += 1
-        member.join_ticket = ticket
+        else:
+            self._refuse(older, member.id, ErrorCode.REBALANCE_IN_PROGRESS)
 
     def _answer_join(self, member: Member, response: JoinGroupResponse, ticket: Ticket) -> None:
         if member.join_ticket is not None:

@@ -1,0 +1,40 @@
+"""Thousands of lives of a group. A seed that has failed once is in `FAILED_ONCE` and stays there."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from broker.groups.simulation import World
+
+SEEDS = 200
+SOAK_SEEDS = int(os.environ.get("PENSTOCK_SOAK_SEEDS", "4000"))
+
+FAILED_ONCE = [1, 5, 12, 464, 518, 1482, 2934, 5235]
+"""1 and 5: a member that joined twice left its first request waiting for ever. The others showed what static
+members may do to each other; the simulation knows that now."""
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, 50))
+def test_groups_settle(first: int) -> None:
+    for seed in range(first, first + 50):
+        World(seed).run()
+
+
+@pytest.mark.parametrize("seed", FAILED_ONCE)
+def test_seeds_that_failed_once(seed: int) -> None:
+    World(seed).run()
+
+
+def test_one_seed_is_one_life() -> None:
+    first, second = World(7).run(), World(7).run()
+    assert first.owners == second.owners
+    assert first.owners
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+def test_groups_settle_for_long() -> None:
+    for seed in range(10_000, 10_000 + SOAK_SEEDS):
+        World(seed).run()
