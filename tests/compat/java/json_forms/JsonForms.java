@@ -9,7 +9,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.HexFormat;
 import org.apache.kafka.common.protocol.ByteBufferAccessor;
 import org.apache.kafka.common.protocol.Message;
-import org.apache.kafka.common.protocol.MessageUtil;
+import org.apache.kafka.common.protocol.ObjectSerializationCache;
 import org.apache.kafka.common.protocol.Readable;
 
 /**
@@ -63,10 +63,10 @@ public final class JsonForms {
         } else {
             Object message = converter.getMethod("read", JsonNode.class, short.class)
                 .invoke(null, line.get("json"), version);
-            ByteBuffer bytes = MessageUtil.toByteBufferAccessor((Message) message, version).buffer();
-            byte[] copy = new byte[bytes.remaining()];
-            bytes.get(copy);
-            line.put("hex", HexFormat.of().formatHex(copy));
+            ObjectSerializationCache cache = new ObjectSerializationCache();
+            ByteBuffer bytes = ByteBuffer.allocate(((Message) message).size(cache, version));
+            ((Message) message).write(new ByteBufferAccessor(bytes), cache, version);
+            line.put("hex", HexFormat.of().formatHex(bytes.array()));
         }
     }
 
