@@ -1,0 +1,247 @@
+"""The log of one topic and partition in Kafka 0.7: message sets in files named by their first byte.
+
+Promises:
+- A position is a byte offset in an endless log; a segment file holds exactly the bytes from its name on.
+- What can be read has been flushed, if that is asked for; and one read never crosses from one segment to the next.
+- After an unclean stop the last segment is cut behind its last complete message with a correct checksum.
+
+Rolling, flushing, retention and the answer to OFFSETS are those of release 0.7.2. Does not know what a
+message means; `append` gets what `message_set.judge` has passed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import NamedTuple
+
+from penstock.errors import DecodeError, StorageError
+from penstock.log.contract import FileRegion
+from penstock.log.files import OpenFile, create_file, open_file, remove_file, storage, sync_directory
+from penstock.v07.message_set import sound_size
+from penstock.v07.wire import EARLIEST_TIME, LATEST_TIME
+
+SUFFIX = ".kafka"
+NAME_DIGITS = 20
+HOUR_MS = 3_600_000
+
+
+class OffsetOutOfRange(DecodeError):
+    """A byte offset that the log does not have (any more, or yet)."""
+
+
+class ByteLogConfig(NamedTuple):
+    """What a broker may set for a log, in bytes, messages and milliseconds."""
+
+    segment_bytes: int = 1 << 30
+    """`log.file.size`: a segment larger than this gets no more appends."""
+    roll_ms: int = 168 * HOUR_MS
+    flush_messages: int = 0
+    """`log.flush.interval`: what is produced is readable once so many messages are forced to disk. Kafka 0.7
+    has 500. With 0 it is readable at once, and forced to disk every `flush_ms`."""
+    flush_ms: int = 3_000
+    retention_ms: int = 168 * HOUR_MS
+    retention_bytes: int = -1
+
+
+class _Segment:
+    """One file: its first byte's offset and what is in it."""
+
+    __slots__ = ("changed_ms", "file", "first_append_ms", "path", "size", "start")
+
+    def __init__(self, directory: str, start: int, *, is_new: bool) -> None:
+        self.path = os.path.join(directory, segment_name(start))
+        if is_new:
+            create_file(self.path)
+        self.start = start
+        self.file: OpenFile = open_file(self.path, writable=True)
+        with storage("read", self.path):
+            found = os.fstat(self.file.fileno())
+        self.size = found.st_size
+        self.changed_ms = found.st_mtime_ns // 1_000_000
+        self.first_append_ms: int | None = self.changed_ms if self.size else None
+
+    @property
+    def stop(self) -> int:
+        return self.start + self.size
+
+
+def segment_name(start: int) -> str:
+    """The file that begins at byte `start`."""
+    return f"{start:0{NAME_DIGITS}d}{SUFFIX}"
+
+
+def segment_starts(directory: str) -> list[int]:
+    """Where the segments in a directory begin, in order."""
+    with storage("list", directory):
+        names = os.listdir(directory)
+    return sorted(
+        int(name[:NAME_DIGITS])
+        for name in names
+        if len(name) == NAME_DIGITS + len(SUFFIX) and name.endswith(SUFFIX) and name[:NAME_DIGITS].isdecimal()
+    )
+
+
+class ByteLog:
+    """One log, open for appending. `directory` is made if need be.
+
+    Raises:
+        StorageError: the directory cannot be used, or a segment is missing between two others.
+    """
+
+    def __init__(self, directory: str, config: ByteLogConfig, *, now_ms: int, is_clean: bool) -> None:
+        self.directory = directory
+        self._config = config
+        with storage("create", directory):
+            os.makedirs(directory, exist_ok=True)
+        starts = segment_starts(directory)
+        self._segments = [_Segment(directory, start, is_new=False) for start in starts]
+        if not self._segments:
+            self._segments = [_Segment(directory, 0, is_new=True)]
+            sync_directory(directory)
+        for earlier, later in zip(self._segments, self._segments[1:], strict=False):
+            if earlier.stop != later.start:
+                raise StorageError(
+                    f"{directory}: {segment_name(earlier.start)} ends at {earlier.stop}, but the next one "
+                    f"is {segment_name(later.start)}; a file is missing or damaged: put it back, or remove "
+                    "all that come before the gap"
+                )
+        if not is_clean:
+            self._recover()
+        self._readable = self._forced = self._segments[-1].stop
+        self._unflushed_messages = 0
+        self._flushed_at_ms = now_ms
+
+    def _recover(self) -> None:
+        last = self._segments[-1]
+        with storage("read", last.path):
+            data = os.pread(last.file.fileno(), last.size, 0)
+            sound = sound_size(memoryview(data))
+            if sound < last.size:
+                os.ftruncate(last.file.fileno(), sound)
+                last.size = sound
+
+    # --- what is there -----------------------------------------------------------------------------------
+
+    @property
+    def start(self) -> int:
+        """The first byte there is."""
+        return self._segments[0].start
+
+    @property
+    def end(self) -> int:
+        """The end of what can be read."""
+        return self._readable
+
+    @property
+    def size_bytes(self) -> int:
+        return self._segments[-1].stop - self.start
+
+    def read(self, offset: int, size_max: int) -> FileRegion | None:
+        """Up to `size_max` bytes from `offset` on, from one segment; None where there are none yet.
+
+        Raises:
+            OffsetOutOfRange: before the first byte or behind the flushed end.
+        """
+        if not self.start <= offset <= self._readable:
+            raise OffsetOutOfRange(f"offset {offset} of a log from {self.start} to {self._readable}")
+        segment = next(one for one in reversed(self._segments) if one.start <= offset)
+        size = min(size_max, min(segment.stop, self._readable) - offset)
+        return FileRegion(segment.file, offset - segment.start, size) if size > 0 else None
+
+    def offsets_before(self, time_ms: int, count_max: int, *, now_ms: int) -> list[int]:
+        """Offsets to fetch from, newest first: segment starts, and the end of the log (OFFSETS)."""
+        candidates = [(segment.start, segment.changed_ms) for segment in self._segments]
+        if self._segments[-1].size:
+            candidates.append((self._readable, now_ms))
+        if time_ms == LATEST_TIME:
+            newest = len(candidates) - 1
+        elif time_ms == EARLIEST_TIME:
+            newest = 0
+        else:
+            newest = max((i for i, (_, changed) in enumerate(candidates) if changed <= time_ms), default=-1)
+        chosen = [offset for offset, _ in candidates[: newest + 1]]
+        return chosen[::-1][:count_max]
+
+    # --- writing -----------------------------------------------------------------------------------------
+
+    def append(self, messages: memoryview, count: int, *, now_ms: int) -> None:
+        """Append a message set as one piece; roll first if that is due, flush afterwards if that is.
+
+        Raises:
+            StorageError: the disk is full or fails. What was written of the set is taken back.
+        """
+        last = self._segments[-1]
+        if last.size > self._config.segment_bytes or (
+            last.first_append_ms is not None and now_ms - last.first_append_ms > self._config.roll_ms
+        ):
+            last = self._roll()
+        if messages:
+            with storage("write", last.path):
+                self._write(last, messages)
+            last.size += len(messages)
+            last.changed_ms = now_ms
+            if last.first_append_ms is None:
+                last.first_append_ms = now_ms
+        self._unflushed_messages += count
+        if not self._config.flush_messages:
+            self._readable = last.stop
+        elif self._unflushed_messages >= self._config.flush_messages:
+            self.flush(now_ms=now_ms)
+
+    def _write(self, segment: _Segment, messages: memoryview) -> None:
+        number, done = segment.file.fileno(), 0
+        try:
+            while done < len(messages):
+                done += os.pwrite(number, messages[done:], segment.size + done)
+        except OSError:
+            os.ftruncate(number, segment.size)
+            raise
+
+    def _roll(self) -> _Segment:
+        self.flush(now_ms=self._flushed_at_ms)
+        segment = _Segment(self.directory, self._segments[-1].stop, is_new=True)
+        sync_directory(self.directory)
+        self._segments.append(segment)
+        return segment
+
+    def flush(self, *, now_ms: int) -> None:
+        """Force what was appended to disk, which makes it readable."""
+        last = self._segments[-1]
+        if self._forced < last.stop:
+            with storage("flush", last.path):
+                os.fdatasync(last.file.fileno())
+        self._readable = self._forced = last.stop
+        self._unflushed_messages = 0
+        self._flushed_at_ms = now_ms
+
+    def maintain(self, *, now_ms: int) -> None:
+        """Flush when that is due by time, and remove what retention does not keep."""
+        if now_ms - self._flushed_at_ms >= self._config.flush_ms:
+            self.flush(now_ms=now_ms)
+        self._remove_where(
+            lambda segment: segment.size > 0 and now_ms - segment.changed_ms > self._config.retention_ms
+        )
+        if self._config.retention_bytes >= 0:
+            excess = self.size_bytes - self._config.retention_bytes
+            while excess > 0 and len(self._segments) > 1:
+                excess -= self._segments[0].size
+                if excess >= 0:
+                    self._remove_first()
+
+    def _remove_where(self, is_old: Callable[[_Segment], bool]) -> None:
+        """Remove segments from the front; an empty one named after the end stays, so offsets go on."""
+        while is_old(self._segments[0]):
+            if len(self._segments) == 1:
+                self._roll()
+            self._remove_first()
+
+    def _remove_first(self) -> None:
+        segment = self._segments.pop(0)
+        remove_file(segment.path)
+
+    def close(self, *, now_ms: int) -> None:
+        """Flush, and let go of the files."""
+        self.flush(now_ms=now_ms)
+        for segment in self._segments:
+            segment.file.close()

@@ -1,0 +1,222 @@
+"""Fetched bytes of Kafka 0.7 to Arrow, in the columns that everything else has.
+
+Messages have a payload and a place, so `key` and `headers` are null and empty and `timestamp` is -1. The
+`offset` is the byte at which the outermost message starts: what to ask a broker for to see it again.
+
+Plain messages are scanned by a compiled loop, checksums included; wrappers one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from penstock.errors import CorruptRecordError
+from penstock.model import NO_TIMESTAMP, TimestampType
+from penstock.records.arrow import to_arrow
+from penstock.records.columns import COLUMN_BYTES_MAX, NO_BYTES, BytesColumn, HeadersColumn, RecordColumns
+from penstock.records.jit import Bytes, Int32s, Ints, byte_at, copy_bytes, kernel
+from penstock.records.memory import empty
+from penstock.v07.message_set import iter_messages
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from typing_extensions import Buffer
+
+DONE, WRAPPER, CORRUPT = 0, 1, 2
+"""Why a scan ended: at the end or a partial tail, before a wrapper, before a message that is wrong."""
+
+SLICES = 8
+
+
+def _crc_tables() -> Ints:
+    """The tables of CRC-32 (reflected polynomial EDB88320) for eight bytes at a time, one after the other."""
+    tables = np.zeros((SLICES, 256), dtype=np.int64)
+    for number in range(256):
+        value = number
+        for _ in range(8):
+            value = (value >> 1) ^ (0xEDB88320 if value & 1 else 0)
+        tables[0, number] = value
+    for later in range(1, SLICES):
+        earlier = tables[later - 1]
+        tables[later] = (earlier >> 8) ^ tables[0][earlier & 0xFF]
+    return tables.reshape(-1)
+
+
+CRC_TABLES = _crc_tables()
+
+
+@kernel
+def crc32(data: Bytes, start: int, stop: int, tables: Ints) -> int:
+    """CRC-32 of some bytes, eight at a time."""
+    value = 0xFFFFFFFF
+    at = start
+    while at + 8 <= stop:
+        value = (
+            tables[1792 + ((value ^ byte_at(data, at)) & 0xFF)]
+            ^ tables[1536 + (((value >> 8) ^ byte_at(data, at + 1)) & 0xFF)]
+            ^ tables[1280 + (((value >> 16) ^ byte_at(data, at + 2)) & 0xFF)]
+            ^ tables[1024 + (((value >> 24) ^ byte_at(data, at + 3)) & 0xFF)]
+            ^ tables[768 + byte_at(data, at + 4)]
+            ^ tables[512 + byte_at(data, at + 5)]
+            ^ tables[256 + byte_at(data, at + 6)]
+            ^ tables[byte_at(data, at + 7)]
+        )
+        at += 8
+    while at < stop:
+        value = (value >> 8) ^ tables[(value ^ byte_at(data, at)) & 0xFF]
+        at += 1
+    return value ^ 0xFFFFFFFF
+
+
+@kernel
+def _int32(data: Bytes, at: int) -> int:
+    return (
+        (byte_at(data, at) << 24)
+        | (byte_at(data, at + 1) << 16)
+        | (byte_at(data, at + 2) << 8)
+        | byte_at(data, at + 3)
+    )
+
+
+@kernel
+def scan(
+    data: Bytes, position: int, end: int, check: bool, tables: Ints, starts: Ints, ends: Ints, out: Ints
+) -> int:
+    """Find the payloads of plain messages from `position` on; return how many.
+
+    Each goes to `starts` and `ends`. `out` gets the place where it stopped and why.
+    """
+    count = 0
+    reason = 0
+    while end - position >= 4:
+        size = _int32(data, position)
+        if size >= 0x80000000:
+            reason = 2
+            break
+        stop = position + 4 + size
+        if stop > end:
+            break
+        magic = byte_at(data, position + 4) if size > 0 else 255
+        if magic > 1 or size < 5 + magic:
+            reason = 2
+            break
+        if magic == 1 and byte_at(data, position + 5) & 3:
+            reason = 1
+            break
+        start = position + 9 + magic
+        if check and crc32(data, start, stop, tables) != _int32(data, start - 4):
+            reason = 2
+            break
+        starts[count] = start
+        ends[count] = stop
+        count += 1
+        position = stop
+    out[0] = position
+    out[1] = reason
+    return count
+
+
+@kernel
+def gather(data: Bytes, starts: Ints, ends: Ints, count: int, target: Bytes, offsets: Int32s) -> None:
+    """Put payloads one after the other."""
+    at = 0
+    offsets[0] = 0
+    for row in range(count):
+        size = ends[row] - starts[row]
+        copy_bytes(target, at, data, starts[row], size)
+        at += size
+        offsets[row + 1] = at
+
+
+class Decoded(NamedTuple):
+    """Messages as columns, and the byte offset at which a reader goes on."""
+
+    columns: RecordColumns
+    next_offset: int
+
+
+def decode(data: Buffer, base_offset: int, *, check_crcs: bool = True) -> Iterator[Decoded]:
+    """Turn bytes fetched from `base_offset` on into columns, in order; a partial tail is left out.
+
+    Raises:
+        CorruptRecordError: a message or wrapper is damaged; what came before it has been yielded.
+    """
+    view = memoryview(data).cast("B")
+    if not len(view):
+        return
+    source = np.frombuffer(view, dtype=np.uint8)
+    # The smallest message takes 9 bytes.
+    capacity = len(view) // 9 + 1
+    starts, ends = empty(capacity, np.int64), empty(capacity, np.int64)
+    out = np.zeros(2, dtype=np.int64)
+    position, end = 0, len(view)
+    while position < end:
+        count = scan(source, position, end, check_crcs, CRC_TABLES, starts, ends, out)
+        stopped, reason = int(out[0]), int(out[1])
+        if count:
+            columns = _plain(source, starts[:count], ends[:count], base_offset, position)
+            yield Decoded(columns, base_offset + stopped)
+        if reason == DONE:
+            return
+        # What the loop does not know, the plain reader does: it reads the wrapper, or says what is wrong.
+        stop = stopped + 4 + int.from_bytes(view[stopped : stopped + 4], "big")
+        messages = list(iter_messages(view[stopped : max(stop, stopped + 4)], base_offset + stopped))
+        if reason == CORRUPT:
+            raise CorruptRecordError(f"the message at byte {base_offset + stopped} is damaged")
+        if messages:
+            rows = [(message.payload, message.offset) for message in messages]
+            yield Decoded(_unpacked(rows), base_offset + stop)
+        position = stop
+
+
+def to_batches(
+    data: Buffer,
+    base_offset: int,
+    topic: str,
+    partition: int,
+    names: Sequence[str],
+    *,
+    check_crcs: bool = True,
+) -> Iterator[pa.RecordBatch]:
+    """The same as Arrow batches with the columns `names` (see `penstock.model.COLUMN_NAMES`)."""
+    for columns, _ in decode(data, base_offset, check_crcs=check_crcs):
+        yield to_arrow(columns, topic, partition, names)
+
+
+def _plain(source: Bytes, starts: Ints, ends: Ints, base_offset: int, position: int) -> RecordColumns:
+    count = len(starts)
+    total = int((ends - starts).sum())
+    if total > COLUMN_BYTES_MAX:
+        raise CorruptRecordError(f"{total} bytes of payload in one fetch: ask for less at a time")
+    target, offsets = empty(total, np.uint8), empty(count + 1, np.int32)
+    gather(source, starts, ends, count, target, offsets)
+    places = empty(count, np.int64)
+    places[0] = base_offset + position
+    places[1:] = ends[:-1] + base_offset
+    return _columns(BytesColumn(target, offsets), places)
+
+
+def _unpacked(rows: Sequence[tuple[bytes, int]]) -> RecordColumns:
+    payloads = [payload for payload, _ in rows]
+    offsets = np.zeros(len(rows) + 1, dtype=np.int32)
+    np.cumsum([len(payload) for payload in payloads], out=offsets[1:])
+    data = np.frombuffer(b"".join(payloads), dtype=np.uint8)
+    return _columns(BytesColumn(data, offsets), np.array([offset for _, offset in rows], dtype=np.int64))
+
+
+def _columns(values: BytesColumn, places: Ints) -> RecordColumns:
+    count = len(places)
+    zeros = np.zeros(count + 1, dtype=np.int32)
+    nothing = BytesColumn(NO_BYTES, np.zeros(1, dtype=np.int32))
+    return RecordColumns(
+        count,
+        offsets=places,
+        timestamps=np.full(count, NO_TIMESTAMP, dtype=np.int64),
+        timestamp_types=np.full(count, int(TimestampType.NONE), dtype=np.int32),
+        key=BytesColumn(NO_BYTES, zeros, np.zeros(count // 8 + 1, dtype=np.uint8), count),
+        value=values,
+        headers=HeadersColumn(zeros, nothing, nothing),
+    )

@@ -1,0 +1,225 @@
+"""One connection to one 0.7 broker: blocking, in order, made anew when it breaks.
+
+A request that has an answer is repeated once on a fresh connection, since asking twice does no harm. A
+PRODUCE is not: nothing in Kafka 0.7 tells whether it arrived, so the caller is told that it is unknown.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import socket
+import threading
+from collections.abc import Sequence
+from types import TracebackType
+
+from penstock.errors import DecodeError, KafkaError, NetworkError
+from penstock.v07.wire import (
+    Error,
+    FetchPart,
+    OffsetsPart,
+    Part,
+    ProducePart,
+    Request,
+    RequestType,
+    decode_multifetch,
+    decode_offsets,
+    decode_response,
+    encode_request,
+)
+
+DEFAULT_TIMEOUT_S = 30.0
+"""`socket.timeout.ms` of the 0.7 clients."""
+
+FRAME_BYTES_MAX = 1 << 30
+
+TCP_QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
+
+_ERROR_TEXTS = {
+    Error.UNKNOWN: "the broker refuses (an illegal topic name, or an error it has no number for)",
+    Error.OFFSET_OUT_OF_RANGE: "the offset is outside the log",
+    Error.WRONG_PARTITION: "the broker has no such partition",
+    Error.INVALID_MESSAGE: "a message fails its checksum",
+    Error.INVALID_FETCH_SIZE: "the fetch size is not valid",
+}
+
+
+class Fetched07:
+    """What one fetched part brought: bytes from `part.offset` on, or an error."""
+
+    __slots__ = ("data", "error", "part")
+
+    def __init__(self, part: FetchPart, error: Error, data: memoryview) -> None:
+        self.part = part
+        self.error = error
+        self.data = data
+
+    def checked(self) -> memoryview:
+        """The bytes.
+
+        Raises:
+            KafkaError: the broker answered an error; `code` is 0.7's.
+        """
+        if self.error is not Error.NONE:
+            topic, partition, offset, _ = self.part
+            raise KafkaError(
+                int(self.error),
+                self.error.name,
+                f"fetching {topic}-{partition} at byte {offset}: {_ERROR_TEXTS[self.error]}",
+            )
+        return self.data
+
+
+class Connection07:
+    """A broker at one address. Connects on first use; may be shared by threads."""
+
+    def __init__(self, host: str, port: int, *, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
+        self.host = host
+        self.port = port
+        self._timeout_s = timeout_s
+        self._socket: socket.socket | None = None
+        self._lock = threading.Lock()
+        self._is_closed = False
+
+    def __repr__(self) -> str:
+        return f"<Connection07 {self.host}:{self.port}>"
+
+    def __enter__(self) -> Connection07:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Hang up; whoever waits for an answer gets NetworkError."""
+        self._is_closed = True
+        self._disconnect()
+
+    # --- requests ----------------------------------------------------------------------------------------
+
+    def produce(self, parts: Sequence[ProducePart]) -> None:
+        """Send message sets, several as one MULTIPRODUCE. Returning means sent, not stored: 0.7 never says.
+
+        Raises:
+            NetworkError: the broker cannot be reached, or hung up. Whether earlier ones arrived is unknown.
+        """
+        kind = RequestType.PRODUCE if len(parts) == 1 else RequestType.MULTIPRODUCE
+        frame = encode_request(Request(kind, parts))
+        with self._lock:
+            try:
+                connected = self._connected()
+                self._notice_hangup(connected)
+                connected.sendall(frame)
+            except OSError as error:
+                self._disconnect()
+                raise self._broken("sending messages", error) from error
+
+    def fetch(self, part: FetchPart) -> Fetched07:
+        """Fetch from one partition; at once, with what there is.
+
+        Raises:
+            NetworkError: the broker cannot be reached or hung up twice.
+            DecodeError: the answer makes no sense.
+        """
+        error, data = decode_response(self._ask(RequestType.FETCH, [part]))
+        return Fetched07(part, error, data)
+
+    def multifetch(self, parts: Sequence[FetchPart]) -> list[Fetched07]:
+        """Fetch from several partitions in one turn. Raises: as `fetch`."""
+        _, payload = decode_response(self._ask(RequestType.MULTIFETCH, parts))
+        answers = decode_multifetch(payload, len(parts))
+        return [Fetched07(part, *answer) for part, answer in zip(parts, answers, strict=True)]
+
+    def offsets(self, part: OffsetsPart) -> list[int]:
+        """Offsets from before a time, newest first.
+
+        Raises:
+            NetworkError: as `fetch`; also where no such partition can exist: the broker hangs up.
+            DecodeError: the answer makes no sense.
+        """
+        _, payload = decode_response(self._ask(RequestType.OFFSETS, [part]))
+        return decode_offsets(payload)
+
+    def has_partition(self, topic: str, partition: int) -> bool:
+        """Whether the broker has, or would have, this partition.
+
+        Raises:
+            KafkaError: an illegal topic name.
+            NetworkError, DecodeError: as `fetch`.
+        """
+        answer = self.fetch(FetchPart(topic, partition, 0, 0))
+        if answer.error is Error.UNKNOWN:
+            answer.checked()
+        return answer.error is not Error.WRONG_PARTITION
+
+    # --- the socket --------------------------------------------------------------------------------------
+
+    def _ask(self, kind: RequestType, parts: Sequence[Part]) -> memoryview:
+        frame = encode_request(Request(kind, parts))
+        with self._lock:
+            is_fresh = self._socket is None
+            try:
+                return self._exchange(frame)
+            except OSError as error:
+                self._disconnect()
+                if is_fresh or self._is_closed:
+                    raise self._broken(f"a request of type {kind.name}", error) from error
+            try:
+                return self._exchange(frame)
+            except OSError as error:
+                self._disconnect()
+                raise self._broken(f"a request of type {kind.name}", error) from error
+
+    def _exchange(self, frame: bytes) -> memoryview:
+        connected = self._connected()
+        connected.sendall(frame)
+        size = int.from_bytes(self._receive(connected, 4), "big", signed=True)
+        if not 2 <= size <= FRAME_BYTES_MAX:
+            self._disconnect()
+            raise DecodeError(
+                f"{self.host}:{self.port} announces a response of {size} bytes: is it Kafka 0.7?"
+            )
+        return self._receive(connected, size)
+
+    def _connected(self) -> socket.socket:
+        if self._is_closed:
+            raise OSError("this client has closed the connection")
+        if self._socket is None:
+            self._socket = socket.create_connection((self.host, self.port), self._timeout_s)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return self._socket
+
+    def _receive(self, connected: socket.socket, size: int) -> memoryview:
+        view = memoryview(bytearray(size))
+        filled = 0
+        while filled < size:
+            count = connected.recv_into(view[filled:])
+            if not count:
+                raise OSError("the broker hung up")
+            filled += count
+            if filled < size and TCP_QUICKACK is not None:
+                # What is missing may wait for this acknowledgement, which the kernel would delay.
+                connected.setsockopt(socket.IPPROTO_TCP, TCP_QUICKACK, True)
+        return view
+
+    def _notice_hangup(self, connected: socket.socket) -> None:
+        """Nothing is ever answered to a PRODUCE, so anything to read means that the broker has gone."""
+        readable = select.poll()
+        readable.register(connected, select.POLLIN)
+        if readable.poll(0):
+            raise OSError("the broker hung up; what was sent last may not have been stored")
+
+    def _disconnect(self) -> None:
+        broken, self._socket = self._socket, None
+        if broken is not None:
+            # Closing alone does not wake a thread that waits for an answer.
+            with contextlib.suppress(OSError):
+                broken.shutdown(socket.SHUT_RDWR)
+            broken.close()
+
+    def _broken(self, doing: str, error: OSError) -> NetworkError:
+        why = os.strerror(error.errno).lower() if error.errno else str(error)
+        return NetworkError(f"{doing}: Kafka 0.7 broker {self.host}:{self.port}: {why}")

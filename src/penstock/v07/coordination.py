@@ -1,0 +1,243 @@
+"""How 0.7 brokers, producers and consumers agree through ZooKeeper: every rule that needs no I/O.
+
+Who owns what is a function of what was read (`assign`), computed alike by every member without a word
+between them. Paths and data are those of "Writing a Driver for Kafka" (seed 002), with what it leaves open
+settled as release 0.7.2 behaves.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from penstock.errors import ConfigError, DecodeError
+from penstock.v07.driver import BrokerAddress
+
+BROKERS = "/brokers/ids"
+TOPICS = "/brokers/topics"
+
+
+class BrokerPartition(NamedTuple):
+    """One partition on one broker: a log of its own, whatever other brokers have under the same number."""
+
+    broker_id: int
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.broker_id}-{self.partition}"
+
+    @classmethod
+    def parse(cls, text: str) -> BrokerPartition:
+        """Read ``broker-partition``.
+
+        Raises:
+            DecodeError: it is something else.
+        """
+        broker, dash, partition = text.partition("-")
+        if not (dash and broker.isdecimal() and partition.isdecimal()):
+            raise DecodeError(f"{text!r} is not broker-partition")
+        return cls(int(broker), int(partition))
+
+
+# --- paths -------------------------------------------------------------------------------------------------
+
+
+def broker_path(broker_id: int) -> str:
+    return f"{BROKERS}/{broker_id}"
+
+
+def topic_path(topic: str) -> str:
+    return f"{TOPICS}/{topic}"
+
+
+def ids_path(group: str) -> str:
+    return f"/consumers/{group}/ids"
+
+
+def owner_path(group: str, topic: str, place: BrokerPartition) -> str:
+    return f"/consumers/{group}/owners/{topic}/{place}"
+
+
+def offset_path(group: str, topic: str, place: BrokerPartition) -> str:
+    return f"/consumers/{group}/offsets/{topic}/{place}"
+
+
+# --- what nodes hold ---------------------------------------------------------------------------------------
+
+
+def broker_data(creator: str, host: str, port: int) -> str:
+    """What a broker says of itself: ``creator:host:port``.
+
+    Raises:
+        ConfigError: the host has a colon in it, which this cannot express (an IPv6 address, say).
+    """
+    if ":" in host:
+        raise ConfigError(f"Kafka 0.7 cannot name the host {host!r} in ZooKeeper; set hostname to a name")
+    return f"{creator}:{host}:{port}"
+
+
+def parse_broker(broker_id: int, data: bytes) -> BrokerAddress:
+    """Where a broker is.
+
+    Raises:
+        DecodeError: the data are not ``creator:host:port``.
+    """
+    parts = data.decode("utf-8", "replace").rsplit(":", 2)
+    if len(parts) != 3 or not parts[2].isdecimal() or not parts[1]:
+        raise DecodeError(f"broker {broker_id} is registered as {data!r}, not as creator:host:port")
+    return BrokerAddress(broker_id, parts[1], int(parts[2]))
+
+
+def parse_count(data: bytes) -> int:
+    """A number of partitions, or an offset.
+
+    Raises:
+        DecodeError: not a whole number.
+    """
+    text = data.decode("utf-8", "replace").strip()
+    if not text.isdecimal():
+        raise DecodeError(f"{data!r} is not a whole number")
+    return int(text)
+
+
+class Subscription(NamedTuple):
+    """What a member wants: streams per topic, or streams for all topics that match (or do not match)."""
+
+    streams: Mapping[str, int]
+    pattern: str | None = None
+    is_blacklist: bool = False
+    pattern_streams: int = 1
+
+    def of(self, topics: Iterable[str]) -> dict[str, int]:
+        """How many streams for each topic that there is; named topics need not be there yet."""
+        if self.pattern is None:
+            return dict(self.streams)
+        matches = re.compile(self.pattern).fullmatch
+        return {
+            topic: self.pattern_streams for topic in topics if (matches(topic) is None) == self.is_blacklist
+        }
+
+    def data(self) -> bytes:
+        """What the member's node holds."""
+        if self.pattern is not None:
+            sign = "!" if self.is_blacklist else "*"
+            return f"{sign}{self.pattern_streams}{sign}{self.pattern}".encode()
+        entries = ",".join(f"{json.dumps(topic)}: {count}" for topic, count in self.streams.items())
+        return f"{{ {entries} }}".encode()
+
+
+def parse_pattern(text: str) -> str:
+    """A filter of 0.7 as a regular expression: commas are alternatives, blanks and quotes fall away.
+
+    Raises:
+        ConfigError: it is no regular expression.
+    """
+    pattern = re.sub(r"\s", "", text.strip().strip("\"'")).replace(",", "|")
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ConfigError(f"{text!r} is no regular expression: {error}") from None
+    return pattern
+
+
+def parse_subscription(data: bytes) -> Subscription:
+    """What a member's node says it wants.
+
+    Raises:
+        DecodeError: neither of the three forms; such a member is left out of account.
+    """
+    text = data.decode("utf-8", "replace")
+    match = re.fullmatch(r"([*!])(\d+)\1(.+)", text, re.DOTALL)
+    try:
+        if match is not None:
+            pattern = parse_pattern(match[3])
+            return Subscription({}, pattern, match[1] == "!", max(int(match[2]), 1))
+        streams = json.loads(text)
+        if isinstance(streams, dict) and all(type(count) is int and count > 0 for count in streams.values()):
+            return Subscription(streams)
+    except ValueError:
+        pass
+    raise DecodeError(
+        f"{text!r} is no subscription: a JSON object of topic to streams, or *n*regex, or !n!regex"
+    )
+
+
+# --- who owns what -----------------------------------------------------------------------------------------
+
+
+class Snapshot(NamedTuple):
+    """What a member has read: members with their subscriptions, topics with their partitions per broker."""
+
+    members: Mapping[str, Subscription]
+    topics: Mapping[str, Mapping[int, int]]
+
+
+def threads(member: str, streams: int) -> list[str]:
+    """The names of a member's streams, as owner nodes hold them."""
+    return [f"{member}-{number}" for number in range(streams)]
+
+
+def split(partitions: Iterable[str], owners: Iterable[str]) -> dict[str, list[str]]:
+    """Chunks of the sorted partitions for the sorted owners; the first ones get what is left over.
+
+    Both are sorted as text, so that ``10-0`` comes before ``2-0``. Every owner is in the answer.
+    """
+    ordered, chunks = sorted(partitions), sorted(owners)
+    if not chunks:
+        return {}
+    each, more = divmod(len(ordered), len(chunks))
+    found: dict[str, list[str]] = {}
+    start = 0
+    for place, owner in enumerate(chunks):
+        size = each + (place < more)
+        found[owner] = ordered[start : start + size]
+        start += size
+    return found
+
+
+def assign(snapshot: Snapshot, member: str) -> dict[tuple[str, BrokerPartition], str]:
+    """What `member` owns: topic and broker-partition to the name of the stream that reads it."""
+    if member not in snapshot.members:
+        return {}
+    wanted = {name: subscription.of(snapshot.topics) for name, subscription in snapshot.members.items()}
+    own: dict[tuple[str, BrokerPartition], str] = {}
+    for topic in wanted[member]:
+        owners = [
+            thread for name, streams in wanted.items() for thread in threads(name, streams.get(topic, 0))
+        ]
+        counts = snapshot.topics.get(topic, {})
+        partitions = [f"{broker}-{number}" for broker, count in counts.items() for number in range(count)]
+        chunks = split(partitions, owners)
+        for thread in threads(member, wanted[member][topic]):
+            own.update({(topic, BrokerPartition.parse(place)): thread for place in chunks[thread]})
+    return own
+
+
+def destinations(counts: Mapping[int, int], live_brokers: Iterable[int]) -> list[BrokerPartition]:
+    """Where a message of a topic may go, by broker and partition.
+
+    A live broker that does not list the topic takes partition 0 of it: the message makes the topic exist
+    there, and the broker then tells how many partitions it has.
+    """
+    live = set(live_brokers)
+    known = {broker: count for broker, count in counts.items() if broker in live}
+    known.update(dict.fromkeys(live - known.keys(), 1))
+    return [
+        BrokerPartition(broker, number) for broker, count in sorted(known.items()) for number in range(count)
+    ]
+
+
+def java_hash(key: str) -> int:
+    """`String.hashCode`: what the 0.7 producer's default partitioner takes the absolute value of."""
+    value = 0
+    data = key.encode("utf-16-be", "surrogatepass")
+    for at in range(0, len(data), 2):
+        value = (value * 31 + int.from_bytes(data[at : at + 2], "big")) & 0xFFFFFFFF
+    return value - (1 << 32) if value >= 1 << 31 else value
+
+
+def choose(places: Sequence[BrokerPartition], key: str) -> BrokerPartition:
+    """The place for a key, as the 0.7 producer chooses it."""
+    return places[abs(java_hash(key)) % len(places)]

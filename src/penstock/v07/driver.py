@@ -1,0 +1,190 @@
+"""Reading and writing topics of one Kafka 0.7 broker, without ZooKeeper.
+
+A fetch never waits and may end anywhere, so reading is a loop that this module owns: it goes on from the
+last complete message, crosses segments, and asks for more where a message is larger than the answer.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.errors import ConfigError, DecodeError
+from penstock.records.compression import Codec
+from penstock.v07.connection import DEFAULT_TIMEOUT_S, Connection07
+from penstock.v07.message_set import (
+    LENGTH_BYTES,
+    FetchSizeTooSmall,
+    Message,
+    complete_size,
+    encode_set,
+    iter_messages,
+)
+from penstock.v07.wire import (
+    ANY_PARTITION,
+    EARLIEST_TIME,
+    LATEST_TIME,
+    FetchPart,
+    OffsetsPart,
+    ProducePart,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FETCH_BYTES = 4 << 20
+MESSAGE_BYTES_MAX = 1 << 28
+PARTITIONS_MAX = 1 << 16
+
+_ADDRESS = re.compile(r"(?:(?P<id>\d+):)?(?P<host>[^:\s]+|\[[^\]]+\]):(?P<port>\d+)")
+
+
+class BrokerAddress(NamedTuple):
+    """One broker of a list: ``id:host:port``, or ``host:port`` for number 0."""
+
+    broker_id: int
+    host: str
+    port: int
+
+
+def parse_brokers(text: str | Sequence[str]) -> list[BrokerAddress]:
+    """Read a broker list.
+
+    Raises:
+        ConfigError: an entry is neither ``host:port`` nor ``id:host:port``, or a broker is there twice.
+    """
+    entries = text.split(",") if isinstance(text, str) else list(text)
+    brokers: list[BrokerAddress] = []
+    for entry in entries:
+        match = _ADDRESS.fullmatch(entry.strip())
+        if match is None or int(match["port"]) > 65535:
+            raise ConfigError(f"a Kafka 0.7 broker is host:port or id:host:port; {entry!r} is not")
+        brokers.append(BrokerAddress(int(match["id"] or 0), match["host"].strip("[]"), int(match["port"])))
+    if len({broker.broker_id for broker in brokers}) < len(brokers):
+        raise ConfigError("several Kafka 0.7 brokers need numbers of their own: 0:host:port,1:host:port")
+    return brokers
+
+
+class Driver07:
+    """Topics of one broker.
+
+    Raises, in every method:
+        NetworkError: the broker cannot be reached, or hung up.
+        KafkaError: it answered an error; `code` is 0.7's.
+        DecodeError: what it sent makes no sense.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        *,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        fetch_bytes: int = FETCH_BYTES,
+        dice: random.Random | None = None,
+    ) -> None:
+        self.connection = Connection07(host, port, timeout_s=timeout_s)
+        self._fetch_bytes = fetch_bytes
+        self._dice = dice or random.Random()
+
+    def __enter__(self) -> Driver07:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.connection.close()
+
+    # --- what is there -----------------------------------------------------------------------------------
+
+    def earliest(self, topic: str, partition: int) -> int:
+        """The first byte that is still there."""
+        return (self.connection.offsets(OffsetsPart(topic, partition, EARLIEST_TIME, 1)) or [0])[0]
+
+    def latest(self, topic: str, partition: int) -> int:
+        """The end of what can be read."""
+        return (self.connection.offsets(OffsetsPart(topic, partition, LATEST_TIME, 1)) or [0])[0]
+
+    def offset_before(self, topic: str, partition: int, time_ms: int) -> int:
+        """Where to read on so as to see everything written after `time_ms`: the start of a segment."""
+        found = self.connection.offsets(OffsetsPart(topic, partition, max(time_ms, 0), 1))
+        return found[0] if found else self.earliest(topic, partition)
+
+    def partition_count(self, topic: str) -> int:
+        """How many partitions the broker has, or would have, for a topic.
+
+        The protocol has no such question; the broker tells apart what it has and has not.
+        """
+        count = 1
+        while count < PARTITIONS_MAX and self.connection.has_partition(topic, count):
+            count += 1
+        return count
+
+    # --- reading -----------------------------------------------------------------------------------------
+
+    def chunks(
+        self, topic: str, partition: int, start: int, end: int | None = None
+    ) -> Iterator[tuple[int, memoryview]]:
+        """Yield (offset, bytes) of complete messages from `start` to `end` (default: the present end)."""
+        stop = self.latest(topic, partition) if end is None else end
+        position, size_max = start, self._fetch_bytes
+        while position < stop:
+            part = FetchPart(topic, partition, position, min(size_max, stop - position))
+            data = self.connection.fetch(part).checked()
+            size = complete_size(data)
+            if size:
+                yield position, data[:size]
+                position += size
+            elif not len(data):
+                return
+            else:
+                size_max = self._larger(data, part, stop)
+
+    def _larger(self, data: memoryview, part: FetchPart, stop: int) -> int:
+        """How much to ask for so that the first message fits."""
+        if part.offset + part.size_max == stop:
+            raise DecodeError(
+                f"the end of {part.topic}-{part.partition} is inside a message at byte {part.offset}"
+            )
+        needed = 4 + int.from_bytes(data[:4], "big") if len(data) >= 4 else LENGTH_BYTES
+        if needed > MESSAGE_BYTES_MAX:
+            raise FetchSizeTooSmall(needed, MESSAGE_BYTES_MAX)
+        return max(needed, 2 * part.size_max)
+
+    def messages(self, topic: str, partition: int, start: int, end: int | None = None) -> Iterator[Message]:
+        """Yield the messages from byte `start` to `end` (default: the end as it is now)."""
+        for offset, data in self.chunks(topic, partition, start, end):
+            yield from iter_messages(data, offset)
+
+    def scan(
+        self,
+        topic: str,
+        partition: int,
+        start: int,
+        end: int | None = None,
+        *,
+        names: Sequence[str],
+        check_crcs: bool = True,
+    ) -> Iterator[pa.RecordBatch]:
+        """The same as Arrow batches with the columns `names`."""
+        from penstock.v07.columns import to_batches
+
+        for offset, data in self.chunks(topic, partition, start, end):
+            yield from to_batches(data, offset, topic, partition, names, check_crcs=check_crcs)
+
+    # --- writing -----------------------------------------------------------------------------------------
+
+    def send(
+        self,
+        topic: str,
+        payloads: Iterable[bytes],
+        *,
+        partition: int = ANY_PARTITION,
+        codec: Codec = Codec.NONE,
+    ) -> None:
+        """Send one message set; the broker picks a partition unless one is named.
+
+        Returning means sent: Kafka 0.7 acknowledges nothing. A broker that refuses hangs up, which the next
+        call notices.
+        """
+        self.connection.produce([ProducePart(topic, partition, encode_set(payloads, codec=codec))])

@@ -1,0 +1,233 @@
+"""Message sets of Kafka 0.7: written, walked, and judged as the broker judges them.
+
+A message is an int32 length, a magic byte, with magic 1 an attributes byte (bits 0-1: the codec), the
+CRC-32 of the payload, and the payload. A set is messages back to back. N messages are compressed by
+making their set the payload of one wrapper, which may be nested. Offsets are byte positions and belong to
+outermost messages only.
+
+Source: seed 002 and the compression page of that age; edge cases as in release 0.7.2.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator
+from struct import Struct
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.errors import CorruptRecordError, DecodeError, EncodeError
+from penstock.records.compression import Codec, compress, decompress
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+LENGTH_BYTES = 4
+HEADER_BYTES = (5, 6)
+"""Bytes between the length and the payload, by magic."""
+
+CODECS = (Codec.NONE, Codec.GZIP, Codec.SNAPPY)
+"""What the codec bits say; 3 is invalid."""
+
+NESTING_MAX = 16
+"""Wrappers inside wrappers. Nobody nests them on purpose more than once."""
+
+DECOMPRESSED_BYTES_MAX = 256 << 20
+
+_LENGTH = Struct(">i")
+_HEAD0 = Struct(">ibI")
+_HEAD1 = Struct(">ibbI")
+
+
+class FetchSizeTooSmall(DecodeError):
+    """The first message of an answer does not fit into it: ask for more than `size_max` bytes (error 4)."""
+
+    def __init__(self, needed_bytes: int, size_max: int) -> None:
+        super().__init__(
+            f"the first message has {needed_bytes} bytes, the answer {size_max}: raise fetch.size above that"
+        )
+        self.needed_bytes = needed_bytes
+
+
+class Message(NamedTuple):
+    """One message as an application sees it.
+
+    `offset` is where its outermost message starts in the log; `next_offset` is where a reader resumes
+    after it. Inside a wrapper that is the wrapper's start again, except behind its last message.
+    """
+
+    payload: bytes
+    offset: int
+    next_offset: int
+
+
+class Judged(NamedTuple):
+    """A message set that a broker may store: its first `size` bytes, `message_count` outermost messages."""
+
+    size: int
+    message_count: int
+    payload_bytes_max: int
+
+
+def encode_message(payload: Buffer, *, magic: int = 1, codec: Codec = Codec.NONE) -> bytes:
+    """One message around `payload`, which for a codec is a compressed set already.
+
+    Raises:
+        EncodeError: another magic than 0 and 1, or a codec with magic 0, which has no room to name it.
+    """
+    data = memoryview(payload)
+    if magic == 1:
+        return b"".join((_HEAD1.pack(data.nbytes + 6, 1, CODECS.index(codec), zlib.crc32(data)), data))
+    if magic != 0:
+        raise EncodeError(f"Kafka 0.7 has messages of magic 0 and 1, not {magic}")
+    if codec is not Codec.NONE:
+        raise EncodeError("messages of magic 0 cannot be compressed; write magic 1")
+    return b"".join((_HEAD0.pack(data.nbytes + 5, 0, zlib.crc32(data)), data))
+
+
+def encode_set(payloads: Iterable[Buffer], *, codec: Codec = Codec.NONE, magic: int = 1) -> bytes:
+    """A message set; with a codec, one wrapper around it. Nothing wrapped is written as nothing.
+
+    Raises:
+        EncodeError: the codec is not one of 0.7's (none, gzip, snappy).
+    """
+    if codec not in CODECS:
+        raise EncodeError(f"Kafka 0.7 knows none, gzip and snappy, not {codec.name.lower()}")
+    plain = b"".join(encode_message(payload, magic=magic) for payload in payloads)
+    if codec is Codec.NONE or not plain:
+        return plain
+    return encode_message(compress(codec, plain), codec=codec)
+
+
+class _Outer(NamedTuple):
+    """One message of a set, where it is, and whose set it is in."""
+
+    start: int
+    stop: int
+    codec: Codec
+    payload: memoryview
+
+
+def _read(data: memoryview, start: int, stop: int) -> _Outer:
+    """The message between two places, its CRC checked."""
+    size = stop - start - LENGTH_BYTES
+    magic = data[start + 4] if size else -1
+    if magic not in (0, 1):
+        raise CorruptRecordError(f"magic {magic} at {start}: Kafka 0.7 has 0 and 1")
+    header = HEADER_BYTES[magic]
+    if size < header:
+        raise CorruptRecordError(f"a message of {size} bytes at {start}: {header} is the least")
+    bits = data[start + 5] & 3 if magic else 0
+    if bits == 3:
+        raise CorruptRecordError(f"codec 3 at {start}: Kafka 0.7 has none, gzip and snappy")
+    payload = data[start + LENGTH_BYTES + header : stop]
+    at = start + LENGTH_BYTES + header - 4
+    if zlib.crc32(payload) != int.from_bytes(data[at : at + 4], "big"):
+        raise CorruptRecordError(f"the message at {start} fails its checksum")
+    return _Outer(start, stop, CODECS[bits], payload)
+
+
+def cut(data: memoryview) -> Iterator[tuple[int, int]]:
+    """Where the complete messages of a set start and stop; a partial tail is left out.
+
+    Raises:
+        CorruptRecordError: a negative length.
+    """
+    position, end = 0, len(data)
+    while end - position >= LENGTH_BYTES:
+        (size,) = _LENGTH.unpack_from(data, position)
+        if size < 0:
+            raise CorruptRecordError(f"a message of {size} bytes at {position}")
+        stop = position + LENGTH_BYTES + size
+        if stop > end:
+            return
+        yield position, stop
+        position = stop
+
+
+def iter_messages(data: Buffer, base_offset: int = 0) -> Iterator[Message]:
+    """The messages in bytes fetched from `base_offset` on, those inside wrappers included.
+
+    Raises:
+        CorruptRecordError: a checksum, length, magic or codec is wrong, or a wrapper does not decompress.
+        FetchSizeTooSmall: not even one message is complete, though there is the beginning of one.
+    """
+    view = memoryview(data)
+    is_first = True
+    for start, stop in cut(view):
+        is_first = False
+        outer = _read(view, start, stop)
+        offset, resume = base_offset + start, base_offset + stop
+        if outer.codec is Codec.NONE:
+            yield Message(bytes(outer.payload), offset, resume)
+            continue
+        inner = list(_unwrapped(outer, _Budget()))
+        for place, payload in enumerate(inner, 1):
+            yield Message(payload, offset, resume if place == len(inner) else offset)
+    if is_first and len(view) >= LENGTH_BYTES:
+        (size,) = _LENGTH.unpack_from(view)
+        raise FetchSizeTooSmall(LENGTH_BYTES + size, len(view))
+
+
+class _Budget:
+    """What one outermost wrapper may unfold to."""
+
+    def __init__(self) -> None:
+        self.bytes = DECOMPRESSED_BYTES_MAX
+
+
+def _unwrapped(wrapper: _Outer, budget: _Budget, depth: int = 1) -> Iterator[bytes]:
+    """The payloads in a wrapper and the wrappers in it."""
+    if depth > NESTING_MAX:
+        raise CorruptRecordError(f"wrappers nested more than {NESTING_MAX} deep at {wrapper.start}")
+    try:
+        data = decompress(wrapper.codec, wrapper.payload, budget.bytes)
+    except DecodeError as error:
+        raise CorruptRecordError(f"the wrapper at {wrapper.start} does not decompress: {error}") from error
+    budget.bytes -= len(data)
+    for start, stop in cut(data):
+        inner = _read(data, start, stop)
+        if inner.codec is Codec.NONE:
+            yield bytes(inner.payload)
+        else:
+            yield from _unwrapped(inner, budget, depth + 1)
+
+
+def judge(data: memoryview) -> Judged:
+    """Check what a producer sent as a 0.7.2 broker does, inner messages included.
+
+    An incomplete last message is not part of what may be stored.
+
+    Raises:
+        CorruptRecordError: a checksum, length, magic or codec is wrong, or no message is complete.
+    """
+    size = count = largest = 0
+    for start, stop in cut(data):
+        outer = _read(data, start, stop)
+        if outer.codec is not Codec.NONE:
+            for _ in _unwrapped(outer, _Budget()):
+                pass
+        largest = max(largest, len(outer.payload))
+        size, count = stop, count + 1
+    if not count and len(data) >= LENGTH_BYTES:
+        raise CorruptRecordError("the first message is incomplete")
+    return Judged(size, count, largest)
+
+
+def complete_size(data: memoryview) -> int:
+    """How many bytes of `data` complete outermost messages take: what a fetcher advances by."""
+    size = 0
+    for _, stop in cut(data):
+        size = stop
+    return size
+
+
+def sound_size(data: memoryview) -> int:
+    """How many bytes of `data` hold complete messages with correct checksums: what recovery keeps."""
+    size = 0
+    try:
+        for start, stop in cut(data):
+            _read(data, start, stop)
+            size = stop
+    except CorruptRecordError:
+        pass
+    return size

@@ -1,0 +1,298 @@
+"""A Kafka 0.7 broker on its own listener: requests in, answers out, strictly one after the other.
+
+There is no way to say that something is wrong except the error code of a fetch; in every other case the
+connection ends, as release 0.7.2 does it. Data goes from the segment file to the socket by `sendfile`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import threading
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, cast
+
+from penstock.clock import Clock, SystemClock
+from penstock.errors import DecodeError, NetworkError, PenstockError, StorageError
+from penstock.log.contract import FileRegion
+from penstock.v07.byte_log import OffsetOutOfRange
+from penstock.v07.settings import Settings
+from penstock.v07.topics import InvalidTopic, Topics, WrongPartition
+from penstock.v07.wire import (
+    Error,
+    FetchPart,
+    OffsetsPart,
+    ProducePart,
+    Request,
+    RequestType,
+    decode_request,
+    encode_offsets,
+    response_head,
+)
+
+logger = logging.getLogger("penstock.v07")
+
+READ_BYTES_MAX = 256 << 10
+"""How much of a request the stream reads ahead."""
+
+INLINE_BYTES_MAX = 32 << 10
+"""Data up to this size is copied with its head and sent as one segment."""
+
+TCP_CORK: int | None = getattr(socket, "TCP_CORK", None)
+
+
+class Server:
+    """Serves the topics of one broker on one address."""
+
+    def __init__(self, topics: Topics, settings: Settings) -> None:
+        self.topics = topics
+        self.address = ("", 0)
+        self._frame_bytes_max = settings.number("max.socket.request.bytes")
+        self._flush_interval_s = settings.number("log.default.flush.scheduler.interval.ms") / 1000
+        self._listener: asyncio.Server | None = None
+        self._flusher: asyncio.Task[None] | None = None
+        self._connections: set[asyncio.Task[Any]] = set()
+
+    async def start(self, host: str, port: int) -> None:
+        """Listen. Port 0 takes any free one; `address` says which.
+
+        Raises:
+            NetworkError: the address cannot be listened on.
+        """
+        try:
+            self._listener = await asyncio.start_server(self._serve, host, port, limit=READ_BYTES_MAX)
+        except OSError as error:
+            raise NetworkError(
+                f"cannot listen for Kafka 0.7 on {host}:{port}: {error.strerror or error}; take another port"
+            ) from error
+        self.address = self._listener.sockets[0].getsockname()[:2]
+        self._flusher = asyncio.get_running_loop().create_task(self._flush_regularly())
+
+    async def stop(self) -> None:
+        """Stop listening, hang up on everybody."""
+        if self._listener is not None:
+            self._listener.close()
+        tasks = [*self._connections, *([self._flusher] if self._flusher else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _flush_regularly(self) -> None:
+        failed = ""
+        while True:
+            await asyncio.sleep(self._flush_interval_s)
+            try:
+                self.topics.flush_due()
+                failed = ""
+            except StorageError as error:
+                if str(error) != failed:
+                    logger.error("%s", error)
+                failed = str(error)
+
+    # --- one connection ----------------------------------------------------------------------------------
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        peer = (writer.get_extra_info("peername") or ("?",))[0]
+        try:
+            while True:
+                size = int.from_bytes(await reader.readexactly(4), "big", signed=True)
+                if not 0 < size <= self._frame_bytes_max:
+                    raise DecodeError(f"a frame of {size} bytes, the limit is {self._frame_bytes_max}")
+                frame = await reader.readexactly(size)
+                await self._answer(decode_request(memoryview(frame)), writer)
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+            pass
+        except (DecodeError, StorageError) as error:
+            logger.info("closing connection from %s: %s", peer, error)
+        except Exception:
+            logger.exception("a request from %s failed; its connection is closed", peer)
+        finally:
+            self._connections.discard(task)
+            writer.close()
+
+    async def _answer(self, request: Request, writer: asyncio.StreamWriter) -> None:
+        if request.type in (RequestType.PRODUCE, RequestType.MULTIPRODUCE):
+            for part in cast("list[ProducePart]", request.parts):
+                self.topics.produce(part)
+            return
+        if request.type is RequestType.OFFSETS:
+            writer.write(encode_offsets(self.topics.offsets(cast(OffsetsPart, request.parts[0]))))
+        elif request.type is RequestType.FETCH:
+            await self._send(writer, [self._fetch(cast(FetchPart, request.parts[0]))])
+        else:
+            found = [self._fetch(part) for part in cast("list[FetchPart]", request.parts)]
+            size = sum(6 + len(region or b"") for _, region in found)
+            writer.write(response_head(size))
+            await self._send(writer, found)
+        await writer.drain()
+
+    def _fetch(self, part: FetchPart) -> tuple[Error, FileRegion | None]:
+        """What a FETCH finds. Errors belong to the part, not to the connection."""
+        try:
+            if part.size_max < 0:
+                return Error.INVALID_FETCH_SIZE, None
+            log = self.topics.log(part.topic, part.partition)
+            return Error.NONE, None if log is None else log.read(part.offset, part.size_max)
+        except OffsetOutOfRange:
+            return Error.OFFSET_OUT_OF_RANGE, None
+        except WrongPartition:
+            return Error.WRONG_PARTITION, None
+        except InvalidTopic:
+            return Error.UNKNOWN, None
+
+    async def _send(self, writer: asyncio.StreamWriter, found: list[tuple[Error, FileRegion | None]]) -> None:
+        """Send parts in order: small ones copied, large ones by the kernel, no segment half empty."""
+        loop = asyncio.get_running_loop()
+        large = any(region is not None and len(region) > INLINE_BYTES_MAX for _, region in found)
+        if large:
+            _cork(writer, True)
+        for error, region in found:
+            writer.write(response_head(len(region or b""), error))
+            if region is None:
+                continue
+            if len(region) <= INLINE_BYTES_MAX:
+                writer.write(_whole(region))
+            else:
+                sent = await loop.sendfile(
+                    writer.transport, cast(Any, region.file), region.position, region.size
+                )
+                if sent < region.size:
+                    raise StorageError(f"{region!r} has become shorter")
+        if large:
+            _cork(writer, False)
+
+
+def _whole(region: FileRegion) -> bytes:
+    data = region.read()
+    if len(data) < region.size:
+        raise StorageError(f"{region!r} has become shorter")
+    return data
+
+
+def _cork(writer: asyncio.StreamWriter, is_corked: bool) -> None:
+    """As in the modern broker's connection: segments are filled from one piece to the next."""
+    if TCP_CORK is not None:
+        writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, TCP_CORK, is_corked)
+
+
+@asynccontextmanager
+async def serving(
+    directory: str, host: str, port: int, settings: Settings, clock: Clock | None = None
+) -> AsyncIterator[Server]:
+    """Serve the topics in `directory` on the running loop for as long as the block lasts.
+
+    With `zk.connect` among the settings the broker is registered in ZooKeeper meanwhile.
+
+    Raises:
+        NetworkError: the address cannot be listened on, or ZooKeeper not be reached.
+        StorageError: the directory cannot be used.
+    """
+    topics = Topics(directory, settings, clock or SystemClock())
+    try:
+        server = Server(topics, settings)
+        await server.start(host, port)
+        try:
+            if settings.text("zk.connect"):
+                from penstock.v07.registration import registered
+
+                async with registered(topics, settings, server.address):
+                    yield server
+            else:
+                yield server
+        finally:
+            await server.stop()
+    finally:
+        topics.close()
+
+
+class Broker07:
+    """A Kafka 0.7 broker inside this process, on a thread with an event loop of its own.
+
+    `data_dir` holds the logs; `settings` are names of 0.7's server.properties (see `Settings`).
+
+        with Broker07("/var/kafka-logs") as broker:
+            connect(broker.host, broker.port)
+    """
+
+    def __init__(
+        self,
+        data_dir: str | os.PathLike[str],
+        host: str = "127.0.0.1",
+        port: int = 0,
+        settings: Mapping[str, object] | None = None,
+        *,
+        clock: Clock | None = None,
+    ) -> None:
+        self.data_dir = os.fspath(data_dir)
+        self.host = host
+        self.port = port
+        self.settings = Settings({name: str(value) for name, value in (settings or {}).items()})
+        self._clock = clock
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping: asyncio.Event | None = None
+        self._started = threading.Event()
+        self._failure: BaseException | None = None
+
+    def start(self) -> Broker07:
+        """Start serving; return when clients can connect.
+
+        Raises:
+            PenstockError: as `serving`.
+        """
+        if self._thread is None:
+            self._started.clear()
+            self._thread = threading.Thread(target=self._run, name="penstock-broker-0.7", daemon=True)
+            self._thread.start()
+            self._started.wait()
+            self._raise_failure()
+        return self
+
+    def close(self) -> None:
+        """Stop serving and flush. Harmless when stopped."""
+        thread, self._thread = self._thread, None
+        if thread is None:
+            return
+        assert self._loop is not None
+        assert self._stopping is not None
+        self._loop.call_soon_threadsafe(self._stopping.set)
+        thread.join()
+        self._raise_failure()
+
+    def _raise_failure(self) -> None:
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            self._thread = None
+            raise failure
+
+    def __enter__(self) -> Broker07:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _run(self) -> None:
+        try:
+            with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+                runner.run(self._serve())
+        except PenstockError as error:
+            self._failure = error
+        finally:
+            self._started.set()
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stopping = asyncio.Event()
+        async with serving(self.data_dir, self.host, self.port, self.settings, self._clock) as server:
+            self.port = server.address[1]
+            self._started.set()
+            await self._stopping.wait()

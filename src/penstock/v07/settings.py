@@ -1,0 +1,117 @@
+"""What a Kafka 0.7 broker can be told, under the names of its own server.properties."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from penstock.errors import ConfigError
+from penstock.v07.byte_log import HOUR_MS, ByteLogConfig
+
+SECOND_MS = 1_000
+MINUTE_MS = 60 * SECOND_MS
+
+
+class _Setting(NamedTuple):
+    default: str
+    least: int = 0
+
+
+NUMBERS: Mapping[str, _Setting] = {
+    "brokerid": _Setting("0"),
+    "num.partitions": _Setting("1", 1),
+    "max.socket.request.bytes": _Setting(str(100 << 20), 1),
+    "max.message.size": _Setting("1000000"),
+    "max.topic.name.length": _Setting("255", 1),
+    "log.file.size": _Setting(str(1 << 30), 1),
+    "log.roll.hours": _Setting("168", 1),
+    "log.retention.hours": _Setting("168", 1),
+    "log.retention.size": _Setting("-1", -1),
+    "log.cleanup.interval.mins": _Setting("10", 1),
+    "log.flush.interval": _Setting("0"),
+    "log.default.flush.interval.ms": _Setting("3000", 1),
+    "log.default.flush.scheduler.interval.ms": _Setting("3000", 1),
+    "zk.sessiontimeout.ms": _Setting("6000", 1),
+}
+"""Whole numbers. The one default that is not 0.7.2's is `log.flush.interval`, there 500: what is produced
+shall be readable at once unless somebody wants to see the real delay. 0 does that."""
+
+TEXTS: Mapping[str, str] = {"hostname": "", "zk.connect": "", "zk.digest": ""}
+"""`zk.digest`, user:password, is ours: with it the nodes of this broker belong to that user alone."""
+
+PER_TOPIC: Mapping[str, tuple[str, int]] = {
+    "topic.partition.count.map": ("num.partitions", 1),
+    "topic.log.file.size": ("log.file.size", 1),
+    "topic.log.roll.hours": ("log.roll.hours", 1),
+    "topic.log.retention.hours": ("log.retention.hours", 1),
+    "topic.log.retention.size": ("log.retention.size", 1),
+    "topic.flush.intervals.ms": ("log.default.flush.interval.ms", 1),
+}
+"""``topic:number,topic:number``, and which of the settings above it overrides."""
+
+
+class Settings:
+    """The settings of one broker.
+
+    Raises:
+        ConfigError: a name is unknown (the nearest one is suggested) or a value does not fit.
+    """
+
+    def __init__(self, texts: Mapping[str, str] | None = None) -> None:
+        given = dict(texts or {})
+        known = [*NUMBERS, *TEXTS, *PER_TOPIC]
+        for name in given:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, 1)
+                hint = f"; did you mean {near[0]}?" if near else ""
+                raise ConfigError(f"a Kafka 0.7 broker has no setting {name!r}{hint}")
+        self._numbers = {
+            name: _number(name, given.get(name, setting.default), setting.least)
+            for name, setting in NUMBERS.items()
+        }
+        self._texts = {name: given.get(name, default) for name, default in TEXTS.items()}
+        self._per_topic: dict[str, dict[str, int]] = {}
+        for name, (overridden, least) in PER_TOPIC.items():
+            self._per_topic[overridden] = _by_topic(name, given.get(name, ""), least)
+
+    def number(self, name: str, topic: str | None = None) -> int:
+        """A number, as overridden for `topic`."""
+        if topic is not None:
+            return self._per_topic.get(name, {}).get(topic, self._numbers[name])
+        return self._numbers[name]
+
+    def text(self, name: str) -> str:
+        return self._texts[name]
+
+    def log_config(self, topic: str) -> ByteLogConfig:
+        """What applies to the logs of one topic."""
+        number: Callable[[str], int] = lambda name: self.number(name, topic)  # noqa: E731
+        return ByteLogConfig(
+            segment_bytes=number("log.file.size"),
+            roll_ms=number("log.roll.hours") * HOUR_MS,
+            flush_messages=number("log.flush.interval"),
+            flush_ms=number("log.default.flush.interval.ms"),
+            retention_ms=number("log.retention.hours") * HOUR_MS,
+            retention_bytes=number("log.retention.size"),
+        )
+
+
+def _number(name: str, text: str, least: int) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        raise ConfigError(f"{name} is a whole number, not {text!r}") from None
+    if number < least:
+        raise ConfigError(f"{name} is at least {least}, not {number}")
+    return number
+
+
+def _by_topic(name: str, text: str, least: int) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for entry in filter(None, (part.strip() for part in text.split(","))):
+        topic, colon, number = entry.rpartition(":")
+        if not colon or not topic:
+            raise ConfigError(f"{name} is topic:number,topic:number; {entry!r} is not")
+        found[topic] = _number(f"{name} of {topic}", number, least)
+    return found

@@ -1,0 +1,189 @@
+"""The topics of one 0.7 broker: names judged, partitions counted, logs opened when first needed."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import re
+from collections.abc import Callable
+
+from penstock.clock import Clock
+from penstock.errors import DecodeError, StorageError
+from penstock.log.files import create_file, remove_file, storage
+from penstock.v07.byte_log import ByteLog
+from penstock.v07.message_set import judge
+from penstock.v07.settings import Settings
+from penstock.v07.wire import ANY_PARTITION, EARLIEST_TIME, LATEST_TIME, OffsetsPart, ProducePart
+
+logger = logging.getLogger("penstock.v07")
+
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+
+_ILLEGAL = re.compile("[/\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]")
+
+
+class InvalidTopic(DecodeError):
+    """A topic name that no 0.7.2 broker takes."""
+
+
+class WrongPartition(DecodeError):
+    """A partition that the topic does not have on this broker."""
+
+
+class Topics:
+    """All logs below one directory.
+
+    `created` is called with the name of a topic that has just come into existence here.
+
+    Raises:
+        StorageError: the directory cannot be used.
+    """
+
+    def __init__(
+        self,
+        directory: str,
+        settings: Settings,
+        clock: Clock,
+        *,
+        dice: random.Random | None = None,
+        created: Callable[[str], object] = lambda topic: None,
+    ) -> None:
+        self.directory = directory
+        self.created = created
+        self._settings = settings
+        self._clock = clock
+        self._dice = dice or random.Random()
+        self._logs: dict[tuple[str, int], ByteLog] = {}
+        self._name_length_max = settings.number("max.topic.name.length")
+        self._message_bytes_max = settings.number("max.message.size")
+        with storage("create", directory):
+            os.makedirs(directory, exist_ok=True)
+        marker = os.path.join(directory, CLEAN_SHUTDOWN)
+        is_clean = os.path.exists(marker)
+        for topic, partition in partition_directories(directory):
+            self._open(topic, partition, is_clean=is_clean)
+        remove_file(marker)
+
+    @property
+    def names(self) -> list[str]:
+        """Every topic that has a log here."""
+        return sorted({topic for topic, _ in self._logs})
+
+    def partition_count(self, topic: str) -> int:
+        """How many partitions the topic has, or would have."""
+        return self._settings.number("num.partitions", topic)
+
+    def log(self, topic: str, partition: int) -> ByteLog | None:
+        """The log of a partition, None while nothing has been produced to it.
+
+        Raises:
+            InvalidTopic, WrongPartition: there can be none.
+        """
+        self._check(topic, partition)
+        return self._logs.get((topic, partition))
+
+    def produce(self, part: ProducePart) -> None:
+        """Append a message set. One that is too large is dropped, with a warning: 0.7 has no way to say so.
+
+        Raises:
+            InvalidTopic, WrongPartition: nothing was created.
+            CorruptRecordError: nothing was stored, though the topic exists from here on.
+            StorageError: the disk is full or fails.
+        """
+        topic, partition, data = part
+        if partition == ANY_PARTITION:
+            self._check(topic, 0)
+            partition = self._dice.randrange(self.partition_count(topic))
+        self._check(topic, partition)
+        log = self._logs.get((topic, partition)) or self._create(topic, partition)
+        judged = judge(memoryview(data))
+        if judged.payload_bytes_max > self._message_bytes_max:
+            logger.warning(
+                "dropped %d messages for %s-%d: one has %d bytes, max.message.size is %d",
+                judged.message_count,
+                topic,
+                partition,
+                judged.payload_bytes_max,
+                self._message_bytes_max,
+            )
+            return
+        log.append(memoryview(data)[: judged.size], judged.message_count, now_ms=self._clock.now_ms())
+
+    def offsets(self, part: OffsetsPart) -> list[int]:
+        """The answer to OFFSETS, newest first.
+
+        Raises:
+            InvalidTopic, WrongPartition: there can be no such log.
+            DecodeError: a negative count.
+        """
+        if part.count_max < 0:
+            raise DecodeError(f"OFFSETS for {part.count_max} offsets")
+        log = self.log(part.topic, part.partition)
+        if log is None:
+            return [0] if part.time_ms in (LATEST_TIME, EARLIEST_TIME) else []
+        return log.offsets_before(part.time_ms, part.count_max, now_ms=self._clock.now_ms())
+
+    def flush_due(self) -> None:
+        """Flush the logs for which it is time, and remove what retention does not keep."""
+        now_ms = self._clock.now_ms()
+        for log in self._logs.values():
+            log.maintain(now_ms=now_ms)
+
+    def close(self) -> None:
+        """Flush and close everything, and note that it was done in order."""
+        for log in self._logs.values():
+            log.close(now_ms=self._clock.now_ms())
+        self._logs.clear()
+        create_file(os.path.join(self.directory, CLEAN_SHUTDOWN))
+
+    def _check(self, topic: str, partition: int) -> None:
+        if not topic or topic in (".", "..") or _ILLEGAL.search(topic):
+            raise InvalidTopic(f"{topic!r} is no name for a topic: it becomes the name of a directory")
+        if len(topic) > self._name_length_max:
+            raise InvalidTopic(
+                f"a topic name of {len(topic)} characters; max.topic.name.length is {self._name_length_max}"
+            )
+        count = self.partition_count(topic)
+        if not 0 <= partition < count:
+            raise WrongPartition(
+                f"partition {partition} of {topic}: this broker has {count}, 0 to {count - 1}"
+            )
+
+    def _create(self, topic: str, partition: int) -> ByteLog:
+        is_new = not any(known == topic for known, _ in self._logs)
+        log = self._open(topic, partition, is_clean=True)
+        if is_new:
+            logger.info(
+                "topic %s has come into existence, with %d partitions", topic, self.partition_count(topic)
+            )
+            self.created(topic)
+        return log
+
+    def _open(self, topic: str, partition: int, *, is_clean: bool) -> ByteLog:
+        log = ByteLog(
+            os.path.join(self.directory, f"{topic}-{partition}"),
+            self._settings.log_config(topic),
+            now_ms=self._clock.now_ms(),
+            is_clean=is_clean,
+        )
+        self._logs[topic, partition] = log
+        return log
+
+
+def partition_directories(directory: str) -> list[tuple[str, int]]:
+    """The topics and partitions that have a directory below `directory`, in order.
+
+    Raises:
+        StorageError: it cannot be read.
+    """
+    found: list[tuple[str, int]] = []
+    try:
+        entries = [entry.name for entry in os.scandir(directory) if entry.is_dir()]
+    except OSError as error:
+        raise StorageError(f"cannot read {directory}: {error.strerror}") from error
+    for name in entries:
+        topic, dash, number = name.rpartition("-")
+        if dash and topic and number.isascii() and number.isdecimal():
+            found.append((topic, int(number)))
+    return sorted(found)

@@ -1,0 +1,526 @@
+"""Kafka 0.7 on a real ZooKeeper: registration, discovery, groups that share, are killed and come back."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+
+from compat import peers
+from penstock.errors import NetworkError
+from penstock.v07.coordination import BrokerPartition
+from penstock.v07.driver import Driver07
+from penstock.v07.group import GroupConsumer07
+from penstock.v07.producer import Producer07
+from penstock.v07.server import Broker07
+
+pytestmark = pytest.mark.compat
+
+TICK_MS = 200
+SESSION_MS = 1_000
+QUICK: dict[str, object] = {
+    "session_timeout_ms": SESSION_MS,
+    "rebalance_backoff_ms": 200,
+    "rebalance_retries_max": 20,
+    "fetcher_backoff_ms": 20,
+    "autocommit_interval_ms": 200,
+}
+
+
+@pytest.fixture(scope="module")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server on loopback with short ticks; ``host:port``."""
+    directory = tmp_path_factory.mktemp("zookeeper")
+    (port,) = peers.free_ports(1)
+    config = directory / "zoo.cfg"
+    config.write_text(
+        f"dataDir={directory}/data\nclientPort={port}\nclientPortAddress=127.0.0.1\ntickTime={TICK_MS}\n"
+        "maxClientCnxns=0\nadmin.enableServer=false\n"
+    )
+    main = "org.apache.zookeeper.server.ZooKeeperServerMain"
+    command = peers.java_command(
+        peers.maven_classpath("kafka-2.8.2"), main, config, options=("-Dzookeeper.jmx.log4j.disable=true",)
+    )
+    with (directory / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    try:
+        until(lambda: accepts(port), "ZooKeeper starts")
+        yield f"127.0.0.1:{port}"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def accepts(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        return True
+    return False
+
+
+@pytest.fixture
+def admin(zookeeper: str, request: pytest.FixtureRequest) -> Iterator[KazooClient]:
+    """A client of the test's own, in the chroot that everything in the test uses."""
+    chroot = f"/{request.node.name.partition('[')[0]}-{os.urandom(3).hex()}"
+    client = KazooClient(zookeeper, timeout=10)
+    client.start()
+    client.create(chroot)
+    client.chroot = chroot
+    yield client
+    client.stop()
+    client.close()
+
+
+@pytest.fixture
+def hosts(zookeeper: str, admin: KazooClient) -> str:
+    return zookeeper + admin.chroot
+
+
+@pytest.fixture
+def brokers(tmp_path: Path, hosts: str) -> Iterator[Callable[..., Broker07]]:
+    """Makes running brokers of a number."""
+    with contextlib.ExitStack() as stack:
+
+        def make(number: int, partitions: int = 3, **settings: object) -> Broker07:
+            texts = {
+                "brokerid": number,
+                "num.partitions": partitions,
+                "zk.connect": hosts,
+                "zk.sessiontimeout.ms": SESSION_MS,
+                **settings,
+            }
+            return stack.enter_context(Broker07(tmp_path / f"broker-{number}", settings=texts))
+
+        yield make
+
+
+def until(holds: Callable[[], object], what: str, timeout_s: float = 30) -> None:
+    """Wait for something that happens sooner or later."""
+    deadline = time.monotonic() + timeout_s
+    while not holds():
+        assert time.monotonic() < deadline, f"after {timeout_s} s still not: {what}"
+        time.sleep(0.02)
+
+
+def text(client: KazooClient, path: str) -> str | None:
+    try:
+        return bytes(client.get(path)[0]).decode()
+    except NoNodeError:
+        return None
+
+
+def expire(client: KazooClient, hosts: str) -> None:
+    """End a session from outside, as the server does with one that has been silent for too long."""
+    session = client.client_id
+
+    def is_over() -> bool:
+        # The session moves to whoever connected last; closing it from here may come too late for that.
+        if client.client_id == session:
+            twin = KazooClient(hosts, timeout=10, client_id=session)
+            twin.start()
+            twin.stop()
+            twin.close()
+            time.sleep(0.2)
+        return client.client_id not in (session, None)
+
+    until(is_over, "the session is over")
+
+
+def member(hosts: str, group: str = "g", name: str | None = None, **options: object) -> GroupConsumer07:
+    settings = QUICK | dict(options.pop("settings", {}))  # type: ignore[call-overload]
+    topics = [] if {"pattern", "exclude"} & options.keys() else options.pop("topics", ["t"])
+    return GroupConsumer07(hosts, group, topics, consumer_id=name, settings=settings, **options)  # type: ignore[arg-type]
+
+
+def owned(consumer: GroupConsumer07) -> list[str]:
+    return sorted(str(place) for _, place in consumer.owned)
+
+
+# --- brokers -----------------------------------------------------------------------------------------------
+
+
+def test_a_broker_says_where_it_is_and_what_it_has(
+    brokers: Callable[..., Broker07], admin: KazooClient
+) -> None:
+    broker = brokers(7, **{"topic.partition.count.map": "wide:5"})
+    creator, host, port = (text(admin, "/brokers/ids/7") or "").split(":")
+    assert (host, port) == ("127.0.0.1", str(broker.port))
+    assert text(admin, "/brokers")
+    assert admin.exists("/brokers/ids/7").owner_session_id
+    assert not admin.exists("/brokers/ids").owner_session_id
+    with Driver07(broker.host, broker.port) as driver:
+        driver.send("wide", [b"x"], partition=1)
+        driver.send("narrow", [b"x"], partition=1)
+    until(lambda: text(admin, "/brokers/topics/narrow/7") == "3", "the topic is announced")
+    assert text(admin, "/brokers/topics/wide/7") == "5"
+    broker.close()
+    assert admin.get_children("/brokers/ids") == []
+    assert admin.get_children("/brokers/topics/wide") == []
+    broker.start()
+    assert text(admin, "/brokers/topics/wide/7") == "5"
+    assert creator
+
+
+def test_a_broker_waits_for_a_dead_session_with_its_number(
+    brokers: Callable[..., Broker07], hosts: str, admin: KazooClient
+) -> None:
+    before = KazooClient(hosts, timeout=10)
+    before.start()
+    before.create("/brokers/ids/1", b"dead:127.0.0.1:1", ephemeral=True, makepath=True)
+    threading.Timer(0.5, lambda: (before.stop(), before.close())).start()
+    broker = brokers(1)
+    assert text(admin, "/brokers/ids/1") != "dead:127.0.0.1:1"
+    with pytest.raises(NetworkError, match=r"broker id 1 is held in ZooKeeper by .*another with the same"):
+        Broker07(
+            broker.data_dir + "-other",
+            settings={"brokerid": 1, "zk.connect": hosts, "zk.sessiontimeout.ms": SESSION_MS},
+        ).start()
+
+
+def test_a_broker_whose_session_expires_registers_anew(
+    brokers: Callable[..., Broker07], hosts: str, admin: KazooClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from penstock.v07 import registration
+
+    made: list[registration.Registration] = []
+    start = registration.Registration.start
+    monkeypatch.setattr(registration.Registration, "start", lambda self: (made.append(self), start(self))[1])
+    broker = brokers(1)
+    with Driver07(broker.host, broker.port) as driver:
+        driver.send("t", [b"x"], partition=0)
+    until(lambda: text(admin, "/brokers/topics/t/1"), "the topic is announced")
+    session = admin.exists("/brokers/ids/1").owner_session_id
+    client = made[0]._client
+    assert client is not None
+    expire(client, hosts)
+
+    def is_back() -> bool:
+        stat, topic = admin.exists("/brokers/ids/1"), admin.exists("/brokers/topics/t/1")
+        return bool(stat and topic and stat.owner_session_id == topic.owner_session_id != session)
+
+    until(is_back, "the broker is back under a new session")
+
+
+def test_no_zookeeper_and_no_chroot_are_told(hosts: str, tmp_path: Path) -> None:
+    with pytest.raises(NetworkError, match=r"has no node /.*/nowhere; create it first"):
+        Producer07(zookeeper=hosts + "/nowhere")
+    (port,) = peers.free_ports(1)
+    with pytest.raises(NetworkError, match=f"no ZooKeeper answers at 127.0.0.1:{port}"):
+        Producer07(zookeeper=f"127.0.0.1:{port}", session_timeout_ms=500)
+
+
+def test_nodes_can_belong_to_a_user(hosts: str, tmp_path: Path, admin: KazooClient) -> None:
+    from kazoo.exceptions import NoAuthError
+
+    settings = {"zk.connect": hosts, "zk.digest": "kafka:secret", "zk.sessiontimeout.ms": SESSION_MS}
+    with Broker07(tmp_path / "data", settings=settings):
+        with pytest.raises(NoAuthError):
+            admin.get("/brokers/ids/0")
+        with Producer07(zookeeper=hosts, digest="kafka:secret") as producer:
+            producer.send("t", [b"x"])
+        with member(hosts, digest="kafka:secret") as consumer:
+            message = consumer.get(10)
+            assert message is not None
+            assert message.payload == b"x"
+
+
+# --- producers ---------------------------------------------------------------------------------------------
+
+
+def test_a_new_topic_reaches_every_partition_of_every_broker(
+    brokers: Callable[..., Broker07], hosts: str, admin: KazooClient
+) -> None:
+    both = [brokers(0), brokers(1)]
+    with Producer07(zookeeper=hosts, dice=random.Random(1)) as producer:
+        deadline = time.monotonic() + 30
+        while True:
+            producer.send("fresh", [b"x"])
+            ends = []
+            for broker in both:
+                with Driver07(broker.host, broker.port) as driver:
+                    ends += [driver.latest("fresh", partition) for partition in range(3)]
+            if all(ends):
+                break
+            assert time.monotonic() < deadline, ends
+        third = brokers(2, partitions=1)
+        until(lambda: reaches(producer, third), "a broker that came later gets its share")
+        for number in range(20):
+            producer.send("fresh", [b"keyed"], key=f"k{number % 2}")
+
+
+def reaches(producer: Producer07, broker: Broker07) -> bool:
+    producer.send("fresh", [b"x"])
+    with Driver07(broker.host, broker.port) as driver:
+        return driver.latest("fresh", 0) > 0
+
+
+# --- groups ------------------------------------------------------------------------------------------------
+
+
+def announce(brokers: list[Broker07], admin: KazooClient, topic: str = "t") -> None:
+    """Have a topic exist on all brokers."""
+    for broker in brokers:
+        with Driver07(broker.host, broker.port) as driver:
+            driver.connection.produce([])
+            driver.send(topic, [], partition=0)
+    count = len(brokers)
+    until(lambda: len(children(admin, f"/brokers/topics/{topic}")) == count, "the topic is announced")
+
+
+def children(client: KazooClient, path: str) -> list[str]:
+    try:
+        return list(client.get_children(path))
+    except NoNodeError:
+        return []
+
+
+def test_three_consumers_two_brokers_three_partitions_each(
+    brokers: Callable[..., Broker07], hosts: str, admin: KazooClient
+) -> None:
+    announce([brokers(0), brokers(1)], admin)
+    expected = {"a": ["0-0", "0-1"], "b": ["0-2", "1-0"], "c": ["1-1", "1-2"]}
+    with contextlib.ExitStack() as stack:
+        members = {name: stack.enter_context(member(hosts, name=name)) for name in "cab"}
+        until(lambda: {name: owned(m) for name, m in members.items()} == expected, "the split of the seed")
+        until(
+            lambda: text(admin, "/consumers/g/owners/t/1-0") == "g_b-0", "the owner is named after its stream"
+        )
+        assert text(admin, "/consumers/g/ids/g_a") == '{ "t": 1 }'
+        members["b"].close()
+        until(lambda: owned(members["a"]) == ["0-0", "0-1", "0-2"], "the others share what was left")
+        until(lambda: owned(members["c"]) == ["1-0", "1-1", "1-2"], "the others share what was left")
+        late = brokers(2, partitions=2)
+        announce([late], admin, "other")
+        with Driver07(late.host, late.port) as driver:
+            driver.send("t", [b"x"], partition=1)
+        until(lambda: len(owned(members["a"])) == len(owned(members["c"])) == 4, "a new broker is shared")
+
+
+def test_joining_and_leaving_repeats_and_loses_nothing(
+    brokers: Callable[..., Broker07], hosts: str, admin: KazooClient
+) -> None:
+    announce([brokers(0), brokers(1)], admin)
+    got: Counter[bytes] = Counter()
+    lock = threading.Lock()
+
+    def consume(consumer: GroupConsumer07) -> None:
+        for message in consumer:
+            with lock:
+                got[message.payload] += 1
+
+    total = 3_000
+    with Producer07(zookeeper=hosts, dice=random.Random(2)) as producer, contextlib.ExitStack() as stack:
+        threads = []
+        members = []
+        for number in range(total):
+            producer.send("t", [b"%d" % number])
+            if number in (0, 500, 1_000):
+                members.append(stack.enter_context(member(hosts, name=f"m{number}")))
+                threads.append(threading.Thread(target=consume, args=(members[-1],)))
+                threads[-1].start()
+            if number == 2_000:
+                members[0].close()
+        until(lambda: len(got) == total, f"all arrive ({len(got)} of {total})")
+        for one in members:
+            one.close()
+        for thread in threads:
+            thread.join()
+    assert set(got.values()) == {1}
+
+
+def test_where_reading_begins(brokers: Callable[..., Broker07], hosts: str, admin: KazooClient) -> None:
+    broker = brokers(0, partitions=1)
+    with Driver07(broker.host, broker.port) as driver:
+        driver.send("t", [b"old"])
+        until(lambda: text(admin, "/brokers/topics/t/0"), "the topic is announced")
+        assert payloads(member(hosts, "all"), 1) == [b"old"]
+        with member(hosts, "new", settings={"autooffset_reset": "largest"}) as consumer:
+            driver.send("t", [b"new"])
+            message = consumer.get(10)
+            assert message is not None
+            assert (message.payload, message.offset) == (b"new", 13)
+        assert text(admin, "/consumers/new/offsets/t/0-0") == "26"
+        assert payloads(member(hosts, "all"), 1) == [b"new"]
+        # An offset that the log does not have: begin where the setting says, and store that.
+        admin.set("/consumers/all/offsets/t/0-0", b"999")
+        assert payloads(member(hosts, "all"), 2) == [b"old", b"new"]
+        with pytest.raises(Exception, match=r"autooffset_reset is 'never': say smallest or largest"):
+            member(hosts, "none", settings={"autooffset_reset": "never"}).start()
+
+
+def payloads(consumer: GroupConsumer07, count: int) -> list[bytes]:
+    with consumer:
+        found = [consumer.get(10) for _ in range(count)]
+        return [message.payload for message in found if message is not None]
+
+
+def test_streams_and_patterns(brokers: Callable[..., Broker07], hosts: str, admin: KazooClient) -> None:
+    broker = brokers(0, partitions=4)
+    announce([broker], admin, "events-a")
+    announce([broker], admin, "other")
+    with member(hosts, name="m", pattern="events.*", stream_count=3) as consumer:
+        assert owned(consumer) == ["0-0", "0-1", "0-2", "0-3"]
+        assert sorted(Counter(consumer.owned.values()).values()) == [1, 1, 2]
+        assert text(admin, "/consumers/g/ids/g_m") == "*3*events.*"
+        announce([broker], admin, "events-b")
+        until(lambda: len(consumer.owned) == 8, "a topic that matches is taken in when it appears")
+        with Driver07(broker.host, broker.port) as driver:
+            for partition in range(4):
+                driver.send("events-b", [b"%d" % partition], partition=partition)
+        found = {message.payload for message in (consumer.get(10) for _ in range(4)) if message is not None}
+        assert found == {b"0", b"1", b"2", b"3"}
+    with member(hosts, name="x", exclude="events.*") as consumer:
+        assert {topic for topic, _ in consumer.owned} == {"other"}
+
+
+def test_somebody_elses_claim_is_respected_and_their_garbage_left_out(
+    brokers: Callable[..., Broker07], hosts: str, admin: KazooClient
+) -> None:
+    announce([brokers(0)], admin)
+    admin.create("/consumers/g/owners/t/0-1", b"stranger-0", makepath=True)
+    admin.create("/consumers/g/ids/g_samsa", b"t", makepath=True)
+    threading.Timer(1.0, lambda: admin.delete("/consumers/g/owners/t/0-1")).start()
+    began = time.monotonic()
+    with member(hosts) as consumer:
+        assert time.monotonic() - began > 0.9
+        assert owned(consumer) == ["0-0", "0-1", "0-2"]
+    admin.create("/consumers/g/owners/t/0-1", b"stranger-0", makepath=True)
+    with pytest.raises(NetworkError, match=r"others still own what .* should, after 2 tries"):
+        member(hosts, settings={"rebalance_retries_max": 2}).start()
+
+
+def test_a_member_whose_session_expires_comes_back(
+    brokers: Callable[..., Broker07], hosts: str, admin: KazooClient
+) -> None:
+    broker = brokers(0)
+    announce([broker], admin)
+    with member(hosts, name="a") as first, member(hosts, name="b") as second:
+        until(lambda: owned(first) == ["0-0", "0-1"] and owned(second) == ["0-2"], "they share")
+        assert first._client is not None
+        expire(first._client, hosts)
+        until(lambda: admin.exists("/consumers/g/ids/g_a"), "the member is back under its name")
+        until(lambda: owned(first) == ["0-0", "0-1"] and owned(second) == ["0-2"], "they share again")
+        owners = {place: text(admin, f"/consumers/g/owners/t/{place}") for place in ("0-0", "0-1", "0-2")}
+        assert owners == {"0-0": "g_a-0", "0-1": "g_a-0", "0-2": "g_b-0"}
+        with Driver07(broker.host, broker.port) as driver:
+            driver.send("t", [b"x"], partition=0)
+        message = first.get(10)
+        assert message is not None
+
+
+# --- random trouble ----------------------------------------------------------------------------------------
+
+MEMBER = """
+import sys
+from penstock.v07.group import GroupConsumer07
+hosts, name, settings = sys.argv[1], sys.argv[2], eval(sys.argv[3])
+with GroupConsumer07(hosts, "g", ["t"], consumer_id=name, settings=settings) as consumer:
+    for message in consumer:
+        sys.stdout.buffer.write(message.payload + b"\\n")
+        sys.stdout.buffer.flush()
+"""
+
+
+class Members:
+    """Consumers as processes of their own, which can be killed; what they print is what was delivered."""
+
+    def __init__(self, hosts: str, directory: Path) -> None:
+        self._hosts = hosts
+        self._directory = directory
+        self._count = 0
+        self.running: list[subprocess.Popen[bytes]] = []
+
+    def add(self) -> None:
+        self._count += 1
+        path = self._directory / f"member-{self._count}"
+        with path.open("wb") as output, path.with_suffix(".log").open("wb") as log:
+            self.running.append(
+                subprocess.Popen(
+                    [sys.executable, "-c", MEMBER, self._hosts, f"m{self._count}", repr(QUICK)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=log,
+                )
+            )
+
+    def kill(self, dice: random.Random) -> None:
+        process = self.running.pop(dice.randrange(len(self.running)))
+        process.kill()
+        process.wait()
+
+    def kill_all(self) -> None:
+        for process in self.running:
+            process.kill()
+            process.wait()
+
+    def delivered(self) -> Counter[bytes]:
+        found: Counter[bytes] = Counter()
+        for path in self._directory.glob("member-*"):
+            if not path.suffix:
+                found.update(path.read_bytes().split(b"\n")[:-1])
+        return found
+
+
+def random_trouble(
+    brokers: Callable[..., Broker07],
+    hosts: str,
+    admin: KazooClient,
+    directory: Path,
+    seconds: float,
+    seed: int,
+) -> None:
+    """Members come, are killed, brokers restart, messages are sent; in the end all have been delivered."""
+    dice = random.Random(seed)
+    two = [brokers(0), brokers(1)]
+    announce(two, admin)
+    members = Members(hosts, directory)
+    sent = 0
+    try:
+        members.add()
+        with Producer07(zookeeper=hosts, dice=random.Random(seed)) as producer:
+            deadline = time.monotonic() + seconds
+            next_trouble = time.monotonic() + 1.0
+            while time.monotonic() < deadline:
+                producer.send("t", [b"%d" % sent])
+                sent += 1
+                time.sleep(0.002)
+                if time.monotonic() < next_trouble:
+                    continue
+                next_trouble = time.monotonic() + dice.uniform(0.5, 2.0)
+                if len(members.running) < 2 or (len(members.running) < 5 and dice.random() < 0.5):
+                    members.add()
+                else:
+                    members.kill(dice)
+        places = {str(BrokerPartition(broker, number)) for broker in (0, 1) for number in range(3)}
+        until(lambda: set(children(admin, "/consumers/g/owners/t")) == places, "everything is owned")
+        until(lambda: len(members.delivered()) == sent, f"all {sent} are delivered", 60)
+        ids = set(children(admin, "/consumers/g/ids"))
+        owners = {text(admin, f"/consumers/g/owners/t/{place}") or "" for place in places}
+        assert {owner.rpartition("-")[0] for owner in owners} <= ids
+    finally:
+        members.kill_all()
+
+
+def test_members_killed_at_random(
+    brokers: Callable[..., Broker07], hosts: str, admin: KazooClient, tmp_path: Path
+) -> None:
+    random_trouble(brokers, hosts, admin, tmp_path, 6, seed=1)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(3))
+def test_members_killed_at_random_for_minutes(
+    brokers: Callable[..., Broker07], hosts: str, admin: KazooClient, tmp_path: Path, seed: int
+) -> None:
+    random_trouble(brokers, hosts, admin, tmp_path, 60, seed)
