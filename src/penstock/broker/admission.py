@@ -102,6 +102,8 @@ def only_batch(records: memoryview | None, produce_version: int) -> memoryview:
         raise error_for(ErrorCode.CORRUPT_MESSAGE, f"a batch of {end} bytes is too small to be one")
     if end > size:
         raise _invalid(f"the record batch is cut: {size} bytes of {end}")
+    if records[MAGIC_AT] > 2:
+        raise error_for(ErrorCode.CORRUPT_MESSAGE, f"there is no magic {records[MAGIC_AT]}")
     if records[MAGIC_AT] != 2:
         raise _invalid(f"Produce v{produce_version} needs magic 2, not magic {records[MAGIC_AT]}")
     if size - end > MAGIC_AT:
@@ -134,7 +136,7 @@ def check_batch(batch: memoryview, config: TopicConfig, now_ms: int) -> BatchHea
     count = header.record_count
     if count <= 0 or header.last_offset_delta != count - 1:
         raise _invalid(f"{count} records cannot end at offset {header.last_offset_delta} of their batch")
-    if header.attributes > CODEC_MASK:
+    if header.attributes > Codec.ZSTD:
         _check_attributes(header)
     if header.producer_id >= 0 and header.base_sequence < 0:
         raise _invalid(f"producer {header.producer_id} sends no sequence number")
@@ -158,6 +160,9 @@ def _unreadable(batch: memoryview, error: CorruptRecordError) -> KafkaError:
 
 
 def _check_attributes(header: BatchHeader) -> None:
+    if header.codec > Codec.ZSTD:
+        # Kafka has no code for it: the exception that it throws there has none.
+        raise error_for(ErrorCode.UNKNOWN_SERVER_ERROR, f"there is no codec {header.codec}")
     if header.attributes & CONTROL_BIT:
         raise _invalid("clients may not write control records")
     if header.attributes & LOG_APPEND_BIT:

@@ -352,7 +352,9 @@ def test_log_directories(tmp_path: Path) -> None:
 def test_nobody_else_can_be_elected_or_given_a_partition() -> None:
     node = make_node()
     make_topic(node)
-    assert ask(node, ElectLeadersRequest(topic_partitions=None), 2).replica_election_results == []
+    [everywhere] = ask(node, ElectLeadersRequest(topic_partitions=None), 2).replica_election_results
+    assert (everywhere.topic, everywhere.partition_result) == ("t", [])
+    assert ask(node, ElectLeadersRequest(election_type=7, topic_partitions=None), 2).error_code == 42
     api = alter_partition_reassignments_request
     wanted = [api.ReassignablePartition(partition_index=n, replicas=[1]) for n in (0, 9)]
     request = api.AlterPartitionReassignmentsRequest(

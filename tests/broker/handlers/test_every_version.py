@@ -280,7 +280,7 @@ def test_asked_and_answered(key: ApiKey, version: int) -> None:
     response = ask_bytes(node, request, version)
     if key == ApiKey.METADATA:
         codes = [topic.error_code for topic in response.topics]
-        assert codes == [0, 0, 17, 0, 100][: len(codes)]
+        assert codes == ([0, 0, 17] if version < 12 else [0, 100])  # with ids, names are not looked at
     elif key == ApiKey.PRODUCE:
         codes = [partition.error_code for partition in response.responses[0].partition_responses]
         assert codes == [0, 3]

@@ -66,14 +66,27 @@ def _plan(wanted: CreatableTopic, times: int, context: Context) -> NewTopic:
         wanted.name,
         wanted.num_partitions,
         wanted.replication_factor,
-        {assignment.partition_index: assignment.broker_ids for assignment in wanted.assignments},
+        _assignments(wanted),
         {config.name: config.value for config in wanted.configs},
     )
+
+
+def _assignments(wanted: CreatableTopic) -> dict[int, list[int]]:
+    """Replicas by partition.
+
+    Raises:
+        KafkaError: INVALID_REPLICA_ASSIGNMENT (39), a partition is there twice.
+    """
+    found = {assignment.partition_index: assignment.broker_ids for assignment in wanted.assignments}
+    if len(found) < len(wanted.assignments):
+        raise error_for(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "a partition is assigned twice")
+    return found
 
 
 def _success(plan: NewTopic) -> CreatableTopicResult:
     return CreatableTopicResult(
         name=plan.name,
+        error_message=None,
         num_partitions=plan.partitions,
         replication_factor=REPLICAS,
         configs=[
@@ -86,4 +99,4 @@ def _success(plan: NewTopic) -> CreatableTopicResult:
 
 
 def _failure(name: str, code: int, message: str) -> CreatableTopicResult:
-    return CreatableTopicResult(name=name, error_code=code, error_message=message, configs=None)
+    return CreatableTopicResult(name=name, error_code=code, error_message=message, configs=[])

@@ -6,6 +6,8 @@ name or id.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from penstock.broker.cluster import Topic
 from penstock.broker.dispatch import Context, handler
 from penstock.errors import KafkaError, StorageError
@@ -20,15 +22,16 @@ from penstock.protocol.uuid import ZERO_UUID
 def delete_topics(request: DeleteTopicsRequest, context: Context) -> DeleteTopicsResponse:
     """Delete the topics named, with their data. Fetches that wait for them are answered."""
     asked = request.topics or [DeleteTopicState(name=name) for name in request.topic_names]
+    named = Counter(_named(state, context) for state in asked)
     results: list[DeletableTopicResult] = []
     doomed: dict[bytes, tuple[Topic, DeletableTopicResult]] = {}
-    for state in asked:
+    for state in {_named(state, context): state for state in asked}.values():
         result = DeletableTopicResult(name=state.name, topic_id=state.topic_id)
         results.append(result)
         try:
+            if named[_named(state, context)] > 1:
+                raise error_for(ErrorCode.INVALID_REQUEST, "a topic is named more than once")
             topic = _find(state, context)
-            if topic.id in doomed:
-                raise error_for(ErrorCode.INVALID_REQUEST, f"topic {topic.name} is named more than once")
         except KafkaError as error:
             result.error_code, result.error_message = error.code, str(error)
             continue
@@ -54,10 +57,23 @@ def _find(state: DeleteTopicState, context: Context) -> Topic:
         code = ErrorCode.TOPIC_DELETION_DISABLED if is_new else ErrorCode.INVALID_REQUEST
         raise error_for(code, "delete.topic.enable is false")
     if state.name is None:
+        if state.topic_id == ZERO_UUID:
+            raise error_for(
+                ErrorCode.INVALID_REQUEST, "a topic is deleted by name or by id; neither is given"
+            )
         return node.cluster.topic_by_id(state.topic_id)
     if state.topic_id != ZERO_UUID:
         raise error_for(ErrorCode.INVALID_REQUEST, "a topic is deleted by name or by id, not both")
     return node.cluster.topic(state.name)
+
+
+def _named(state: DeleteTopicState, context: Context) -> tuple[str | None, bytes]:
+    """What tells apart what a request names: the topic, or else the words that name none."""
+    topics, by_id = context.node.cluster.topics, context.node.cluster.topics_by_id
+    topic = topics.get(state.name) if state.name is not None else by_id.get(state.topic_id)
+    if topic is None or (state.name is not None and state.topic_id != ZERO_UUID):
+        return state.name, state.topic_id
+    return None, topic.id
 
 
 _ANY_AMOUNT = 1 << 62

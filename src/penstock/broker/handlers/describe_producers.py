@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from penstock.broker.cluster import check_topic_name
 from penstock.broker.dispatch import Context, handler
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.api import ApiKey
@@ -38,6 +39,7 @@ def describe_producers(request: DescribeProducersRequest, context: Context) -> D
 def _describe(topic: str, index: int, context: Context) -> PartitionResponse:
     result = PartitionResponse(partition_index=index)
     try:
+        check_topic_name(topic)
         partition = context.node.cluster.topic(topic).partition(index)
         for producer_id, state in partition.producers(context.now_ms).items():
             last = state.batches[-1] if state.batches else None

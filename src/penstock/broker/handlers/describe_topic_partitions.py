@@ -27,12 +27,17 @@ def describe_topic_partitions(
 ) -> DescribeTopicPartitionsResponse:
     """Describe topics in the order of their names, from the cursor on."""
     topics = context.node.cluster.topics
-    limit = context.node.config.integer("max.request.partition.size.limit")
-    if request.response_partition_limit > 0:
-        limit = min(limit, request.response_partition_limit)
+    allowed = context.node.config.integer("max.request.partition.size.limit")
+    limit = max(1, min(allowed, request.response_partition_limit))
     cursor = request.cursor or Cursor()
+    asked = {topic.name for topic in request.topics}
+    if request.cursor is not None and (
+        cursor.partition_index < 0 or (asked and cursor.topic_name not in asked)
+    ):
+        failures = [_failure(topic.name, ErrorCode.INVALID_REQUEST) for topic in request.topics]
+        return DescribeTopicPartitionsResponse(topics=failures)
     start, first = cursor.topic_name, max(cursor.partition_index, 0)
-    names = {topic.name for topic in request.topics} or set(topics)
+    names = asked or set(topics)
     response = DescribeTopicPartitionsResponse()
     for name in sorted(name for name in names if name >= start):
         begin = first if name == start else 0
@@ -58,6 +63,10 @@ def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
         check_topic_name(name)
     except KafkaError as error:
         code = error.code
+    return _failure(name, code)
+
+
+def _failure(name: str, code: int) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(name=name, error_code=code)
 
 

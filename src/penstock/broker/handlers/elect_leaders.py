@@ -8,7 +8,7 @@ from __future__ import annotations
 from penstock.broker.dispatch import Context, handler
 from penstock.errors import KafkaError
 from penstock.protocol.api import ApiKey
-from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.elect_leaders_request import ElectLeadersRequest
 from penstock.protocol.messages.elect_leaders_response import (
     ElectLeadersResponse,
@@ -16,23 +16,35 @@ from penstock.protocol.messages.elect_leaders_response import (
     ReplicaElectionResult,
 )
 
+ELECTION_TYPES = (0, 1)
+"""The preferred leader, or any at all (unclean)."""
+
 
 @handler(ApiKey.ELECT_LEADERS, 0, 2)
 def elect_leaders(request: ElectLeadersRequest, context: Context) -> ElectLeadersResponse:
-    """Say of every partition that it has its leader. Asked for all, only failures would be listed: none."""
+    """Say of every partition that it has its leader. Asked for all, only failures are listed: none."""
+    if request.topic_partitions is None:
+        if request.election_type not in ELECTION_TYPES:
+            return ElectLeadersResponse(error_code=ErrorCode.INVALID_REQUEST)
+        names = context.node.cluster.topics
+        return ElectLeadersResponse(replica_election_results=[ReplicaElectionResult(topic=n) for n in names])
     return ElectLeadersResponse(
         replica_election_results=[
             ReplicaElectionResult(
                 topic=topic.topic,
-                partition_result=[_elect(topic.topic, n, context) for n in topic.partitions],
+                partition_result=[
+                    _elect(topic.topic, n, request.election_type, context) for n in topic.partitions
+                ],
             )
-            for topic in request.topic_partitions or ()
+            for topic in request.topic_partitions
         ]
     )
 
 
-def _elect(topic: str, index: int, context: Context) -> PartitionResult:
+def _elect(topic: str, index: int, kind: int, context: Context) -> PartitionResult:
     try:
+        if kind not in ELECTION_TYPES:
+            raise error_for(ErrorCode.INVALID_REQUEST, f"there is no election of type {kind}")
         context.node.cluster.topic(topic).partition(index)
     except KafkaError as error:
         return PartitionResult(partition_id=index, error_code=error.code, error_message=str(error))

@@ -271,6 +271,7 @@ def _convert(partition: Partition, data: bytes, fetch_offset: int, version: int)
 
 
 def _refuse(index: int, code: int) -> PartitionData:
-    return PartitionData(
-        partition_index=index, error_code=code, high_watermark=-1, aborted_transactions=None, records=b""
-    )
+    response = PartitionData(partition_index=index, error_code=code, high_watermark=-1, records=b"")
+    if code not in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID):
+        response.aborted_transactions = None
+    return response

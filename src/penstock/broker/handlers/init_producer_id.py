@@ -25,6 +25,8 @@ def init_producer_id(request: InitProducerIdRequest, context: Context) -> InitPr
         empty = request.transactional_id == ""
         code = ErrorCode.INVALID_REQUEST if empty else ErrorCode.UNSUPPORTED_VERSION
         return InitProducerIdResponse(error_code=code, producer_epoch=-1)
+    if (request.producer_id < 0) != (request.producer_epoch < 0):
+        return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_epoch=-1)
     try:
         producer_id = context.node.cluster.new_producer_id(context.now_ms)
     except StorageError as error:

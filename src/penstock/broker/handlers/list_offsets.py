@@ -10,13 +10,18 @@ v2 isolation level, v4 leader epochs, v10 a timeout, which a broker without tier
 from __future__ import annotations
 
 import logging
+from collections import Counter
 
 from penstock.broker.dispatch import Context, handler
 from penstock.broker.partition import Partition
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
-from penstock.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest
+from penstock.protocol.messages.list_offsets_request import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 from penstock.protocol.messages.list_offsets_response import (
     ListOffsetsPartitionResponse,
     ListOffsetsResponse,
@@ -37,13 +42,25 @@ def list_offsets(request: ListOffsetsRequest, context: Context) -> ListOffsetsRe
     """Look up the time asked for in every partition."""
     return ListOffsetsResponse(
         topics=[
-            ListOffsetsTopicResponse(
-                name=topic.name,
-                partitions=[_look_up(topic.name, partition, context) for partition in topic.partitions],
-            )
+            ListOffsetsTopicResponse(name=topic.name, partitions=_look_up_all(topic, context))
             for topic in request.topics
         ]
     )
+
+
+def _look_up_all(topic: ListOffsetsTopic, context: Context) -> list[ListOffsetsPartitionResponse]:
+    """One answer for every partition; INVALID_REQUEST (42) from v1 on where one is asked about twice."""
+    if context.version == 0:
+        return [_look_up(topic.name, partition, context) for partition in topic.partitions]
+    times = Counter(partition.partition_index for partition in topic.partitions)
+    return [
+        _look_up(topic.name, partition, context)
+        if times[partition.partition_index] == 1
+        else ListOffsetsPartitionResponse(
+            partition_index=partition.partition_index, error_code=ErrorCode.INVALID_REQUEST
+        )
+        for partition in {partition.partition_index: partition for partition in topic.partitions}.values()
+    ]
 
 
 def _look_up(name: str, asked: ListOffsetsPartition, context: Context) -> ListOffsetsPartitionResponse:

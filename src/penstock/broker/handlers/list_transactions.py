@@ -5,8 +5,11 @@ v1 filters by duration, v2 by a pattern of ids. State names that Kafka does not 
 
 from __future__ import annotations
 
+import re
+
 from penstock.broker.dispatch import Context, handler
 from penstock.protocol.api import ApiKey
+from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.list_transactions_request import ListTransactionsRequest
 from penstock.protocol.messages.list_transactions_response import ListTransactionsResponse
 
@@ -27,5 +30,15 @@ STATES = frozenset(
 @handler(ApiKey.LIST_TRANSACTIONS, 0, 2)
 def list_transactions(request: ListTransactionsRequest, context: Context) -> ListTransactionsResponse:
     """List nothing: this broker offers no transactions."""
+    if not _is_pattern(request.transactional_id_pattern):
+        return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
     unknown = [state for state in request.state_filters if state not in STATES]
     return ListTransactionsResponse(unknown_state_filters=unknown)
+
+
+def _is_pattern(pattern: str | None) -> bool:
+    try:
+        re.compile(pattern or "")
+    except re.error:
+        return False
+    return True

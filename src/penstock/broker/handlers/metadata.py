@@ -11,7 +11,7 @@ the broker behaves as a release that had.
 
 from __future__ import annotations
 
-from penstock.broker.cluster import INTERNAL_TOPICS, Topic
+from penstock.broker.cluster import INTERNAL_TOPICS, Topic, check_topic_name
 from penstock.broker.dispatch import Context, handler
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.api import ApiKey
@@ -43,8 +43,16 @@ def metadata(request: MetadataRequest, context: Context) -> MetadataResponse:
     asked = request.topics
     if asked is None or (context.version == 0 and not asked):
         topics = [_describe(topic, request, context) for topic in node.cluster.topics.values()]
+    elif context.version < 12 and any(each.name is None or each.topic_id != ZERO_UUID for each in asked):
+        # The fields exist from v10 on, but mean something only from v12 on.
+        failures = [_failure(ErrorCode.INVALID_REQUEST, each.name or "", each.topic_id) for each in asked]
+        return MetadataResponse(topics=failures)
     else:
-        topics = [_find(topic, request, context) for topic in asked]
+        # A topic is described once. Where ids are given, names are not looked at.
+        by_id = any(each.topic_id != ZERO_UUID for each in asked)
+        wanted = {each.topic_id if by_id else each.name: each for each in asked}
+        wanted.pop(ZERO_UUID, None)
+        topics = [_find(each, request, context) for each in wanted.values()]
     return MetadataResponse(
         brokers=[MetadataResponseBroker(node_id=node.node_id, host=host, port=port, rack=node.rack)],
         cluster_id=node.cluster.cluster_id,
@@ -59,12 +67,8 @@ def metadata(request: MetadataRequest, context: Context) -> MetadataResponse:
 def _find(asked: MetadataRequestTopic, request: MetadataRequest, context: Context) -> MetadataResponseTopic:
     cluster = context.node.cluster
     name = asked.name
-    by_id = asked.topic_id != ZERO_UUID
-    if context.version < 12 and (by_id or name is None):
-        # The fields exist from v10 on, but mean something only from v12 on.
-        return _failure(ErrorCode.INVALID_REQUEST, name or "", asked.topic_id)
     try:
-        if by_id or name is None:
+        if asked.topic_id != ZERO_UUID or name is None:
             topic = cluster.topic_by_id(asked.topic_id)
         elif name in cluster.topics:
             topic = cluster.topics[name]
@@ -91,6 +95,7 @@ def _create(name: str, request: MetadataRequest, context: Context) -> Topic:
     allowed = request.allow_auto_topic_creation and node.config.boolean("auto.create.topics.enable")
     # Coordinators make their own topics, which have settings and partitions of their own.
     if not allowed or name in INTERNAL_TOPICS:
+        check_topic_name(name)
         return node.cluster.topic(name)
     new = node.cluster.plan_topic(name)
     return node.cluster.create_topics([new], context.now_ms)[0]
