@@ -106,6 +106,16 @@ def test_framed(wire: Wire) -> None:
     assert wire("encode", stdin=again) == (0, b"0002000167\n", "")
 
 
+def test_a_definition_of_ones_own(wire: Wire, tmp_path: Path) -> None:
+    path = tmp_path / "Lamp.json"
+    fields = [{"name": "Watts", "type": "unsigned_varint32", "versions": "0+"}]
+    source = {"name": "Lamp", "type": "data", "validVersions": "0-1", "flexibleVersions": "none"}
+    path.write_text(json.dumps({**source, "fields": fields}))
+    assert wire("encode", "-n", path, "-v", 1, "--framed", '{"watts": 200}')[1] == b"0001c801\n"
+    code, out, _ = wire("decode", "-n", path, "--framed", "0001c801")
+    assert (code, json.loads(out)) == (0, {"name": "Lamp", "version": 1, "json": {"watts": 200}})
+
+
 def test_lines_one_for_one(wire: Wire, tmp_path: Path) -> None:
     first = b'{"name":"ResponseHeader","version":0,"hex":"00000007"}'
     lines = first + b"\n\nx\n" + first.replace(b"00000007", b"")

@@ -260,11 +260,11 @@ def test_an_answer_nobody_asked_for() -> None:
 def test_an_answer_by_name() -> None:
     answer = frame(encode_response(ProduceResponse(), 9, 5))
     for data in (answer, answer[4:]):
-        entry = read_named("ProduceResponse", 9, data, header=True)
+        entry = read_named(ProduceResponse, 9, data, header=True)
         assert entry.header == {"correlationId": 5}
         assert entry.body == {"responses": [], "throttleTimeMs": 0}
     with pytest.raises(DecodeError, match="name one with -v"):
-        read_named("ProduceResponse", None, answer)
+        read_named(ProduceResponse, None, answer)
 
 
 def test_hex_in_all_its_dress() -> None:

@@ -46,7 +46,7 @@ def _shared(function: Callable[..., Any]) -> Callable[..., Any]:
             "-n",
             "--name",
             metavar="NAME",
-            help="The definition's name: FetchResponse, RequestHeader.",
+            help="The definition's name, or a file with one: FetchResponse, my.json.",
         ),
         click.argument("source", required=False),
     ):
@@ -90,13 +90,13 @@ def decode(
         from penstock.explorer.lines import decode_line
 
         return _lines(source, decode_line)
-    from penstock.explorer.sources import read_any, read_named, to_bytes
+    from penstock.explorer.sources import class_named, read_any, read_named, to_bytes
 
     data = to_bytes(_load(source))
     if not data:
         raise DecodeError("there is nothing to decode: give hex digits, a file, or bytes on stdin")
     if name is not None:
-        return _show([read_named(name, version, data, framed=framed, header=header)], form)
+        return _show([read_named(class_named(name), version, data, framed=framed, header=header)], form)
     if version is not None or framed or header:
         raise ConfigError("-v, --framed and --header belong to a message: name it with -n")
     replies = None if answers is None else to_bytes(_file(answers))
@@ -126,18 +126,14 @@ def encode(
 
         return _lines(source, encode_line)
     from penstock.explorer.conversation import encoded
-    from penstock.protocol.leading import leading_bytes
+    from penstock.explorer.sources import class_named
 
-    for entry in _objects(_load(source)):
-        if name is not None:
-            if version is None:
-                raise ConfigError("-n needs a version: give it with -v")
-            entry = {"name": name, "version": version, "json": entry}
-        body = encoded(entry)
-        if framed or entry.get("framed") is True:
-            from penstock.explorer.lines import message_class
-
-            body = leading_bytes(message_class(entry["name"]), entry["version"]) + body
+    found = None if name is None else class_named(name)
+    if found is not None and version is None:
+        raise ConfigError("-n needs a version: give it with -v")
+    for each in _objects(_load(source)):
+        entry = each if found is None else {"version": version, "json": each}
+        body = encoded({**entry, "framed": True} if framed else entry, found)
         sys.stdout.buffer.write(body if binary else body.hex().encode() + b"\n")
     sys.stdout.buffer.flush()
     return 0

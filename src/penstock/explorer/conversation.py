@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +22,7 @@ from penstock.protocol.codec import codec_for
 from penstock.protocol.framing import FRAME_BYTES_MAX, FrameReader
 from penstock.protocol.header import decode_request_header
 from penstock.protocol.json_form import from_json, to_json
+from penstock.protocol.leading import leading_bytes
 from penstock.protocol.message import Message
 
 
@@ -276,19 +277,23 @@ def _trouble(reason: str, time: float | None = None, connection: str | None = No
 # --- the reverse ------------------------------------------------------------------------------------------
 
 
-def encoded(entry: dict[str, Any]) -> bytes:
+def encoded(entry: dict[str, Any], named: type[Message] | None = None) -> bytes:
     """The bytes of an entry as JSON: a frame with size and header where it has a header, else the message.
+
+    With `"framed": true` the version stands in front. `named` is the class, where it is none of Kafka's.
 
     Raises:
         PenstockError: a member is missing or wrong; the message names it.
     """
-    found = message_class(entry.get("name"))
+    found = message_class(entry.get("name")) if named is None else named
     version = entry.get("version")
     if type(version) is not int:
         raise EncodeError(f"{found.NAME} needs a version, a whole number")
     if "json" not in entry:
         raise EncodeError(f"{found.NAME} v{version} has no json")
     body = codec_for(found, version).encode(from_json(found, entry["json"], version))
+    if entry.get("framed") is True:
+        return leading_bytes(found, version) + body
     if "header" not in entry:
         return body
     if found.API_KEY is None or not found.NAME.endswith(("Request", "Response")):
@@ -299,8 +304,3 @@ def encoded(entry: dict[str, Any]) -> bytes:
         name, header_version = "ResponseHeader", response_header_version(found.API_KEY, version)
     header = from_json(message_class(name), entry["header"], header_version).encode(header_version)
     return (len(header) + len(body)).to_bytes(4, "big") + header + body
-
-
-def frames_of(entries: Iterable[dict[str, Any]]) -> Iterator[bytes]:
-    """The bytes of entries one after the other, so that a conversation can be played again."""
-    return map(encoded, entries)

@@ -10,6 +10,7 @@ from penstock.explorer.conversation import Conversation, Entry, describe, read_c
 from penstock.explorer.lines import message_class
 from penstock.explorer.pcap import is_capture
 from penstock.protocol.api import response_header_version
+from penstock.protocol.classes import load_message
 from penstock.protocol.codec import codec_for
 from penstock.protocol.header import decode_response_header
 from penstock.protocol.json_form import to_json
@@ -18,6 +19,16 @@ from penstock.protocol.message import Message
 
 _HEX = re.compile(rb"(?:0x)?[0-9a-fA-F]{2}(?:[\s:,]*(?:0x)?[0-9a-fA-F]{2})*", re.ASCII)
 _BETWEEN = re.compile(rb"0x|[\s:,]+")
+
+
+def class_named(name: str) -> type[Message]:
+    """The class of a message of Kafka's, or of the definition in a file: a name that ends in ``.json``.
+
+    Raises:
+        ConfigError: there is no such message, or the definition breaks a rule of its language.
+        OSError: the file cannot be read.
+    """
+    return load_message(name) if name.endswith(".json") else message_class(name)
 
 
 def to_bytes(data: bytes) -> bytes:
@@ -51,14 +62,13 @@ def _ends_with_a_frame(data: bytes) -> bool:
 
 
 def read_named(
-    name: str, version: int | None, data: bytes, *, framed: bool = False, header: bool = False
+    found: type[Message], version: int | None, data: bytes, *, framed: bool = False, header: bool = False
 ) -> Entry:
-    """One message whose name is known: bare, behind a response header, or behind what `framed` means.
+    """One message whose class is known: bare, behind a response header, or behind what `framed` means.
 
     Raises:
         PenstockError: the bytes are no such message, or bytes are left over.
     """
-    found = message_class(name)
     entry = Entry(frame=data)
     position = 0
     if framed:
