@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -399,3 +400,17 @@ def test_offsets_can_be_listed_without_anything_heavy(servers: str, new_topic: N
     assert list_offsets(servers, {where: 1200})[where] == (3, 1500)
     assert list_offsets(servers, {where: 99_000})[where] is None
     assert list_offsets(servers, {TopicPartition(topic, 0): EARLIEST}) == {TopicPartition(topic, 0): (0, -1)}
+
+
+@pytest.mark.parametrize("cuts", [(0, 99, 100), (0, 1, 2, 100), (0, 50, 51, 99, 100)])
+def test_several_ranges_of_one_partition_down_to_a_single_record(
+    servers: str, new_topic: Callable[..., str], cuts: tuple[int, ...]
+) -> None:
+    topic = new_topic()
+    fill(servers, topic, 100)
+    ranges = [OffsetRange(topic, 0, start, end) for start, end in itertools.pairwise(cuts)]
+    for fetch_bytes in (1, 200, 1 << 20):
+        found = pa.Table.from_batches(
+            list(fetch_ranges(servers, ranges, ("offset",), fetch_bytes=fetch_bytes))
+        )
+        assert found["offset"].to_pylist() == list(range(100))
