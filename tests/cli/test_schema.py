@@ -75,6 +75,18 @@ def test_a_definition_of_ones_own(schema: Schema, lamp: Callable[..., Path]) -> 
     assert "message.watts" in out
 
 
+def test_what_has_no_fields_or_no_versions(schema: Schema, lamp: Callable[..., Path]) -> None:
+    _, out, _ = schema("show", lamp(fields=[]), 1)
+    assert out == (
+        "LampReport (Version: 1) => _tagged_fields\n\nLampReport: data, versions 0-1, flexible from 1\n"
+    )
+    gone = lamp("gone.json", validVersions="none", fields=[])
+    assert schema("show", gone)[1] == "LampReport: data, versions none, never flexible\n"
+    code, out, _ = schema("check", lamp(), gone)
+    assert code == 1
+    assert "validVersions shrank: peers may speak what is gone (versions 0-1)" in out
+
+
 def test_code_is_python(schema: Schema) -> None:
     for version in (0, 12):
         code, out, _ = schema("code", "Metadata", version)
@@ -89,7 +101,7 @@ def test_check_tells_by_its_exit_code(schema: Schema, lamp: Callable[..., Path])
     assert schema("check", old, old) == (0, "compatible\n", "")
     wider = lamp("wider.json", fields=[{"name": "Watts", "type": "int64", "versions": "0+"}])
     code, out, _ = schema("check", old, wider)
-    assert (code, out) == (1, "breaks: LampReport.Watts: type was INT32 and is INT64 in versions 0-1\n")
+    assert (code, out) == (1, "breaks: LampReport.Watts: type was INT32 and is INT64 (versions 0-1)\n")
     other = lamp("other.json", fields=[{"name": "Watts", "type": "int32", "versions": "0+", "default": 5}])
     code, out, _ = schema("check", old, other)
     assert (code, out) == (0, "note: LampReport.Watts: default was 0 and is 5\ncompatible, 1 note\n")

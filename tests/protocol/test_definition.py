@@ -106,7 +106,7 @@ def test_a_definition_is_read_whole():
         (("fields.1.name", "watts"), "watts: the name occurs twice"),
         (("fields.1.nullableVersions", "2+"), "Colour: null is no default"),
         (("fields.2.tag", 1), "tags must be 0, 1, 2"),
-        (("fields.2.tag", "0"), "Shade: tag must be a number"),
+        (("fields.2.tag", "zero"), "Shade: tag must be a number"),
         (("fields.2.taggedVersions", "2-3"), "Shade: taggedVersions must have no end"),
         (("fields.2.taggedVersions", "1+"), "Shade: taggedVersions reach beyond versions"),
         (("fields.2.mapKey", True), "Shade: a tagged field cannot be a key"),
@@ -213,3 +213,16 @@ def test_versions_as_sets():
     assert Versions(0, 3).covers(Versions(1, 3))
     assert not Versions(0, 3).covers(Versions(1, 4))
     assert list(Versions(2, 32767).up_to(4)) == [2, 3, 4]
+
+
+def test_a_tag_in_quotation_marks() -> None:
+    """One of Kafka's own definitions has it."""
+    field = {"name": "A", "type": "int32", "versions": "0+", "tag": "0", "taggedVersions": "0+"}
+    source = {"name": "M", "type": "data", "validVersions": "0", "flexibleVersions": "0+", "fields": [field]}
+    assert parse_definition(source, "M").root.fields[0].tag == 0
+
+
+def test_a_message_that_was_removed_keeps_its_name_only() -> None:
+    definition = parse_definition({"name": "M", "type": "request", "apiKey": 7, "validVersions": "none"}, "M")
+    assert not definition.valid
+    assert not definition.flexible

@@ -72,85 +72,89 @@ def swap(source: Source) -> None:
 
 
 BREAKS = [
+    (
+        lambda d: field(d, "Watts").update(name="Power"),
+        ".Watts: was renamed Power: the bytes stay, JSON and classes do not (versions 0-2)",
+    ),
     (lambda d: d.update(name="LightRequest"), ": name was LampRequest and is LightRequest"),
     (lambda d: d.update(apiKey=901), ": apiKey was 900 and is 901"),
     (
         lambda d: d.update(validVersions="0-1"),
-        ": validVersions shrank: peers may speak what is gone in version 2",
+        ": validVersions shrank: peers may speak what is gone (version 2)",
     ),
     (
         lambda d: d.update(validVersions="1-2"),
-        ": validVersions shrank: peers may speak what is gone in version 0",
+        ": validVersions shrank: peers may speak what is gone (version 0)",
     ),
     (
         lambda d: d.update(latestVersionUnstable=True),
-        ": latestVersionUnstable marks what has been released in version 2",
+        ": latestVersionUnstable marks what has been released (version 2)",
     ),
-    (lambda d: d.update(flexibleVersions="0+"), ": flexibleVersions were 1+ and are 0+ in version 0"),
-    (lambda d: drop(d, "Watts"), ".Watts: was removed from a version that has it in versions 0-2"),
-    (lambda d: drop(d, "Place"), ".Place: tagged field 1 was removed in version 2"),
+    (lambda d: d.update(flexibleVersions="0+"), ": flexibleVersions were 1+ and are 0+ (version 0)"),
+    (lambda d: drop(d, "Watts"), ".Watts: was removed from a version that has it (versions 0-2)"),
+    (lambda d: drop(d, "Place"), ".Place: tagged field 1 was removed (version 2)"),
     (
         lambda d: field(d, "Watts").update(versions="0-1"),
-        ".Watts: was removed from a version that has it in version 2",
+        ".Watts: was removed from a version that has it (version 2)",
     ),
     (
         lambda d: field(d, "Colour").update(versions="0+"),
-        ".Colour: is new in a version that was there before in version 0",
+        ".Colour: is new in a version that was there before (version 0)",
     ),
     (
         lambda d: add(d, name="Dim", type="bool", versions="2+"),
-        ".Dim: is new in a version that was there before in version 2",
+        ".Dim: is new in a version that was there before (version 2)",
     ),
     (
         lambda d: add(d, name="Dim", type="bool", versions="0+", tag=2, taggedVersions="2+"),
-        ".Dim: is new in a version that was there before in versions 0-1",
+        ".Dim: is new in a version that was there before (versions 0-1)",
     ),
-    (lambda d: field(d, "Watts").update(type="int64"), ".Watts: type was INT32 and is INT64 in versions 0-2"),
+    (lambda d: field(d, "Watts").update(type="int64"), ".Watts: type was INT32 and is INT64 (versions 0-2)"),
     (
         lambda d: field(d, "Watts").update(type={"0-1": "int32", "2+": "int64"}),
-        ".Watts: type was INT32 and is INT64 in version 2",
+        ".Watts: type was INT32 and is INT64 (version 2)",
     ),
     (
         lambda d: field(d, "Watts").update(encoding={"0-1": "fixed32", "2+": "signed32"}),
-        ".Watts: type was INT32 and is VARINT32 in version 2",
+        ".Watts: type was INT32 and is VARINT32 (version 2)",
     ),
     (
         lambda d: field(d, "Watts").update(type="[]int32", default=""),
-        ".Watts: type was INT32 and is [INT32] in versions 0-2",
+        ".Watts: type was INT32 and is [INT32] (versions 0-2)",
     ),
     (
         lambda d: field(d, "Colour").pop("nullableVersions"),
-        ".Colour: type was COMPACT_NULLABLE_STRING and is COMPACT_STRING in versions 1-2",
+        ".Colour: type was COMPACT_NULLABLE_STRING and is COMPACT_STRING (versions 1-2)",
     ),
     (
         lambda d: field(d, "Hours").update(nullableVersions="2+"),
-        ".Hours: type was [Hour] and is NULLABLE [Hour] in version 2",
+        ".Hours: type was [Hour] and is NULLABLE [Hour] (version 2)",
     ),
     (
         lambda d: field(d, "Hours", "Start").update(type="int32"),
-        ".Hours.Start: type was INT64 and is INT32 in versions 0-2",
+        ".Hours.Start: type was INT64 and is INT32 (versions 0-2)",
     ),
     (
         lambda d: field(d, "Place", "Room").update(type="int64", entityType="producerId"),
-        ".Place.Room: type was INT32 and is INT64 in version 2",
+        ".Place.Room: type was INT32 and is INT64 (version 2)",
     ),
-    (swap, ": the order of the fields changed in versions 0-2"),
+    (swap, ": the order of the fields changed (versions 0-2)"),
     (
         lambda d: (
             retag(d, "Hue", 2) or add(d, name="Low", type="int16", versions="2+", tag=0, taggedVersions="2+")
         ),
-        ".Hue: tag 0 is used again, for Low in version 2",
+        ".Hue: tag 0 is used again, for Low (version 2)",
     ),
-    (lambda d: field(d, "Hue").update(type="int32"), ".Hue: type was INT16 and is INT32 in version 2"),
+    (lambda d: field(d, "Hue").update(type="int32"), ".Hue: type was INT16 and is INT32 (version 2)"),
     (lambda d: field(d, "Hue").update(default="8"), ".Hue: default was 7 and is 8"),
     (lambda d: field(d, "Colour").update(default="red"), ".Colour: default was '' and is 'red'"),
     (
         lambda d: field(d, "Place").pop("tag") and field(d, "Place").pop("taggedVersions"),
-        ".Place: is no longer tagged, and was in version 2",
+        ".Place: is no longer tagged, and was (version 2)",
     ),
     (
         lambda d: field(d, "Colour").update(tag=2, taggedVersions="1+"),
-        ".Colour: is tagged now, and was not in versions 1-2",
+        ".Colour: is tagged now, and was not (versions 1-2)",
     ),
 ]
 

@@ -54,14 +54,16 @@ def show(api: str, version: int | None) -> None:
     for number, definition in enumerate(_in_version(_definitions(api), version)):
         if number:
             print()
-        chosen = definition.valid.highest if version is None else version
-        title, *lines = grammar(definition, chosen)
-        print(paint(title))
-        for line in lines:
-            print(line)
-        print()
+        if definition.valid:
+            chosen = definition.valid.highest if version is None else version
+            title, *lines = grammar(definition, chosen)
+            print(paint(title))
+            for line in lines:
+                print(line)
+            print()
         print(paint(_summary(definition)))
-        _print_table([HEADINGS, *rows(definition, version)])
+        if fields := list(rows(definition, version)):
+            _print_table([HEADINGS, *fields])
 
 
 @command.command("code")

@@ -28,7 +28,7 @@ class Finding(NamedTuple):
     breaks: bool = True
 
     def __str__(self) -> str:
-        where = f" in {_ranges(self.versions)}" if self.versions else ""
+        where = f" ({_ranges(self.versions)})" if self.versions else ""
         return f"{self.path}: {self.what}{where}"
 
 
@@ -115,8 +115,13 @@ def _in_order(old: StructLayout, new: StructLayout, path: str) -> Iterator[Findi
     after = {field.spec.name: field for field in new.fields}
     old_tags = {field.spec.name for _, field in old.tagged}
     new_tags = {field.spec.name for _, field in new.tagged}
+    renamed = _renamed(old, new)
     for name, field in before.items():
-        if name in after:
+        if name in renamed:
+            what = f"was renamed {renamed[name]}: the bytes stay, JSON and classes do not"
+            yield Finding(f"{path}.{name}", what)
+            yield from _types(field, after[renamed[name]], f"{path}.{name}")
+        elif name in after:
             yield from _types(field, after[name], f"{path}.{name}")
         elif name in new_tags:
             yield Finding(f"{path}.{name}", "is tagged now, and was not")
@@ -125,26 +130,43 @@ def _in_order(old: StructLayout, new: StructLayout, path: str) -> Iterator[Findi
     for name in after:
         if name in old_tags:
             yield Finding(f"{path}.{name}", "is no longer tagged, and was")
-        elif name not in before:
+        elif name not in before and name not in renamed.values():
             yield Finding(f"{path}.{name}", "is new in a version that was there before")
     kept_before = [name for name in before if name in after]
     if kept_before != [name for name in after if name in before]:
         yield Finding(path, "the order of the fields changed")
 
 
+def _renamed(old: StructLayout, new: StructLayout) -> dict[str, str]:
+    """Fields that only have another name: where the two have as many, of the same types in the same order."""
+    pairs = list(zip(old.fields, new.fields, strict=False))
+    if len(old.fields) != len(new.fields) or any(_shape(each) != _shape(other) for each, other in pairs):
+        return {}
+    known, now = ({field.spec.name for field in layout.fields} for layout in (old, new))
+    found = {each.spec.name: other.spec.name for each, other in pairs if each.spec.name != other.spec.name}
+    # Names that are there before and after have changed places, and not their name.
+    return found if not (found.keys() & now or set(found.values()) & known) else {}
+
+
+def _shape(field: PlacedField) -> str:
+    """The type, apart from the name of a struct, which is on no wire."""
+    wire = field.wire
+    inner = wire.element if isinstance(wire, Array) else wire
+    name = type_name(wire)
+    return name.replace(inner.layout.spec.name, "struct") if isinstance(inner, Structure) else name
+
+
 def _types(old: PlacedField, new: PlacedField, path: str) -> Iterator[Finding]:
     before, after = old.wire, new.wire
     inner_before = before.element if isinstance(before, Array) else before
     inner_after = after.element if isinstance(after, Array) else after
-    if isinstance(inner_before, Structure) and isinstance(inner_after, Structure):
-        # The name of a struct is on no wire.
-        shapes = [
-            type_name(wire).replace(inner.layout.spec.name, "struct")
-            for wire, inner in ((before, inner_before), (after, inner_after))
-        ]
-        if shapes[0] == shapes[1]:
-            yield from _structs(inner_before.layout, inner_after.layout, path)
-            return
+    if (
+        isinstance(inner_before, Structure)
+        and isinstance(inner_after, Structure)
+        and _shape(old) == _shape(new)
+    ):
+        yield from _structs(inner_before.layout, inner_after.layout, path)
+        return
     if type_name(before) != type_name(after):
         yield Finding(path, f"type was {type_name(before)} and is {type_name(after)}")
 

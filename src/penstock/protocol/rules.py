@@ -74,10 +74,11 @@ class Parser:
         message_type = spec.get("type")
         if message_type not in MESSAGE_TYPES:
             raise self.fail("", f"type must be one of {', '.join(MESSAGE_TYPES)}")
-        if "flexibleVersions" not in spec:
-            raise self.fail("", "flexibleVersions is missing: write 0+ for a new message, or none")
         self._valid = self.versions(spec, "validVersions", "")
-        self._flexible = self.versions(spec, "flexibleVersions", "")
+        if "flexibleVersions" not in spec and self._valid:
+            raise self.fail("", "flexibleVersions is missing: write 0+ for a new message, or none")
+        # Of a message that has been removed only name, key and type remain.
+        self._flexible = self.versions(spec, "flexibleVersions", "", NO_VERSIONS)
         if self._flexible and self._flexible.highest < self._valid.highest:
             raise self.fail("", "flexibleVersions must have no end: a message never turns back")
         is_api = message_type in ("request", "response")
@@ -199,7 +200,7 @@ class Parser:
         field.versions = self.versions(spec, "versions", path, field.tagged or None)
         field.nullable = self.versions(spec, "nullableVersions", path, NO_VERSIONS)
         field.flexible = self.versions(spec, "flexibleVersions", path) if "flexibleVersions" in spec else None
-        field.tag = spec.get("tag")
+        field.tag = _number(spec.get("tag"))
         field.ignorable = self.flag(spec, "ignorable", path)
         field.map_key = self.flag(spec, "mapKey", path)
         field.entity_type = spec.get("entityType")
@@ -384,6 +385,11 @@ def inner_structs(struct: StructSpec) -> Iterator[str]:
     for field in struct.fields:
         if field.types[0][1].is_struct:
             yield field.types[0][1].base
+
+
+def _number(source: object) -> Any:
+    """Some of Kafka's definitions have a tag in quotation marks."""
+    return int(source) if isinstance(source, str) and source.isdecimal() else source
 
 
 def _scalar_default(base: str, source: object) -> object:
