@@ -313,6 +313,6 @@ def test_what_they_write_differently(address):
     event = JSON_EVENTS[0]
     assert dict(sdk_record(event.replace(extensions={"flagged": True}), "binary")[2])["ce_flagged"] == b"True"
     assert sdk_record(event.replace(data=None), "binary")[1] == b""
-    with_parameter = event.replace(datacontenttype="application/json; v=1", data=b'{"a":1}')
-    line = to_record(with_parameter, mode="structured")[1].decode()
+    with_suffix = event.replace(datacontenttype="application/vnd.x+json", data=b'{"a":1}')
+    line = to_record(with_suffix, mode="structured")[1].decode()
     assert "not a json" in "".join(run_java("write", address, "refused", "binary", stdin=line + "\n"))
