@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from penstock.client import scan_topic as scan_topic
     from penstock.client import write_topic as write_topic
     from penstock.cloudevents import Event as Event
-    from penstock.log import read_log as read_log
-    from penstock.log import scan_log as scan_log
+    from penstock.log_directories import read_log as read_log
+    from penstock.log_directories import scan_log as scan_log
     from penstock.model import EARLIEST as EARLIEST
     from penstock.model import LATEST as LATEST
     from penstock.model import Record as Record
@@ -40,9 +40,9 @@ _HOMES = {
     "Record": "model",
     "RecordMetadata": "model",
     "TopicPartition": "model",
-    "read_log": "log",
+    "read_log": "log_directories",
     "read_topic": "client",
-    "scan_log": "log",
+    "scan_log": "log_directories",
     "scan_topic": "client",
     "write_topic": "client",
 }

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 Bound = str | int | datetime | Mapping[int, "str | int | datetime"]
 """``"earliest"``, ``"latest"``, an offset, a time, or one of these for each partition."""
 
+KAFKA = "kafka"
+PROTOCOLS = (KAFKA, "0.7")
+"""What brokers speak: Kafka from 0.8 on, or 0.7, which shares nothing with it."""
+
 READ_BATCH_BYTES = 4 << 20
 WRITE_BATCH_BYTES = 8 << 20
 """Small batches are put together up to this size before they are written."""
@@ -41,12 +45,17 @@ def read_topic(
     partitions: Collection[int] | None = None,
     isolation: str = "read_uncommitted",
     config: Mapping[str, object] | None = None,
+    protocol: str = "kafka",
 ) -> pa.Table:
     """Return the records of a topic between two bounds as a table, by partition and offset.
 
     `start` is inclusive, `end` exclusive; a datetime means the first record that is not older, and for
     `end` the latest when there is none. Offsets outside the log are cut to what it holds. `columns` are
     names of `penstock.model.COLUMN_NAMES`; fewer are faster. `partitions` default to all.
+
+    With `protocol` ``"0.7"`` the brokers are of Kafka 0.7: ``host:port``, ``id:host:port,id:host:port`` or
+    ``zookeeper://host:port/chroot``. Offsets are bytes then, a datetime means the segment written at that
+    time, and with several brokers a partition's number is the broker's id times 65,536 plus its own.
 
     Raises:
         ConfigError: an unknown column, option or partition.
@@ -58,6 +67,9 @@ def read_topic(
     from penstock.records.arrow import schema_for
 
     names = _checked_columns(columns)
+    if protocol != KAFKA:
+        found = _scan07(topic, bootstrap_servers, start, end, names, partitions, protocol, config)
+        return pa.Table.from_batches([batch for _, batch in found], schema_for(names))
     batches = list(
         _scan(topic, bootstrap_servers, start, end, names, partitions, isolation, READ_BATCH_BYTES, config)
     )
@@ -76,6 +88,7 @@ def scan_topic(
     isolation: str = "read_uncommitted",
     batch_bytes: int = BATCH_BYTES,
     config: Mapping[str, object] | None = None,
+    protocol: str = "kafka",
 ) -> Iterator[pa.RecordBatch]:
     """Yield the same records as `read_topic` as batches of about `batch_bytes`, in bounded memory.
 
@@ -84,6 +97,9 @@ def scan_topic(
     Raises: as `read_topic`.
     """
     names = _checked_columns(columns)
+    if protocol != KAFKA:
+        old = _scan07(topic, bootstrap_servers, start, end, names, partitions, protocol, config)
+        return (batch for _, batch in old)
     found = _scan(topic, bootstrap_servers, start, end, names, partitions, isolation, batch_bytes, config)
     return (batch for _, batch in found)
 
@@ -183,6 +199,33 @@ def _scan(
             yield (where.partition, place), batch
     finally:
         run(client.close())
+
+
+def _scan07(
+    topic: str,
+    bootstrap_servers: str | Sequence[str],
+    start: Bound,
+    end: Bound,
+    columns: Sequence[str],
+    partitions: Collection[int] | None,
+    protocol: str,
+    config: Mapping[str, object] | None,
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    if protocol not in PROTOCOLS:
+        raise ConfigError(f"protocol is {protocol!r}: it is one of {', '.join(PROTOCOLS)}")
+    from penstock.v07.tables import scan_topic07
+
+    # Of a client's settings only this one means anything here; where the brokers are is said otherwise.
+    parsed = ConsumerConfig.parse(config, {"bootstrap_servers": "localhost:9092"})
+    return scan_topic07(
+        topic,
+        bootstrap_servers,
+        start=start,
+        end=end,
+        columns=columns,
+        partitions=partitions,
+        check_crcs=parsed.check_crcs,
+    )
 
 
 async def _ranges(

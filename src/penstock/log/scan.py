@@ -104,7 +104,7 @@ def scan_log(
         CorruptRecordError: a checksum or the layout of a batch is wrong.
         MissingDependencyError: pyarrow or numpy is not installed.
     """
-    names = _checked_columns(columns)
+    names = checked_columns(columns)
     if batch_bytes <= 0:
         raise ConfigError(f"batch_bytes is {batch_bytes}: it must be positive")
     if isolation not in _ISOLATIONS:
@@ -181,7 +181,7 @@ def _listed(names: Sequence[str], what: str) -> str:
     return f"{shown} and {more} more" if more > 0 else shown
 
 
-def _checked_columns(columns: Sequence[str] | None) -> tuple[str, ...]:
+def checked_columns(columns: Sequence[str] | None) -> tuple[str, ...]:
     if columns is None:
         return COLUMN_NAMES
     names = (columns,) if isinstance(columns, str) else tuple(columns)

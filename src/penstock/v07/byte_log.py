@@ -2,7 +2,8 @@
 
 Promises:
 - A position is a byte offset in an endless log; a segment file holds exactly the bytes from its name on.
-- What can be read has been flushed, if that is asked for; and one read never crosses from one segment to the next.
+- What can be read has been flushed, if that is asked for.
+- One read never crosses from one segment to the next.
 - After an unclean stop the last segment is cut behind its last complete message with a correct checksum.
 
 Rolling, flushing, retention and the answer to OFFSETS are those of release 0.7.2. Does not know what a
@@ -18,11 +19,10 @@ from typing import NamedTuple
 from penstock.errors import DecodeError, StorageError
 from penstock.log.contract import FileRegion
 from penstock.log.files import OpenFile, create_file, open_file, remove_file, storage, sync_directory
+from penstock.v07.files import segment_name, segment_start
 from penstock.v07.message_set import sound_size
 from penstock.v07.wire import EARLIEST_TIME, LATEST_TIME
 
-SUFFIX = ".kafka"
-NAME_DIGITS = 20
 HOUR_MS = 3_600_000
 
 
@@ -66,20 +66,11 @@ class _Segment:
         return self.start + self.size
 
 
-def segment_name(start: int) -> str:
-    """The file that begins at byte `start`."""
-    return f"{start:0{NAME_DIGITS}d}{SUFFIX}"
-
-
 def segment_starts(directory: str) -> list[int]:
     """Where the segments in a directory begin, in order."""
     with storage("list", directory):
         names = os.listdir(directory)
-    return sorted(
-        int(name[:NAME_DIGITS])
-        for name in names
-        if len(name) == NAME_DIGITS + len(SUFFIX) and name.endswith(SUFFIX) and name[:NAME_DIGITS].isdecimal()
-    )
+    return sorted(start for name in names if (start := segment_start(name)) is not None)
 
 
 class ByteLog:

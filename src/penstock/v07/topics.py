@@ -9,9 +9,10 @@ import re
 from collections.abc import Callable
 
 from penstock.clock import Clock
-from penstock.errors import DecodeError, StorageError
+from penstock.errors import DecodeError
 from penstock.log.files import create_file, remove_file, storage
 from penstock.v07.byte_log import ByteLog
+from penstock.v07.files import partition_directories
 from penstock.v07.message_set import judge
 from penstock.v07.settings import Settings
 from penstock.v07.wire import ANY_PARTITION, EARLIEST_TIME, LATEST_TIME, OffsetsPart, ProducePart
@@ -61,7 +62,9 @@ class Topics:
             os.makedirs(directory, exist_ok=True)
         marker = os.path.join(directory, CLEAN_SHUTDOWN)
         is_clean = os.path.exists(marker)
-        for topic, partition in partition_directories(directory):
+        with storage("read", directory):
+            partitions = partition_directories(directory)
+        for topic, partition in partitions:
             self._open(topic, partition, is_clean=is_clean)
         remove_file(marker)
 
@@ -169,21 +172,3 @@ class Topics:
         )
         self._logs[topic, partition] = log
         return log
-
-
-def partition_directories(directory: str) -> list[tuple[str, int]]:
-    """The topics and partitions that have a directory below `directory`, in order.
-
-    Raises:
-        StorageError: it cannot be read.
-    """
-    found: list[tuple[str, int]] = []
-    try:
-        entries = [entry.name for entry in os.scandir(directory) if entry.is_dir()]
-    except OSError as error:
-        raise StorageError(f"cannot read {directory}: {error.strerror}") from error
-    for name in entries:
-        topic, dash, number = name.rpartition("-")
-        if dash and topic and number.isascii() and number.isdecimal():
-            found.append((topic, int(number)))
-    return sorted(found)
