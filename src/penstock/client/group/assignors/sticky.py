@@ -68,9 +68,11 @@ class Told(NamedTuple):
 
 def encode_previous(partitions: Sequence[TopicPartition], generation: int) -> bytes:
     """User data of the sticky assignor, version 1: the last assignment and its generation."""
-    groups = group_by_topic(partitions)
+    groups = dict(group_by_topic(partitions))
     pieces = [_INT32.pack(len(groups))]
-    for topic, numbers in groups:
+    # Java groups with computeIfAbsent, which puts what is new first in its bucket.
+    for topic in hash_order(reversed(groups), text_hash):
+        numbers = groups[topic]
         name = topic.encode()
         pieces += [_INT16.pack(len(name)), name, struct.pack(f">i{len(numbers)}i", len(numbers), *numbers)]
     return b"".join([*pieces, _INT32.pack(generation)])
