@@ -67,6 +67,33 @@ def test_from_a_topic_created_to_a_topic_deleted(penstock: Penstock, address: st
     assert "life" in err
 
 
+def test_a_topic_is_tuned_grown_and_trimmed(penstock: Penstock, address: str) -> None:
+    at = ("-b", address)
+    penstock("topic", "create", "tuned", *at)
+    assert (
+        penstock("config", "set", "tuned", "retention.ms=5000", "cleanup.policy=compact,delete", *at)[0] == 0
+    )
+    described = penstock("config", "describe", "tuned", *at)[1]
+    assert described == b"cleanup.policy=compact,delete\nretention.ms=5000\n"
+    assert penstock("config", "get", "tuned", "retention.ms", *at)[1] == b"5000\n"
+    assert penstock("config", "set", "tuned", *at, "--delete", "retention.ms", "--dry-run")[0] == 0
+    assert penstock("config", "set", "tuned", *at, "--subtract", "cleanup.policy=compact")[0] == 0
+    assert penstock("config", "describe", "tuned", *at)[1] == b"cleanup.policy=delete\nretention.ms=5000\n"
+    assert b"\nsegment.ms=604800000\n" in penstock("config", "describe", "tuned", *at, "--all")[1]
+    assert penstock("config", "get", "--node", "1", "node.id", *at)[1] == b"1\n"
+    assert penstock("config", "set", "--node", "1", "log.segment.ms=1", *at)[0] == 1
+    code, _, err = penstock("config", "get", "tuned", "retention.sm", *at)
+    assert (code, "did you mean retention.ms" in err) == (2, True)
+    for words in (["set", "a=b"], ["set", "tuned"], ["describe"], ["get", "retention.ms"]):
+        assert penstock("config", *words, *at)[0] == 2
+
+    assert penstock("topic", "grow", "tuned", "--partitions", "2", *at) == (0, b"", "")
+    penstock("produce", "-t", "tuned", "-p", "1", *at, stdin=b"a\nb\nc\n")
+    assert penstock("topic", "trim", "tuned", "--before", "1:2", *at)[1] == b"tuned 1 2\n"
+    assert penstock("topic", "trim", "tuned", *at)[1] == b"tuned 0 0\ntuned 1 3\n"
+    assert penstock("topic", "trim", "tuned", "--before", "x", *at)[0] == 2
+
+
 def test_what_is_produced_is_consumed(penstock: Penstock, address: str) -> None:
     produce = ["produce", "-b", address, "-t", "letters", "-p", "0"]
     consume = ["consume", "-b", address, "-t", "letters", "-e", "-q"]

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from client.fake_broker import fake_broker
-from penstock import Admin
+from penstock import Admin, Producer
 from penstock.client import AsyncAdmin, NewTopic
 from penstock.errors import KafkaError, NetworkError, UnsupportedVersionError
-from penstock.model import LATEST, TopicPartition
+from penstock.model import EARLIEST, LATEST, TopicPartition
 from penstock.protocol.api import ApiKey
 from penstock.protocol.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
 from penstock.protocol.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
@@ -67,6 +67,62 @@ def test_what_cannot_be_done_is_said(admin: Admin, call: Any, code: int, words: 
     with pytest.raises(KafkaError, match=words) as caught:
         call(admin)
     assert caught.value.code == code
+
+
+def test_topics_grow(admin: Admin) -> None:
+    admin.create_topic("growing", 2)
+    admin.create_partitions("growing", 5)
+    (topic,) = admin.describe_topics(["growing"])
+    assert [partition.partition for partition in topic.partitions] == [0, 1, 2, 3, 4]
+    with pytest.raises(KafkaError, match=r"INVALID_PARTITIONS"):
+        admin.create_partitions("growing", 5)
+    with pytest.raises(KafkaError, match=r"UNKNOWN_TOPIC"):
+        admin.create_partitions("not-there", 5)
+
+
+def test_settings_are_changed(admin: Admin) -> None:
+    admin.create_topic("tuned")
+
+    def value(name: str) -> str | None:
+        return admin.describe_config("tuned")[name].value
+
+    default = value("retention.ms")
+    admin.alter_config("tuned", set={"retention.ms": 5000, "preallocate": True})
+    assert (value("retention.ms"), value("preallocate")) == ("5000", "true")
+    admin.alter_config("tuned", append={"cleanup.policy": "compact"}, delete=["retention.ms"])
+    assert (value("cleanup.policy"), value("retention.ms")) == ("delete,compact", default)
+    admin.alter_config("tuned", subtract={"cleanup.policy": ["delete"]}, validate_only=True)
+    assert value("cleanup.policy") == "delete,compact"
+    with pytest.raises(KafkaError, match=r"did you mean retention.ms"):
+        admin.alter_config("tuned", set={"retention.mss": 1, "segment.ms": 5})
+    assert admin.describe_config("tuned")["segment.ms"].is_default
+    (node,) = admin.describe_cluster().nodes
+    with pytest.raises(KafkaError, match=r"dynamically"):
+        admin.alter_config(broker=node.node_id, set={"num.partitions": 3})
+    admin.alter_config(broker=node.node_id, set={"log.retention.ms": 9_000_000})
+    assert value("retention.ms") == "9000000"
+    admin.alter_config(broker=node.node_id, delete=["log.retention.ms"])
+    admin.alter_config(all_brokers=True, set={"log.retention.ms": 8_000_000})
+    assert value("retention.ms") == "8000000"
+    admin.alter_config(all_brokers=True, delete=["log.retention.ms"])
+    with pytest.raises(ValueError, match="a topic, a broker, or all"):
+        admin.alter_config("tuned", broker=1, set={"a": 1})
+
+
+def test_records_are_deleted_and_directories_described(admin: Admin, servers: str) -> None:
+    admin.create_topic("trimmed", 2)
+    with Producer(bootstrap_servers=servers) as producer:
+        for n in range(10):
+            producer.send("trimmed", b"x", partition=n % 2)
+    first, second = (TopicPartition("trimmed", index) for index in (0, 1))
+    assert admin.delete_records({first: 3, second: -1}) == {first: 3, second: 5}
+    found = admin.list_offsets({first: EARLIEST, second: EARLIEST})
+    assert {place: answer.offset for place, answer in found.items() if answer} == {first: 3, second: 5}
+    with pytest.raises(KafkaError, match=r"OFFSET_OUT_OF_RANGE"):
+        admin.delete_records({first: 6})
+    (place,) = admin.describe_log_dirs()
+    assert place.partitions[first] > 0
+    assert place == admin.describe_log_dirs(place.broker)[0]
 
 
 def test_a_closed_admin_says_so(servers: str) -> None:

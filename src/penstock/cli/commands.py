@@ -12,6 +12,7 @@ from penstock.cli.outcome import INTERRUPTED, WRONG_USE, say
 NOUNS = {
     "broker": "penstock.cli.broker_command",
     "topic": "penstock.cli.topic",
+    "config": "penstock.cli.config",
     "group": "penstock.cli.group",
     "produce": "penstock.cli.produce",
     "consume": "penstock.cli.consume",

@@ -19,13 +19,15 @@ TOPIC_ALREADY_EXISTS = 36
 
 @click.group("topic")
 def command() -> None:
-    """List, create, delete and describe topics.
+    """List, create, delete, describe and change topics.
 
     \b
     Examples:
       penstock topic list
       penstock topic create delays --partitions 6 --config retention.ms=-1
       penstock topic describe delays
+      penstock topic grow delays --partitions 12
+      penstock topic trim delays --before 0:1000
       penstock topic delete delays
     """
 
@@ -86,6 +88,53 @@ def delete_topics(bootstrap: str, properties: tuple[str, ...], names: tuple[str,
 
     with Admin(bootstrap_servers=bootstrap, config=pairs(properties, "-X")) as admin:
         admin.delete_topics(names)
+
+
+@command.command("grow")
+@bootstrap_option()
+@property_option()
+@click.argument("name", metavar="TOPIC")
+@click.option(
+    "--partitions", type=click.IntRange(1), required=True, help="How many it is to have altogether."
+)
+def grow_topic(bootstrap: str, properties: tuple[str, ...], name: str, partitions: int) -> None:
+    """Add partitions to TOPIC. Keys may go to other partitions from then on."""
+    from penstock.client import Admin
+
+    with Admin(bootstrap_servers=bootstrap, config=pairs(properties, "-X")) as admin:
+        admin.create_partitions(name, partitions)
+
+
+@command.command("trim")
+@bootstrap_option()
+@property_option()
+@click.argument("name", metavar="TOPIC")
+@click.option(
+    "--before",
+    metavar="PARTITION:OFFSET",
+    multiple=True,
+    help="Delete the records below this offset; may be repeated. Without it, all records of TOPIC.",
+)
+def trim_topic(bootstrap: str, properties: tuple[str, ...], name: str, before: tuple[str, ...]) -> None:
+    """Delete the oldest records of TOPIC, or all; print where its partitions begin then."""
+    from penstock.client import Admin
+    from penstock.client.changes import HIGH_WATERMARK
+
+    bounds = dict(_bound(word) for word in before)
+    with Admin(bootstrap_servers=bootstrap, config=pairs(properties, "-X")) as admin:
+        if not bounds:
+            (topic,) = admin.describe_topics([name])
+            bounds = {partition.partition: HIGH_WATERMARK for partition in topic.partitions}
+        starts = admin.delete_records({(name, index): offset for index, offset in bounds.items()})
+    for place in sorted(starts):
+        print(f"{place.topic} {place.partition} {starts[place]}")
+
+
+def _bound(word: str) -> tuple[int, int]:
+    index, colon, offset = word.partition(":")
+    if not (colon and index.isdecimal() and offset.isdecimal()):
+        raise click.UsageError(f"--before wants PARTITION:OFFSET, not {word!r}")
+    return int(index), int(offset)
 
 
 @command.command("describe")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from penstock.client.changes import ChangeAdministration
 from penstock.client.client import CONTROLLER, AsyncClient
 from penstock.client.config import ClientConfig
 from penstock.client.group.administration import GroupAdministration
@@ -76,8 +77,8 @@ class ConfigValue(NamedTuple):
     is_sensitive: bool
 
 
-class AsyncAdmin(GroupAdministration):
-    """Looks after topics and groups.
+class AsyncAdmin(GroupAdministration, ChangeAdministration):
+    """Looks after topics, settings and groups.
 
     >>> async with AsyncAdmin(bootstrap_servers="localhost:9092") as admin:
     ...     await admin.create_topic("orders", partitions=6)

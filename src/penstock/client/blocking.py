@@ -25,6 +25,7 @@ from penstock.client.admin import (
     TopicDescription,
 )
 from penstock.client.background import run
+from penstock.client.changes import LogDirectory
 from penstock.client.consumer import ARROW_BATCH_BYTES, ITERATION_POLL_S, AsyncConsumer
 from penstock.client.delivery import Delivery
 from penstock.client.events import record_of
@@ -330,7 +331,7 @@ async def _on_loop(action: Callable[[], None]) -> None:
 
 
 class Admin(_Blocking):
-    """Looks after topics and groups. See `AsyncAdmin` for what each call promises.
+    """Looks after topics, settings and groups. See `AsyncAdmin` for what each call promises.
 
     >>> with Admin(bootstrap_servers="localhost:9092") as admin:
     ...     admin.create_topic("orders", partitions=6)
@@ -383,6 +384,46 @@ class Admin(_Blocking):
     ) -> dict[str, ConfigValue]:
         """The settings of a topic, or of a broker."""
         return self._run(self._admin.describe_config(topic, broker=broker))
+
+    def create_partitions(self, topic: str, count: int) -> None:
+        """Let a topic grow to `count` partitions altogether."""
+        self._run(self._admin.create_partitions(topic, count))
+
+    def alter_config(
+        self,
+        topic: str | None = None,
+        *,
+        broker: int | None = None,
+        all_brokers: bool = False,
+        set: Mapping[str, object] | None = None,
+        delete: Collection[str] = (),
+        append: Mapping[str, object] | None = None,
+        subtract: Mapping[str, object] | None = None,
+        validate_only: bool = False,
+    ) -> None:
+        """Change settings of a topic, of one broker, or of all brokers: all the changes or none."""
+        self._run(
+            self._admin.alter_config(
+                topic,
+                broker=broker,
+                all_brokers=all_brokers,
+                set=set,
+                delete=delete,
+                append=append,
+                subtract=subtract,
+                validate_only=validate_only,
+            )
+        )
+
+    def delete_records(
+        self, offsets: Mapping[TopicPartition | tuple[str, int], int]
+    ) -> dict[TopicPartition, int]:
+        """Delete the records below an offset of each partition (-1: all); return where each begins now."""
+        return self._run(self._admin.delete_records(offsets))
+
+    def describe_log_dirs(self, broker: int | None = None) -> list[LogDirectory]:
+        """The data directories of one broker, or of all, with the size of every partition."""
+        return self._run(self._admin.describe_log_dirs(broker))
 
     def list_offsets(
         self, questions: Mapping[TopicPartition, int], *, isolation: str = "read_uncommitted"

@@ -1,0 +1,130 @@
+"""``penstock config``: what is set for a topic or a broker, and what is to be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from penstock.cli.options import bootstrap_option, pairs, property_option
+
+if TYPE_CHECKING:
+    from penstock.client.admin import ConfigValue
+
+
+@click.group("config")
+def command() -> None:
+    """Show and change the settings of topics and brokers.
+
+    \b
+    Examples:
+      penstock config describe delays
+      penstock config get delays retention.ms
+      penstock config set delays retention.ms=60000 cleanup.policy=compact,delete
+      penstock config set delays --delete retention.ms
+      penstock config set --all-brokers log.retention.ms=3600000
+    """
+
+
+_topic = click.argument("topic", required=False)
+_broker = click.option("--node", "broker", type=int, help="Settings of the broker with this number.")
+
+
+def _where(topic: str | None, broker: int | None) -> None:
+    if (topic is None) == (broker is None):
+        raise click.UsageError("name a topic, or a broker with --node")
+
+
+@command.command("describe")
+@bootstrap_option()
+@property_option()
+@_topic
+@_broker
+@click.option("--all", "show_all", is_flag=True, help="Defaults, too.")
+def describe(
+    bootstrap: str, properties: tuple[str, ...], topic: str | None, broker: int | None, show_all: bool
+) -> None:
+    """What is set for TOPIC or a broker, one NAME=VALUE a line."""
+    _where(topic, broker)
+    settings = _describe(bootstrap, properties, topic, broker)
+    for name in sorted(settings):
+        if show_all or not settings[name].is_default:
+            print(f"{name}={_shown(settings[name])}")
+
+
+@command.command("get")
+@bootstrap_option()
+@property_option()
+@click.argument("words", metavar="[TOPIC] NAME", nargs=-1, required=True)
+@_broker
+def get(bootstrap: str, properties: tuple[str, ...], words: tuple[str, ...], broker: int | None) -> None:
+    """The value in force of one setting of TOPIC, or of a broker."""
+    if len(words) != (2 if broker is None else 1):
+        raise click.UsageError("name a topic and a setting, or --node and a setting")
+    name = words[-1]
+    settings = _describe(bootstrap, properties, words[0] if broker is None else None, broker)
+    if name not in settings:
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, settings, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise click.UsageError(f"there is no setting {name}{hint}")
+    print(_shown(settings[name]))
+
+
+@command.command("set")
+@bootstrap_option()
+@property_option()
+@click.argument("words", metavar="[TOPIC] NAME=VALUE...", nargs=-1)
+@_broker
+@click.option("--all-brokers", is_flag=True, help="What every broker takes unless it has a value of its own.")
+@click.option("--delete", metavar="NAME", multiple=True, help="Back to the default; may be repeated.")
+@click.option(
+    "--append", metavar="NAME=ITEM", multiple=True, help="Add to a list, e.g. cleanup.policy=compact."
+)
+@click.option("--subtract", metavar="NAME=ITEM", multiple=True, help="Take from a list.")
+@click.option("--dry-run", is_flag=True, help="Only check what would be set.")
+def set_values(
+    bootstrap: str,
+    properties: tuple[str, ...],
+    words: tuple[str, ...],
+    broker: int | None,
+    all_brokers: bool,
+    delete: tuple[str, ...],
+    append: tuple[str, ...],
+    subtract: tuple[str, ...],
+    dry_run: bool,
+) -> None:
+    """Change settings of TOPIC, of a broker or of all brokers: all the changes, or none if one is wrong."""
+    of_topic = broker is None and not all_brokers
+    if of_topic and (not words or "=" in words[0]):
+        raise click.UsageError("name a topic first, or use --node or --all-brokers")
+    topic, values = (words[0], words[1:]) if of_topic else (None, words)
+    if not (values or delete or append or subtract):
+        raise click.UsageError("nothing to change; write NAME=VALUE, or use --delete NAME")
+    from penstock.client import Admin
+
+    with Admin(bootstrap_servers=bootstrap, config=pairs(properties, "-X")) as admin:
+        admin.alter_config(
+            topic,
+            broker=broker,
+            all_brokers=all_brokers,
+            set=pairs(values, "a setting"),
+            delete=delete,
+            append=pairs(append, "--append"),
+            subtract=pairs(subtract, "--subtract"),
+            validate_only=dry_run,
+        )
+
+
+def _describe(
+    bootstrap: str, properties: tuple[str, ...], topic: str | None, broker: int | None
+) -> dict[str, ConfigValue]:
+    from penstock.client import Admin
+
+    with Admin(bootstrap_servers=bootstrap, config=pairs(properties, "-X")) as admin:
+        return admin.describe_config(topic, broker=broker)
+
+
+def _shown(setting: ConfigValue) -> str:
+    return "(hidden)" if setting.is_sensitive else setting.value or ""
