@@ -148,7 +148,6 @@ class World:
         self.stored: dict[str, GroupMetadataValue] = {}
         self.owners: dict[tuple[int, TopicPartition], str] = {}
         self.applications: list[Application] = []
-        self.starts = 0
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._order = count()
         self._names = count(1)
@@ -241,7 +240,6 @@ class World:
 
     def start_coordinator(self) -> None:
         """Start it, or start it again: it knows what was stored, and nobody waits at it."""
-        self.starts += 1
         self._waiting.clear()
         settings = GroupSettings(initial_rebalance_delay_ms=self.delay_ms)
         self.coordinator = Coordinator(settings, lambda name: f"{name}-{next(self._ids)}")

@@ -75,6 +75,8 @@ class Group:
         self.state = State.EMPTY
         self.since_ms = -1
         self.generation = 0
+        self.unsure_generations = 0
+        """How many may have begun after this one and been lost in a restart. Their numbers are not used."""
         self.protocol_type: str | None = None
         self.protocol: str | None = None
         self.leader_id: str | None = None
@@ -439,7 +441,8 @@ class Group:
             return
         self._join_timer.stop()
         self._to_sync.clear()
-        self.generation += 1
+        self.generation += 1 + self.unsure_generations
+        self.unsure_generations = 0
         if not self.members:
             self.protocol = None
             self._go(Cause.NOBODY_LEFT)

@@ -1,7 +1,9 @@
 """A group as it is stored, and a group made of what was stored.
 
 Stored are the generation and its members, with what they know and own. What a rebalance at work has
-gathered is not: after a restart the members hear that their generation is over, and join again.
+gathered is not: after a restart the members hear that their generation is over, and join again. A
+generation is stored when its leader has assigned, so some that had begun may be forgotten. Their numbers
+are left out, or else a request that was meant for one of them could be taken for the new one's.
 """
 
 from __future__ import annotations
@@ -9,6 +11,9 @@ from __future__ import annotations
 from penstock.broker.groups.group import Group
 from penstock.broker.groups.states import State
 from penstock.protocol.messages.group_metadata_value import GroupMetadataValue, MemberMetadata
+
+UNSURE_GENERATIONS = 100
+"""More than begin one after the other without any leader assigning."""
 
 
 def snapshot(group: Group, now_ms: int) -> GroupMetadataValue:
@@ -39,6 +44,7 @@ def snapshot(group: Group, now_ms: int) -> GroupMetadataValue:
 def restore(group: Group, stored: GroupMetadataValue, now: float) -> None:
     """Make a new group what was stored. Every member has one session from `now` on to be heard of."""
     group.generation = stored.generation
+    group.unsure_generations = UNSURE_GENERATIONS
     group.protocol_type = stored.protocol_type or None
     group.protocol = stored.protocol
     group.leader_id = stored.leader
