@@ -17,6 +17,7 @@ NOUNS = {
     "produce": "penstock.cli.produce",
     "consume": "penstock.cli.consume",
     "event": "penstock.cli.event",
+    "mirror": "penstock.cli.mirror",
     "wire": "penstock.cli.wire",
     "schema": "penstock.cli.schema",
     "demo": "penstock.cli.demo",

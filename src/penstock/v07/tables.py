@@ -109,9 +109,13 @@ class Topics07:
         """The messages of a range, in order."""
         from penstock.v07.columns import to_batches
 
-        driver, number = self._at(wanted.partition)
-        for offset, data in driver.chunks(wanted.topic, number, wanted.start, wanted.end):
+        for offset, data in self.chunks(wanted):
             yield from to_batches(data, offset, wanted.topic, wanted.partition, names, check_crcs=check_crcs)
+
+    def chunks(self, wanted: Range07) -> Iterator[tuple[int, memoryview]]:
+        """Complete messages of a range as they are, with the offset of their first byte."""
+        driver, number = self._at(wanted.partition)
+        return driver.chunks(wanted.topic, number, wanted.start, wanted.end)
 
     def _at(self, partition: int) -> tuple[Driver07, int]:
         broker, number = split_partition(partition)
