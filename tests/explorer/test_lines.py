@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from penstock.explorer.lines import decode_line, encode_line
 from protocol import catalogue
@@ -147,6 +149,25 @@ def test_odd_hex(sent: object, complaint: str) -> None:
     answer = decoded(name="ResponseHeader", version=0, hex=sent, id=3)
     assert complaint in str(answer.pop("error"))
     assert answer == {"name": "ResponseHeader", "version": 0, "hex": sent, "id": 3}
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.sampled_from(catalogue.NAMES), JSON, JSON, st.booleans() | JSON, st.binary(max_size=40))
+def test_nothing_stops_the_rest(
+    name: str, version: object, form: object, framed: object, data: bytes
+) -> None:
+    lowest = catalogue.message(name)[0].VERSIONS[0]
+    for number in (version, lowest):
+        line = {"name": name, "version": number, "json": form, "hex": data.hex(), "framed": framed}
+        for complete in (decode_line, encode_line):
+            for text in (json.dumps(line), data, json.dumps(form)):
+                assert isinstance(json.loads(complete(text)), dict)
 
 
 def test_a_number_that_json_cannot_write_back() -> None:

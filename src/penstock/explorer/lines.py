@@ -15,6 +15,7 @@ from typing import Any
 from penstock.errors import ConfigError, DecodeError, PenstockError
 from penstock.protocol import messages
 from penstock.protocol.codec import codec_for
+from penstock.protocol.definition import load_definition
 from penstock.protocol.json_form import json_form
 from penstock.protocol.leading import leading_bytes, read_leading
 from penstock.protocol.message import Message
@@ -33,6 +34,8 @@ def message_class(name: object) -> type[Message]:
     if not isinstance(name, str) or name not in HOMES:
         raise ConfigError(f"there is no message called {name!r}{_similar(name)}")
     found: type[Message] = getattr(messages, name)
+    if found.DEFINITION is None:  # kept, because lines ask for many versions of a message
+        found.DEFINITION = load_definition(name)
     return found
 
 

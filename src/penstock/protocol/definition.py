@@ -78,6 +78,8 @@ class FieldSpec:
 
     def type_at(self, version: int) -> FieldType:
         """The type at a version that has the field."""
+        if len(self.types) == 1:
+            return self.types[0][1]
         return next(field_type for versions, field_type in self.types if version in versions)
 
     @property

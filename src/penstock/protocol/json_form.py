@@ -56,18 +56,20 @@ def from_json(message_class: type[M], source: object, version: int) -> M:
 
 
 class JsonForm:
-    """Turns messages of one class at one version into JSON and back. The plan is made once."""
+    """Turns messages of one class at one version into JSON and back. Each way is planned on first use."""
 
-    __slots__ = ("_layout", "_read", "_title", "_write")
+    __slots__ = ("_layout", "_plan", "_read", "_title", "_write")
 
     def __init__(self, message_class: type[Message], version: int) -> None:
         self._layout: StructLayout = codec_for(message_class, version).layout
         self._title = message_class.NAME
-        plan = _Plan(self._layout, classes_of(message_class))
-        self._write = plan.struct_writer(self._layout.spec)
-        self._read = plan.struct_reader(self._layout.spec)
+        self._plan = _Plan(self._layout, classes_of(message_class))
+        self._write: Write | None = None
+        self._read: Read | None = None
 
     def to_json(self, message: Any) -> dict[str, Any]:
+        if self._write is None:
+            self._write = self._plan.struct_writer(self._layout.spec)
         try:
             written: dict[str, Any] = self._write(message)
             return written
@@ -76,6 +78,8 @@ class JsonForm:
             raise EncodeError(f"{self._title} v{self._layout.version}{problem}") from error
 
     def from_json(self, source: object) -> Any:
+        if self._read is None:
+            self._read = self._plan.struct_reader(self._layout.spec)
         try:
             return self._read(source)
         except _Problem as problem:
