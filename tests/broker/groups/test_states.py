@@ -1,0 +1,78 @@
+"""The tables of states: complete, sound, and what the picture shows."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.broker.groups.states import REFUSALS, REJOINS, TRANSITIONS, Ask, Cause, Rejoin, State
+from penstock.broker.groups.timers import NEVER, Timer, Timers
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def test_every_state_can_be_reached_and_every_cause_leads_somewhere() -> None:
+    reached, new = {State.EMPTY}, {State.EMPTY}
+    while new:
+        new = {follower for (state, _), follower in TRANSITIONS.items() if state in new} - reached
+        reached |= new
+    assert reached == set(State)
+    assert {cause for _, cause in TRANSITIONS} == set(Cause)
+
+
+def test_from_every_state_but_dead_a_group_can_become_empty_and_nothing_leaves_dead() -> None:
+    into = {State.EMPTY}
+    while True:
+        more = {state for (state, _), follower in TRANSITIONS.items() if follower in into} | into
+        if more == into:
+            break
+        into = more
+    assert into == set(State) - {State.DEAD}
+    assert not any(state is State.DEAD for state, _ in TRANSITIONS)
+
+
+def test_who_is_refused_is_refused_with_an_error() -> None:
+    assert all(code for code in REFUSALS.values())
+    assert {ask for ask, _ in REFUSALS} == set(Ask)
+    assert set(REJOINS) == set(State) - {State.DEAD}
+    assert {decision for decisions in REJOINS.values() for decision in decisions} == set(Rejoin)
+
+
+def test_the_picture_is_that_of_the_table() -> None:
+    """If this fails, run ``python tools/draw_group_states.py``."""
+    spec = importlib.util.spec_from_file_location("draw_group_states", ROOT / "tools/draw_group_states.py")
+    assert spec is not None
+    assert spec.loader is not None
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    assert tool.PICTURE.read_text(encoding="utf-8") == tool.draw()
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.one_of(st.none(), st.integers(0, 20))), max_size=40))
+def test_timers_fire_once_at_their_last_deadline(changes: list[tuple[int, int | None]]) -> None:
+    """Against a model: a dictionary of deadlines, looked through at every tick."""
+    timers, fired, expected = Timers(), [], []
+    made = [Timer(lambda now, index=index: fired.append((now, index))) for index in range(5)]  # type: ignore[misc]
+    deadlines: dict[int, int] = {}
+    for now, (index, delay) in enumerate(changes):
+        if delay is None:
+            made[index].stop()
+            deadlines.pop(index, None)
+        else:
+            timers.set(made[index], now + delay)
+            deadlines[index] = now + delay
+        timers.run(now)
+        expected.extend((now, one) for one, at in deadlines.items() if at <= now)
+        deadlines = {one: at for one, at in deadlines.items() if at > now}
+        assert sorted(fired) == sorted(expected)
+        assert timers.next_deadline() <= min(deadlines.values(), default=NEVER)
+
+
+def test_a_deadline_that_is_put_off_costs_one_entry() -> None:
+    timers, timer = Timers(), Timer(lambda now: None)
+    for when in range(1000):
+        timers.set(timer, 10.0 + when)
+    assert len(timers) == 1
