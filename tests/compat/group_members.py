@@ -1,0 +1,157 @@
+"""One member of a consumer group, of whichever client: ``python group_members.py KIND SERVERS GROUP TOPIC``.
+
+Prints what it reads as ``r PARTITION OFFSET VALUE``, what it is given as ``+ P P``, what is taken as
+``- P P``. Ends on SIGTERM, leaving the group; SIGKILL is for tests that want no farewell.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
+
+COOPERATIVE = "cooperative-sticky"
+stopping = False
+
+
+def stop(*_: object) -> None:
+    global stopping
+    stopping = True
+
+
+def say(word: str, *values: object) -> None:
+    print(word, *values, flush=True)
+
+
+def told(word: str) -> Callable[[Iterable[Any]], None]:
+    return lambda places: say(word, *sorted(place.partition for place in places))
+
+
+def penstock_member(servers: str, group: str, topic: str, strategy: str) -> None:
+    from penstock import Consumer
+
+    config = {"group.id": group, "auto.offset.reset": "earliest", "session.timeout.ms": 6_000}
+    config |= {"heartbeat.interval.ms": 300, "auto.commit.interval.ms": 200}
+    config |= {"partition.assignment.strategy": strategy}
+    with Consumer(servers, config) as consumer:
+        consumer.subscribe(topic, on_assigned=told("+"), on_revoked=told("-"))
+        while not stopping:
+            for record in consumer.poll(100):
+                say("r", record.partition, record.offset, (record.value or b"").decode())
+
+
+def penstock_async_member(servers: str, group: str, topic: str, strategy: str) -> None:
+    from penstock.client import AsyncConsumer
+
+    async def consume() -> None:
+        options: dict[str, Any] = {"group_id": group, "auto_offset_reset": "earliest"}
+        options |= {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 300, "auto_commit_interval_ms": 200}
+        async with AsyncConsumer(servers, partition_assignment_strategy=strategy, **options) as consumer:
+            consumer.subscribe(topic, on_assigned=told("+"), on_revoked=told("-"))
+            while not stopping:
+                for record in await consumer.poll(100):
+                    say("r", record.partition, record.offset, (record.value or b"").decode())
+
+    asyncio.run(consume())
+
+
+def confluent_member(servers: str, group: str, topic: str, strategy: str) -> None:
+    from confluent_kafka import Consumer
+
+    consumer = Consumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "session.timeout.ms": 6_000,
+            "heartbeat.interval.ms": 300,
+            "auto.commit.interval.ms": 200,
+            "partition.assignment.strategy": strategy,
+        }
+    )
+    assigned, revoked = told("+"), told("-")
+    consumer.subscribe(
+        [topic], on_assign=lambda _, places: assigned(places), on_revoke=lambda _, places: revoked(places)
+    )
+    try:
+        while not stopping:
+            message = consumer.poll(0.1)
+            if message is not None and message.error() is None:
+                say("r", message.partition(), message.offset(), message.value().decode())
+    finally:
+        consumer.close()
+
+
+def kafka_python_member(servers: str, group: str, topic: str, strategy: str) -> None:
+    from kafka import ConsumerRebalanceListener, KafkaConsumer
+    from kafka.coordinator.assignors.range import RangePartitionAssignor
+
+    class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
+        on_partitions_assigned = staticmethod(told("+"))
+        on_partitions_revoked = staticmethod(told("-"))
+
+    consumer = KafkaConsumer(
+        bootstrap_servers=servers,
+        group_id=group,
+        auto_offset_reset="earliest",
+        session_timeout_ms=6_000,
+        heartbeat_interval_ms=300,
+        auto_commit_interval_ms=200,
+        partition_assignment_strategy=[RangePartitionAssignor],
+    )
+    consumer.subscribe([topic], listener=Listener())
+    while not stopping:
+        for records in consumer.poll(100).values():
+            for record in records:
+                say("r", record.partition, record.offset, record.value.decode())
+    consumer.close()
+
+
+def aiokafka_member(servers: str, group: str, topic: str, strategy: str) -> None:
+    from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
+    from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+
+    class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
+        def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
+            told("+")(assigned)
+
+        def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
+            told("-")(revoked)
+
+    async def consume() -> None:
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=servers,
+            group_id=group,
+            auto_offset_reset="earliest",
+            session_timeout_ms=6_000,
+            heartbeat_interval_ms=300,
+            auto_commit_interval_ms=200,
+            partition_assignment_strategy=[RangePartitionAssignor],
+        )
+        await consumer.start()
+        consumer.subscribe([topic], listener=Listener())
+        try:
+            while not stopping:
+                for records in (await consumer.getmany(timeout_ms=100)).values():
+                    for record in records:
+                        say("r", record.partition, record.offset, record.value.decode())
+        finally:
+            await consumer.stop()
+
+    asyncio.run(consume())
+
+
+MEMBERS = {
+    "penstock": penstock_member,
+    "penstock-async": penstock_async_member,
+    "confluent": confluent_member,
+    "kafka-python": kafka_python_member,
+    "aiokafka": aiokafka_member,
+}
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, stop)
+    _, kind, servers, group, topic, *rest = sys.argv
+    MEMBERS[kind](servers, group, topic, *(rest or ["range"]))
