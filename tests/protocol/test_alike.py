@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import sys
 
@@ -17,6 +18,11 @@ from penstock.protocol.messages.metadata_response import (
     MetadataResponse,
     MetadataResponsePartition,
     MetadataResponseTopic,
+)
+from penstock.protocol.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
 )
 from protocol import oracle
 from protocol.catalogue import message
@@ -115,13 +121,16 @@ def test_elements_without_arrays(version):
 @pytest.mark.parametrize(
     "kind", ["varint16", "varint32", "unsigned_varint32", "varint64", "unsigned_varint64"]
 )
-def test_packed_integers(kind):
+@pytest.mark.parametrize("mixed", [True, False])
+def test_packed_integers(kind, mixed):
     items = {"name": "Items", "type": "[]Item", "versions": "0+", "fields": [
         {"name": "One", "type": kind, "versions": "0+"},
         {"name": "Fixed", "type": "int16", "versions": "0+"},
         {"name": "Many", "type": f"[]{kind}", "versions": "0+"},
         {"name": "Id", "type": "uuid", "versions": "0+"},
     ]}  # fmt: skip
+    if not mixed:
+        items["fields"] = items["fields"][::2]
     source = {
         "name": "Packed",
         "type": "data",
@@ -136,13 +145,60 @@ def test_packed_integers(kind):
     made = [
         item(
             one=chance.choice(numbers[:6] if number % 20 else numbers),
-            fixed=chance.choice(numbers),
             many=[chance.choice(numbers[:8]) for _ in range(2 if number % 13 else 3)],
-            id=chance.randbytes(16),
+            **({"fixed": chance.choice(numbers), "id": chance.randbytes(16)} if mixed else {}),
         )
         for number in range(150)
     ]
     for version in (0, 1):
         data = cls(items=made).encode(version)
         assert data == oracle.encode(cls.DEFINITION, version, cls(items=made))
-        assert cls.decode(data, version) == cls(items=made)
+        for _ in range(3):  # a shape is compiled when it is met again
+            assert cls.decode(data, version) == cls(items=made)
+        for end in range(0, len(data), 23):
+            with pytest.raises(DecodeError):
+                cls.decode(data[:end], version)
+
+
+@pytest.mark.parametrize("version", [2, 6, 8])
+def test_texts(version):
+    """Texts of one length, empty ones and nulls are part of a shape."""
+    _, definition = message("OffsetCommitRequest")
+    texts = ["", None, "a", "b", "ü", "same", "\U0001f985" * 3, "x" * 127, "y" * 600]
+    chance = random.Random(version)
+    partitions = []
+    for text in chance.choices(texts, k=60):
+        for _ in range(chance.choice((1, 2, 9))):
+            offset = chance.randrange(-1, 2**63)
+            partitions.append(OffsetCommitRequestPartition(committed_offset=offset, committed_metadata=text))
+    written = OffsetCommitRequest(topics=[OffsetCommitRequestTopic(name="t", partitions=partitions)])
+    codec = codec_for(OffsetCommitRequest, version)
+    data = codec.encode(written)
+    for _ in range(3):
+        assert codec.decode(data) == (written, len(data))
+    place = data.index("\U0001f985".encode())
+    for change in (0x80, 0x41, 0xFF):  # no longer UTF-8, or other text
+        broken = bytearray(data)
+        broken[place + 1] = change
+        try:
+            expected = oracle.decode(definition, version, OffsetCommitRequest, broken)
+        except oracle.Malformed:
+            with pytest.raises(DecodeError):
+                codec.decode(broken)
+        else:
+            assert codec.decode(broken) == expected
+
+
+def test_large_messages_leave_the_garbage_collector_as_it_was():
+    data = topic_of([(2, 2, 0)] * 4000, random.Random(3)).encode(9)
+    codec = codec_for(MetadataResponse, 9)
+    for before in (True, False):
+        (gc.enable if before else gc.disable)()
+        try:
+            codec.decode(data)
+            assert gc.isenabled() is before
+            with pytest.raises(DecodeError):
+                codec.decode(data[:-3])
+            assert gc.isenabled() is before
+        finally:
+            gc.enable()

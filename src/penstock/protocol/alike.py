@@ -5,7 +5,7 @@ the same size and the same numbers stand at the same places. Such a stretch is f
 columns: the bytes at one place in every entry are a slice with a step, and how many of them are as
 expected is a question that `bytes` answers at once. Then `struct.iter_unpack` reads the stretch.
 
-A function is compiled for each shape that is met, up to a limit. What does not fit is left to the
+A function is compiled for each shape that is met twice, up to a limit. What does not fit is left to the
 ordinary code, which reads the first element of every stretch anyway.
 """
 
@@ -13,13 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import repeat
-from operator import attrgetter
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 from penstock.protocol.definition import NewStruct
 from penstock.protocol.runtime import ZIGZAG, varint_bytes
-from penstock.protocol.wire import Array, Fixed, Uuid, Varint, WireType
+from penstock.protocol.wire import Array, Fixed, Text, Uuid, Varint, WireType
 
 if TYPE_CHECKING:
     from penstock.protocol.runtime import Data
@@ -31,15 +30,29 @@ STRETCH_MIN = 4
 SHAPES_MAX = 128
 """Functions compiled for one array. Each costs a third of a millisecond and a few kilobytes."""
 
+MASKED_MAX = 128
+"""Stretches up to this many elements are compared whole, as one large number."""
+
 VALUES_MAX = 64
-"""Values in one element, beyond which the ordinary code is good enough."""
+"""Values in one array, beyond which the ordinary code is good enough."""
+
+SHAPE_BYTES_MAX = 512
+"""Values and bytes of text in one element, likewise."""
 
 Read = Callable[["Data", int, int], list[Any]]
-Shape = tuple[tuple[int, ...], tuple[int, ...]]
+Shape = tuple[int, ...]
+
+
+def _nothing(data: Data, position: int, count: int) -> list[Any]:
+    return []
+
+
+SEEN_ONCE: tuple[Read, int] = (_nothing, 0)
+"""Stands for a shape that was met, and is worth compiling when it comes again."""
 
 
 def can_be_alike(layout: StructLayout) -> bool:
-    """Whether elements of this layout have a size that depends on the lengths of arrays alone."""
+    """Whether elements of this layout have a size that depends on the lengths of arrays and texts alone."""
     plain = all(_is_plain(field) for field in layout.fields) and bool(layout.fields)
     unsaid = [*layout.absent, *(field.spec for _, field in layout.tagged)]
     return plain and all(spec.default is not NewStruct for spec in unsaid)
@@ -49,26 +62,25 @@ def _is_plain(field: PlacedField) -> bool:
     wire = field.wire
     if isinstance(wire, Array):
         return not wire.nullable and isinstance(wire.element, (Fixed, Varint))
-    return isinstance(wire, (Fixed, Uuid, Varint))
+    return isinstance(wire, (Fixed, Text, Uuid, Varint))
 
 
 class AlikeReader:
     """Reads stretches of elements that have the shape of the last one read.
 
-    A shape says for each array how many elements it has, and for each varint how many bytes.
+    A shape says for each array how many elements it has, and for each text and varint how many bytes.
     """
 
     def __init__(self, layout: StructLayout, view: bool) -> None:
         self._layout = layout
         self._view = view
-        self._shapes: dict[Any, tuple[Read | None, int]] = {}
-        self._first: tuple[Read | None, int] = (None, 0)
+        self._shapes: dict[Shape, tuple[Read, int]] = {}
+        self._first: tuple[Read, int] | None = None
         self._is_new = True
-        arrays = [field.spec.attribute for field in layout.fields if isinstance(field.wire, Array)]
-        self._arrays = attrgetter(*arrays) if arrays else None
-        self._is_one = len(arrays) == 1
-        self._packed = [
-            (field.spec.attribute, packed) for field in layout.fields if (packed := _varint(field))
+        self._sized = [
+            (field.spec.attribute, field.wire)
+            for field in layout.fields
+            if isinstance(field.wire, (Array, Text, Varint))
         ]
 
     def __call__(self, cls: type, items: list[Any], data: Data, position: int, count: int) -> int:
@@ -77,14 +89,16 @@ class AlikeReader:
         Returns the position after them.
         """
         shape = self._shape_of(items[-1])
+        if shape is None:
+            return position
         known = self._shapes.get(shape)
         if known is None:
-            if len(self._shapes) >= SHAPES_MAX:
-                return position
+            if len(self._shapes) < SHAPES_MAX:
+                self._shapes[shape] = SEEN_ONCE
+            return position
+        if known is SEEN_ONCE:
             known = self._shapes[shape] = self._compile(cls, shape)
         read, size = known
-        if read is None:
-            return position
         made = read(data, position, count - len(items))
         if made:
             if self._is_new:
@@ -97,38 +111,32 @@ class AlikeReader:
 
         Returns the position after them.
         """
-        read, size = self._first
         self._is_new = True
-        if read is None:
+        if self._first is None:
             return position
+        read, size = self._first
         items += read(data, position, count)
         self._is_new = not items
         return position + size * len(items)
 
-    def _shape_of(self, item: Any) -> Shape:
-        if self._arrays is None:
-            counts: tuple[int, ...] = ()
-        elif self._is_one:
-            counts = (len(self._arrays(item)),)
-        else:
-            counts = tuple(map(len, self._arrays(item)))
-        if not self._packed or sum(counts) > VALUES_MAX:
-            return counts, ()
-        sizes: list[int] = []
-        for attribute, packed in self._packed:
+    def _shape_of(self, item: Any) -> Shape | None:
+        shape: list[int] = []
+        for attribute, wire in self._sized:
             value = getattr(item, attribute)
-            known = varint_bytes(packed.name, packed.kind.write)
-            if isinstance(value, list):
-                sizes += [len(known[each]) for each in value]
+            if isinstance(wire, Text):
+                shape.append(-1 if value is None else len(value) if value.isascii() else len(value.encode()))
+            elif isinstance(wire, Varint):
+                shape.append(_bytes_of(wire, value))
             else:
-                sizes.append(len(known[value]))
-        return counts, tuple(sizes)
+                shape.append(len(value))
+                if len(value) > VALUES_MAX:
+                    return None
+                if isinstance(wire.element, Varint):
+                    shape += [_bytes_of(wire.element, each) for each in value]
+        return tuple(shape) if sum(shape) <= SHAPE_BYTES_MAX else None
 
-    def _compile(self, cls: type, shape: Shape) -> tuple[Read | None, int]:
-        counts, sizes = shape
-        if sum(counts) + len(self._layout.fields) > VALUES_MAX:
-            return None, 0
-        maker = _ShapeSource(self._layout, counts, sizes)
+    def _compile(self, cls: type, shape: Shape) -> tuple[Read, int]:
+        maker = _ShapeSource(self._layout, shape)
         source = maker.source(self._view)
         namespace = {
             "cls": cls,
@@ -136,12 +144,17 @@ class AlikeReader:
             "repeat": repeat,
             "rows": Struct(maker.format).iter_unpack,
             "zigzag": ZIGZAG,
+            "from_bytes": int.from_bytes,
             "from_zigzag": FROM_ZIGZAG,
             "plain_byte": PLAIN_BYTE,
             **maker.constants,
         }
-        exec(compile(source, f"<penstock {cls.__name__} alike {counts} {sizes}>", "exec"), namespace)
+        exec(compile(source, f"<penstock {cls.__name__} alike {shape}>", "exec"), namespace)
         return namespace["read"], maker.size
+
+
+def _bytes_of(wire: Varint, value: int) -> int:
+    return len(varint_bytes(wire.name, wire.kind.write)[value])
 
 
 def _varint(field: PlacedField) -> Varint | None:
@@ -152,25 +165,24 @@ def _varint(field: PlacedField) -> Varint | None:
 class _ShapeSource:
     """Source of a function that reads elements of one shape."""
 
-    def __init__(self, layout: StructLayout, counts: tuple[int, ...], sizes: tuple[int, ...]) -> None:
+    def __init__(self, layout: StructLayout, shape: Shape) -> None:
         self.format = ">"
         self.size = 0
         self.constants: dict[str, Any] = {}
         self._columns: list[tuple[int, bytes]] = []
         self._row: list[str] = []
         self._body: list[str] = []
-        self._sizes = iter(sizes)
-        packed = [_varint(field) for field in layout.fields]
-        self._translated = all(each and each.signed for each in packed)
-        self._is_ascii = all(packed) and max(sizes, default=1) == 1
-        lengths = iter(counts)
+        self._shape = iter(shape)
+        self._translated = all((packed := _varint(each)) and packed.signed for each in layout.fields)
         for field in layout.fields:
             wire, target = field.wire, f"item.{field.spec.attribute}"
             if isinstance(wire, Array):
-                length = next(lengths)
+                length = next(self._shape)
                 self._expect(wire.length.kind.write(length + wire.length.bias))
                 values = [self._value(wire.element) for _ in range(length)]
                 self._body.append(f"{target} = [{', '.join(values)}]")
+            elif isinstance(wire, Text):
+                self._body.append(f"{target} = {self._text(wire, next(self._shape))}")
             elif isinstance(wire, Varint):
                 self._body.append(f"{target} = {self._value(wire)}")
             else:
@@ -187,6 +199,17 @@ class _ShapeSource:
         self.format += f"{len(sent)}x"
         self.size += len(sent)
 
+    def _text(self, wire: Text, size: int) -> str:
+        """Take a text in whose length is known; return an expression for it."""
+        self._expect(wire.length.kind.write(size + wire.length.bias))
+        if size <= 0:
+            return "None" if size < 0 else '""'
+        name = f"text{self.size}"
+        self._row.append(name)
+        self.format += f"{size}s"
+        self.size += size
+        return f"{name}.decode()"
+
     def _take(self, wire: WireType, target: str) -> None:
         assert isinstance(wire, (Fixed, Uuid))
         self._row.append(target)
@@ -199,7 +222,7 @@ class _ShapeSource:
         if not isinstance(wire, Varint):
             self._take(wire, name)
             return name
-        size = next(self._sizes)
+        size = next(self._shape)
         if size <= 2:
             return self._short_value(wire, name, size)
         names = [f"{name}_{place}" for place in range(size)]
@@ -224,27 +247,31 @@ class _ShapeSource:
 
     def _take_varint(self, size: int, format: str) -> None:
         self._columns += [(self.size + place, LARGE) for place in range(size - 1)]
-        if not self._is_ascii:
-            self._columns.append((self.size + size - 1, SMALL))
+        self._columns.append((self.size + size - 1, SMALL))
         self.format += format
         self.size += size
 
-    def source(self, view: bool) -> str:
-        lines = ["def read(data, pos, count):", f"    count = min(count, (len(data) - pos) // {self.size})"]
+    def _checks(self, view: bool, stretch: str) -> list[str]:
+        """The lines that shorten `count` to the elements that have this shape."""
+        if not self._columns:
+            return []
+        self.constants["masks"] = Masks(self._columns, self.size)
+        lines = []
         for number, (offset, allowed) in enumerate(self._columns):
             self.constants[f"allowed{number}"] = allowed
             column = f"data[pos + {offset} : pos + count * {self.size} : {self.size}]"
-            lines.append(f"    column = {f'bytes({column})' if view else column}")
-            lines.append(f"    count = len(column) - len(column.lstrip(allowed{number}))")
+            lines.append(f"        column = {f'bytes({column})' if view else column}")
+            lines.append(f"        count = len(column) - len(column.lstrip(allowed{number}))")
+        return [
+            f"    mask, expected = masks[count] if count <= {MASKED_MAX} else (0, -1)",
+            f'    if expected < 0 or from_bytes({stretch}, "big") & mask != expected:',
+            *lines,
+        ]
+
+    def source(self, view: bool) -> str:
+        lines = ["def read(data, pos, count):", f"    count = min(count, (len(data) - pos) // {self.size})"]
         stretch = f"data[pos : pos + count * {self.size}]"
-        if self._is_ascii:
-            # One look at all bytes does for the columns of numbers: each is below 128.
-            self.constants["small"] = SMALL
-            lines += [
-                f"    whole = {f'bytes({stretch})' if view else stretch}",
-                "    if not whole.isascii():",
-                f"        count = (len(whole) - len(whole.lstrip(small))) // {self.size}",
-            ]
+        lines += self._checks(view, stretch)
         if self._translated:
             stretch = f"{f'bytes({stretch})' if view else stretch}.translate(from_zigzag)"
         row = f"({', '.join(self._row)},)"
@@ -257,6 +284,22 @@ class _ShapeSource:
             "    return made",
         ]
         return "\n".join(lines)
+
+
+class Masks(dict[int, tuple[int, int]]):
+    """For a number of elements of one shape: the bits that they share, and what these are."""
+
+    def __init__(self, columns: list[tuple[int, bytes]], size: int) -> None:
+        super().__init__()
+        self._mask, self._expected = bytearray(size), bytearray(size)
+        for offset, allowed in columns:
+            self._mask[offset] = 128 if len(allowed) > 1 else 255
+            self._expected[offset] = allowed[0] & self._mask[offset]
+
+    def __missing__(self, count: int) -> tuple[int, int]:
+        made = tuple(int.from_bytes(each * count, "big") for each in (self._mask, self._expected))
+        self[count] = pair = (made[0], made[1])
+        return pair
 
 
 class BytePairs(dict[int, int]):

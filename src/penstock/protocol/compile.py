@@ -5,6 +5,7 @@ The source is registered with `linecache`, so that tracebacks and debuggers show
 
 from __future__ import annotations
 
+import gc
 import struct
 import sys
 from typing import Any
@@ -20,6 +21,8 @@ _RUNTIME = {
     "EncodeError": EncodeError,
     "new": object.__new__,
     "struct_error": struct.error,
+    "pause_collector": runtime.pause_collector,
+    "resume_collector": gc.enable,
     "read_tag": runtime.read_tag,
     "read_unknown_tags": runtime.read_unknown_tags,
     "write_tag_section": runtime.write_tag_section,
@@ -39,12 +42,16 @@ def decoder_source(layout: StructLayout) -> tuple[str, dict[str, Any]]:
             out.line("if type(data) is not bytes:")
             out.line("    data = bytes(data)")
         out.line("size = len(data)")
+        out.line(f"paused = size > {runtime.PAUSE_BYTES_MIN} and pause_collector()")
         with out.block("try:"):
             decode_struct(out, layout, "message")
         out.line("except DecodeError as error:")
         out.line(f'    raise DecodeError(f"{_title(layout)}: {{error}}") from None')
         out.line("except (struct_error, IndexError, UnicodeDecodeError) as error:")
         out.line(f'    raise DecodeError(f"{_title(layout)}: {{error}} (near byte {{pos}})") from error')
+        out.line("finally:")
+        out.line("    if paused:")
+        out.line("        resume_collector()")
         out.line("if pos > size:")
         out.line(f'    raise DecodeError(f"{_title(layout)}: {{pos}} bytes expected, {{size}} found")')
         out.line("return message, pos")
