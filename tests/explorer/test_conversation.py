@@ -10,7 +10,7 @@ import pytest
 
 from explorer import captures
 from explorer.captures import ACK, BROKER, CLIENT, SYN, Packet, pcap, pcapng, stream, timed
-from penstock.errors import DecodeError
+from penstock.errors import DecodeError, EncodeError
 from penstock.explorer.conversation import encoded, read_capture, read_frames
 from penstock.explorer.sources import read_any, read_named, to_bytes
 from penstock.protocol.framing import encode_request, encode_response
@@ -25,6 +25,7 @@ from penstock.protocol.messages import (
     ProduceResponse,
 )
 from penstock.protocol.messages.fetch_response import FetchableTopicResponse, PartitionData
+from penstock.protocol.messages.metadata_request import MetadataRequestTopic
 from penstock.protocol.messages.metadata_response import MetadataResponseBroker
 from penstock.protocol.messages.produce_request import PartitionProduceData, TopicProduceData
 from penstock.records.batch import encode_batch
@@ -278,6 +279,37 @@ def test_unknown_tags_are_shown() -> None:
     request = MetadataRequest(topics=None, unknown_tags={77: b"\1\2"})
     (entry,) = read_frames(frame(encode_request(request, 12, 1, None)))
     assert entry.as_json()["unknownTags"] == {"": {"77": "0102"}}
+
+
+def test_unknown_tags_and_trailing_bytes_find_their_way_back() -> None:
+    topics = [MetadataRequestTopic(name=name, unknown_tags={5: name.encode()}) for name in ("a", "b")]
+    body = MetadataRequest(topics=topics, unknown_tags={7: b"", 300: b"z"}).encode(12)
+    header = b"\0\3\0\x0c\0\0\0\1\0\1m" + b"\1\x09\2hi"
+    sent = len(header + body + b"xyz").to_bytes(4, "big") + header + body + b"xyz"
+    (entry,) = read_frames(sent)
+    shown = entry.as_json()
+    assert entry.error is None
+    assert shown["trailingBytes"] == b"xyz".hex()
+    assert shown["unknownTags"].keys() == {"header", "", "topics[0]", "topics[1]"}
+    assert encoded(shown) == sent
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"unknownTags": 3},
+        {"unknownTags": {"": {"x": ""}}},
+        {"unknownTags": {"": {"1": 3}}},
+        {"unknownTags": {"topics[9]": {"1": "00"}}},
+        {"unknownTags": {"colour": {"1": "00"}}},
+        {"trailingBytes": "x"},
+        {"trailingBytes": 3},
+    ],
+)
+def test_what_goes_back_is_checked(change: dict[str, object]) -> None:
+    (entry,) = read_frames(REQUESTS[1])
+    with pytest.raises(EncodeError, match=next(iter(change))):
+        encoded({**entry.as_json(), **change})
 
 
 def test_captures_need_tcp() -> None:

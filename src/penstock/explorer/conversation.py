@@ -16,7 +16,7 @@ from penstock.errors import DecodeError, EncodeError, PenstockError
 from penstock.explorer.lines import message_class
 from penstock.explorer.pcap import read_segments
 from penstock.explorer.tcp import Connection, connections
-from penstock.explorer.unpack import unpack_records
+from penstock.explorer.unpack import restore_unknown_tags, tags_from_json, unpack_records
 from penstock.protocol.api import API_TABLE, ApiKey, request_header_version, response_header_version
 from penstock.protocol.codec import codec_for
 from penstock.protocol.framing import FRAME_BYTES_MAX, FrameReader
@@ -24,6 +24,9 @@ from penstock.protocol.header import decode_request_header
 from penstock.protocol.json_form import from_json, to_json
 from penstock.protocol.leading import leading_bytes
 from penstock.protocol.message import Message
+
+HEADER = "header"
+"""The path of the header among the paths of structs."""
 
 
 @dataclass
@@ -41,6 +44,8 @@ class Entry:
     is_request: bool = True
     elapsed_ms: float | None = None
     error: str | None = None
+    trailing: bytes = b""
+    """What follows the message in its frame. Brokers ignore it, and a client or two sends some."""
     frame: bytes = b""
 
     def as_json(self) -> dict[str, Any]:
@@ -66,6 +71,8 @@ class Entry:
                 path: {str(tag): data.hex() for tag, data in tags.items()}
                 for path, tags in self.unknown_tags.items()
             }
+        if self.trailing:
+            shown["trailingBytes"] = self.trailing.hex()
         if self.error is not None:
             shown["error"] = self.error
             if self.frame and self.body is None:
@@ -146,13 +153,14 @@ class Conversation:
         found = message_class(name)
         header, position = codec_for(found, version).decode(frame, 0)
         entry.header = to_json(header, version)
+        if header.unknown_tags:
+            entry.unknown_tags[HEADER] = header.unknown_tags
         return position
 
     def _body(self, entry: Entry, found: type[Message], version: int, frame: bytes, position: int) -> None:
         message, end = codec_for(found, version).decode(frame, position)
         describe(message, version, entry)
-        if end != len(frame):
-            entry.error = f"{len(frame) - end} bytes are left over behind the message"
+        entry.trailing = frame[end:]
 
 
 # --- where frames come from ------------------------------------------------------------------------------
@@ -291,7 +299,11 @@ def encoded(entry: dict[str, Any], named: type[Message] | None = None) -> bytes:
         raise EncodeError(f"{found.NAME} needs a version, a whole number")
     if "json" not in entry:
         raise EncodeError(f"{found.NAME} v{version} has no json")
-    body = codec_for(found, version).encode(from_json(found, entry["json"], version))
+    tags = tags_from_json(entry.get("unknownTags", {}))
+    header_tags = tags.pop(HEADER, None)
+    message = from_json(found, entry["json"], version)
+    restore_unknown_tags(message, tags)
+    body = codec_for(found, version).encode(message) + _trailing(entry)
     if entry.get("framed") is True:
         return leading_bytes(found, version) + body
     if "header" not in entry:
@@ -302,5 +314,14 @@ def encoded(entry: dict[str, Any], named: type[Message] | None = None) -> bytes:
         name, header_version = "RequestHeader", request_header_version(found.API_KEY, version)
     else:
         name, header_version = "ResponseHeader", response_header_version(found.API_KEY, version)
-    header = from_json(message_class(name), entry["header"], header_version).encode(header_version)
-    return (len(header) + len(body)).to_bytes(4, "big") + header + body
+    header = from_json(message_class(name), entry["header"], header_version)
+    header.unknown_tags = header_tags
+    head = header.encode(header_version)
+    return (len(head) + len(body)).to_bytes(4, "big") + head + body
+
+
+def _trailing(entry: dict[str, Any]) -> bytes:
+    try:
+        return bytes.fromhex(entry.get("trailingBytes", ""))
+    except (TypeError, ValueError):
+        raise EncodeError("trailingBytes must be hexadecimal digits") from None

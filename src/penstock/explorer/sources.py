@@ -48,7 +48,7 @@ def read_any(data: bytes, answers: bytes | None = None, port: int | None = None)
         return read_capture(data, port)
     if answers is None and not _ends_with_a_frame(data):
         entry = Conversation().request(data)
-        if entry.error is None:
+        if entry.error is None and not entry.trailing:
             return iter([entry])
     return read_frames(data, answers)
 

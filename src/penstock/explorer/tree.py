@@ -41,6 +41,8 @@ class Tree:
         for path, tags in entry.unknown_tags.items():
             for tag, data in tags.items():
                 shown[f"{path or entry.name} tag {tag}"] = data.hex()
+        if entry.trailing:
+            shown["trailing bytes"] = entry.trailing.hex()
         if entry.error is not None:
             shown["error"] = entry.error
             if entry.body is None and entry.frame:

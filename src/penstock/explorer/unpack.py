@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import re
 from typing import Any
 
-from penstock.errors import CorruptRecordError, PenstockError
+from penstock.errors import CorruptRecordError, EncodeError, PenstockError
 from penstock.model import Record
+from penstock.protocol.definition import snake_case
 from penstock.protocol.json_form import camel_case
 from penstock.protocol.structs import NullableStructure, StructLayout, Structure
 from penstock.protocol.wire import Array, RecordSet
@@ -16,6 +18,8 @@ from penstock.records.legacy import read_message
 
 DECOMPRESSED_BYTES_MAX = 64 * 1024 * 1024
 """What one batch may grow to: this is for looking at, not for moving data."""
+
+_STEP = re.compile(r"(\w+)|\[(\d+)\]", re.ASCII)
 
 _MARKERS = {0: "abort", 1: "commit", 2: "leader change", 3: "snapshot header", 4: "snapshot footer"}
 
@@ -47,6 +51,37 @@ def unpack_records(
         elif isinstance(wire, Array) and isinstance(wire.element, Structure):
             for index, each in enumerate(value):
                 unpack_records(wire.element.layout, each, records, unknown_tags, f"{here}[{index}]")
+
+
+def tags_from_json(source: object) -> dict[str, dict[int, bytes]]:
+    """Unknown tagged fields by the path of their struct, out of JSON: tags are text there, bytes are hex.
+
+    Raises:
+        EncodeError: it has another form.
+    """
+    try:
+        return {
+            path: {int(tag): bytes.fromhex(data) for tag, data in tags.items()}
+            for path, tags in dict(source).items()  # type: ignore[call-overload]
+        }
+    except (TypeError, ValueError, AttributeError):
+        raise EncodeError('unknownTags must have the form {"path": {"tag": "hex"}}') from None
+
+
+def restore_unknown_tags(message: Any, tags: dict[str, dict[int, bytes]]) -> None:
+    """Put unknown tagged fields back where `unpack_records` found them.
+
+    Raises:
+        EncodeError: a path leads nowhere.
+    """
+    for path, each in tags.items():
+        struct = message
+        try:
+            for name, index in _STEP.findall(path):
+                struct = getattr(struct, snake_case(name)) if name else struct[int(index)]
+            struct.unknown_tags = each
+        except (AttributeError, IndexError, TypeError):
+            raise EncodeError(f"unknownTags: there is nothing at {path!r}") from None
 
 
 def batches(data: bytes) -> list[dict[str, Any]]:
