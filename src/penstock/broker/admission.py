@@ -204,7 +204,8 @@ def bring_in_line(batch: memoryview, header: BatchHeader, config: TopicConfig) -
 
     Raises:
         RejectedRecords: INVALID_RECORD (87), records without a key.
-        KafkaError: CORRUPT_MESSAGE (2), the records cannot be read.
+        KafkaError: CORRUPT_MESSAGE (2), the records cannot be read; MESSAGE_TOO_LARGE (10), they do not
+            fit any more.
     """
     codec = storage_codec(header.codec, config)
     if codec == header.codec and not config.compacted:
@@ -225,6 +226,12 @@ def bring_in_line(batch: memoryview, header: BatchHeader, config: TopicConfig) -
         producer_epoch=header.producer_epoch,
         base_sequence=header.base_sequence,
     )
+    if len(encoded) > config.max_message_bytes:
+        raise error_for(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"in codec {config.codec_name} the batch has {len(encoded)} bytes, max.message.bytes is "
+            f"{config.max_message_bytes}",
+        )
     return memoryview(bytearray(encoded))
 
 

@@ -91,6 +91,10 @@ def _parse_integer(key: ConfigKey, text: str) -> int:
 def _bounded(key: ConfigKey, text: str, number: float) -> float:
     if key.at_least is not None and number < key.at_least:
         raise _invalid(key, text, f"expected at least {key.at_least}")
+    if key.at_most is not None and number > key.at_most:
+        raise _invalid(key, text, f"expected at most {key.at_most}")
+    if number == key.never:
+        raise _invalid(key, text, f"{text} is not among the values that it has")
     return number
 
 
@@ -228,6 +232,7 @@ class TopicConfig:
         "compacted",
         "deletes_old",
         "down_conversion",
+        "flushes",
         "inspects_records",
         "log_append_time",
         "max_message_bytes",
@@ -254,6 +259,7 @@ class TopicConfig:
         self.min_insync_replicas = self.integer("min.insync.replicas")
         self.down_conversion = self["message.downconversion.enable"] is True
         self.stored_magic = 2 if broker.profile is None else broker.profile.stored_magic
+        self.flushes = min(self.integer("flush.messages"), self.integer("flush.ms")) < LONG_MAX
         self.codec_name = str(self["compression.type"])
         policy = self["cleanup.policy"]
         self.compacted = isinstance(policy, list) and "compact" in policy

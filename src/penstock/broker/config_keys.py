@@ -20,7 +20,9 @@ _DAY_MS = 86_400_000
 
 
 class ConfigKey(NamedTuple):
-    """One name. `default` is text, None where nothing is set; `choices` and `at_least` bound the value.
+    """One name. `default` is text, None where nothing is set.
+
+    `choices`, `at_least` and `at_most` bound the value; `never` is one inside the bounds that is wrong.
 
     `synonyms` are the broker keys that give the default, strongest first, each with the factor that
     turns its unit into ours.
@@ -33,6 +35,8 @@ class ConfigKey(NamedTuple):
     choices: tuple[str, ...] = ()
     at_least: float | None = None
     synonyms: tuple[tuple[str, int], ...] = ()
+    at_most: float | None = None
+    never: float | None = None
 
 
 def _table(*keys: ConfigKey) -> dict[str, ConfigKey]:
@@ -47,9 +51,11 @@ def _topic(
     *synonyms: str | tuple[str, int],
     choices: tuple[str, ...] = (),
     at_least: float | None = None,
+    at_most: float | None = None,
+    never: float | None = None,
 ) -> ConfigKey:
     pairs = tuple(s if isinstance(s, tuple) else (s, 1) for s in synonyms)
-    return ConfigKey(name, type_, default, doc, choices, at_least, pairs)
+    return ConfigKey(name, type_, default, doc, choices, at_least, pairs, at_most, never)
 
 
 _CODECS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
@@ -70,6 +76,8 @@ TOPIC_KEYS = _table(
         "Level used when the broker itself compresses with gzip.",
         "compression.gzip.level",
         at_least=-1,
+        at_most=9,
+        never=0,
     ),
     _topic(
         "compression.lz4.level",
@@ -78,6 +86,7 @@ TOPIC_KEYS = _table(
         "Level used when the broker itself compresses with lz4.",
         "compression.lz4.level",
         at_least=1,
+        at_most=17,
     ),
     _topic(
         "compression.type",
@@ -93,6 +102,8 @@ TOPIC_KEYS = _table(
         "3",
         "Level used when the broker itself compresses with zstd.",
         "compression.zstd.level",
+        at_least=-131072,
+        at_most=22,
     ),
     _topic(
         "delete.retention.ms",
@@ -192,6 +203,7 @@ TOPIC_KEYS = _table(
         "Share of uncompacted bytes that starts a compaction.",
         "log.cleaner.min.cleanable.ratio",
         at_least=0,
+        at_most=1,
     ),
     _topic(
         "min.compaction.lag.ms",
@@ -309,6 +321,20 @@ _NO_REPLICAS = "No effect: there is one replica."
 
 BROKER_KEYS = _table(
     *_topic_defaults(),
+    _broker("advertised.host.name", STRING, None, "Host told to clients, before advertised.listeners came."),
+    _broker(
+        "advertised.port", INT, None, "Port told to clients, before advertised.listeners came.", at_least=0
+    ),
+    _broker("host.name", STRING, None, "Address to listen on, before listeners came. Needs port."),
+    _broker("port", INT, None, "Port to listen on, before listeners came.", at_least=0),
+    _broker("penstock.metrics.host", STRING, "127.0.0.1", "Where /metrics is served for Prometheus."),
+    _broker(
+        "penstock.metrics.port",
+        INT,
+        None,
+        "Port of /metrics; 0 takes a free one. Without it nothing is counted.",
+        at_least=0,
+    ),
     _broker(
         "advertised.listeners", STRING, None, "Addresses told to clients, where they differ from listeners."
     ),
