@@ -34,6 +34,7 @@ READ_NAMES = (
     "minPartitions",
     "maxRecordsPerPartition",
     "failOnDataLoss",
+    "protocol",
     "groupIdPrefix",
     "fetchOffset.numRetries",
     "fetchOffset.retryIntervalMs",
@@ -154,6 +155,8 @@ class ReadOptions:
     include_headers: bool
     cloudevents: CloudEventsOptions | None
     client: Mapping[str, str]
+    protocol: str = "kafka"
+    """``kafka`` (0.8 and later) or ``0.7``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +187,7 @@ def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
         include_headers=_flag(given, "includeHeaders", False),
         cloudevents=_cloudevents(given),
         client=_client_options(given),
+        protocol=_protocol(given),
     )
 
 
@@ -213,6 +217,7 @@ def schema_options(options: Mapping[str, str]) -> tuple[bool, CloudEventsOptions
     _bootstrap_servers(given)
     _selection(given)
     _limits(given)
+    _protocol(given)
     _flag(given, "failOnDataLoss", True)
     return _flag(given, "includeHeaders", False), _cloudevents(given)
 
@@ -257,6 +262,18 @@ def _client_options(given: Mapping[str, str]) -> dict[str, str]:
         for name, value in given.items()
         if name.startswith("kafka.") and name not in (*BOOTSTRAP_NAMES, *_WITHOUT_EFFECT)
     }
+
+
+def _protocol(given: Mapping[str, str]) -> str:
+    """What the brokers speak. Byte offsets cannot be cut into shares of a size: only messages end them."""
+    protocol = _choice(given, "protocol", ("kafka", "0.7"))
+    if protocol == "0.7":
+        for name in ("maxOffsetsPerTrigger", "minPartitions", "maxRecordsPerPartition"):
+            if name in given:
+                raise ConfigError(f"{name} means nothing with protocol 0.7, whose offsets are bytes")
+        if "subscribePattern" in given:
+            raise ConfigError("a Kafka 0.7 broker does not list its topics: name them with subscribe")
+    return protocol
 
 
 def _selection(given: Mapping[str, str]) -> Selection:

@@ -50,6 +50,7 @@ from penstock.spark.schema import Projection
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from penstock.spark.brokers07 import Brokers07
 
 UNLIMITED_ROWS = 2**62
 """A limit nobody reaches, for queries that only have a lower one."""
@@ -79,7 +80,7 @@ class BatchReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         options = self._options
-        with plain_errors(), Brokers(options.bootstrap_servers, options.client) as brokers:
+        with plain_errors(), open_brokers(options) as brokers:
             selected = select_partitions(options.selection, brokers.partition_counts(options.selection))
             ranges = batch_ranges(
                 resolve(options.start, selected, brokers.lookup),
@@ -100,7 +101,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._given = dict(options)
         self._schema = schema
         self._pacing = Pacing()
-        self._brokers: Brokers | None = None
+        self._brokers: Brokers | Brokers07 | None = None
         self._initial: OffsetsJson | None = None
         self._latest: Offsets | None = None
         self._target: Offsets | None = None
@@ -197,9 +198,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._brokers.close()
             self._brokers = None
 
-    def _connected(self) -> Brokers:
+    def _connected(self) -> Brokers | Brokers07:
         if self._brokers is None:
-            self._brokers = Brokers(self._options.bootstrap_servers, self._options.client)
+            self._brokers = open_brokers(self._options)
         return self._brokers
 
     def _latest_now(self) -> Offsets:
@@ -231,6 +232,19 @@ class Pacing:
         return False
 
 
+def open_brokers(options: ReadOptions) -> Brokers | Brokers07:
+    """Whom planning asks.
+
+    Raises:
+        ConfigError: an option of the client makes no sense.
+    """
+    if options.protocol == "0.7":
+        from penstock.spark.brokers07 import Brokers07
+
+        return Brokers07(options.bootstrap_servers)
+    return Brokers(options.bootstrap_servers, options.client)
+
+
 def read_range(
     options: ReadOptions, projection: Projection, partition: InputPartition
 ) -> Iterator[pa.RecordBatch]:
@@ -242,7 +256,10 @@ def read_range(
     """
     if not isinstance(partition, RangePartition):
         return  # Spark makes up an empty partition where there are none
-    from penstock.spark.fetching import fetch
+    if options.protocol == "0.7":
+        from penstock.spark.brokers07 import fetch07 as fetch
+    else:
+        from penstock.spark.fetching import fetch
 
     try:
         with plain_errors():
