@@ -132,6 +132,8 @@ def test_sizes_of_the_proposals_example(schema: Schema, tmp_path: Path) -> None:
     assert ["topics.partitions.replicaNodes", "int32", "200", "800", "200", "200", "zig-zag"] in lines
     assert lines[-1] == ["whole", "message", "3216", "1208", "1170", "1170"]
     assert schema("sizes", "MetadataResponse", "-", "-v", 9, stdin=sample.read_text())[1] == out
+    decoded = json.dumps({"name": "MetadataResponse", "version": 9, "json": json.loads(sample.read_text())})
+    assert schema("sizes", "MetadataResponse", "-", stdin=decoded)[1] == out
 
 
 def test_sizes_of_a_definition_of_ones_own(schema: Schema, lamp: Callable[..., Path]) -> None:

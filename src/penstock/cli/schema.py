@@ -137,23 +137,29 @@ def check(old: str, new: str, quiet: bool) -> int:
 def sizes(definition: str, sample: str, version: int | None) -> None:
     """What each integer field of a sample costs at fixed width, as zig-zag, as an unsigned varint.
 
-    SAMPLE.json (or - for stdin) is one message in Kafka's JSON form; `penstock wire decode --json`
-    makes it out of bytes. The columns are bytes of all values of the field together; the encodings
+    SAMPLE.json (or - for stdin) is one message in Kafka's JSON form, or what `penstock wire decode
+    --json` prints about one. The columns are bytes of all values of the field together; the encodings
     are those of KIP-625.
 
     \b
     Examples:
       penstock schema sizes LampReport.json sample.json
-      penstock schema sizes MetadataResponse - -v 9 < sample.json
+      penstock wire decode -n MetadataResponse -v 9 --json answer.bin |
+        penstock schema sizes MetadataResponse -
     """
     from penstock.protocol.classes import message_class
     from penstock.protocol.json_form import from_json
     from penstock.protocol.sizes import columns, measure
 
     found = _single(definition)
+    source = _sample(sample)
+    if isinstance(source, dict) and isinstance(source.get("json"), dict):
+        # What `wire decode --json` prints has the message inside, and says its version.
+        said, source = source.get("version"), source["json"]
+        version = said if version is None and isinstance(said, int) else version
     chosen = found.valid.highest if version is None else version
     made: type[Message] = message_class(found)
-    measured = measure(from_json(made, _sample(sample), chosen), chosen)
+    measured = measure(from_json(made, source, chosen), chosen)
     paint = _painter()
     print(paint(f"{found.name} v{chosen}: {measured.bytes_now} bytes"))
     _print_table(list(columns(measured)), numbers_from=2)
