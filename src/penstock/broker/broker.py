@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from penstock.broker.config import BrokerConfig
-from penstock.broker.connection import Connection
-from penstock.broker.node import parse_listener
+from penstock.broker.listeners import listening_at
 from penstock.broker.server import serving
 from penstock.broker.storage import MemoryStore, open_store
 from penstock.clock import Clock, SystemClock
@@ -25,6 +24,7 @@ from penstock.clock import Clock, SystemClock
 if TYPE_CHECKING:
     import os
 
+    from penstock.broker.connection import Connection
     from penstock.broker.server import Server
     from penstock.broker.storage import LogStore
 
@@ -58,8 +58,8 @@ class Broker:
         if data_dir is not None:
             texts["log.dirs"] = str(data_dir)
         self.config = BrokerConfig(texts, as_version)
-        if "listeners" in texts and (host, port) == ("127.0.0.1", 0):
-            host, port = parse_listener(texts["listeners"])
+        if ("listeners" in texts or "port" in texts) and (host, port) == ("127.0.0.1", 0):
+            host, port = listening_at(self.config)
         self.host = host
         self.clock: Clock = clock or SystemClock()
         self._port = port
@@ -174,16 +174,16 @@ class Broker:
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
         store = self._open_store()
-        async with serving(self.config, store, self.clock, self.host, self._port, self._connection) as server:
+        async with serving(self.config, store, self.clock, self.host, self._port, self._connect()) as server:
             self._port = server.address[1]
             self.server = server
             self._started.set()
             await self._stopping.wait()
             self.server = None
 
-    def _connection(self, server: Server) -> Connection:
-        """The object for a new connection. `penstock.testing` has one that misbehaves on demand."""
-        return Connection(server)
+    def _connect(self) -> Callable[[Server], Connection] | None:
+        """What makes the object for a new connection, if not the usual. `penstock.testing` has its own."""
+        return None
 
     def _open_store(self) -> LogStore:
         if self.config.data_dir is not None:

@@ -272,6 +272,8 @@ class Cluster:
             records.extend(self._partition_record(topic_id, index) for index in range(new.partitions))
         if records:
             self._commit(records, now_ms)
+            for new in topics:
+                logger.info("created topic %s with %d partitions", new.name, new.partitions)
         return [self.topics[new.name] for new in topics]
 
     def _partition_record(self, topic_id: bytes, index: int) -> PartitionRecord:
@@ -365,6 +367,7 @@ class Cluster:
                 for partition in topic.partitions:
                     partition.close()
                     self._store.delete_log(topic.name, partition.index, topic.id)
+                logger.info("deleted topic %s", topic.name)
 
     # --- producers -------------------------------------------------------------------------------------
 

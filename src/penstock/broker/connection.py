@@ -409,10 +409,17 @@ class Connection(asyncio.BufferedProtocol):
 
     def close(self, reason: str) -> None:
         """Hang up at once: the server stops, or needs the memory, or nothing has come for long."""
-        if not self._closing:
+        if not self._closing and not self._server.is_stopping:
             logger.info("closing connection from %s: %s", self.peer, reason)
         self._closing = True
         self._transport.abort()
+
+    @property
+    def owes_answer(self) -> bool:
+        """Whether an answer is on its way that has not left this process."""
+        return not self._closing and (
+            self._sending is not None or bool(self._out) or self._transport.get_write_buffer_size() > 0
+        )
 
     @property
     def unsent_bytes(self) -> int:

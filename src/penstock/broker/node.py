@@ -13,9 +13,10 @@ import penstock.broker.handlers  # noqa: F401  registers every API
 from penstock.broker.cluster import OFFSETS_TOPIC, Cluster
 from penstock.broker.dispatch import ROUTES
 from penstock.broker.fetch_sessions import FetchSessions
+from penstock.broker.listeners import advertised_at
 from penstock.broker.stability import without_unstable
 from penstock.broker.waiting import Parking
-from penstock.errors import ConfigError, KafkaError, StorageError
+from penstock.errors import KafkaError, StorageError
 
 if TYPE_CHECKING:
     from penstock.broker.compactor import Compactor
@@ -52,11 +53,10 @@ class Node:
         self.cluster = Cluster(config, store, clock.now_ms())
         self.fetch_bytes_max = config.integer("fetch.max.bytes")
         self.rack = config.text("broker.rack")
-        advertised = config.text("advertised.listeners")
         self._retention_interval_ms = config.integer("log.retention.check.interval.ms")
         # Kafka waits half a minute after the start, so as not to add to its work.
         self._retention_due_ms = clock.now_ms() + min(30_000, self._retention_interval_ms)
-        self._advertised = parse_listener(advertised) if advertised else None
+        self._advertised = advertised_at(config)
         self._groups: GroupService | None = None
         self._compactor: Compactor | None = None
 
@@ -71,6 +71,11 @@ class Node:
             from penstock.broker.groups.service import GroupService
 
             self._groups = GroupService(self)
+        return self._groups
+
+    @property
+    def groups_if_used(self) -> GroupService | None:
+        """Consumer groups, if anybody has asked for one."""
         return self._groups
 
     def forget_topics(self, names: Sequence[str], now_ms: int) -> None:
@@ -116,17 +121,3 @@ class Node:
             self._compactor = Compactor(self.config, self.store, self.clock.now_ms())
         return self._compactor
 
-
-def parse_listener(text: str) -> tuple[str, int]:
-    """Host and port of a listener such as ``PLAINTEXT://127.0.0.1:9092``.
-
-    Raises:
-        ConfigError: it is no such address, names another protocol, or there are several.
-    """
-    protocol, separator, address = text.strip().partition("://")
-    host, colon, port = address.rpartition(":")
-    if not separator or not colon or not port.isdecimal() or int(port) > 65535 or "," in text:
-        raise ConfigError(f"Listener {text!r} is not understood; write one PLAINTEXT://HOST:PORT")
-    if protocol != "PLAINTEXT":
-        raise ConfigError(f"Listener {text!r} asks for {protocol}; only PLAINTEXT is offered")
-    return host.strip("[]"), int(port)

@@ -101,6 +101,11 @@ class Partition:
         return self._log
 
     @property
+    def is_open(self) -> bool:
+        """Whether the log has been used since the start."""
+        return self._log is not None
+
+    @property
     def high_watermark(self) -> int:
         return self.log.end_offset
 

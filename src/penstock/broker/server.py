@@ -12,14 +12,16 @@ import gc
 import logging
 import signal
 import socket
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 from penstock.broker.config import BrokerConfig
 from penstock.broker.connection import Connection
 from penstock.broker.frame_buffers import FrameBuffers
-from penstock.broker.node import Node, parse_listener
+from penstock.broker.listeners import listening_at
+from penstock.broker.node import Node
 from penstock.broker.storage import LogStore, open_store
 from penstock.clock import Clock, SystemClock
 from penstock.errors import NetworkError, StorageError
@@ -34,6 +36,9 @@ SCRATCH_BYTES = 64 << 10
 
 HOUSEKEEPING_S = 1.0
 """How often logs are asked what is due, and connections whether they are alive."""
+
+SHUTDOWN_GRACE_S = 2.0
+"""How long an orderly end waits for answers that are being sent."""
 
 _SOCKET_BUFFERS = (
     ("socket.send.buffer.bytes", socket.SO_SNDBUF),
@@ -65,7 +70,9 @@ class Server:
         self._idle_s = config.integer("connections.max.idle.ms") / 1000
         self._checkpoint_s = config.integer("log.flush.offset.checkpoint.interval.ms") / 1000
         self._checkpoint_at = self.monotonic() + self._checkpoint_s
-        self._is_stopping = False
+        self.is_stopping = False
+        self.refused = 0
+        """Connections that were not taken in for a limit."""
         self._listener: asyncio.Server | None = None
         node.parking.earlier = self._set_deadline_timer
         self._deadline_timer: asyncio.TimerHandle | None = None
@@ -73,6 +80,8 @@ class Server:
         self._checkpoint: asyncio.Task[None] | None = None
         self._failures: set[str] = set()
         self.address = ("", 0)
+        self.metrics_port: int | None = None
+        """Where /metrics is served, if it is."""
 
     # --- beginning and end -------------------------------------------------------------------------------
 
@@ -110,7 +119,7 @@ class Server:
 
     async def stop(self) -> None:
         """Stop listening, hang up on everybody. The node stays as it is."""
-        self._is_stopping = True
+        self.is_stopping = True
         if self._listener is not None:
             for listening in self._listener.sockets:
                 self.loop.remove_reader(listening.fileno())
@@ -124,7 +133,18 @@ class Server:
                 timer.cancel()
         if self._checkpoint is not None:
             await self._checkpoint
+        logger.info("stopping with %d connections open", len(self.connections))
+        answering = []
         for connection in list(self.connections):
+            if connection.owes_answer and not self.dies:
+                answering.append(connection)
+            else:
+                connection.close("the broker stops")
+        # Answers on their way arrive; whoever does not read them loses them.
+        deadline = self.loop.time() + SHUTDOWN_GRACE_S
+        while any(each.owes_answer for each in answering) and self.loop.time() < deadline:
+            await asyncio.sleep(0.005)
+        for connection in answering:
             connection.close("the broker stops")
         while self.connections:
             await asyncio.sleep(0)
@@ -143,9 +163,10 @@ class Server:
         count = self._by_peer.get(peer, 0)
         self.connections[connection] = None
         self._by_peer[peer] = count + 1
-        if self._is_stopping:
+        if self.is_stopping:
             return False
         if len(self.connections) > self._connections_max or count >= self._connections_per_peer_max:
+            self.refused += 1
             logger.warning("refusing a connection from %s: too many are open", peer)
             return False
         return True
@@ -275,10 +296,12 @@ def run_broker(
     port: int | None = None,
     config: Mapping[str, str] | None = None,
     as_version: str | None = None,
+    config_file: str | None = None,
     announce: Callable[[str], object] | None = None,
 ) -> int:
     """Serve until SIGTERM or SIGINT; return the exit code 0.
 
+    `config_file` is a ``server.properties``; `config` and the other arguments go before it.
     Host and port default to those of `listeners`. When clients can connect, one line is announced (by
     default printed): ``penstock broker 1 listening on 127.0.0.1:9092, data in DIR``.
 
@@ -287,11 +310,20 @@ def run_broker(
         NetworkError: the address cannot be listened on.
         StorageError: the data directory cannot be used, or another broker uses it.
     """
-    texts = dict(config or {})
+    log_to_stderr()
+    texts: dict[str, str] = {}
+    if config_file is not None:
+        from penstock.broker.properties import read_properties
+
+        reading = read_properties(config_file)
+        texts |= reading.settings
+        for remark in reading.remarks:
+            logger.warning("%s", remark)
+    texts |= config or {}
     if data_dir is not None:
         texts["log.dirs"] = data_dir
     settings = BrokerConfig(texts, as_version)
-    listed_host, listed_port = parse_listener(settings.text("listeners") or "")
+    listed_host, listed_port = listening_at(settings)
     host = listed_host if host is None else host
     port = listed_port if port is None else port
     with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
@@ -317,8 +349,15 @@ async def serve(config: BrokerConfig, host: str, port: int, announce: Callable[[
         gc.freeze()
         node_id, place = server.node.node_id, store.describe()
         profile = f", as Kafka {config.profile.name}" if config.profile is not None else ""
+        if not store.was_clean:
+            logger.warning("the last run did not end in order: logs were checked")
+        if server.metrics_port is not None:
+            logger.info(
+                "metrics at http://%s:%d/metrics", config.text("penstock.metrics.host"), server.metrics_port
+            )
         announce(f"penstock broker {node_id} listening on {server.bootstrap}, data in {place}{profile}")
         await stopping.wait()
+    logger.info("stopped in order")
 
 
 @asynccontextmanager
@@ -328,25 +367,52 @@ async def serving(
     clock: Clock,
     host: str,
     port: int,
-    connect: Callable[[Server], Connection] = Connection,
+    connect: Callable[[Server], Connection] | None = None,
 ) -> AsyncIterator[Server]:
     """Serve `store` on the running loop for as long as the block lasts, then close it.
 
-    `connect` makes the object for each connection.
+    `connect` makes the object for each connection, where it is to be another than the usual.
     """
     server: Server | None = None
+    loop = asyncio.get_running_loop()
     try:
-        server = Server(Node(config, store, clock), asyncio.get_running_loop(), connect)
-        await server.start(host, port)
-        try:
-            yield server
-        finally:
-            await server.stop()
+        async with AsyncExitStack() as stack:
+            metrics_port = config["penstock.metrics.port"]
+            if isinstance(metrics_port, int):
+                from penstock.broker.metrics import MeteredConnection, Metrics, serving_metrics
+
+                metrics = Metrics()
+                make = connect or (lambda server: MeteredConnection(server, metrics))
+                server = Server(Node(config, store, clock), loop, make)
+                server.metrics_port = await stack.enter_async_context(serving_metrics(server, metrics))
+            else:
+                server = Server(Node(config, store, clock), loop, connect or Connection)
+            await server.start(host, port)
+            try:
+                yield server
+            finally:
+                await server.stop()
     finally:
         if server is not None and server.dies:
             store.abandon()
         else:
             store.close()
+
+
+def log_to_stderr() -> None:
+    """Have what happens told on standard error, a line for each event: time (UTC), level, what happened.
+
+    Whoever has set up logging already has it their way.
+    """
+    root = logging.getLogger("penstock")
+    if root.handlers or logging.getLogger().handlers:
+        return
+    formatter = logging.Formatter("%(asctime)s.%(msecs)03dZ %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S")
+    formatter.converter = time.gmtime
+    handler = logging.StreamHandler()
+    handler.setFormatter(formatter)
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
 
 
 def _print_line(line: str) -> None:

@@ -18,6 +18,8 @@ SPELLINGS = {
     "--config": "config",
     "--override": "config",
     "--as-version": "as_version",
+    "--config-file": "config_file",
+    "--metrics-port": "metrics_port",
 }
 """Every option of the command, and the setting that it sets. `config` may be repeated."""
 
@@ -26,7 +28,7 @@ class Settings:
     """What to start. `data_dir` None keeps everything in memory; host and port None leave the choice to
     `listeners` among the Kafka settings in `config`, and without it to the broker's defaults."""
 
-    __slots__ = ("as_version", "config", "data_dir", "host", "port")
+    __slots__ = ("as_version", "config", "config_file", "data_dir", "host", "port")
 
     def __init__(
         self,
@@ -35,8 +37,10 @@ class Settings:
         port: int | None,
         config: Mapping[str, str],
         as_version: str | None = None,
+        config_file: str | None = None,
     ) -> None:
         self.as_version = as_version
+        self.config_file = config_file
         self.data_dir = data_dir
         self.host = host
         self.port = port
@@ -67,8 +71,16 @@ def read_plain(words: Sequence[str]) -> Settings | None:
     port = values.get("port")
     if port is not None and not (port.isascii() and port.isdecimal() and int(port) <= 65535):
         return None
-    number = None if port is None else int(port)
-    return Settings(values.get("data_dir"), values.get("host"), number, config, values.get("as_version"))
+    if "metrics_port" in values:
+        config["penstock.metrics.port"] = values["metrics_port"]
+    return Settings(
+        values.get("data_dir"),
+        values.get("host"),
+        None if port is None else int(port),
+        config,
+        values.get("as_version"),
+        values.get("config_file"),
+    )
 
 
 def run(settings: Settings) -> int:
@@ -85,4 +97,5 @@ def run(settings: Settings) -> int:
         port=settings.port,
         config=settings.config,
         as_version=settings.as_version,
+        config_file=settings.config_file,
     )

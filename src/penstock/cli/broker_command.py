@@ -31,12 +31,25 @@ from penstock.cli.options import pairs
     metavar="RELEASE",
     help="Behave as this release of Apache Kafka: 0.8.2, 0.9, 0.10.2, 0.11, 1.1, 2.8, 3.9, 4.0 ...",
 )
+@click.option(
+    "--config-file",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="A server.properties as Apache Kafka has it; other options go before it.",
+)
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65535),
+    help="Serve /metrics for Prometheus on this port of 127.0.0.1.",
+)
 def command(
     data_dir: str | None,
     host: str | None,
     port: int | None,
     config: tuple[str, ...],
     as_version: str | None,
+    config_file: str | None,
+    metrics_port: int | None,
 ) -> int:
     """Run a Kafka broker until Ctrl-C or SIGTERM.
 
@@ -50,4 +63,7 @@ def command(
       penstock broker --as-version 0.10.2          what a program of 2017 would meet
       penstock broker -o num.partitions=6 -o auto.create.topics.enable=false
     """
-    return run(Settings(data_dir, host, port, pairs(config, "--config"), as_version))
+    settings = dict(pairs(config, "--config"))
+    if metrics_port is not None:
+        settings["penstock.metrics.port"] = str(metrics_port)
+    return run(Settings(data_dir, host, port, settings, as_version, config_file))

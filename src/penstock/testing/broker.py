@@ -72,8 +72,8 @@ class KafkaBroker(Broker):
         self._numbers = itertools.count(1)
         self._pause: threading.Event | None = None
 
-    def _connection(self, server: Server) -> Connection:
-        return FaultyConnection(server, self.faults, self._numbers)
+    def _connect(self) -> Callable[[Server], Connection]:
+        return lambda server: FaultyConnection(server, self.faults, self._numbers)
 
     def start(self) -> KafkaBroker:
         super().start()

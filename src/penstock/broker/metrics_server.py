@@ -1,0 +1,77 @@
+"""A responder for HTTP that knows one page, ``/metrics``. Everything that is not a plain GET is refused."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+
+REQUEST_BYTES_MAX = 8 << 10
+SECONDS_MAX = 5.0
+"""How long a request may take to arrive."""
+
+CONNECTIONS_MAX = 32
+"""More are hung up on: whoever watches does so with one or two."""
+
+
+class MetricsServer:
+    """Serves what `page` returns."""
+
+    def __init__(self, page: Callable[[], str]) -> None:
+        self._page = page
+        self._server: asyncio.Server | None = None
+        self._open: set[asyncio.StreamWriter] = set()
+        self.port = 0
+
+    async def start(self, host: str, port: int) -> None:
+        """Listen.
+
+        Raises:
+            OSError: the address cannot be listened on.
+        """
+        self._server = await asyncio.start_server(self._serve, host, port, limit=REQUEST_BYTES_MAX)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def stop(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        for writer in list(self._open):
+            writer.transport.abort()
+        while self._open:
+            await asyncio.sleep(0)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._open.add(writer)
+        try:
+            if len(self._open) <= CONNECTIONS_MAX:
+                async with asyncio.timeout(SECONDS_MAX):
+                    head = await reader.readuntil(b"\r\n\r\n")
+                    writer.write(self._answer(head))
+                    await writer.drain()
+        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            # Whoever asks badly gets nothing.
+            pass
+        finally:
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+            self._open.discard(writer)
+
+    def _answer(self, head: bytes) -> bytes:
+        words = head.split(b"\r\n", 1)[0].split(b" ")
+        if len(words) != 3 or not words[2].startswith(b"HTTP/1."):
+            return _response("400 Bad Request", "this is not HTTP\n")
+        if words[0] not in (b"GET", b"HEAD"):
+            return _response("405 Method Not Allowed", "only GET\n")
+        if words[1].split(b"?", 1)[0] != b"/metrics":
+            return _response("404 Not Found", "the page is /metrics\n")
+        return _response("200 OK", self._page(), with_body=words[0] == b"GET")
+
+
+def _response(status: str, text: str, *, with_body: bool = True) -> bytes:
+    body = text.encode()
+    head = (
+        f"HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
+        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    )
+    return head.encode() + (body if with_body else b"")
