@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.errors import DecodeError, EncodeError, PenstockError
+from penstock.explorer.inside import unpack_bytes, unpack_internal_topics
 from penstock.explorer.lines import message_class
 from penstock.explorer.pcap import read_segments
 from penstock.explorer.tcp import Connection, connections
@@ -38,6 +39,7 @@ class Entry:
     header: dict[str, Any] | None = None
     body: dict[str, Any] | None = None
     records: dict[str, Any] = field(default_factory=dict)
+    inside: dict[str, Any] = field(default_factory=dict)
     unknown_tags: dict[str, dict[int, bytes]] = field(default_factory=dict)
     time: float | None = None
     connection: str | None = None
@@ -66,6 +68,8 @@ class Entry:
             shown["json"] = self.body
         if self.records:
             shown["records"] = self.records
+        if self.inside:
+            shown["inside"] = self.inside
         if self.unknown_tags:
             shown["unknownTags"] = {
                 path: {str(tag): data.hex() for tag, data in tags.items()}
@@ -86,6 +90,8 @@ def describe(message: Message, version: int, entry: Entry) -> None:
     entry.body = to_json(message, version)
     codec = codec_for(type(message), version)
     unpack_records(codec.layout, message, entry.records, entry.unknown_tags)
+    entry.inside = unpack_bytes(message)
+    unpack_internal_topics(message, entry.records)
 
 
 class Conversation:

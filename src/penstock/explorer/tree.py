@@ -37,7 +37,7 @@ class Tree:
         if entry.header is not None:
             shown["header"] = entry.header
         if entry.body is not None:
-            shown |= _with_records(entry.body, entry.records, "")
+            shown |= _with_records(entry.body, {**entry.records, **entry.inside}, "")
         for path, tags in entry.unknown_tags.items():
             for tag, data in tags.items():
                 shown[f"{path or entry.name} tag {tag}"] = data.hex()
@@ -123,7 +123,7 @@ def _error_name(code: int) -> str:
 
 
 def _with_records(value: Any, records: dict[str, Any], path: str) -> Any:
-    """The JSON form with batches in the place of base64."""
+    """The JSON form with batches, and messages inside bytes, in the place of base64."""
     if path in records:
         return records[path]
     if not records:
