@@ -21,8 +21,10 @@ from penstock.protocol.codec import codec_for
 from penstock.protocol.header import decode_request_header
 
 if TYPE_CHECKING:
+    from penstock.broker.flusher import Flush
     from penstock.broker.node import Node
     from penstock.protocol.codec import Codec
+    from penstock.protocol.messages.produce_response import PartitionProduceResponse
 
 _KEY_AND_VERSION = Struct(">hh")
 _HEAD = Struct(">ii")
@@ -48,7 +50,17 @@ class Context:
     those of this call, and those of the request's arrival, from which deadlines count.
     """
 
-    __slots__ = ("arrived", "client_id", "local_address", "node", "now", "now_ms", "peer", "version")
+    __slots__ = (
+        "arrived",
+        "client_id",
+        "flushes",
+        "local_address",
+        "node",
+        "now",
+        "now_ms",
+        "peer",
+        "version",
+    )
 
     def __init__(self, node: Node, local_address: tuple[str, int]) -> None:
         self.node = node
@@ -59,6 +71,8 @@ class Context:
         self.version = 0
         self.now_ms = 0
         self.now = self.arrived = 0.0
+        self.flushes: list[tuple[Flush, PartitionProduceResponse]] = []
+        """Of the Produce at work: what is to reach the disk before it is answered, and for whom."""
 
 
 class Route(NamedTuple):

@@ -6,7 +6,7 @@ Everything a handler works on hangs here. The server gives it connections; tests
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import penstock.broker.handlers  # noqa: F401  registers every API
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from penstock.broker.compactor import Compactor
     from penstock.broker.config import BrokerConfig
     from penstock.broker.dispatch import Context, Dialect, Route
+    from penstock.broker.flusher import Flusher
     from penstock.broker.groups.service import GroupService
+    from penstock.broker.partition import Partition
     from penstock.broker.storage import LogStore
     from penstock.clock import Clock
 
@@ -59,6 +61,10 @@ class Node:
         self._advertised = advertised_at(config)
         self._groups: GroupService | None = None
         self._compactor: Compactor | None = None
+        self.flusher: Flusher | None = None
+        """Who forces logs to disk, once a topic asks for it."""
+        self.call_soon: Callable[[Callable[[], None]], object] | None = None
+        """Has a function run in the broker's thread, from any other; set by the server, if there is one."""
 
     @property
     def node_id(self) -> int:
@@ -101,16 +107,35 @@ class Node:
             if partition.config.compacted:
                 compacted.append(partition)
             try:
-                partition.maintain(now_ms)
+                if partition.maintain(now_ms) and self.flusher is not None:
+                    self.flusher.flush(partition)
                 if enforce:
                     partition.enforce_retention(now_ms)
             except StorageError as error:
                 failures.append(error)
         if self._groups is not None:
             failures.extend(self._groups.maintain(now_ms))
+        if self.flusher is not None:
+            failures.extend(self.flusher.failures)
+            self.flusher.failures.clear()
         if compacted:
             failures.extend(self.compactor.step(compacted, now_ms))
         return failures
+
+    def flusher_for(self, partition: Partition) -> Flusher | None:
+        """Who flushes the log of a partition; None where it does so itself.
+
+        Raises:
+            StorageError: the log cannot be opened.
+        """
+        if self.call_soon is None or self.config.data_dir is None:
+            return None
+        if self.flusher is None:
+            from penstock.broker.flusher import Flusher
+
+            self.flusher = Flusher(self.parking, self.call_soon)
+        partition.leave_flushing()
+        return self.flusher
 
     @property
     def compactor(self) -> Compactor:
@@ -120,4 +145,3 @@ class Node:
 
             self._compactor = Compactor(self.config, self.store, self.clock.now_ms())
         return self._compactor
-

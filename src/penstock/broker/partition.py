@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from penstock.broker.admission import admit_batch, bring_in_line, no_segment_holds
 from penstock.broker.producers import Producers, SeenBatch
 from penstock.broker.storage import log_config
+from penstock.log.segmented import SegmentedLog
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.records.batch import set_base_offset, set_leader_epoch, set_max_timestamp_log_append
 
@@ -129,21 +130,40 @@ class Partition:
         if log is not None:
             log.close()
 
-    def maintain(self, now_ms: int) -> None:
+    def leave_flushing(self) -> None:
+        """Append without flushing from now on: whoever called sees to it, where `needs_flush`.
+
+        Raises:
+            StorageError: the log cannot be opened.
+        """
+        log = self.log
+        if isinstance(log, SegmentedLog):
+            log.flushes_itself = False
+
+    @property
+    def needs_flush(self) -> bool:
+        """Whether records have been acknowledged to nobody until the log has reached the disk."""
+        log = self._log
+        return isinstance(log, SegmentedLog) and not log.flushes_itself and log.flush_is_due
+
+    def maintain(self, now_ms: int) -> bool:
         """Do what is due: flush the log, forget idle producers, note those that are not.
+
+        Return whether the log is to be flushed by somebody else.
 
         Raises:
             StorageError: the disk refuses.
         """
         log = self._log
         if log is None:
-            return
-        log.flush_if_due(now_ms)
+            return False
+        flush = log.flush_if_due(now_ms) and isinstance(log, SegmentedLog) and not log.flushes_itself
         if self._producers is not None:
             self._producers.expire(now_ms)
         if self._batches_since_snapshot >= BATCHES_PER_SNAPSHOT and self._snapshots is not None:
             self._batches_since_snapshot = 0
             self._snapshots.save(log.end_offset, self.producers(now_ms))
+        return flush
 
     def enforce_retention(self, now_ms: int) -> None:
         """Drop what age and size no longer allow to be kept.

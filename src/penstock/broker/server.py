@@ -75,6 +75,7 @@ class Server:
         """Connections that were not taken in for a limit."""
         self._listener: asyncio.Server | None = None
         node.parking.earlier = self._set_deadline_timer
+        node.call_soon = self._call_soon
         self._deadline_timer: asyncio.TimerHandle | None = None
         self._housekeeping_timer: asyncio.TimerHandle | None = None
         self._checkpoint: asyncio.Task[None] | None = None
@@ -199,6 +200,15 @@ class Server:
     def park(self, wait: Wait, resume: Callable[[], None]) -> Parked:
         """Park a request. Its deadline is kept by `_set_deadline_timer`."""
         return self.node.parking.park(wait, resume)
+
+    def _call_soon(self, action: Callable[[], None]) -> None:
+        """Run something in this thread, and what becomes due by it. Harmless from any thread."""
+
+        def run() -> None:
+            action()
+            self.run_due()
+
+        self.loop.call_soon_threadsafe(run)
 
     def run_due(self) -> None:
         """Run what has become due, and what becomes due by that."""

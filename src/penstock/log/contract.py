@@ -172,7 +172,7 @@ class Log(Protocol):
         """Force everything to disk."""
 
     def flush_if_due(self, now_ms: int) -> bool:
-        """Flush if `flush.ms` has passed since the oldest unflushed append; say whether."""
+        """Flush if `flush.ms` has passed since the oldest unflushed append; say whether it has."""
 
     def close(self) -> None:
         """Write what is cheap to have on the next start, and let go of the files. No flush."""

@@ -182,6 +182,8 @@ class SegmentedLog(ABC):
         self.cleaned_to = 0
         """The offset below which compaction has looked at every key."""
         self.is_closed = False
+        self.flushes_itself = True
+        """Whether an append that makes a flush due does it; otherwise somebody looks at `flush_is_due`."""
         self.configure(config)
 
     def configure(self, config: LogConfig) -> None:
@@ -280,7 +282,16 @@ class SegmentedLog(ABC):
             self._segment_ms = self.config.segment_ms - self._jitter_ms()
         return fresh
 
+    @property
+    def flush_is_due(self) -> bool:
+        """Whether so many records are not on the disk yet that they have to be (`flush.messages`)."""
+        return self.end_offset - self.recovery_point >= self.config.flush_messages
+
     def _flush_after_append(self, now_ms: int) -> None:
+        if not self.flushes_itself:
+            if self._unflushed_since_ms < 0:
+                self._unflushed_since_ms = now_ms
+            return
         if self.end_offset - self.recovery_point >= self.config.flush_messages:
             self.flush()
         elif self._unflushed_since_ms < 0:
@@ -295,7 +306,8 @@ class SegmentedLog(ABC):
             self._unflushed_since_ms = now_ms
         if now_ms - self._unflushed_since_ms < self.config.flush_ms:
             return False
-        self.flush()
+        if self.flushes_itself:
+            self.flush()
         return True
 
     # --- reading ----------------------------------------------------------------------------------

@@ -32,6 +32,10 @@ logger = logging.getLogger("penstock.broker")
 
 TOPIC_IDS_SINCE = 13
 ALL_REPLICAS = -1
+STORAGE_ERROR_SINCE = 4
+
+FLUSH_PATIENCE_S = 3600
+"""A device that takes longer to force data to disk has failed in a way of its own."""
 
 _NO_LEADER_HINT = LeaderIdAndEpoch()
 _NO_RECORDS: list[BatchIndexAndErrorMessage] = []
@@ -42,11 +46,34 @@ def produce(request: ProduceRequest, context: Context) -> ProduceResponse | Wait
     """Append what every partition is sent; each has its own outcome."""
     responses = [_append_to_topic(topic, request.acks, context) for topic in request.topic_data]
     if request.acks == 0:
+        context.flushes.clear()
         _hang_up_on_failure(responses)
         return None
     if request.acks > 1:
+        context.flushes.clear()
         return _wait_for_replicas(responses, request.timeout_ms, context)
+    if context.flushes:
+        return _wait_for_flushes(responses, context)
     return ProduceResponse(responses=responses)
+
+
+def _wait_for_flushes(responses: list[TopicProduceResponse], context: Context) -> ProduceResponse | Wait:
+    """Answer once everything is on the disk that has to be (`flush.messages`)."""
+    flushes, context.flushes = context.flushes, []
+    response = ProduceResponse(responses=responses)
+
+    def report() -> ProduceResponse:
+        for flush, partition in flushes:
+            if flush.failure is not None:
+                code = ErrorCode.KAFKA_STORAGE_ERROR
+                if context.version < STORAGE_ERROR_SINCE:
+                    code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+                partition.error_code, partition.base_offset = code, -1
+                partition.error_message = str(flush.failure)
+        return response
+
+    keys = list(dict.fromkeys(flush for flush, _ in flushes))
+    return Wait(keys, context.now + FLUSH_PATIENCE_S, len(keys), report)
 
 
 def _wait_for_replicas(
@@ -113,9 +140,10 @@ def _find_topic(data: TopicProduceData, acks: int, context: Context) -> Topic | 
 def _append(topic: Topic, data: PartitionProduceData, context: Context) -> PartitionProduceResponse:
     partition = topic.partition(data.index)
     records = data.records
+    flusher = context.node.flusher_for(partition) if topic.config.flushes else None
     base_offset, time_ms, start_offset = partition.append(records, context.version, context.now_ms)
     context.node.parking.notify(partition, len(records) if records else 0)
-    return PartitionProduceResponse(
+    response = PartitionProduceResponse(
         index=data.index,
         base_offset=base_offset,
         log_append_time_ms=time_ms,
@@ -123,6 +151,9 @@ def _append(topic: Topic, data: PartitionProduceData, context: Context) -> Parti
         record_errors=_NO_RECORDS,
         current_leader=_NO_LEADER_HINT,
     )
+    if flusher is not None and partition.needs_flush:
+        context.flushes.append((flusher.flush(partition), response))
+    return response
 
 
 def _refuse(index: int, error: KafkaError) -> PartitionProduceResponse:
@@ -139,7 +170,8 @@ def _refuse(index: int, error: KafkaError) -> PartitionProduceResponse:
 
 def _report_storage(index: int, error: StorageError, context: Context) -> PartitionProduceResponse:
     logger.error("%s", error)
-    code = ErrorCode.KAFKA_STORAGE_ERROR if context.version >= 4 else ErrorCode.NOT_LEADER_OR_FOLLOWER
+    is_new = context.version >= STORAGE_ERROR_SINCE
+    code = ErrorCode.KAFKA_STORAGE_ERROR if is_new else ErrorCode.NOT_LEADER_OR_FOLLOWER
     return PartitionProduceResponse(index=index, error_code=code, base_offset=-1, error_message=str(error))
 
 

@@ -1,0 +1,99 @@
+"""Forcing logs to disk without holding up anybody who does not wait for it.
+
+A topic with `flush.messages` or `flush.ms` has its log forced to disk in a thread; a Produce that has to see
+that happen is parked meanwhile. Whatever is appended while one flush is under way shares the next one, so
+that many producers cost few flushes.
+
+Without somebody who takes calls from other threads (`Flusher.call`), logs flush on the spot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING
+
+from penstock.errors import StorageError
+from penstock.log.disk import DiskLog
+
+if TYPE_CHECKING:
+    from penstock.broker.partition import Partition
+    from penstock.broker.waiting import Parking
+    from penstock.log.disk import PendingFlush
+
+THREADS = 4
+"""Flushes under way at a time: devices like a few, and each takes a thread."""
+
+
+class Flush:
+    """One flush of one log, to be begun or under way. It is itself the key under which Produce waits."""
+
+    __slots__ = ("failure", "partition")
+
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
+        self.failure: StorageError | None = None
+
+
+class Flusher:
+    """The flushes of one broker."""
+
+    def __init__(self, parking: Parking, call: Callable[[Callable[[], None]], object]) -> None:
+        """`call` has a function run in the broker's own thread, soon, from any thread."""
+        self._parking = parking
+        self._call = call
+        self._next: dict[Partition, Flush] = {}
+        self._running: set[Partition] = set()
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="penstock-flush")
+        self.failures: list[StorageError] = []
+        """What went wrong since somebody looked."""
+
+    def flush(self, partition: Partition) -> Flush:
+        """See to it that all that a log holds by now reaches the disk; return what to wait for.
+
+        Raises:
+            StorageError: a file of the log cannot be opened.
+        """
+        flush = self._next.get(partition)
+        if flush is None:
+            flush = self._next[partition] = Flush(partition)
+            if partition not in self._running:
+                self._begin(partition)
+        return flush
+
+    def _begin(self, partition: Partition) -> None:
+        flush = self._next.pop(partition)
+        log = partition.log
+        assert isinstance(log, DiskLog)
+        pending = log.pending_flush()
+        self._running.add(partition)
+        self._threads.submit(self._run, flush, log, pending)
+
+    def _run(self, flush: Flush, log: DiskLog, pending: PendingFlush) -> None:
+        try:
+            pending.sync()
+        except StorageError as error:
+            flush.failure = error
+        try:
+            self._call(partial(self._done, flush, log, pending))
+        except RuntimeError:
+            return  # the broker has stopped, which flushes everything itself
+
+    def _done(self, flush: Flush, log: DiskLog, pending: PendingFlush) -> None:
+        partition = flush.partition
+        self._running.discard(partition)
+        if flush.failure is None:
+            log.flushed(pending)
+        else:
+            self.failures.append(flush.failure)
+        if partition in self._next:
+            if log.is_closed:
+                self._parking.notify(self._next.pop(partition))
+            else:
+                self._begin(partition)
+        self._parking.notify(flush)
+
+    def close(self) -> None:
+        """Begin nothing more."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
