@@ -21,7 +21,7 @@ from penstock.protocol.message_index import HOMES
 
 _SUBSCRIPTION, _ASSIGNMENT = "ConsumerProtocolSubscription", "ConsumerProtocolAssignment"
 
-_CARRIERS = {
+_CARRIERS: dict[str, list[tuple[tuple[str, ...], str]]] = {
     "JoinGroupRequest": [(("protocols", "metadata"), _SUBSCRIPTION)],
     "JoinGroupResponse": [(("members", "metadata"), _SUBSCRIPTION)],
     "SyncGroupRequest": [(("assignments", "assignment"), _ASSIGNMENT)],
