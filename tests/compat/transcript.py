@@ -1,0 +1,378 @@
+"""What a broker answers to a script, as plain trees in which only what must differ is made the same.
+
+A script is a function of a `Talk`. It runs once against each broker, asks the same requests in the same
+order, and the two transcripts are compared field by field. Requests and answers are dicts of the fields
+that the version has, by attribute name.
+
+Made the same: ids that a broker invents (of topics, producers, sessions, directories; those of
+members are numbered as they appear), times near now, host, port, directory paths, sizes of disks, throttle
+times. Messages for people are left out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import re
+import socket
+import struct
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from penstock.errors import PenstockError
+from penstock.protocol.api import API_TABLE, ApiKey
+from penstock.protocol.codec import codec_for
+from penstock.protocol.compile import classes_of
+from penstock.protocol.framing import decode_response, encode_request
+from penstock.protocol.message import Message
+from penstock.protocol.structs import StructLayout, Structure
+from penstock.protocol.wire import Array, RecordSet, Uuid
+from penstock.records.batch import decode_batch, read_header, split_batches
+
+Tree = Any
+
+CLOSED = "connection closed"
+SILENCE = "no answer"
+
+INVENTED = {
+    "member_id", "leader", "topic_id", "directory_id", "cluster_id", "log_dir", "session_id",
+    "replica_directory_id",
+}  # fmt: skip
+PLACES = {"host", "port", "usable_bytes", "total_bytes"}
+DROPPED = {"throttle_time_ms", "error_message", "batch_index_error_message", "documentation"}
+NAMES = (
+    "api_key", "name", "topic", "topic_name", "group_id", "resource_name", "key", "transactional_id", "value",
+    "partition_index", "partition", "index", "broker_id", "node_id", "replica_id", "producer_id",
+    "base_offset", "topic_id",
+)  # fmt: skip
+"""Fields by which entries of a list are told apart: the order of most lists has no meaning."""
+
+
+class Exchange(NamedTuple):
+    """One request and what came back."""
+
+    api: str
+    version: int
+    request: Tree
+    answer: Tree
+
+
+# --- trees and messages -------------------------------------------------------------------------------------
+
+
+def build(message_class: type[Message], tree: Tree, version: int) -> Message:
+    """The message that `tree` describes; fields that the version lacks are left out."""
+    classes = classes_of(message_class)
+
+    def struct_of(layout: StructLayout, tree: Tree) -> Any:
+        if tree is None:
+            return None
+        fields = [*layout.fields, *(field for _, field in layout.tagged)]
+        wires = {field.spec.attribute: field.wire for field in fields}
+        return classes[layout.spec.name](**{k: value_of(wires[k], v) for k, v in tree.items() if k in wires})
+
+    def value_of(wire: Any, value: Tree) -> Any:
+        if isinstance(wire, Array):
+            return None if value is None else [value_of(wire.element, each) for each in value]
+        return struct_of(wire.layout, value) if isinstance(wire, Structure) else value
+
+    message: Message = struct_of(codec_for(message_class, version).layout, tree)
+    return message
+
+
+def tree_of(message: Message, version: int) -> Tree:
+    """The fields of a message that the version has. Records become what they hold, uuids ``Uuid`` bytes."""
+
+    def struct_tree(layout: StructLayout, struct: Any) -> Tree:
+        if struct is None:
+            return None
+        fields = [*layout.fields, *(field for _, field in layout.tagged)]
+        return {f.spec.attribute: value_tree(f.wire, getattr(struct, f.spec.attribute)) for f in fields}
+
+    def value_tree(wire: Any, value: Any) -> Tree:
+        if value is None:
+            return None
+        if isinstance(wire, Array):
+            return [value_tree(wire.element, each) for each in value]
+        if isinstance(wire, Structure):
+            return struct_tree(wire.layout, value)
+        if isinstance(wire, RecordSet):
+            return records_tree(bytes(value))
+        return bytes(value) if isinstance(wire, Uuid) or isinstance(value, memoryview) else value
+
+    return struct_tree(codec_for(type(message), version).layout, message)
+
+
+def records_tree(data: bytes) -> Tree:
+    """Batches as they are framed and what is in them; how many bytes of a cut batch follow."""
+    found: list[Tree] = []
+    end = 0
+    try:
+        for start, end, magic in split_batches(data):
+            frame: dict[str, Any] = {"magic": magic}
+            if magic == 2:
+                header = read_header(data, start)
+                frame |= header._asdict()
+                frame.pop("crc")
+                if header.codec:
+                    frame.pop("batch_length")
+            rows = decode_batch(data, start, end, "t", 0)
+            frame["rows"] = [[r.offset, r.timestamp, r.key, r.value, list(r.headers)] for r in rows]
+            found.append(frame)
+    except PenstockError as error:
+        found.append({"magic": f"unreadable: {type(error).__name__}"})
+    return {"batches": found, "rest_bytes": len(data) - end}
+
+
+# --- a conversation -----------------------------------------------------------------------------------------
+
+
+class Talk:
+    """One broker, asked. `versions` says which versions of an API both brokers offer."""
+
+    def __init__(
+        self, servers: str, ranges: dict[str, tuple[int, int]], seed: int, *, settle_s: float, prefix: str
+    ) -> None:
+        self.port = int(servers.rpartition(":")[2])
+        self.ranges = ranges
+        self.random = random.Random(seed)
+        self.exchanges: list[Exchange] = []
+        self.prefix = prefix
+        self._settle_s = settle_s
+        self._sockets: dict[int, socket.socket] = {}
+        self._symbols: dict[bytes | str | int, str] = {}
+        self._due: dict[int, list[tuple[str, int, Tree]]] = {}
+        self._sent = 0
+
+    def __enter__(self) -> Talk:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for each in self._sockets.values():
+            each.close()
+
+    def versions(self, api: str) -> Iterator[int]:
+        """The versions of `api` that both offer; none if one does not have it."""
+        low, high = self.ranges.get(api, (0, -1))
+        return iter(range(low, high + 1))
+
+    def some_versions(self, api: str) -> list[int]:
+        """The first, the middle and the last of `versions`: for scripts that ask much."""
+        every = list(self.versions(api))
+        return sorted({every[0], every[len(every) // 2], every[-1]}) if every else []
+
+    def latest(self, api: str) -> int:
+        return self.ranges[api][1]
+
+    def offers(self, *apis: str) -> bool:
+        return all(api in self.ranges for api in apis)
+
+    def name(self, name: str) -> str:
+        """A topic or group name that only this run uses."""
+        return f"{self.prefix}-{name}"
+
+    # --- asking ---------------------------------------------------------------------------------------------
+
+    def ask(self, api: str, version: int, tree: Tree, *, on: int = 0) -> Tree:
+        """Ask and note the answer; return it as it came, ids and all, or `CLOSED` or `SILENCE`."""
+        self.send(api, version, tree, on=on)
+        return self.receive(on=on)
+
+    def ask_quietly(self, api: str, version: int, tree: Tree) -> Tree:
+        """Ask without noting it down: to learn ids, or to wait for something."""
+        noted = len(self.exchanges)
+        try:
+            return self.ask(api, version, tree, on=-1)
+        finally:
+            del self.exchanges[noted:]
+
+    def each(self, api: str, *trees: Tree) -> None:
+        """Ask every tree in every version."""
+        for version in self.versions(api):
+            for tree in trees:
+                self.ask(api, version, tree)
+
+    def send(self, api: str, version: int, tree: Tree, *, on: int = 0) -> None:
+        request = build(API_TABLE[ApiKey[_constant(api)]].request, tree, version)
+        self._sent += 1
+        frame = b"".join(map(bytes, encode_request(request, version, self._sent, "differ")))
+        self._due.setdefault(on, []).append((api, version, tree))
+        self._write(frame, on)
+
+    def receive(self, *, on: int = 0) -> Tree:
+        api, version, request = self._due[on].pop(0)
+        frame = self._frame(on)
+        answer: Tree = frame
+        if isinstance(frame, bytes):
+            message = decode_response(frame, API_TABLE[ApiKey[_constant(api)]].response, version)[1]
+            answer = tree_of(message, version)
+        if api == "InitProducerId" and isinstance(answer, dict) and answer["producer_id"] >= 0:
+            answer["producer_id"] = "new"
+        self.exchanges.append(Exchange(api, version, request, self.plain(answer)))
+        return answer
+
+    def raw(self, label: str, frame: bytes, *, size: int | None = None) -> None:
+        """Send bytes that need not be a request; note whether an answer of any kind comes."""
+        framed = struct.pack(">i", len(frame) if size is None else size) + frame
+        self._write(framed, -2)
+        answer = self._frame(-2)
+        self.exchanges.append(
+            Exchange("raw", 0, label, answer if isinstance(answer, str) else {"answered": True})
+        )
+        self._sockets.pop(-2).close() if -2 in self._sockets else None
+
+    def _write(self, data: bytes, on: int) -> None:
+        if on not in self._sockets:
+            self._sockets[on] = socket.create_connection(("127.0.0.1", self.port), timeout=4)
+        with contextlib.suppress(OSError):  # reading tells
+            self._sockets[on].sendall(data)
+
+    def _frame(self, on: int) -> bytes | str:
+        try:
+            head = self._exactly(4, on)
+            return self._exactly(struct.unpack(">i", head)[0], on)
+        except TimeoutError:
+            outcome = SILENCE
+        except OSError:
+            outcome = CLOSED
+        self._sockets.pop(on).close()
+        return outcome
+
+    def _exactly(self, size: int, on: int) -> bytes:
+        data = bytearray()
+        while len(data) < size:
+            more = self._sockets[on].recv(size - len(data))
+            if not more:
+                raise ConnectionError("closed")
+            data += more
+        return bytes(data)
+
+    # --- what scripts need to go on -------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Let a change reach the whole of a broker that has its metadata at second hand."""
+        time.sleep(self._settle_s)
+
+    def topic_id(self, name: str) -> bytes:
+        """The id of a topic, zero if it does not exist."""
+        topic = {"name": name, "topic_id": bytes(16)}
+        asked = {"topics": [topic], "allow_auto_topic_creation": False}
+        found = self.ask_quietly("Metadata", 12, asked)
+        return bytes(found["topics"][0]["topic_id"])
+
+    def create_topic(self, name: str, partitions: int = 1, **configs: str) -> str:
+        """Make a topic without noting it; returns its full name."""
+        full = self.name(name)
+        settings = [{"name": key.replace("_", "."), "value": value} for key, value in configs.items()]
+        topic = {"name": full, "num_partitions": partitions, "replication_factor": 1, "configs": settings}
+        answer = self.ask_quietly("CreateTopics", 5, {"topics": [topic], "timeout_ms": 10_000})
+        assert answer["topics"][0]["error_code"] == 0, answer
+        asked = {"topics": [{"name": full, "topic_id": bytes(16)}], "allow_auto_topic_creation": False}
+        for _ in range(100):
+            [found] = self.ask_quietly("Metadata", 12, asked)["topics"]
+            if len(found["partitions"]) == partitions and all(
+                p["leader_id"] == 1 for p in found["partitions"]
+            ):
+                break
+            time.sleep(0.02)
+        return full
+
+    # --- what must differ is made the same ------------------------------------------------------------------
+
+    def plain(self, value: Tree, field: str = "") -> Tree:
+        """A tree in which what a broker invents has become what every broker would say."""
+        if isinstance(value, dict):
+            return {k: self.plain(v, k) for k, v in value.items() if k not in DROPPED}
+        if isinstance(value, list):
+            is_set = value and isinstance(value[0], dict) and field != "batches"
+            return [self.plain(each, field) for each in (sorted(value, key=_order) if is_set else value)]
+        if value is None:
+            return None
+        if field in PLACES:
+            return field
+        if field in INVENTED:
+            return self._symbol(field, value)
+        if isinstance(value, bytes):
+            return value.hex()
+        if isinstance(value, int) and abs(value - time.time() * 1000) < 4_000_000:
+            return "now"
+        return value
+
+    def _symbol(self, field: str, value: Tree) -> Tree:
+        if value in ("", -1, 0, bytes(16)):
+            return "" if value == "" else "none"
+        if field not in ("member_id", "leader"):
+            return field
+        kind = "member_id"
+        number = 1 + sum(symbol.startswith(kind) for symbol in self._symbols.values())
+        return self._symbols.setdefault(value, f"{kind} {number}")
+
+
+def _constant(api: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", api).upper()
+
+
+def _order(entry: Tree) -> tuple[str, ...]:
+    return tuple(str(entry.get(name, "")).rjust(8) for name in NAMES if name not in INVENTED)
+
+
+# --- comparing ----------------------------------------------------------------------------------------------
+
+
+class Mismatch(NamedTuple):
+    """A field in which two answers differ. `path` has ``[]`` for any entry of a list."""
+
+    api: str
+    version: int
+    path: str
+    ours: Tree
+    theirs: Tree
+    request: Tree
+
+    def __str__(self) -> str:
+        ours, theirs = (repr(each)[:300] for each in (self.ours, self.theirs))
+        asked = repr(self.request)[:700]
+        return f"{self.api} v{self.version} {self.path}: ours {ours}, theirs {theirs}\n    asked {asked}"
+
+
+def compare(ours: list[Exchange], theirs: list[Exchange]) -> Iterator[Mismatch]:
+    """Every field in which the answers of two transcripts of one script differ."""
+    assert [each[:2] for each in ours] == [each[:2] for each in theirs], "the script took different ways"
+    for mine, other in zip(ours, theirs, strict=True):
+        for path, left, right in _differing("", mine.answer, other.answer):
+            yield Mismatch(mine.api, mine.version, path or ".", left, right, mine.request)
+
+
+def _differing(path: str, ours: Tree, theirs: Tree) -> Iterator[tuple[str, Tree, Tree]]:
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        # What follows from another outcome is not listed beside it.
+        code = "error_code"
+        for field in [code] if ours.get(code) != theirs.get(code) else {**ours, **theirs}:
+            at = f"{path}.{field}" if path else field
+            yield from _differing(at, ours.get(field), theirs.get(field))
+    elif isinstance(ours, list) and isinstance(theirs, list):
+        if all(isinstance(each, dict) for each in [*ours, *theirs]):
+            mine, other = _by_name(ours), _by_name(theirs)
+            for key in {**mine, **other}:
+                if key in mine and key in other:
+                    yield from _differing(f"{path}[]", mine[key], other[key])
+                else:
+                    yield f"{path}[]", mine.get(key, "missing"), other.get(key, "missing")
+        elif ours != theirs:
+            yield path, ours, theirs
+    elif ours != theirs or type(ours) is not type(theirs):
+        yield path, ours, theirs
+
+
+def _by_name(entries: list[Tree]) -> dict[Any, Tree]:
+    """Entries under what tells them apart, and a number where one is there twice."""
+    found: dict[Any, Tree] = {}
+    for entry in entries:
+        key = tuple(str(entry[name]) for name in NAMES if name in entry and name != "value")[:1]
+        key = key or (str(entry.get("value", "")),)
+        number = 0
+        while (*key, number) in found:
+            number += 1
+        found[(*key, number)] = entry
+    return found
