@@ -335,18 +335,6 @@ BROKER_KEYS = _table(
         "Port of /metrics; 0 takes a free one. Without it nothing is counted.",
         at_least=0,
     ),
-    _broker("advertised.host.name", STRING, None, "Host told to clients, before advertised.listeners came."),
-    _broker("advertised.port", INT, None, "Port told to clients, before advertised.listeners came.", at_least=0),
-    _broker("host.name", STRING, None, "Address to listen on, before listeners came. Needs port."),
-    _broker("port", INT, None, "Port to listen on, before listeners came.", at_least=0),
-    _broker("penstock.metrics.host", STRING, "127.0.0.1", "Where /metrics is served for Prometheus."),
-    _broker(
-        "penstock.metrics.port",
-        INT,
-        None,
-        "Port of /metrics; 0 takes a free one. Without it nothing is counted.",
-        at_least=0,
-    ),
     _broker(
         "advertised.listeners", STRING, None, "Addresses told to clients, where they differ from listeners."
     ),
