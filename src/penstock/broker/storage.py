@@ -159,4 +159,5 @@ def log_config(config: TopicConfig) -> LogConfig:
         retention_bytes=config.integer("retention.bytes"),
         flush_messages=config.integer("flush.messages"),
         flush_ms=config.integer("flush.ms"),
+        compacted=config.compacted,
     )

@@ -52,6 +52,8 @@ class LogConfig(NamedTuple):
     """Records after which an append forces the log to disk; 1 is every append."""
     flush_ms: int = NEVER
     """Milliseconds after which unflushed data are forced to disk."""
+    compacted: bool = False
+    """Whether batches may be missing between segments without anything being wrong."""
 
 
 class FileRegion:

@@ -2,8 +2,8 @@
 
 After a clean stop the files are taken as they are; only the end of the last segment is looked at. After
 anything else, every batch from the recovery point on is checked, the log is cut before the first that
-is damaged or not whole, and what came after is removed: a batch behind a gap was acknowledged to
-nobody who could still tell. Whatever was cut is reported.
+is damaged, not whole or not there, and what came after is removed: a batch behind a gap was acknowledged
+to nobody who could still tell. Whatever was cut is reported.
 
 Kafka's temporary files are dealt with as Kafka does: `.deleted` and `.cleaned` go, `.swap` (the result
 of a compaction that was being put in place) replaces the segments that it covers.
@@ -17,7 +17,7 @@ from logging import getLogger
 from typing import NamedTuple
 
 from penstock.errors import CorruptRecordError, StorageError
-from penstock.log.contract import LogConfig
+from penstock.log.contract import NEVER, LogConfig
 from penstock.log.epochs import LeaderEpochs
 from penstock.log.files import open_file, remove_file, storage
 from penstock.log.segment import (
@@ -141,7 +141,7 @@ def open_segments(
     found = Recovery()
     if segments:
         suspects = _suspects(segments, clean_shutdown, recovery_point)
-        found = _recover(directory, segments, suspects, epochs)
+        found = _recover(directory, segments, suspects, epochs, NEVER if config.compacted else recovery_point)
         if segments[-1].end_offset < start_offset:
             logger.warning(
                 "the log in %s ends at %d, before its start %d: it begins anew",
@@ -169,16 +169,24 @@ def _suspects(segments: list[FileSegment], clean_shutdown: bool, recovery_point:
     return len(segments) - (0 if sound else 1)
 
 
-def _recover(directory: str, segments: list[FileSegment], first: int, epochs: LeaderEpochs) -> Recovery:
-    """Check the segments from number `first` on; remove from `segments` those behind a cut."""
+def _recover(
+    directory: str, segments: list[FileSegment], first: int, epochs: LeaderEpochs, whole_from: int
+) -> Recovery:
+    """Check the segments from number `first` on; remove from `segments` those behind a cut or a gap.
+
+    From the offset `whole_from` on every segment begins where the one before it ends. A machine that
+    fails may have kept a segment and lost the end of an earlier one, at a batch's very end, too.
+    """
     for number in range(first, len(segments)):
         segment = segments[number]
         cut, reason, met = segment.recover()
         for epoch, offset in met:
             if epoch > epochs.latest:
                 epochs.assign(epoch, offset)
-        if cut:
-            behind = segments[number + 1 :]
+        behind = segments[number + 1 :]
+        if behind and not cut and whole_from <= segment.end_offset < behind[0].base_offset:
+            reason = f"the batches up to offset {behind[0].base_offset} are missing"
+        if reason:
             del segments[number + 1 :]
             for dropped in behind:
                 dropped.delete()

@@ -1,0 +1,201 @@
+"""The power fails at every moment of a recorded run: what was not forced to disk is gone, the log is whole.
+
+Under the log, the calls that change files are watched. A `Disk` knows of every file what has been forced to
+disk, and of the directory which names have. After each call it can say what a machine would find after a
+power cut: in the worst case, nothing else; in others, names without contents, or zeros where data were to be.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from log.log_laws import T0, fill
+from penstock.log.compaction import CompactionPolicy, compact
+from penstock.log.contract import LogConfig
+from penstock.log.disk import DiskLog
+from penstock.records.batch import decode_batch, encode_batch, read_header, split_batches, verify_crc
+
+CONFIG = LogConfig(segment_bytes=900, index_interval_bytes=200)
+
+
+class Disk:
+    """What of one directory would survive. `on_change` is called after every call that changes something."""
+
+    def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.directory = directory
+        self.on_change: Callable[[], None] = lambda: None
+        self._contents: dict[int, bytes] = {}
+        self._names: dict[str, int] = {}
+        self._is_busy = False
+        for name in ("pwrite", "ftruncate", "unlink", "replace", "close"):
+            monkeypatch.setattr(os, name, self._watched(getattr(os, name)))
+        for name in ("fsync", "fdatasync"):
+            monkeypatch.setattr(os, name, self._forced)
+
+    def _watched(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            result = call(*args, **kwargs)
+            self._changed()
+            return result
+
+        return watched
+
+    def _forced(self, fd: int) -> None:
+        status = os.fstat(fd)
+        if os.path.isdir(f"/proc/self/fd/{fd}"):
+            self._names = self._live()
+        else:
+            self._contents[status.st_ino] = Path(f"/proc/self/fd/{fd}").read_bytes()
+        self._changed()
+
+    def _changed(self) -> None:
+        if not self._is_busy:
+            self._is_busy = True
+            try:
+                self.on_change()
+            finally:
+                self._is_busy = False
+
+    def _live(self) -> dict[str, int]:
+        return {entry.name: entry.inode() for entry in os.scandir(self.directory)}
+
+    def survivors(self) -> Iterator[dict[str, bytes]]:
+        """Names and contents after a power cut, in some of the ways that one can end."""
+        live = self._live()
+        sizes = {name: (self.directory / name).stat().st_size for name in live}
+        yield {name: self._contents.get(inode, b"") for name, inode in self._names.items()}
+        yield {name: self._contents.get(inode, b"") for name, inode in live.items()}
+        yield {
+            name: (known := self._contents.get(inode, b"")) + bytes(max(0, sizes[name] - len(known)))
+            for name, inode in live.items()
+        }
+        yield {
+            name: (self.directory / name).read_bytes()[
+                : max(len(self._contents.get(inode, b"")), sizes[name] // 2)
+            ]
+            for name, inode in live.items()
+        }
+
+
+def open_after(files: dict[str, bytes], directory: Path) -> DiskLog:
+    """The log that a start finds in a directory with these files."""
+    directory.mkdir()
+    for name, content in files.items():
+        (directory / name).write_bytes(content)
+    return DiskLog(str(directory), CONFIG, now_ms=T0)
+
+
+def check_well_formed(log: DiskLog) -> bytes:
+    """Offsets follow each other, checksums fit, every offset is found; return all batches."""
+    data = log.read(log.start_offset, 1 << 30).to_bytes()
+    last = log.start_offset - 1
+    for start, end, _ in split_batches(data):
+        header = read_header(data, start)
+        verify_crc(data, start, end)
+        assert header.base_offset > last
+        last = header.last_offset
+    assert last == log.end_offset - 1
+    for offset in range(log.start_offset, log.end_offset, 5):
+        assert read_header(log.read(offset, 1).to_bytes()).last_offset >= offset
+    return data
+
+
+@pytest.fixture
+def make_crashes(tmp_path: Path) -> Iterator[Callable[[Disk, Callable[[DiskLog], None]], None]]:
+    count = 0
+
+    def crash(disk: Disk, check: Callable[[DiskLog], None]) -> None:
+        nonlocal count
+        for files in disk.survivors():
+            count += 1
+            log = open_after(files, tmp_path / f"crash{count}")
+            check(log)
+            log.close()
+
+    yield crash
+    assert count > 100, "there have been many moments"
+
+
+def test_appending(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make_crashes: Any) -> None:
+    directory = tmp_path / "t-0"
+    directory.mkdir()
+    disk = Disk(directory, monkeypatch)
+    log = DiskLog(str(directory), CONFIG, now_ms=T0)
+    log.flush()
+    made: list[bytes] = []
+    safe = 0
+
+    def check(crashed: DiskLog) -> None:
+        data = check_well_formed(crashed)
+        assert b"".join(made).startswith(data)
+        assert crashed.end_offset >= safe, "what was flushed is there"
+
+    disk.on_change = lambda: make_crashes(disk, check)
+    for number in range(14):
+        # What is being written may be there already when the power fails.
+        first = log.end_offset
+        rows = [(b"k", b"v" * 40, (), T0)] * 3
+        made.append(encode_batch(rows, base_offset=first, partition_leader_epoch=0))
+        log.append(made[-1], first_offset=first, last_offset=first + 2, max_timestamp=T0, now_ms=T0)
+        if number % 3 == 2:
+            log.flush()
+            safe = log.recovery_point
+            assert safe == log.end_offset
+    log.close()
+
+
+def test_compacting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make_crashes: Any) -> None:
+    directory = tmp_path / "t-0"
+    directory.mkdir()
+    disk = Disk(directory, monkeypatch)
+    log = DiskLog(str(directory), CONFIG, now_ms=T0)
+    for turn in range(3):
+        for n in range(6):
+            first = log.end_offset
+            rows = [(b"k%d" % n, b"%d" % turn, (), T0), (b"only%d%d" % (turn, n), b"v" * 30, (), T0)]
+            batch = encode_batch(rows, base_offset=first, partition_leader_epoch=0)
+            log.append(batch, first_offset=first, last_offset=first + 1, max_timestamp=T0, now_ms=T0)
+    log.flush()
+    wanted, end = table_of(log), log.end_offset
+
+    def check(crashed: DiskLog) -> None:
+        check_well_formed(crashed)
+        assert (table_of(crashed), crashed.end_offset) == (wanted, end)
+
+    disk.on_change = lambda: make_crashes(disk, check)
+    assert compact(log, CompactionPolicy(min_dirty_ratio=0), now_ms=T0)
+    log.close()
+
+
+def table_of(log: DiskLog) -> dict[bytes | None, bytes | None]:
+    data = log.read(log.start_offset, 1 << 30).to_bytes()
+    batches = list(split_batches(data))
+    return {row.key: row.value for start, end, _ in batches for row in decode_batch(data, start, end, "", 0)}
+
+
+def test_truncating_and_deleting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make_crashes: Any) -> None:
+    directory = tmp_path / "t-0"
+    directory.mkdir()
+    disk = Disk(directory, monkeypatch)
+    log = DiskLog(str(directory), CONFIG, now_ms=T0)
+    fill(log, 24, value=b"v" * 40)
+    log.flush()
+
+    def check(crashed: DiskLog) -> None:
+        check_well_formed(crashed)
+
+    disk.on_change = lambda: make_crashes(disk, check)
+    for offset in (9, 20, 31):
+        log.delete_before(offset)
+        fill(log, 1, value=b"v" * 40)
+        log.flush()
+    for offset in (60, 48):
+        log.truncate_to(offset)
+        fill(log, 2, value=b"w" * 40)
+        log.flush()
+    log.close()
