@@ -13,7 +13,7 @@ from broker.bench_node import NOW_MS, make_node
 from broker.groups.bench_group import Bench
 from penstock.broker.config import BrokerConfig
 from penstock.broker.disk_storage import DiskStore
-from penstock.broker.groups.image import UNSURE_GENERATIONS
+from penstock.broker.groups.image import snapshot
 from penstock.broker.groups.offsets import Committed
 from penstock.broker.groups.records import (
     StoredGroup,
@@ -157,7 +157,7 @@ def test_after_a_restart_generations_go_on_and_members_keep_their_ids() -> None:
     assert bench.heartbeat(leader, 2) == E.REBALANCE_IN_PROGRESS
     rejoined = bench.join(leader), bench.join(follower)
     generations = {one.response.generation_id for one in (*rejoined, third)}
-    assert generations == {2 + 1 + UNSURE_GENERATIONS}
+    assert generations == {3}
     assert third.response.leader == leader
 
 
@@ -176,14 +176,39 @@ def test_after_a_restart_members_have_one_session_to_be_heard_of() -> None:
 def test_a_rebalance_that_a_restart_interrupts_is_begun_again() -> None:
     bench = Bench()
     leader, follower = bench.pair()
+    bench.join()
+    bench.join(leader)
+    bench = bench.again()
+    assert bench.heartbeat(leader, 2) == 0
+    assert bench.sync(follower, 2).response.assignment == b"F"
+
+
+def test_a_generation_that_a_restart_cuts_short_is_followed_by_another() -> None:
+    bench = Bench()
+    leader, follower = bench.pair()
     third = bench.join()
     bench.join(leader)
     bench.join(follower)
-    stranger = third.response.member_id
     bench = bench.again()
-    assert bench.heartbeat(leader, 3) == E.ILLEGAL_GENERATION
-    assert bench.join(stranger).code == E.UNKNOWN_MEMBER_ID
-    assert bench.sync(follower, 2).response.assignment == b"F"
+    members = leader, follower, third.response.member_id
+    assert bench.state() == "PreparingRebalance"
+    assert [bench.heartbeat(one, 3) for one in members] == [E.REBALANCE_IN_PROGRESS] * 3
+    assert bench.sync(leader, 3, {leader: b"x"}).code == E.REBALANCE_IN_PROGRESS
+    assert bench.heartbeat(leader, 2) == E.ILLEGAL_GENERATION
+    rejoined = [bench.join(one) for one in members]
+    assert {(one.code, one.response.generation_id) for one in rejoined} == {(0, 4)}
+    assert {one.response.leader for one in rejoined} == {leader}
+
+
+def test_groups_of_old_brokers_do_not_say_since_when_they_are_stable() -> None:
+    bench = Bench()
+    bench.pair()
+    group = bench.node.groups.coordinator.groups["g"]
+    stored = snapshot(group, NOW_MS)
+    stored.current_state_timestamp = -1
+    bench.node.groups.topic.append("g", [group_record("g", stored)], NOW_MS)
+    bench = bench.again()
+    assert bench.state() == "Stable"
 
 
 def test_an_empty_group_and_a_deleted_one_stay_so() -> None:
@@ -329,6 +354,17 @@ def test_a_commit_that_was_not_written_has_not_happened(monkeypatch: pytest.Monk
     refuse(bench, monkeypatch)
     assert bench.commit(2) == E.NOT_COORDINATOR
     assert bench.committed() == 1
+
+
+def test_a_generation_that_was_not_written_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench()
+    refuse(bench, monkeypatch)
+    refused = bench.join()
+    assert refused.code == E.NOT_COORDINATOR
+    assert bench.state() == "PreparingRebalance"
+    monkeypatch.undo()
+    again = bench.join(refused.response.member_id).response
+    assert (again.error_code, again.generation_id) == (0, 2)
 
 
 def test_an_assignment_that_was_not_written_is_not_handed_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,8 +75,6 @@ class Group:
         self.state = State.EMPTY
         self.since_ms = -1
         self.generation = 0
-        self.unsure_generations = 0
-        """How many may have begun after this one and been lost in a restart. Their numbers are not used."""
         self.protocol_type: str | None = None
         self.protocol: str | None = None
         self.leader_id: str | None = None
@@ -407,6 +405,11 @@ class Group:
             self._timers.set(self._join_timer, now + self._rebalance_timeout_s())
             self.go_on(now)
 
+    def resume_rebalance(self, now: float) -> None:
+        """A restart has cut a generation short before its leader assigned: its members begin another."""
+        self.state = State.PREPARING
+        self._timers.set(self._join_timer, now + self._rebalance_timeout_s())
+
     def _rebalance_timeout_s(self) -> float:
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0) / 1000
 
@@ -441,12 +444,12 @@ class Group:
             return
         self._join_timer.stop()
         self._to_sync.clear()
-        self.generation += 1 + self.unsure_generations
-        self.unsure_generations = 0
+        self.generation += 1
+        # Stored before anybody hears of it: no restart may give the number away again.
+        self._effects.saves.append(self)
         if not self.members:
             self.protocol = None
             self._go(Cause.NOBODY_LEFT)
-            self._effects.saves.append(self)
             return
         self.protocol = self._vote()
         self._go(Cause.ALL_JOINED)
@@ -516,7 +519,7 @@ class Group:
 
     def was_not_stored(self, now: float) -> None:
         """What this group asked to be stored could not be: nobody may act on it."""
-        if self.state is State.STABLE:
+        if self.state in (State.COMPLETING, State.STABLE):
             for member in self.members.values():
                 member.assignment = b""
             self._rebalance(Cause.NOT_STORED, now)

@@ -1,9 +1,8 @@
 """A group as it is stored, and a group made of what was stored.
 
-Stored are the generation and its members, with what they know and own. What a rebalance at work has
-gathered is not: after a restart the members hear that their generation is over, and join again. A
-generation is stored when its leader has assigned, so some that had begun may be forgotten. Their numbers
-are left out, or else a request that was meant for one of them could be taken for the new one's.
+Stored are the generation and its members, with what they know and own: when a generation begins, and
+again when its leader has assigned. What a rebalance at work has gathered is not stored: after a restart
+the members are asked to join again.
 """
 
 from __future__ import annotations
@@ -12,19 +11,20 @@ from penstock.broker.groups.group import Group
 from penstock.broker.groups.states import State
 from penstock.protocol.messages.group_metadata_value import GroupMetadataValue, MemberMetadata
 
-UNSURE_GENERATIONS = 100
-"""More than begin one after the other without any leader assigning."""
+NOT_YET_MS = -1
+"""Stands for the time since when a generation is stable whose leader has not assigned anything."""
 
 
 def snapshot(group: Group, now_ms: int) -> GroupMetadataValue:
     """What is stored of a group, which has become what it is at `now_ms`."""
     group.since_ms = now_ms
+    is_assigned = group.state is not State.COMPLETING
     return GroupMetadataValue(
         protocol_type=group.protocol_type or "",
         generation=group.generation,
         protocol=group.protocol,
         leader=group.leader_id,
-        current_state_timestamp=now_ms,
+        current_state_timestamp=now_ms if is_assigned else NOT_YET_MS,
         members=[
             MemberMetadata(
                 member_id=member.id,
@@ -34,7 +34,7 @@ def snapshot(group: Group, now_ms: int) -> GroupMetadataValue:
                 rebalance_timeout=member.rebalance_timeout_ms,
                 session_timeout=member.session_timeout_ms,
                 subscription=member.metadata(group.protocol),
-                assignment=member.assignment,
+                assignment=member.assignment if is_assigned else b"",
             )
             for member in group.members.values()
         ],
@@ -44,7 +44,6 @@ def snapshot(group: Group, now_ms: int) -> GroupMetadataValue:
 def restore(group: Group, stored: GroupMetadataValue, now: float) -> None:
     """Make a new group what was stored. Every member has one session from `now` on to be heard of."""
     group.generation = stored.generation
-    group.unsure_generations = UNSURE_GENERATIONS
     group.protocol_type = stored.protocol_type or None
     group.protocol = stored.protocol
     group.leader_id = stored.leader
@@ -63,5 +62,9 @@ def restore(group: Group, stored: GroupMetadataValue, now: float) -> None:
         )
         group.enrol(member)
         group.renew(member, now)
-    if group.members:
+    if not group.members:
+        return
+    if stored.current_state_timestamp == NOT_YET_MS and not any(m.assignment for m in group.members.values()):
+        group.resume_rebalance(now)
+    else:
         group.state = State.STABLE

@@ -35,7 +35,7 @@ class Cause(StrEnum):
     MEMBER_CHANGES = "the leader rejoins, or a member changes its protocols"
     MEMBER_GOES = "a member leaves, or its session ends"
     SYNC_IS_OVERDUE = "a member does not sync in time"
-    NOT_STORED = "the assignment cannot be stored"
+    NOT_STORED = "the disk refuses to store it"
     ALL_JOINED = "all have joined, or time is up"
     NOBODY_LEFT = "nobody is left"
     LEADER_ASSIGNS = "the leader's assignment is stored"
@@ -51,6 +51,7 @@ TRANSITIONS: dict[tuple[State, Cause], State] = {
     (State.COMPLETING, Cause.MEMBER_CHANGES): State.PREPARING,
     (State.COMPLETING, Cause.MEMBER_GOES): State.PREPARING,
     (State.COMPLETING, Cause.SYNC_IS_OVERDUE): State.PREPARING,
+    (State.COMPLETING, Cause.NOT_STORED): State.PREPARING,
     (State.STABLE, Cause.MEMBER_JOINS): State.PREPARING,
     (State.STABLE, Cause.MEMBER_CHANGES): State.PREPARING,
     (State.STABLE, Cause.MEMBER_GOES): State.PREPARING,
