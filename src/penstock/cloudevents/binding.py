@@ -30,6 +30,7 @@ from penstock.cloudevents.formats import Format, FormatName, format_named
 from penstock.cloudevents.json_format import has_required_members
 from penstock.cloudevents.mediatype import essence
 from penstock.cloudevents.outcome import NO_CLAIM, InvalidEvent, InvalidEventError, NotAnEvent, shown
+from penstock.cloudevents.repeats import remembered
 from penstock.cloudevents.timestamps import parse_timestamp
 from penstock.cloudevents.types import (
     WELL_KNOWN_EXTENSIONS,
@@ -118,11 +119,9 @@ def to_record(
             event, None if content_type is None else content_type_header(content_type)
         )
     elif mode == "structured":
-        rendering = format_named(event_format)
-        if rendering is None:
-            raise ConfigError(f"no event format is called {event_format!r}")
+        rendering, header = _rendering(event_format)
         value = rendering.write_event(event, text_data=text_data)
-        written = [(CONTENT_TYPE, rendering.MEDIA_TYPE.encode())]
+        written = [header]
         if binary_headers:
             written += _attribute_headers(event, None)
         if magic < 2:
@@ -134,7 +133,16 @@ def to_record(
     return key, value, written
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=16)
+def _rendering(event_format: str) -> tuple[Format, tuple[str, bytes]]:
+    """The event format of that name, and the header that announces it."""
+    rendering = format_named(event_format)
+    if rendering is None:
+        raise ConfigError(f"no event format is called {event_format!r}")
+    return rendering, (CONTENT_TYPE, rendering.MEDIA_TYPE.encode())
+
+
+@remembered(maxsize=1024)
 def content_type_header(content_type: str) -> bytes:
     """The header content-type of a binary record whose data are of that type.
 
@@ -264,9 +272,12 @@ def _read_quickly(headers: Any, value: Any, extension_types: Mapping[str, Attrib
         return None
     content_type = found.pop(CONTENT_TYPE, None)
     try:
-        if content_type is None or content_type[:23].lower() != STRUCTURED_PREFIX:
+        rendering = None if content_type is None else _format_or_none(content_type)
+        if rendering is None:
             return _read_binary(found, content_type, value, False, extension_types)
-        return None if found else _read_structured(content_type, value, False, extension_types)
+        if found or value.__class__ is not bytes:
+            return None
+        return rendering.read_event(value, extension_types=extension_types)
     except (InvalidEventError, _OutOfTheOrdinary, AttributeError, TypeError):
         # The last two: values that are not bytes, which the careful way makes so.
         return None
@@ -331,7 +342,7 @@ def _passes_for_structured(
     return essence(content_type.decode("latin-1")) == JSON_TYPE and has_required_members(bytes(value))
 
 
-@lru_cache(maxsize=256)
+@remembered(maxsize=256)
 def _format_of(content_type: bytes) -> Format:
     media_type = essence(content_type.decode("utf-8", "replace"))
     name = media_type.removeprefix("application/cloudevents")
@@ -341,6 +352,12 @@ def _format_of(content_type: bytes) -> Format:
     if rendering is None:
         raise InvalidEventError("K15", f"the event format {shown(media_type)} cannot be read here")
     return rendering
+
+
+@remembered(maxsize=1024)
+def _format_or_none(content_type: bytes) -> Format | None:
+    """The format of a structured record; None for the content type of a binary one."""
+    return _format_of(content_type) if _is_structured(content_type) else None
 
 
 def _read_structured(
@@ -410,21 +427,21 @@ def _read_binary(
 
 
 # Sources, types and content types repeat from record to record.
-@lru_cache(maxsize=4096)
+@remembered(maxsize=4096)
 def _read_source(raw: bytes | None) -> str:
     text = _required("source", raw)
     check_uri_reference("source", text)
     return text
 
 
-@lru_cache(maxsize=4096)
+@remembered(maxsize=4096)
 def _read_type(raw: bytes | None) -> str:
     text = _required("type", raw)
     check_string("type", text)
     return text
 
 
-@lru_cache(maxsize=1024)
+@remembered(maxsize=1024)
 def _read_content_type(raw: bytes) -> str:
     text = _text("datacontenttype", raw)
     check_core("datacontenttype", text)

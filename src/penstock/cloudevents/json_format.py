@@ -12,10 +12,9 @@ import json
 import re
 from binascii import b2a_base64
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from json.encoder import encode_basestring as _quote
 from types import MappingProxyType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from penstock.cloudevents.event import (
     NO_EXTENSIONS,
@@ -27,8 +26,10 @@ from penstock.cloudevents.event import (
     check_specversion,
     make_event,
 )
+from penstock.cloudevents.layouts import Layouts
 from penstock.cloudevents.mediatype import charset_of, is_json, is_text
 from penstock.cloudevents.outcome import InvalidEventError, shown
+from penstock.cloudevents.repeats import remembered
 from penstock.cloudevents.timestamps import parse_timestamp
 from penstock.cloudevents.typed import read_extension
 from penstock.cloudevents.types import (
@@ -55,12 +56,13 @@ def _whole_number(text: str) -> int:
 
 
 _raw_decode = json.JSONDecoder(parse_int=_whole_number, parse_constant=_refuse_constant).raw_decode
-# Objects become lists of pairs, so that a member that is there twice shows.
-_pairs_of = json.JSONDecoder(object_pairs_hook=list, parse_constant=_refuse_constant).raw_decode
+# The same without the look at long numbers: it raises ValueError, or StopIteration where nothing is.
+_decoder: Any = json.JSONDecoder(parse_constant=_refuse_constant)
+_scan_value = _decoder.scan_once
 _skip_white_space = re.compile(rf"[{_SPACES}]*").match
-_skip_colon = re.compile(rf"[{_SPACES}]*:[{_SPACES}]*").match
 
-_check_repeated = lru_cache(maxsize=8192)(check_core)
+_check_repeated = remembered(maxsize=8192)(check_core)
+_layouts = Layouts()
 
 Members = dict[str, object]
 Span = tuple[int, int]
@@ -78,9 +80,18 @@ def read_event(
     Raises:
         InvalidEventError: it is not JSON, or not a valid event.
     """
-    text = _read_utf8(data)
-    members, span = _scan_quickly(text) or _scan(text)
-    return _read_object(text, members, span, lenient, extension_types)
+    try:
+        text = str(data, "utf-8")
+    except UnicodeDecodeError:
+        raise InvalidEventError("J19", "the value is not UTF-8 text") from None
+    event = _read_by_layout(text, lenient, extension_types)
+    if event is None:
+        text = text.removeprefix("\ufeff")
+        members, spans = scan_object(text)
+        layout = dict(members)
+        event = _read_object(text, members, spans.get("data"), lenient, extension_types)
+        _layouts.learn(layout)
+    return event
 
 
 def has_required_members(data: bytes) -> bool:
@@ -99,29 +110,44 @@ def _read_utf8(data: bytes) -> str:
         raise InvalidEventError("J19", "the value is not UTF-8 text") from None
 
 
-def _scan_quickly(text: str) -> tuple[Members, Span | None] | None:
-    """The same as `_scan` for well-formed envelopes without escapes that end with the data; None for others.
-
-    One call reads the whole text, where `_scan` makes two for each member.
-    """
-    if text[:1] != "{" or "\\" in text:
+def _read_by_layout(text: str, lenient: bool, extension_types: Mapping[str, AttributeType]) -> Event | None:
+    """The event, if its envelope has a layout that is known and all is as it should be; None for others."""
+    found = _layouts.find(text)
+    if found is None:
         return None
+    layout, match = found
+    values = (*match.groups(), None)
+    id, source, type, content_type, subject, time_text, dataschema, data_base64 = layout.fields(values)
+    payload = time = None
     try:
-        pairs, end = _pairs_of(text)
-    except (ValueError, RecursionError):
-        return None
-    members: Members = dict(pairs)
-    if len(members) != len(pairs) or (end != len(text) and text[end:].strip(_SPACES)):
-        return None
-    if "data" not in members:
-        return members, None
-    at = text.find('"data"')
-    if pairs[-1][0] != "data" or text.find('"data"', at + 1) >= 0:
-        return None
-    colon = _skip_colon(text, at + 6)
-    if text[end - 2] in _SPACES:
-        end = len(text[: end - 1].rstrip(_SPACES)) + 1
-    return (members, (colon.end(), end - 1)) if colon else None
+        if not (id and id.isascii() and id.isprintable()):
+            check_core("id", id)
+        holds_json = _check_all_repeated(source, type, content_type, dataschema)
+        if subject is not None and not (subject and subject.isascii() and subject.isprintable()):
+            check_core("subject", subject)
+        if time_text is not None:
+            time = parse_timestamp("time", time_text)
+        extensions = NO_EXTENSIONS
+        if layout.extensions:
+            others: Members = {name: values[place] for name, place in layout.extensions}
+            extensions = _read_extensions(others, lenient, extension_types)
+        if layout.has_data:
+            begin = match.end()
+            value, end = _scan_value(text, begin)
+            if data_base64 is not None or text[end:] != "}":
+                return None
+            if holds_json:
+                payload = text[begin:end].encode()
+            else:
+                payload = _read_data(value, text[begin:end], content_type, lenient)
+        elif data_base64 is not None:
+            payload = read_base64("data_base64", data_base64, "J13")
+    except (ValueError, StopIteration, RecursionError):
+        return None  # the careful way says what is wrong
+    implied = layout.has_data and content_type is None
+    return make_event(
+        id, source, type, subject, time, time_text, content_type, dataschema, extensions, payload, implied
+    )
 
 
 def scan_object(text: str) -> tuple[Members, dict[str, Span]]:
@@ -141,6 +167,23 @@ def scan_object(text: str) -> tuple[Members, dict[str, Span]]:
     except RecursionError:
         raise InvalidEventError("J1", "the JSON is nested too deeply") from None
     return members, spans
+
+
+@remembered(maxsize=8192)
+def _check_all_repeated(source: str, type: str, content_type: str | None, dataschema: str | None) -> bool:
+    """Check what repeats from event to event, and say whether `data` stand as JSON.
+
+    A tab is the one character that JSON wants escaped and the rule of an attribute, C13, lets through.
+    """
+    if content_type is not None and "\t" in content_type:
+        raise ValueError("left to the careful way")
+    check_core("source", source)
+    check_core("type", type)
+    if content_type is not None:
+        check_core("datacontenttype", content_type)
+    if dataschema is not None:
+        check_core("dataschema", dataschema)
+    return content_type is None or is_json(content_type)
 
 
 def _scan(text: str) -> tuple[Members, Span | None]:
@@ -318,26 +361,32 @@ def write_event(event: Event, *, text_data: bool = False, one_line: bool = False
     without it they go to `data_base64`, which every reader turns back into the same bytes.
     `one_line` does so with JSON data of several lines, too: the object then has no line break.
     """
-    parts = [f'{{"specversion":"{event.specversion}","id":{_quote(event.id)},"source":{_quote(event.source)}']
-    parts.append(f',"type":{_quote(event.type)}')
     content_type = event.datacontenttype
-    as_base64 = one_line and event.data is not None and (b"\n" in event.data or b"\r" in event.data)
+    data = event.data
+    as_base64 = one_line and data is not None and (b"\n" in data or b"\r" in data)
     if as_base64:
         content_type = event.content_type  # base64 implies nothing (J13)
-    if content_type is not None:
-        parts.append(f',"datacontenttype":{_quote(content_type)}')
-    if event.dataschema is not None:
-        parts.append(f',"dataschema":{_quote(event.dataschema)}')
+    rest = _write_repeated(event.source, event.type, content_type, event.dataschema)
+    parts = [f'{{"specversion":"1.0","id":{_quote(event.id)}{rest}']
     if event.subject is not None:
         parts.append(f',"subject":{_quote(event.subject)}')
     if event.time_text is not None:
         parts.append(f',"time":"{event.time_text}"')
     if event.extensions:
         parts += [f',"{name}":{_write_value(value)}' for name, value in sorted(event.extensions.items())]
-    if event.data is not None:
-        parts.append(_write_data(event.data, event.content_type, text_data, as_base64))
+    if data is not None:
+        parts.append(_write_data(data, event.content_type, text_data, as_base64))
     parts.append("}")
     return "".join(parts).encode()
+
+
+@remembered(maxsize=4096)
+def _write_repeated(source: str, type: str, content_type: str | None, dataschema: str | None) -> str:
+    """The members that repeat from event to event."""
+    text = f',"source":{_quote(source)},"type":{_quote(type)}'
+    if content_type is not None:
+        text += f',"datacontenttype":{_quote(content_type)}'
+    return text if dataschema is None else f'{text},"dataschema":{_quote(dataschema)}'
 
 
 def is_text_in_utf8(content_type: str) -> bool:
@@ -375,6 +424,18 @@ def _write_data(data: bytes, content_type: str | None, text_data: bool, no_json:
 
 def json_text(data: bytes) -> str | None:
     """`data` as text if it is one JSON value with nothing around it, else None."""
+    try:
+        text = data.decode()
+        _, end = _scan_value(text, 0)
+    except StopIteration:
+        return None
+    except (ValueError, RecursionError):
+        return _json_text_carefully(data)
+    return text if end == len(text) else None
+
+
+def _json_text_carefully(data: bytes) -> str | None:
+    """The same for JSON with numbers that are too long for Python's integers."""
     try:
         text = data.decode()
         _, end = _raw_decode(text, 0)

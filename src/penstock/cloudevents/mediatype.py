@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
 from penstock.cloudevents.outcome import InvalidEventError, shown
+from penstock.cloudevents.repeats import remembered
 
 _TOKEN = r"[!#$%&'*+\-.0-9A-Z^_`a-z{|}~]++"
 _QUOTED = r'"(?:[\t !#-\[\]-~]|\\[\t -~])*+"'
@@ -13,7 +13,7 @@ _MEDIA_TYPE = re.compile(rf"{_TOKEN}/{_TOKEN}(?:[ \t]*+;[ \t]*+{_TOKEN}=(?:{_TOK
 _CHARSET = re.compile(rf';[ \t]*charset=(?:"([^"\\]*)"|({_TOKEN}))', re.IGNORECASE)
 
 
-@lru_cache(maxsize=1024)
+@remembered(maxsize=1024)
 def is_media_type(text: str) -> bool:
     """Is it type/subtype with well-formed parameters?"""
     return _MEDIA_TYPE.fullmatch(text) is not None
@@ -30,21 +30,21 @@ def essence(text: str) -> str:
     return text.partition(";")[0].strip(" \t").lower()
 
 
-@lru_cache(maxsize=1024)
+@remembered(maxsize=1024)
 def is_json(text: str) -> bool:
     """Rule J7: subtype ``json`` or suffix ``+json``, whatever the main type and the parameters."""
     subtype = essence(text).partition("/")[2]
     return subtype == "json" or subtype.endswith("+json")
 
 
-@lru_cache(maxsize=1024)
+@remembered(maxsize=1024)
 def is_text(text: str) -> bool:
     """Rule D16: ``text/*``, and XML however it is named."""
     main, _, subtype = essence(text).partition("/")
     return main == "text" or subtype == "xml" or subtype.endswith("+xml")
 
 
-@lru_cache(maxsize=1024)
+@remembered(maxsize=1024)
 def charset_of(text: str) -> str:
     """The Python codec for the charset parameter; UTF-8 where there is none or nobody knows it."""
     import codecs

@@ -7,9 +7,9 @@ than linear time. Only the inside of an IPv6 literal is left to `ipaddress`.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
 from penstock.cloudevents.outcome import InvalidEventError, shown
+from penstock.cloudevents.repeats import remembered
 
 _UNRESERVED = r"A-Za-z0-9\-._~"
 _SUB_DELIMS = r"!$&'()*+,;="
@@ -37,7 +37,7 @@ _REFERENCE = re.compile(
 )
 
 
-@lru_cache(maxsize=4096)
+@remembered(maxsize=4096)
 def _scheme_of(text: str) -> str | None:
     """The scheme with its colon, "" for a relative reference, None where the text is neither."""
     match = _REFERENCE.fullmatch(text)

@@ -52,7 +52,9 @@ USE_KERNELS = COMPILED
 _BYTES_MAX = 2**31 - 1
 _BLOCK_ROWS = 4096
 _PREFIX = read_only(np.frombuffer(b"ce_", np.uint8).copy())
-_OPENING = '{"specversion":"'
+_OPENING = '{"specversion":"1.0","id":"'
+"""How every envelope begins: no event of another version is valid."""
+
 _HEADER_NAMES = {name: "content-type" if name == "datacontenttype" else f"ce_{name}" for name in SLOTS}
 _REPLACED = {*EVENT_SCHEMA.names, "key", "value", "headers"}
 
@@ -253,12 +255,13 @@ class _Writing:
         """The events in the JSON format. First every part is measured, then every part is written."""
         attributes, entries = self.attributes, self.attributes.entries
         sizes = (self.wrong == 0).astype(np.int64)  # the closing brace
-        # The first member brings the opening brace.
         prefixes = {
-            name: np.frombuffer((_OPENING if name == "specversion" else f',"{name}":"').encode(), np.uint8)
+            name: np.frombuffer((_OPENING if name == "id" else f',"{name}":"').encode(), np.uint8)
             for name in columns
         }
-        present = {name: texts for name, texts in columns.items() if not _is_empty(texts)}
+        present = {
+            name: texts for name, texts in columns.items() if name != "specversion" and not _is_empty(texts)
+        }
         as_they_are = {
             name: rendering.has_no_escapes(texts.ends, texts.data) for name, texts in present.items()
         }

@@ -17,7 +17,7 @@ from penstock.cloudevents.columnar.headers import (
     kind_of,
 )
 from penstock.cloudevents.columnar.memory import Bytes, Int32s, Ints, byte_at, int_at, pointer, put_int
-from penstock.cloudevents.columnar.spans import CONTENT_TYPE, ID, SUBJECT, TIME
+from penstock.cloudevents.columnar.spans import CONTENT_TYPE, ID, SPECVERSION, SUBJECT, TIME, TYPE
 from penstock.cloudevents.columnar.texts import (
     NO_TIME,
     character,
@@ -41,11 +41,15 @@ def check_texts(
     """Mark the rows whose text is not surely valid as that attribute."""
     data, end_at = pointer(all_data), pointer(ends)
     known = pointer(known_texts)
+    plain = slot in (ID, TYPE, SUBJECT) and is_all_plain(data, int_at(end_at, 0), int_at(end_at, len(doubts)))
     for row in range(len(doubts)):
         if len(nulls) > 0 and nulls[row]:
             continue
         at, end = int_at(end_at, row), int_at(end_at, row + 1)
-        if slot in (ID, SUBJECT):
+        if plain:
+            if at == end:
+                doubts[row] = 1
+        elif slot in (ID, SUBJECT, SPECVERSION):
             if not is_valid_core(slot, data, at, end):
                 doubts[row] = 1
         elif slot == TIME:
@@ -57,6 +61,15 @@ def check_texts(
                 remember(known, 0, data, at, end - at)
             else:
                 doubts[row] = 1
+
+
+@kernel
+def is_all_plain(data: Bytes, at: int, end: int) -> bool:
+    """Is a whole column of texts printable ASCII? Most are, and then only empty ones are not valid."""
+    at = skip_plain(data, at, end)
+    while at < end and 0x20 <= byte_at(data, at) < 0x7F:
+        at += 1
+    return at == end
 
 
 @kernel

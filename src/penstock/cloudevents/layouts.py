@@ -1,0 +1,88 @@
+"""Layouts of JSON envelopes: a program writes its events with the same members in the same order.
+
+The layouts of the first events are remembered, each as a pattern that takes an envelope apart in one
+step. It fits envelopes whose members are texts without escapes, with the data at the end, if there are
+any; all others, and whatever turns out to be no valid event, are read member by member.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from operator import itemgetter
+
+from penstock.cloudevents.types import is_attribute_name
+
+LAYOUTS_MAX = 8
+"""So many are remembered, and no more learnt: whoever sends others gains nothing by it, and costs nothing."""
+
+MEMBERS_MAX = 24
+NAME_CHARACTERS_MAX = 64
+
+_FIELDS = ("id", "source", "type", "datacontenttype", "subject", "time", "dataschema", "data_base64")
+_KNOWN = frozenset((*_FIELDS, "specversion", "data"))
+# Characters that JSON wants escaped get through here; the rules of every attribute refuse them.
+_VALUE = '"([^"]*+)"'
+
+
+class Layout:
+    """The members of an envelope in their order.
+
+    `match` is the pattern. `fields` picks, of its groups with None appended, the fields in the order
+    id, source, type, datacontenttype, subject, time, dataschema, data_base64; `extensions` says which
+    groups the extensions are. With `has_data` the match ends where the data begin.
+    """
+
+    __slots__ = ("extensions", "fields", "has_data", "match", "names")
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.names = names
+        self.has_data = names[-1] == "data"
+        groups = [name for name in names if name not in ("specversion", "data")]
+        members = [
+            '"specversion": ?"1\\.0"' if name == "specversion" else f'"{name}": ?{_VALUE}'
+            for name in names
+            if name != "data"
+        ]
+        ending = ', ?"data": ?' if self.has_data else r"\}\Z"
+        self.match = re.compile(r"\{" + ", ?".join(members) + ending).match
+        places = {name: place for place, name in enumerate(groups)}
+        self.fields = itemgetter(*(places.get(name, len(groups)) for name in _FIELDS))
+        self.extensions = [(name, places[name]) for name in groups if name not in _KNOWN]
+
+
+class Layouts:
+    """What was learnt. The tuple is replaced, never changed, so that threads may share it."""
+
+    __slots__ = ("learnt",)
+
+    def __init__(self) -> None:
+        self.learnt: tuple[Layout, ...] = ()
+
+    def find(self, text: str) -> tuple[Layout, re.Match[str]] | None:
+        """The layout that fits, and its match; None if there is none."""
+        for layout in self.learnt:
+            match = layout.match(text)
+            if match:
+                if text.find("\\", 0, match.end()) >= 0:
+                    return None
+                if layout is not self.learnt[0]:  # the next event is likely to be of the same program
+                    self.learnt = (layout, *(other for other in self.learnt if other is not layout))
+                return layout, match
+        return None
+
+    def learn(self, members: Mapping[str, object]) -> None:
+        """Remember the layout of an envelope that was a valid event, if a pattern can fit it."""
+        names = tuple(members)
+        if len(self.learnt) >= LAYOUTS_MAX or len(names) > MEMBERS_MAX:
+            return
+        if any(layout.names == names for layout in self.learnt):
+            return
+        for name, value in members.items():
+            if name == names[-1] == "data":
+                continue
+            if name == "data" or not isinstance(value, str) or len(name) > NAME_CHARACTERS_MAX:
+                return
+            if name not in _KNOWN and not is_attribute_name(name):
+                return
+        self.learnt = (*self.learnt, Layout(names))
