@@ -69,7 +69,7 @@ def test_a_new_directory_has_kafkas_files(tmp_path: Path) -> None:
 
 def test_what_was_closed_comes_back(tmp_path: Path) -> None:
     directory = DataDirectory(str(tmp_path))
-    assert not directory.was_clean
+    assert directory.was_clean
     made = {}
     for partition in (FLIGHTS, OTHER):
         made[partition] = fill(directory.create_log(partition, random_uuid(), SMALL, now_ms=T0), 20)
@@ -221,3 +221,13 @@ def test_a_close_that_fails_leaves_no_mark_and_no_lock(
     monkeypatch.undo()
     assert not (tmp_path / ".kafka_cleanshutdown").exists()
     opened(tmp_path).close()
+
+
+def test_a_new_directory_has_nothing_to_check(tmp_path: Path) -> None:
+    directory = DataDirectory(str(tmp_path / "new"))
+    assert directory.was_clean
+    directory.create_log(TopicPartition("t", 0), bytes(16), now_ms=T0)
+    directory.abandon()
+    again = DataDirectory(str(tmp_path / "new"))
+    assert not again.was_clean
+    again.close()

@@ -34,6 +34,9 @@ logger = logging.getLogger("penstock.broker")
 SCRATCH_BYTES = 64 << 10
 """The buffer every connection reads into first: small requests are answered from it."""
 
+BACKLOG_MIN = 512
+"""Connections that may wait for their turn. Whoever finds no room there tries again a second later."""
+
 HOUSEKEEPING_S = 1.0
 """How often logs are asked what is due, and connections whether they are alive."""
 
@@ -97,7 +100,7 @@ class Server:
         self._listener = await self.loop.create_server(
             lambda: self._connect(self),
             sock=listener,
-            backlog=self.node.config.integer("socket.listen.backlog.size"),
+            backlog=max(self.node.config.integer("socket.listen.backlog.size"), BACKLOG_MIN),
         )
         self._housekeeping_timer = self.loop.call_later(HOUSEKEEPING_S, self._keep_house)
 

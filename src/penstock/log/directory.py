@@ -84,7 +84,7 @@ class DataDirectory:
         self._lock = _lock(self.path)
         try:
             self.meta = self._identify(node_id, cluster_id)
-            self.was_clean = os.path.exists(f"{self.path}/{CLEAN_SHUTDOWN}")
+            was_marked = os.path.exists(f"{self.path}/{CLEAN_SHUTDOWN}")
             # From here on a crash is a crash, also one before the first append.
             remove_file(f"{self.path}/{CLEAN_SHUTDOWN}")
             self._recovery_points = _offsets_or_none(f"{self.path}/{RECOVERY_POINTS}")
@@ -92,6 +92,8 @@ class DataDirectory:
             self._cleaned = _offsets_or_none(f"{self.path}/{CLEANED}")
             self._remove_deleted()
             self._paths = find_partitions(self.path)
+            self.was_clean = was_marked or not self._paths
+            """Whether the last process closed its logs, or there are none."""
         except BaseException:
             self.abandon()
             raise
