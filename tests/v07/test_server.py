@@ -13,7 +13,7 @@ from penstock.errors import ConfigError, NetworkError, StorageError
 from penstock.records.compression import Codec
 from penstock.v07.message_set import encode_message, encode_set, iter_messages
 from penstock.v07.server import Broker07
-from penstock.v07.wire import FetchPart, OffsetsPart, ProducePart, RequestType
+from penstock.v07.wire import FetchPart, OffsetsPart, ProducePart, Request, RequestType, encode_request
 from v07.raw_client import RawClient
 
 PRODUCE, FETCH, MULTIFETCH, MULTIPRODUCE, OFFSETS = RequestType
@@ -278,3 +278,15 @@ def test_mistakes_are_told_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError):
         Broker07(tmp_path / "file").start()
+
+
+def test_what_has_arrived_is_kept_when_the_broker_closes(tmp_path: Path) -> None:
+    """Nothing is acknowledged, so a producer that has left cannot know better."""
+    data = encode_set([b"x" * 900] * 1_000)
+    for number in range(10):
+        with Broker07(tmp_path / str(number)) as broker:
+            for _ in range(3):
+                with RawClient(broker) as client:
+                    client.send(encode_request(Request(PRODUCE, (ProducePart("t", 0, data),))))
+        kept = sum(path.stat().st_size for path in (tmp_path / str(number) / "t-0").iterdir())
+        assert kept == 3 * len(data)

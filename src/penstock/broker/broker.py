@@ -36,6 +36,7 @@ class Broker:
     `port` 0 takes a free port. Settings come as `config` under Kafka's dotted names, or as keyword
     arguments with underscores: ``Broker(num_partitions=3)``. `as_version` is a release of Apache Kafka to
     behave as, such as ``"0.8.2"`` or ``"3.9"``; without it the broker offers everything it has.
+    `listen_07` is the port of a second listener, for Kafka 0.7, whose topics are its own; 0 takes a free one.
 
     Raises:
         ConfigError: a setting is unknown (the nearest one is suggested), its value does not fit, or there
@@ -51,12 +52,15 @@ class Broker:
         config: Mapping[str, object] | None = None,
         clock: Clock | None = None,
         as_version: str | None = None,
+        listen_07: int | None = None,
         **settings: object,
     ) -> None:
         named = {name.replace("_", "."): value for name, value in settings.items()}
         texts = {name: _text(value) for name, value in {**(config or {}), **named}.items()}
         if data_dir is not None:
             texts["log.dirs"] = str(data_dir)
+        if listen_07 is not None:
+            texts["penstock.0.7.port"] = str(listen_07)
         self.config = BrokerConfig(texts, as_version)
         if ("listeners" in texts or "port" in texts) and (host, port) == ("127.0.0.1", 0):
             host, port = listening_at(self.config)
@@ -65,6 +69,7 @@ class Broker:
         self._port = port
         self.server: Server | None = None
         """What serves while it runs. It belongs to the broker's thread: for looking, not for touching."""
+        self._address07: tuple[str, int] | None = None
         self._memory: MemoryStore | None = None
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -82,9 +87,12 @@ class Broker:
     @property
     def bootstrap_servers(self) -> str:
         """What a client needs to know: ``host:port``."""
-        host = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(self.host, self.host)
-        host = f"[{host}]" if ":" in host else host
-        return f"{host}:{self._port}"
+        return _reachable(self.host, self._port)
+
+    @property
+    def address_07(self) -> str | None:
+        """``host:port`` of the listener for Kafka 0.7; None where there is none, or not yet."""
+        return None if self._address07 is None else _reachable(*self._address07)
 
     @property
     def data_dir(self) -> str | None:
@@ -176,6 +184,9 @@ class Broker:
         store = self._open_store()
         async with serving(self.config, store, self.clock, self.host, self._port, self._connect()) as server:
             self._port = server.address[1]
+            self._address07 = server.address07
+            if server.address07 is not None:
+                self.config.settings["penstock.0.7.port"] = str(server.address07[1])
             self.server = server
             self._started.set()
             await self._stopping.wait()
@@ -191,6 +202,12 @@ class Broker:
         if self._memory is None:
             self._memory = MemoryStore(self.config.node_id, self.clock)
         return self._memory
+
+
+def _reachable(host: str, port: int) -> str:
+    """The address for a client on this machine."""
+    host = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _text(value: object) -> str:

@@ -296,8 +296,9 @@ def _broker(
     *,
     choices: tuple[str, ...] = (),
     at_least: float | None = None,
+    at_most: float | None = None,
 ) -> ConfigKey:
-    return ConfigKey(name, type_, default, doc, choices, at_least)
+    return ConfigKey(name, type_, default, doc, choices, at_least, at_most=at_most)
 
 
 def _topic_defaults() -> list[ConfigKey]:
@@ -315,6 +316,33 @@ def _topic_defaults() -> list[ConfigKey]:
     return list(keys.values())
 
 
+_NAMES_07 = (
+    "brokerid",
+    "hostname",
+    "log.cleanup.interval.mins",
+    "log.default.flush.interval.ms",
+    "log.default.flush.scheduler.interval.ms",
+    "log.file.size",
+    "log.flush.interval",
+    "log.retention.hours",
+    "log.retention.size",
+    "log.roll.hours",
+    "max.message.size",
+    "max.socket.request.bytes",
+    "max.topic.name.length",
+    "num.partitions",
+    "topic.flush.intervals.ms",
+    "topic.log.file.size",
+    "topic.log.retention.hours",
+    "topic.log.retention.size",
+    "topic.log.roll.hours",
+    "topic.partition.count.map",
+    "zk.connect",
+    "zk.digest",
+    "zk.sessiontimeout.ms",
+)
+"""What `penstock.v07.settings` knows, repeated here since few brokers import it."""
+
 _NO_QUORUM = "No effect: one process is broker and controller."
 _NO_THREADS = "No effect: one event loop does all the work."
 _NO_REPLICAS = "No effect: there is one replica."
@@ -327,6 +355,16 @@ BROKER_KEYS = _table(
     ),
     _broker("host.name", STRING, None, "Address to listen on, before listeners came. Needs port."),
     _broker("port", INT, None, "Port to listen on, before listeners came.", at_least=0),
+    *(_broker(f"penstock.0.7.{name}", STRING, None, f"Kafka 0.7's own {name}.") for name in _NAMES_07),
+    _broker("penstock.0.7.host", STRING, None, "Address of the Kafka 0.7 listener; that of the other."),
+    _broker(
+        "penstock.0.7.port",
+        INT,
+        None,
+        "Port of the Kafka 0.7 listener; 0 takes a free one. Without it there is none.",
+        at_least=0,
+        at_most=65535,
+    ),
     _broker("penstock.metrics.host", STRING, "127.0.0.1", "Where /metrics is served for Prometheus."),
     _broker(
         "penstock.metrics.port",

@@ -86,6 +86,9 @@ class DiskStore:
             self._on_disk.discard(place)
             self._directory.delete_log(place)
 
+    def side_directory(self, name: str) -> str:
+        return f"{self._directory.path}/{name}"
+
     def begin_checkpoint(self) -> Sequence[Flush]:
         return [
             Flush(log, pending)

@@ -86,6 +86,8 @@ class Server:
         self.address = ("", 0)
         self.metrics_port: int | None = None
         """Where /metrics is served, if it is."""
+        self.address07: tuple[str, int] | None = None
+        """Where Kafka 0.7 is spoken, if it is."""
 
     # --- beginning and end -------------------------------------------------------------------------------
 
@@ -368,6 +370,8 @@ async def serve(config: BrokerConfig, host: str, port: int, announce: Callable[[
             logger.info(
                 "metrics at http://%s:%d/metrics", config.text("penstock.metrics.host"), server.metrics_port
             )
+        if server.address07 is not None:
+            logger.info("Kafka 0.7 at %s:%d", *server.address07)
         announce(f"penstock broker {node_id} listening on {server.bootstrap}, data in {place}{profile}")
         await stopping.wait()
     logger.info("stopped in order")
@@ -402,6 +406,13 @@ async def serving(
                 server = Server(Node(config, store, clock), loop, connect or Connection)
             await server.start(host, port)
             try:
+                port07 = config["penstock.0.7.port"]
+                if isinstance(port07, int):
+                    from penstock.broker.listener07 import serving07
+
+                    host07 = config.text("penstock.0.7.host") or host
+                    listening = serving07(config, store, clock, host07, port07)
+                    server.address07 = await stack.enter_async_context(listening)
                 yield server
             finally:
                 await server.stop()

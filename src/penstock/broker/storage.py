@@ -61,6 +61,9 @@ class LogStore(Protocol):
     def delete_log(self, topic: str, partition: int, topic_id: bytes) -> None:
         """Delete a partition's data, if there are any. The log is closed."""
 
+    def side_directory(self, name: str) -> str:
+        """A directory for data that are no partitions. They live as long as the partitions do."""
+
     def begin_checkpoint(self) -> Sequence[Flush]:
         """What has to be forced to disk before a checkpoint can be written."""
 
@@ -86,6 +89,7 @@ class MemoryStore:
         self._clock = clock
         self._metadata = MemoryLog(now_ms=clock.now_ms())
         self._logs: dict[tuple[bytes, int], MemoryLog] = {}
+        self._scratch: str | None = None
 
     def describe(self) -> str:
         return "memory"
@@ -115,6 +119,17 @@ class MemoryStore:
 
     def delete_log(self, topic: str, partition: int, topic_id: bytes) -> None:
         self._logs.pop((topic_id, partition), None)
+
+    def side_directory(self, name: str) -> str:
+        """A temporary one, which goes when the store goes."""
+        if self._scratch is None:
+            import shutil  # few brokers in memory write files
+            import tempfile
+            import weakref
+
+            self._scratch = tempfile.mkdtemp(prefix="penstock-")
+            weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)
+        return f"{self._scratch}/{name}"
 
     def begin_checkpoint(self) -> Sequence[Flush]:
         return ()

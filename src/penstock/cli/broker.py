@@ -20,8 +20,13 @@ SPELLINGS = {
     "--as-version": "as_version",
     "--config-file": "config_file",
     "--metrics-port": "metrics_port",
+    "--listen-0.7": "listen_07",
 }
 """Every option of the command, and the setting that it sets. `config` may be repeated."""
+
+
+PORTS = {"metrics_port": "penstock.metrics.port", "listen_07": "penstock.0.7.port"}
+"""Options that are settings of the broker under a name of their own."""
 
 
 class Settings:
@@ -71,8 +76,9 @@ def read_plain(words: Sequence[str]) -> Settings | None:
     port = values.get("port")
     if port is not None and not (port.isascii() and port.isdecimal() and int(port) <= 65535):
         return None
-    if "metrics_port" in values:
-        config["penstock.metrics.port"] = values["metrics_port"]
+    for setting, name in PORTS.items():
+        if setting in values:
+            config[name] = values[setting]
     return Settings(
         values.get("data_dir"),
         values.get("host"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from penstock.cli.broker import Settings, run
+from penstock.cli.broker import PORTS, Settings, run
 from penstock.cli.options import pairs
 
 
@@ -42,6 +42,13 @@ from penstock.cli.options import pairs
     type=click.IntRange(0, 65535),
     help="Serve /metrics for Prometheus on this port of 127.0.0.1.",
 )
+@click.option(
+    "--listen-0.7",
+    "listen_07",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    help="Speak Kafka 0.7 on this port as well, with topics of its own.",
+)
 def command(
     data_dir: str | None,
     host: str | None,
@@ -50,6 +57,7 @@ def command(
     as_version: str | None,
     config_file: str | None,
     metrics_port: int | None,
+    listen_07: int | None,
 ) -> int:
     """Run a Kafka broker until Ctrl-C or SIGTERM.
 
@@ -64,6 +72,7 @@ def command(
       penstock broker -o num.partitions=6 -o auto.create.topics.enable=false
     """
     settings = dict(pairs(config, "--config"))
-    if metrics_port is not None:
-        settings["penstock.metrics.port"] = str(metrics_port)
+    for name, port_of in ((PORTS["metrics_port"], metrics_port), (PORTS["listen_07"], listen_07)):
+        if port_of is not None:
+            settings[name] = str(port_of)
     return run(Settings(data_dir, host, port, settings, as_version, config_file))

@@ -63,11 +63,21 @@ class KafkaBroker(Broker):
         config: Mapping[str, object] | None = None,
         clock: Clock | None = None,
         as_version: str | None = None,
+        listen_07: int | None = None,
         **settings: object,
     ) -> None:
         merged = {**TEST_SETTINGS, **(config or {})}
         moved = clock or MovableClock()
-        super().__init__(data_dir, host, port, config=merged, clock=moved, as_version=as_version, **settings)
+        super().__init__(
+            data_dir,
+            host,
+            port,
+            config=merged,
+            clock=moved,
+            as_version=as_version,
+            listen_07=listen_07,
+            **settings,
+        )
         self.faults = Faults()
         self._numbers = itertools.count(1)
         self._pause: threading.Event | None = None

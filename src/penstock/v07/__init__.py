@@ -3,4 +3,34 @@
 A room of its own, because nothing but the idea of a log is shared with what came after: offsets are
 positions in bytes, nothing is acknowledged, requests carry neither version nor correlation id and cannot
 be told apart from later ones on one port, and whoever consumes together agrees through ZooKeeper.
+
+Every name is imported on first use: the broker's listener needs neither driver nor groups.
 """
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from penstock.v07.driver import Driver07 as Driver07
+    from penstock.v07.group import GroupConsumer07 as GroupConsumer07
+    from penstock.v07.producer import Producer07 as Producer07
+    from penstock.v07.server import Broker07 as Broker07
+
+_HOMES = {"Broker07": "server", "Driver07": "driver", "GroupConsumer07": "group", "Producer07": "producer"}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'penstock.v07' has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(f"penstock.v07.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

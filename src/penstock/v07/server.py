@@ -7,9 +7,11 @@ connection ends, as release 0.7.2 does it. Data goes from the segment file to th
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import logging
 import os
 import socket
+import termios
 import threading
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -42,6 +44,12 @@ READ_BYTES_MAX = 256 << 10
 INLINE_BYTES_MAX = 32 << 10
 """Data up to this size is copied with its head and sent as one segment."""
 
+TURNS = 4
+"""Turns of the event loop from a byte in the socket, or a connection in the backlog, to its reader."""
+
+DRAIN_S = 1.0
+"""How long closing waits for what has arrived to be taken in."""
+
 TCP_CORK: int | None = getattr(socket, "TCP_CORK", None)
 
 
@@ -55,7 +63,7 @@ class Server:
         self._flush_interval_s = settings.number("log.default.flush.scheduler.interval.ms") / 1000
         self._listener: asyncio.Server | None = None
         self._flusher: asyncio.Task[None] | None = None
-        self._connections: set[asyncio.Task[Any]] = set()
+        self._connections: dict[asyncio.Task[Any], asyncio.StreamWriter] = {}
 
     async def start(self, host: str, port: int) -> None:
         """Listen. Port 0 takes any free one; `address` says which.
@@ -73,9 +81,20 @@ class Server:
         self._flusher = asyncio.get_running_loop().create_task(self._flush_regularly())
 
     async def stop(self) -> None:
-        """Stop listening, hang up on everybody."""
+        """Stop listening, take in what has arrived, hang up on everybody.
+
+        Producers are told nothing, so what they have sent is worth a little waiting.
+        """
+        loop = asyncio.get_running_loop()
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
         if self._listener is not None:
             self._listener.close()
+        deadline = loop.time() + DRAIN_S
+        while loop.time() < deadline and any(map(_has_unread, self._connections.values())):
+            await asyncio.sleep(0.001)
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
         tasks = [*self._connections, *([self._flusher] if self._flusher else [])]
         for task in tasks:
             task.cancel()
@@ -98,7 +117,7 @@ class Server:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        self._connections.add(task)
+        self._connections[task] = writer
         peer = (writer.get_extra_info("peername") or ("?",))[0]
         try:
             while True:
@@ -114,7 +133,7 @@ class Server:
         except Exception:
             logger.exception("a request from %s failed; its connection is closed", peer)
         finally:
-            self._connections.discard(task)
+            self._connections.pop(task, None)
             writer.close()
 
     async def _answer(self, request: Request, writer: asyncio.StreamWriter) -> None:
@@ -167,6 +186,16 @@ class Server:
                     raise StorageError(f"{region!r} has become shorter")
         if large:
             _cork(writer, False)
+
+
+def _has_unread(writer: asyncio.StreamWriter) -> bool:
+    """Has the kernel bytes from this peer that nobody has read?"""
+    waiting = bytearray(4)
+    try:
+        fcntl.ioctl(writer.get_extra_info("socket").fileno(), termios.FIONREAD, waiting)
+    except (OSError, ValueError):
+        return False  # closed meanwhile
+    return any(waiting)
 
 
 def _whole(region: FileRegion) -> bytes:
