@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from penstock.cloudevents.event import (
+    CORE,
     JSON_TYPE,
     NO_EXTENSIONS,
     SPECVERSION,
@@ -57,6 +58,7 @@ CONTENT_TYPE = "content-type"
 STRUCTURED_PREFIX = b"application/cloudevents"
 REQUIRED_SET = frozenset(("ce_id", "ce_source", "ce_specversion", "ce_type"))
 
+_CORE_HEADERS = frozenset(PREFIX + name for name in CORE)
 _SPECVERSION_BYTES = SPECVERSION.encode()
 _SEQUENCES = (list, tuple)
 _log = logging.getLogger("penstock.cloudevents")
@@ -300,7 +302,10 @@ def _select(pairs: HeaderPairs, lenient: bool) -> tuple[dict[str, bytes | None],
             else:
                 content_types.append(value)
         elif lenient and name[:3].lower() == PREFIX:
-            attributes[name.lower()] = value
+            folded = name.lower()
+            # CE_ID and Ce_Foo are attributes written in capitals (D1), ce_Foo names none (D6).
+            if name == folded or name[:3] != PREFIX or folded in _CORE_HEADERS:
+                attributes[folded] = value
     if content_types is None:
         return attributes, None, conflict
     if len(content_types) > 1 and not lenient and len(set(content_types)) > 1:
