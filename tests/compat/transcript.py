@@ -268,12 +268,13 @@ class Talk:
         topic = {"name": full, "num_partitions": partitions, "replication_factor": 1, "configs": settings}
         answer = self.ask_quietly("CreateTopics", 5, {"topics": [topic], "timeout_ms": 10_000})
         assert answer["topics"][0]["error_code"] == 0, answer
-        asked = {"topics": [{"name": full, "topic_id": bytes(16)}], "allow_auto_topic_creation": False}
-        for _ in range(100):
-            [found] = self.ask_quietly("Metadata", 12, asked)["topics"]
-            if len(found["partitions"]) == partitions and all(
-                p["leader_id"] == 1 for p in found["partitions"]
-            ):
+        places = [
+            {"partition_index": n, "timestamp": -1, "current_leader_epoch": -1} for n in range(partitions)
+        ]
+        asked = {"replica_id": -1, "topics": [{"name": full, "partitions": places}]}
+        for _ in range(200):  # Kafka announces a partition before it can be used
+            [found] = self.ask_quietly("ListOffsets", 1, asked)["topics"]
+            if all(place["error_code"] == 0 for place in found["partitions"]):
                 break
             time.sleep(0.02)
         return full
