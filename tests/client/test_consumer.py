@@ -220,6 +220,37 @@ def test_blocking_and_asyncio_give_the_same(servers: str, filled: str) -> None:
         assert (records, rows, consumer.end_offsets(both(filled))) == asyncio.run(with_asyncio())
 
 
+def test_a_call_that_is_cancelled_while_a_thread_decodes_has_taken_nothing(
+    servers: str, new_topic: NewTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = new_topic(1)
+    with Producer(servers) as producer:
+        for _ in range(400):
+            producer.send(topic, bytes(1000))
+    take = AsyncConsumer.poll_arrow_now
+
+    def take_slowly(consumer: AsyncConsumer, *what: Any) -> pa.RecordBatch | None:
+        batch = take(consumer, *what)
+        time.sleep(0.1 if batch is not None else 0)
+        return batch
+
+    monkeypatch.setattr(AsyncConsumer, "poll_arrow_now", take_slowly)
+
+    async def consume() -> list[int]:
+        offsets: list[int] = []
+        async with AsyncConsumer(servers, auto_offset_reset="earliest", fetch_min_bytes=400_000) as consumer:
+            consumer.assign([(topic, 0)])
+            for patience_s in (0.05, 0.05, 5, 0.05, 5, 5, 5):
+                try:
+                    batch = await asyncio.wait_for(consumer.poll_arrow(500, batch_bytes=150_000), patience_s)
+                except TimeoutError:
+                    continue
+                offsets += [] if batch is None else batch.column("offset").to_pylist()
+        return offsets
+
+    assert asyncio.run(consume()) == list(range(400))
+
+
 def test_producers_blocking_and_asyncio_write_the_same(servers: str, new_topic: NewTopic) -> None:
     rows = [(b"k%d" % (n % 5), b"v%d" % n, [("h", b"%d" % n)], n) for n in range(200)]
     table = pa.table({"key": [r[0] for r in rows], "value": [r[1] for r in rows]})

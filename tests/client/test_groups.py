@@ -199,6 +199,26 @@ def test_a_failing_list_comes_again_whole(servers: str, topic: str) -> None:
     assert len(set(rest)) == 40
 
 
+def test_what_a_failing_loop_was_at_is_not_committed_by_its_callback(servers: str, topic: str) -> None:
+    fill(servers, topic, 40)
+    seen: list[bytes | None] = []
+
+    def fail_at_the_eleventh() -> None:
+        with member(servers, topic, enable_auto_commit=False) as consumer:
+            consumer.subscribe(topic, on_revoked=lambda _: consumer.commit())
+            for record in consumer:
+                if len(seen) == 10:
+                    raise ZeroDivisionError
+                seen.append(record.value)
+
+    with pytest.raises(ZeroDivisionError):
+        fail_at_the_eleventh()
+    with member(servers, topic) as consumer:
+        consumer.subscribe(topic)
+        seen += poll_until([consumer], lambda: consumer.lag() and not any(consumer.lag().values()))
+    assert Counter(seen) == Counter(b"%d" % number for number in range(40))
+
+
 def test_arrow_batches_in_a_group(servers: str, topic: str) -> None:
     fill(servers, topic, 400)
     with member(servers, topic) as consumer:

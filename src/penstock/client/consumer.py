@@ -8,6 +8,7 @@ records are handed out, not when they are fetched. Fetching begins with the firs
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import re
 import threading
@@ -136,9 +137,15 @@ class AsyncConsumer(CommitCalls):
         return self._group is not None
 
     async def begin_leaving(self, has_failed: bool = False) -> None:
-        """Commit if commits are automatic; what the application must still be told comes with `notice`."""
+        """Commit if commits are automatic; what the application must still be told comes with `notice`.
+
+        If the application `has_failed`, positions go back before what has been handed out last, so that
+        what its callbacks commit leaves that out as well.
+        """
         if self._group is not None:
-            await self._group.begin_leaving(self._finished() if has_failed else self.consumed())
+            if has_failed:
+                self._positions.update(self._finished())
+            await self._group.begin_leaving(self.consumed())
 
     async def end_leaving(self) -> None:
         """Wait a moment for the coordinator to hear of it."""
@@ -485,13 +492,33 @@ class AsyncConsumer(CommitCalls):
         while True:
             if self.needs_attention:
                 await self._attend()
-            size = self.fetched_bytes
-            if size >= THREADED_BYTES_MIN:
-                batch = await asyncio.to_thread(self.poll_arrow_now, columns, batch_bytes)
+            if self.fetched_bytes >= THREADED_BYTES_MIN:
+                batch = await self._poll_arrow_in_thread(columns, batch_bytes)
             else:
                 batch = self.poll_arrow_now(columns, batch_bytes)
             if batch is not None or not await self.wait(deadline):
                 return batch
+
+    async def _poll_arrow_in_thread(self, columns: Sequence[str], batch_bytes: int) -> pa.RecordBatch | None:
+        """As `poll_arrow_now`. If cancelled, positions are as if nothing had been asked for."""
+        decoding = asyncio.ensure_future(asyncio.to_thread(self.poll_arrow_now, columns, batch_bytes))
+        try:
+            return await asyncio.shield(decoding)
+        except asyncio.CancelledError:
+            # A thread cannot be stopped; what it takes must be given back.
+            while not decoding.done():
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.wait([decoding])
+            if not decoding.cancelled() and decoding.exception() is None and decoding.result() is not None:
+                self._give_back()
+            raise
+
+    def _give_back(self) -> None:
+        """Go back before what has been handed out last."""
+        for where, position in self._before.items():
+            self._forget([where])
+            self._positions[where] = position
+        self._before.clear()
 
     @property
     def fetched_bytes(self) -> int:
