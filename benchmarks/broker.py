@@ -1,32 +1,33 @@
-"""The broker as a process: start-up, idle memory, one-record requests, bulk in and out, many topics.
+"""The broker beside Apache Kafka: start-up, memory, one-record requests, latency, bulk, many topics.
 
-Load comes from raw sockets and from confluent-kafka. CPU is the broker's own, user and system, as the
-operating system counts it. Put a file larger than the memory through the page cache first if you want
-the bulk figures of a busy server: pages that were never used cost extra when they are first written.
+Both brokers run at the same time and get the same load, in turn, from raw sockets, from confluent-kafka
+(librdkafka), and with ``--java`` from Apache Kafka's own perf tools. CPU is the broker process's, user and
+system. Where there is no Java, or with ``--alone``, Penstock is measured alone.
+
+On a virtual machine, pages of memory that were never used cost several times what all the rest costs when
+they are first written, whoever writes them; before every bulk run a file is written and deleted, so that
+there are used ones. Other work on the machine shows in rates, and less in CPU; compare within one run.
 """
 
 from __future__ import annotations
 
-import os
-import re
 import resource
 import select
+import shutil
 import socket
 import statistics
-import struct
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 
+from broker_sides import API_VERSIONS, KAFKA_VERSION, Side, ask, kafka_side, penstock_side, receive
 from harness import arguments, print_table
 from penstock.protocol.framing import encode_request
-from penstock.protocol.message import Message
 from penstock.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
-from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from penstock.protocol.messages.metadata_request import MetadataRequest
 from penstock.protocol.messages.produce_request import (
     PartitionProduceData,
     ProduceRequest,
@@ -35,116 +36,49 @@ from penstock.protocol.messages.produce_request import (
 from penstock.records.batch import encode_batch
 
 CONNECTIONS = 16
-TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 PARTITIONS = 4
 
-# Raw, so that nothing but the broker is measured: ApiVersions v3 with empty tags and software a/b.
-API_VERSIONS = struct.pack(">ihhih", 17, 18, 3, 1, 1) + b"x\0\2a\2b\0"
+Sides = Sequence[Side]
 
 
-class BrokerProcess:
-    """A broker that is ready, and what it has used."""
-
-    def __init__(self, *options: str) -> None:
-        command = [sys.executable, "-m", "penstock.broker", "--port", "0", *options]
-        # Without compiled modules on disk, start-up would measure the compiler.
-        environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-        self.started = time.perf_counter()
-        self.popen = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
-        assert self.popen.stdout is not None
-        line = self.popen.stdout.readline()
-        self.ready_seconds = time.perf_counter() - self.started
-        match = re.search(r"listening on (\S+):(\d+)", line)
-        if match is None:
-            raise RuntimeError(f"the broker did not start: {line!r}")
-        self.port = int(match[2])
-
-    def connect(self) -> socket.socket:
-        connection = socket.create_connection(("127.0.0.1", self.port))
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return connection
-
-    @property
-    def cpu_seconds(self) -> float:
-        fields = Path(f"/proc/{self.popen.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
-
-    @property
-    def resident_bytes(self) -> int:
-        status = Path(f"/proc/{self.popen.pid}/status").read_text()
-        match = re.search(r"VmRSS:\s+(\d+) kB", status)
-        assert match is not None
-        return int(match[1]) * 1024
-
-
-@contextmanager
-def broker_process(*options: str, on_disk: bool = True) -> Iterator[BrokerProcess]:
-    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as directory:
-        broker = BrokerProcess(*(["--data-dir", directory] if on_disk else []), *options)
-        try:
-            yield broker
-        finally:
-            broker.popen.terminate()
-            broker.popen.wait(30)
-            assert broker.popen.stdout is not None
-            broker.popen.stdout.close()
-
-
-def receive(connection: socket.socket) -> bytes:
-    """One frame without its size."""
-    data = connection.recv(1 << 16)
-    while len(data) < 4 or len(data) < 4 + int.from_bytes(data[:4], "big"):
-        more = connection.recv(1 << 20)
-        if not more:
-            raise ConnectionError("the broker has closed the connection")
-        data += more
-    return data[4:]
-
-
-def ask(connection: socket.socket, request: Message, version: int) -> bytes:
-    connection.sendall(b"".join(map(bytes, encode_request(request, version, 1, "bench"))))
-    return receive(connection)
-
-
-def start_up(rounds: int) -> None:
+def start_up(rounds: int, beside: bool) -> None:
     """From the start of the process to the first answered ApiVersions; memory when idle after it."""
     rows = []
-    for name, on_disk in (("in memory", False), ("new data directory", True)):
-        ready, answered, resident = [], [], []
-        for _ in range(rounds):
-            with broker_process(on_disk=on_disk) as broker:
-                with broker.connect() as connection:
-                    connection.sendall(API_VERSIONS)
-                    receive(connection)
-                    answered.append(time.perf_counter() - broker.started)
-                ready.append(broker.ready_seconds)
-                resident.append(broker.resident_bytes)
-        rows.append(
-            (
-                name,
-                f"{statistics.median(ready) * 1000:.0f}",
-                f"{statistics.median(answered) * 1000:.0f}",
-                f"{statistics.median(resident) / 1e6:.1f}",
-            )
-        )
-    print_table("Start-up, median", ("", "ready ms", "first answer ms", "idle MB"), rows)
+    contestants: list[tuple[str, Callable[[], object], int]] = [
+        ("Penstock, in memory", lambda: penstock_side(on_disk=False), rounds),
+        ("Penstock, new directory", lambda: penstock_side(), rounds),
+    ]
+    if beside:
+        contestants.append((f"Apache Kafka {KAFKA_VERSION}, formatted directory", lambda: kafka_side(), 1))
+    for name, start, count in contestants:
+        answered, resident = [], []
+        for _ in range(count):
+            with start() as side:  # type: ignore[attr-defined]
+                answered.append(side.answered_seconds)
+                resident.append(side.resident_bytes)
+        answer_ms = f"{statistics.median(answered) * 1000:,.0f}"
+        rows.append((name, answer_ms, f"{statistics.median(resident) / 1e6:,.1f}"))
+    print_table("Start-up, median", ("", "first answer ms", "idle MB"), rows)
 
 
-def one_record(seconds: float) -> None:
+def one_record(sides: Sides, seconds: float, rounds: int) -> None:
     """Produce requests with one record of 100 bytes, from 16 connections."""
     rows = []
-    for name, on_disk, depth in (
-        ("in memory, 1 in flight", False, 1),
-        ("on disk, 1 in flight", True, 1),
-        ("on disk, 32 in flight", True, 32),
-    ):
-        with broker_process("--config", f"num.partitions={CONNECTIONS}", on_disk=on_disk) as broker:
-            rate, cpu = hammer(broker, depth, seconds)
-        rows.append((name, f"{rate:,.0f}", f"{cpu * 1e6:.1f}"))
+    for side in sides:
+        side.create("one", CONNECTIONS)
+        hammer(side, 8, seconds)
+    for depth in (1, 32):
+        found: dict[str, list[tuple[float, float]]] = {side.name: [] for side in sides}
+        for _ in range(rounds):
+            for side in sides:
+                found[side.name].append(hammer(side, depth, seconds))
+        for name, figures in found.items():
+            rate, cpu = map(statistics.median, zip(*figures, strict=True))
+            rows.append((f"{depth} in flight, {name}", f"{rate:,.0f}", f"{cpu * 1e6:.1f}"))
     print_table("One-record Produce, 16 connections", ("", "requests/s", "CPU µs/request"), rows)
 
 
-def hammer(broker: BrokerProcess, depth: int, seconds: float) -> tuple[float, float]:
+def hammer(side: Side, depth: int, seconds: float) -> tuple[float, float]:
     """Keep `depth` requests in flight on every connection; return requests/s and CPU seconds each."""
     batch = encode_batch([(b"key", b"v" * 100, (), int(time.time() * 1000))])
     connections: dict[int, tuple[socket.socket, bytes]] = {}
@@ -152,11 +86,10 @@ def hammer(broker: BrokerProcess, depth: int, seconds: float) -> tuple[float, fl
     for index in range(CONNECTIONS):
         data = PartitionProduceData(index=index, records=batch)
         request = ProduceRequest(
-            acks=-1, timeout_ms=1000, topic_data=[TopicProduceData(name="t", partition_data=[data])]
+            acks=-1, timeout_ms=1000, topic_data=[TopicProduceData(name="one", partition_data=[data])]
         )
         frame = b"".join(map(bytes, encode_request(request, 9, 1, "bench")))
-        connection = broker.connect()
-        ask(connection, MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 5)
+        connection = side.connect()
         connections[connection.fileno()] = (connection, frame)
         connection.sendall(frame)
         answer_bytes = 4 + len(receive(connection))
@@ -164,7 +97,7 @@ def hammer(broker: BrokerProcess, depth: int, seconds: float) -> tuple[float, fl
     partial = dict.fromkeys(connections, 0)
     for connection, frame in connections.values():
         connection.sendall(frame * depth)
-    done, cpu, begin = 0, broker.cpu_seconds, time.perf_counter()
+    done, cpu, begin = 0, side.cpu_seconds, time.perf_counter()
     while (elapsed := time.perf_counter() - begin) < seconds:
         for number, _ in poller.poll(1):
             connection, frame = connections[number]
@@ -172,42 +105,93 @@ def hammer(broker: BrokerProcess, depth: int, seconds: float) -> tuple[float, fl
             done += count
             if count:
                 connection.sendall(frame * count)
-    cpu = broker.cpu_seconds - cpu
+    cpu = side.cpu_seconds - cpu
     for connection, _ in connections.values():
         connection.close()
     return done / elapsed, cpu / done
 
 
-def bulk(total_bytes: float, rounds: int) -> None:
-    """confluent-kafka writes and reads records; the broker's CPU per GB of values."""
+def latency(sides: Sides, count: int) -> None:
+    """confluent-kafka, acks=all: until one record is acknowledged, and until a consumer has it."""
+    from confluent_kafka import Consumer, Producer, TopicPartition
+
+    rows = []
+    for side in sides:
+        side.create("late", 1)
+        producer = Producer({"bootstrap.servers": side.bootstrap, "acks": "all", "linger.ms": 0})
+        consumer = Consumer(
+            {
+                "bootstrap.servers": side.bootstrap,
+                "group.id": "unused",
+                "enable.auto.commit": False,
+                "fetch.wait.max.ms": 100,
+            }
+        )
+        acknowledged, arrived = [], []
+        for number in range(count + 50):
+            begin = time.perf_counter()
+            producer.produce("late", b"v" * 100, partition=0)
+            producer.flush()
+            if number >= 50:
+                acknowledged.append(time.perf_counter() - begin)
+        consumer.assign([TopicPartition("late", 0, count + 50)])
+        for number in range(count + 50):
+            begin = time.perf_counter()
+            producer.produce("late", b"v" * 100, partition=0)
+            producer.poll(0)
+            while consumer.poll(1.0) is None:
+                pass
+            if number >= 50:
+                arrived.append(time.perf_counter() - begin)
+        producer.flush()
+        consumer.close()
+        for what, times in (("acknowledged", acknowledged), ("with a consumer", arrived)):
+            cuts = statistics.quantiles(times, n=100)
+            rows.append((f"{what}, {side.name}", f"{cuts[49] * 1000:.3f}", f"{cuts[98] * 1000:.3f}"))
+    print_table("One record by confluent-kafka", ("", "p50 ms", "p99 ms"), sorted(rows))
+
+
+def recycle(size: float) -> None:
+    """Have the kernel hand out so many bytes of memory, and take them back."""
+    with tempfile.TemporaryFile() as file:
+        for _ in range(int(size) >> 20):
+            file.write(bytes(1 << 20))
+
+
+def bulk(sides: Sides, total_bytes: float, rounds: int) -> None:
+    """confluent-kafka writes and reads records; the broker's CPU per GB of values.
+
+    One round before the others does not count: a JVM compiles meanwhile.
+    """
     rows = []
     for size in (100, 1_000, 10_000):
-        with broker_process("--config", f"num.partitions={PARTITIONS}") as broker:
-            count = int(total_bytes / size / (4 if size == 100 else 1))
-            written = [write_bulk(broker, size, count) for _ in range(rounds)]
-            read = [read_bulk(broker, size, count) for _ in range(rounds)]
-        for name, figures in (("in", written), ("out", read)):
-            rates, cpus = zip(*figures, strict=True)
-            rows.append(
-                (
-                    f"{size:,} B {name}",
-                    f"{statistics.median(rates) / 1e3:,.0f}",
-                    f"{statistics.median(rates) * size / 1e6:,.0f}",
-                    f"{statistics.median(cpus) / (count * size) * 1e9:.2f}",
-                )
-            )
-    print_table(
-        "Bulk with confluent-kafka, acks=all, 4 partitions", ("", "k records/s", "MB/s", "CPU s/GB"), rows
-    )
+        count = int(total_bytes / size / (4 if size == 100 else 1))
+        found: dict[tuple[str, str], list[tuple[float, float]]] = {}
+        for side in sides:
+            side.create(f"bulk{size}", PARTITIONS)
+        for turn in range(rounds + 1):
+            for side in sides:
+                recycle(3 * count * size)
+                written = write_bulk(side, size, count)
+                read = read_bulk(side, size, count, turn * (count // PARTITIONS))
+                if turn:
+                    found.setdefault(("in", side.name), []).append(written)
+                    found.setdefault(("out", side.name), []).append(read)
+        for (way, name), figures in sorted(found.items()):
+            rate, cpu = map(statistics.median, zip(*figures, strict=True))
+            row = f"{rate / 1e3:,.0f}", f"{rate * size / 1e6:,.0f}", f"{cpu / (count * size) * 1e9:.2f}"
+            rows.append((f"{size:,} B {way}, {name}", *row))
+    head = ("", "k records/s", "MB/s", "CPU s/GB")
+    print_table("Bulk with confluent-kafka, acks=all, 4 partitions", head, rows)
 
 
-def write_bulk(broker: BrokerProcess, size: int, count: int) -> tuple[float, float]:
+def write_bulk(side: Side, size: int, count: int) -> tuple[float, float]:
     """Return records/s and the broker's CPU seconds."""
     from confluent_kafka import Producer
 
     producer = Producer(
         {
-            "bootstrap.servers": f"127.0.0.1:{broker.port}",
+            "bootstrap.servers": side.bootstrap,
             "acks": "all",
             "linger.ms": 20,
             "batch.size": 1_000_000,
@@ -215,25 +199,26 @@ def write_bulk(broker: BrokerProcess, size: int, count: int) -> tuple[float, flo
             "queue.buffering.max.kbytes": 1_000_000,
         }
     )
-    value, cpu, begin = b"v" * size, broker.cpu_seconds, time.perf_counter()
+    topic = f"bulk{size}"
+    value, cpu, begin = b"v" * size, side.cpu_seconds, time.perf_counter()
     for index in range(count):
         while True:
             try:
-                producer.produce("t", value, partition=index % PARTITIONS)
+                producer.produce(topic, value, partition=index % PARTITIONS)
                 break
             except BufferError:
                 producer.poll(0.05)
     producer.flush()
-    return count / (time.perf_counter() - begin), broker.cpu_seconds - cpu
+    return count / (time.perf_counter() - begin), side.cpu_seconds - cpu
 
 
-def read_bulk(broker: BrokerProcess, size: int, count: int) -> tuple[float, float]:
-    """Return records/s and the broker's CPU seconds."""
+def read_bulk(side: Side, size: int, count: int, first: int) -> tuple[float, float]:
+    """Read from offset `first` on; return records/s and the broker's CPU seconds."""
     from confluent_kafka import Consumer, TopicPartition
 
     consumer = Consumer(
         {
-            "bootstrap.servers": f"127.0.0.1:{broker.port}",
+            "bootstrap.servers": side.bootstrap,
             "group.id": "unused",
             "enable.auto.commit": False,
             "queued.min.messages": 10_000_000,
@@ -242,53 +227,95 @@ def read_bulk(broker: BrokerProcess, size: int, count: int) -> tuple[float, floa
             "check.crcs": False,
         }
     )
-    consumer.assign([TopicPartition("t", index, 0) for index in range(PARTITIONS)])
-    found, cpu, begin = 0, broker.cpu_seconds, time.perf_counter()
+    cpu, begin = side.cpu_seconds, time.perf_counter()
+    consumer.assign([TopicPartition(f"bulk{size}", index, first) for index in range(PARTITIONS)])
+    found = 0
     while found < count:
         found += len(consumer.consume(10_000, 1.0))
-    result = count / (time.perf_counter() - begin), broker.cpu_seconds - cpu
+    result = count / (time.perf_counter() - begin), side.cpu_seconds - cpu
     consumer.close()
     return result
 
 
-def many() -> None:
+def java_tools(sides: Sides, total_bytes: float) -> None:
+    """Apache Kafka's own perf tools, records of 1 KB; what they say, and the broker's CPU."""
+    from compat import peers
+
+    classpath = peers.maven_classpath(f"kafka-{KAFKA_VERSION}")
+    count, rows = int(total_bytes / 1000), []
+    for side in sides:
+        side.create("java", PARTITIONS)
+        servers = f"bootstrap.servers={side.bootstrap}"
+        produce = ["--topic", "java", "--num-records", count, "--record-size", 1000, "--throughput", -1]
+        produce += ["--producer-props", servers, "acks=all", "batch.size=1000000", "linger.ms=20"]
+        consume = ["--topic", "java", "--bootstrap-server", side.bootstrap]
+        consume += ["--num-records", count, "--timeout", 60_000]
+        for way, main, options in (
+            ("in", "org.apache.kafka.tools.ProducerPerformance", produce),
+            ("out", "org.apache.kafka.tools.ConsumerPerformance", consume),
+        ):
+            cpu, begin = side.cpu_seconds, time.perf_counter()
+            peers.java(classpath, main, *options, check=True)
+            rate = count / (time.perf_counter() - begin)
+            row = f"{rate / 1e3:,.0f}", f"{(side.cpu_seconds - cpu) / (count * 1000) * 1e9:.2f}"
+            rows.append((f"{way}, {side.name}", *row))
+    head = ("", "k records/s, JVM start included", "CPU s/GB")
+    print_table("Bulk with the Java perf tools, 1 KB", head, sorted(rows))
+
+
+def many(sides: Sides) -> None:
     """A thousand topics in one request; a thousand connections that do nothing."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 8192)), hard))
     rows = []
-    with broker_process() as broker:
-        with broker.connect() as connection:
+    for side in sides:
+        before = side.resident_bytes
+        idle = [side.connect() for _ in range(1000)]
+        for connection in idle:
+            connection.sendall(API_VERSIONS)
+            receive(connection)
+        each = (side.resident_bytes - before) / 1000
+        for connection in idle:
+            connection.close()
+        rows.append((f"an idle connection, {side.name}", f"{each / 1e3:.1f} kB", ""))
+    for side in sides:
+        with side.connect() as connection:
             topics = [
                 CreatableTopic(name=f"t{n}", num_partitions=1, replication_factor=1) for n in range(1000)
             ]
-            cpu, begin = broker.cpu_seconds, time.perf_counter()
-            ask(connection, CreateTopicsRequest(topics=topics, timeout_ms=10_000), 5)
+            cpu, begin = side.cpu_seconds, time.perf_counter()
+            ask(connection, CreateTopicsRequest(topics=topics, timeout_ms=30_000), 5)
             ask(connection, MetadataRequest(topics=None), 5)
             seconds = time.perf_counter() - begin
-        rows.append(
-            ("1,000 topics created and described", f"{seconds:.2f} s", f"{broker.cpu_seconds - cpu:.2f} s")
-        )
-    with broker_process() as broker:
-        with broker.connect() as connection:
-            connection.sendall(API_VERSIONS)
-            receive(connection)
-        before = broker.resident_bytes
-        idle = [broker.connect() for _ in range(1000)]
-        for connection in idle:
-            connection.sendall(API_VERSIONS)
-            receive(connection)
-        rows.append(("an idle connection", f"{(broker.resident_bytes - before) / 1000 / 1e3:.1f} kB", ""))
-        for connection in idle:
-            connection.close()
+        row = f"{seconds:.2f} s", f"{side.cpu_seconds - cpu:.2f} s"
+        rows.append((f"1,000 topics created and described, {side.name}", *row))
     print_table("Many", ("", "", "CPU"), rows)
 
 
+def has_java() -> bool:
+    """Whether Apache Kafka can be run here."""
+    java = shutil.which("java")
+    found = java is not None and shutil.which("mvn") is not None
+    return found and not subprocess.run(["java", "-version"], capture_output=True, check=False).returncode
+
+
 def main() -> None:
-    options = arguments("The broker", rounds=7)
-    start_up(options.rounds)
-    one_record(1.0 if options.quick else 4.0)
-    bulk(1e8 if options.quick else 6e8, 1 if options.quick else 3)
-    many()
+    flags = {flag for flag in ("--alone", "--java") if flag in sys.argv}
+    sys.argv = [word for word in sys.argv if word not in flags]
+    options = arguments("The broker", rounds=3, quick_rounds=1)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 8192)), hard))
+    beside = "--alone" not in flags and has_java()
+    rounds, quick = options.rounds, options.quick
+    start_up(2 * rounds + 1, beside)
+    with ExitStack() as stack:
+        sides = [stack.enter_context(penstock_side())]
+        if beside:
+            sides.append(stack.enter_context(kafka_side()))
+        one_record(sides, 1.0 if quick else 3.0, rounds)
+        latency(sides, 500 if quick else 3000)
+        bulk(sides, 1e8 if quick else 6e8, rounds)
+        if "--java" in flags and beside:
+            java_tools(sides, 2e8 if quick else 1e9)
+        many(sides)
 
 
 if __name__ == "__main__":
