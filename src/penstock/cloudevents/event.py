@@ -7,6 +7,7 @@ came in, they are kept byte for byte.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from types import MappingProxyType
@@ -32,6 +33,13 @@ OPTIONAL = ("datacontenttype", "dataschema", "subject", "time")
 CORE = frozenset(REQUIRED + OPTIONAL)
 NO_EXTENSIONS: Mapping[str, AttributeValue] = MappingProxyType({})
 JSON_TYPE = "application/json"
+
+NAME_CHARACTERS_MAX = 20
+"""What rule C4 advises."""
+
+_ADVICE_MAX = 100
+_advised: set[str] = set()
+_log = logging.getLogger("penstock.cloudevents")
 
 _SAME_NAMES = ("id", "source", "type", "subject", "datacontenttype", "dataschema", "extensions", "data")
 
@@ -315,8 +323,18 @@ def _read_extensions(
             raise InvalidEventError("C3", f"not an attribute name: {shown(name)}")
         if value is not None:
             values[name] = typed_value(name, value, types.get(name))
+            if len(name) > NAME_CHARACTERS_MAX or name[0].isdigit():
+                _advise_other_name(name)
     check_partitionkey(values.get("partitionkey"))
     return MappingProxyType(values) if values else NO_EXTENSIONS
+
+
+def _advise_other_name(name: str) -> None:
+    """Say once that the name of an extension is one that not everybody can take (rule C4)."""
+    if name in _advised or len(_advised) >= _ADVICE_MAX:
+        return
+    _advised.add(name)
+    _log.warning("C4: names should begin with a letter and have at most 20 characters: %s", shown(name))
 
 
 def _read_data(data: Data) -> bytes:
