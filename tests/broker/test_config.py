@@ -56,11 +56,13 @@ def test_a_value_that_does_not_fit_is_refused(name: str, text: str, reason: str)
 
 
 def test_a_topic_overrides_the_broker_and_the_broker_the_default() -> None:
-    broker = BrokerConfig({"log.retention.hours": "2"})
+    broker = BrokerConfig({"log.retention.hours": "2", "log.retention.bytes": "9"})
     assert TopicConfig(broker)["retention.ms"] == 7_200_000
+    assert TopicConfig(broker).source("retention.ms") == SOURCE_STATIC_BROKER
     assert TopicConfig(broker, {"retention.ms": "5"})["retention.ms"] == 5
     sources = [
-        setting.source for setting in TopicConfig(broker, {"retention.ms": "5"}).settings("retention.ms")
+        setting.source
+        for setting in TopicConfig(broker, {"retention.bytes": "5"}).settings("retention.bytes")
     ]
     assert sources == [SOURCE_TOPIC, SOURCE_STATIC_BROKER, SOURCE_DEFAULT]
 

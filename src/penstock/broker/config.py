@@ -8,6 +8,7 @@ Nothing here reads a file or knows what a setting is used for.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from re import compile as compile_
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.broker.config_keys import (
@@ -71,6 +72,8 @@ def parse(key: ConfigKey, text: str | None) -> Value:
         items = [item.strip() for item in text.split(",") if item.strip()]
         for item in items:
             _check_choice(key, item)
+        if key.item_pattern and items != ["*"] and not all(map(compile_(key.item_pattern).fullmatch, items)):
+            raise _invalid(key, text, "expected * or PARTITION:BROKER,PARTITION:BROKER,...")
         return items
     _check_choice(key, text)
     return text
@@ -290,18 +293,43 @@ class TopicConfig:
             return profile.defaults[key.synonyms[0][0]]
         return key.default
 
-    def settings(self, name: str) -> Iterator[Setting]:
-        """Every place that gives the setting a value, the one in force first."""
-        if name in self.overrides:
-            yield Setting(name, self.overrides[name], SOURCE_TOPIC)
+    def settings(self, name: str) -> list[Setting]:
+        """Every place that gives the setting a value, the one in force first.
+
+        As in Apache Kafka, what is said in another unit (`log.retention.hours`) is left out until somebody
+        says it in the setting's own.
+        """
         key = TOPIC_KEYS[name]
-        for synonym, _ in key.synonyms:
-            yield from self.broker.set_texts(synonym)
-        if key.synonyms:
-            last = BROKER_KEYS[key.synonyms[-1][0]]
-            yield Setting(last.name, last.default, SOURCE_DEFAULT)
-        else:
-            yield Setting(name, key.default, SOURCE_DEFAULT)
+        found = [Setting(name, self.overrides[name], SOURCE_TOPIC)] if name in self.overrides else []
+        for synonym, _ in key.synonyms[:1]:
+            found += self.broker.settings_of(synonym)
+        if any(setting.source != SOURCE_TOPIC for setting in found):
+            for synonym, _ in key.synonyms[1:]:
+                found += self.broker.settings_of(synonym)
+        return sorted(found, key=_source)
+
+    def source(self, name: str) -> int:
+        """Where the value in force comes from, in whatever unit it was given."""
+        if name in self.overrides:
+            return SOURCE_TOPIC
+        found = [
+            setting for synonym, _ in TOPIC_KEYS[name].synonyms for setting in self.broker.set_texts(synonym)
+        ]
+        return found[0].source if found else SOURCE_DEFAULT
+
+
+def _source(setting: Setting) -> int:
+    return setting.source
+
+
+def canonical(key: ConfigKey, text: str | None) -> str | None:
+    """The text of a setting as Apache Kafka shows it, which is that of the value it has read."""
+    value = parse(key, text)
+    if value is None:
+        return None
+    if isinstance(value, list):
+        return ",".join(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _scaled(number: int, factor: int) -> int:

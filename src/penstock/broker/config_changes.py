@@ -85,7 +85,9 @@ def plan_changes(
             for setting, text in texts.items():
                 parse(keys[setting], text)
     except ConfigError as error:
-        raise error_for(ErrorCode.INVALID_CONFIG, str(error)) from None
+        raise error_for(
+            ErrorCode.INVALID_CONFIG if is_topic else ErrorCode.INVALID_REQUEST, str(error)
+        ) from None
     return [
         ConfigRecord(resource_type=resource_type, resource_name=name, name=setting, value=texts.get(setting))
         for setting in sorted({*texts, *present})
@@ -100,6 +102,8 @@ def _texts_of(cluster: Cluster, resource_type: int, name: str) -> Mapping[str, s
         KafkaError: there is no such resource.
     """
     if resource_type == TOPIC_RESOURCE:
+        if not name:
+            raise error_for(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
         check_topic_name(name)
         if name not in cluster.topics:
             raise error_for(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")

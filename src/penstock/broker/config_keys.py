@@ -37,6 +37,8 @@ class ConfigKey(NamedTuple):
     synonyms: tuple[tuple[str, int], ...] = ()
     at_most: float | None = None
     never: float | None = None
+    item_pattern: str = ""
+    """What each item of a list must match, unless the list is a star."""
 
 
 def _table(*keys: ConfigKey) -> dict[str, ConfigKey]:
@@ -59,6 +61,8 @@ def _topic(
 
 
 _CODECS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+
+_THROTTLED = ConfigKey("", LIST, "", "No effect: there is one replica.", item_pattern="[0-9]+:[0-9]+")
 
 TOPIC_KEYS = _table(
     _topic(
@@ -135,9 +139,10 @@ TOPIC_KEYS = _table(
         str(LONG_MAX),
         "Milliseconds after which the log is forced to disk.",
         "log.flush.interval.ms",
+        "log.flush.scheduler.interval.ms",
         at_least=0,
     ),
-    _topic("follower.replication.throttled.replicas", LIST, "", "No effect: there is one replica."),
+    _THROTTLED._replace(name="follower.replication.throttled.replicas"),
     _topic(
         "index.interval.bytes",
         INT,
@@ -146,9 +151,23 @@ TOPIC_KEYS = _table(
         "log.index.interval.bytes",
         at_least=0,
     ),
-    _topic("leader.replication.throttled.replicas", LIST, "", "No effect: there is one replica."),
-    _topic("local.retention.bytes", LONG, "-2", "No effect: there is no tiered storage.", at_least=-2),
-    _topic("local.retention.ms", LONG, "-2", "No effect: there is no tiered storage.", at_least=-2),
+    _THROTTLED._replace(name="leader.replication.throttled.replicas"),
+    _topic(
+        "local.retention.bytes",
+        LONG,
+        "-2",
+        "No effect: there is no tiered storage.",
+        "log.local.retention.bytes",
+        at_least=-2,
+    ),
+    _topic(
+        "local.retention.ms",
+        LONG,
+        "-2",
+        "No effect: there is no tiered storage.",
+        "log.local.retention.ms",
+        at_least=-2,
+    ),
     _topic(
         "max.compaction.lag.ms",
         LONG,

@@ -7,6 +7,7 @@ answer tells partitions, replication factor and settings; v7 the topic id.
 from __future__ import annotations
 
 from collections import Counter
+from uuid import uuid4
 
 from penstock.broker.cluster import PARTITIONS_PER_REQUEST_MAX, NewTopic
 from penstock.broker.config_keys import TOPIC_KEYS
@@ -47,7 +48,10 @@ def create_topics(request: CreateTopicsRequest, context: Context) -> CreateTopic
         else:
             plans.append(plan)
             results[plan.name] = _success(plan)
-    if not request.validate_only:
+    if request.validate_only:
+        for plan in plans:  # the id that the topic would have had
+            results[plan.name].topic_id = uuid4().bytes
+    else:
         try:
             for topic in cluster.create_topics(plans, context.now_ms):
                 results[topic.name].topic_id = topic.id
@@ -91,7 +95,7 @@ def _success(plan: NewTopic) -> CreatableTopicResult:
         replication_factor=REPLICAS,
         configs=[
             CreatableTopicConfigs(
-                name=name, value=plan.config.text(name), config_source=next(plan.config.settings(name)).source
+                name=name, value=plan.config.text(name), config_source=plan.config.source(name)
             )
             for name in TOPIC_KEYS
         ],

@@ -23,6 +23,7 @@ def delete_topics(request: DeleteTopicsRequest, context: Context) -> DeleteTopic
     """Delete the topics named, with their data. Fetches that wait for them are answered."""
     asked = request.topics or [DeleteTopicState(name=name) for name in request.topic_names]
     named = Counter(_named(state, context) for state in asked)
+    ways = Counter(key for key, _, _ in {(_named(s, context), s.name, s.topic_id) for s in asked})
     results: list[DeletableTopicResult] = []
     doomed: dict[bytes, tuple[Topic, DeletableTopicResult]] = {}
     for state in {_named(state, context): state for state in asked}.values():
@@ -30,6 +31,9 @@ def delete_topics(request: DeleteTopicsRequest, context: Context) -> DeleteTopic
         results.append(result)
         try:
             if named[_named(state, context)] > 1:
+                if ways[_named(state, context)] > 1:  # by name and by id
+                    known = _find(state, context)
+                    result.name, result.topic_id = known.name, known.id
                 raise error_for(ErrorCode.INVALID_REQUEST, "a topic is named more than once")
             topic = _find(state, context)
         except KafkaError as error:

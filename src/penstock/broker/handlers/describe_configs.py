@@ -7,7 +7,7 @@ read-only that give topics their defaults; the rest is fixed while it runs.
 from __future__ import annotations
 
 from penstock.broker.cluster import BROKER_RESOURCE, TOPIC_RESOURCE, check_topic_name
-from penstock.broker.config import SOURCE_DEFAULT, SOURCE_DYNAMIC_DEFAULT, SOURCE_TOPIC, Setting
+from penstock.broker.config import SOURCE_DEFAULT, SOURCE_DYNAMIC_DEFAULT, SOURCE_TOPIC, Setting, canonical
 from penstock.broker.config_keys import BROKER_KEYS, DYNAMIC_KEYS, PASSWORD, TOPIC_KEYS, ConfigKey
 from penstock.broker.dispatch import Context, handler
 from penstock.errors import KafkaError
@@ -53,7 +53,7 @@ def _describe(
         return result
     wanted = resource.configuration_keys
     for key, settings in found:
-        if wanted is None or key.name in wanted:
+        if not wanted or key.name in wanted:
             result.configs.append(_entry(key, settings, resource.resource_type, request, context.version))
     return result
 
@@ -63,9 +63,9 @@ def _topic_settings(name: str, context: Context) -> list[tuple[ConfigKey, list[S
     config = context.node.cluster.topic(name).config
     found = []
     for key in TOPIC_KEYS.values():
-        in_force = Setting(key.name, config.text(key.name), SOURCE_DEFAULT)
-        settings = list(config.settings(key.name))
-        found.append((key, [in_force._replace(source=settings[0].source), *settings]))
+        settings = config.settings(key.name)
+        source = settings[0].source if settings else SOURCE_DEFAULT
+        found.append((key, [Setting(key.name, config.text(key.name), source), *settings]))
     return found
 
 
@@ -101,7 +101,7 @@ def _entry(
     is_topic = resource_type == TOPIC_RESOURCE
     return DescribeConfigsResourceResult(
         name=key.name,
-        value=None if key.type == PASSWORD else in_force.text,
+        value=None if key.type == PASSWORD else canonical(key, in_force.text),
         read_only=not is_topic and key.name not in DYNAMIC_KEYS,
         is_default=version == 0
         and in_force.source != SOURCE_TOPIC
@@ -109,7 +109,11 @@ def _entry(
         config_source=in_force.source,
         is_sensitive=key.type == PASSWORD,
         synonyms=[
-            DescribeConfigsSynonym(name=synonym.name, value=synonym.text, source=synonym.source)
+            DescribeConfigsSynonym(
+                name=synonym.name,
+                value=canonical(key, synonym.text) if synonym.source == SOURCE_TOPIC else synonym.text,
+                source=synonym.source,
+            )
             for synonym in (synonyms if request.include_synonyms else ())
         ],
         config_type=key.type,

@@ -24,14 +24,20 @@ LISTENER = "PLAINTEXT"
 NODES_SINCE, TIMES_SINCE = 2, 1
 
 
+def _unknown(index: int) -> PartitionData:
+    return PartitionData(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+
 @handler(ApiKey.DESCRIBE_QUORUM, 0, 2)
 def describe_quorum(request: DescribeQuorumRequest, context: Context) -> DescribeQuorumResponse:
     """Describe the one voter, which leads."""
     asked = [(topic.topic_name, [p.partition_index for p in topic.partitions]) for topic in request.topics]
     if asked != [(METADATA_TOPIC, [0])]:
         return DescribeQuorumResponse(
-            error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-            error_message=f"only {METADATA_TOPIC}-0 has a quorum" if context.version >= NODES_SINCE else "",
+            topics=[
+                TopicData(topic_name=name, partitions=[_unknown(index) for index in indexes])
+                for name, indexes in asked
+            ]
         )
     node = context.node
     end_offset = node.cluster.metadata_end_offset

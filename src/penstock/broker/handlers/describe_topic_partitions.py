@@ -58,12 +58,15 @@ def describe_topic_partitions(
 
 
 def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
+    """A topic that does not exist; what one may do with it is told all the same, as Kafka does."""
     code = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     try:
         check_topic_name(name)
     except KafkaError as error:
         code = error.code
-    return _failure(name, code)
+    return DescribeTopicPartitionsResponseTopic(
+        name=name, error_code=code, topic_authorized_operations=TOPIC_OPERATIONS
+    )
 
 
 def _failure(name: str, code: int) -> DescribeTopicPartitionsResponseTopic:

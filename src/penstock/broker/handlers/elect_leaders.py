@@ -28,7 +28,9 @@ def elect_leaders(request: ElectLeadersRequest, context: Context) -> ElectLeader
             return ElectLeadersResponse(error_code=ErrorCode.INVALID_REQUEST)
         names = context.node.cluster.topics
         return ElectLeadersResponse(replica_election_results=[ReplicaElectionResult(topic=n) for n in names])
+    refused = request.election_type not in ELECTION_TYPES and request.topic_partitions and context.version
     return ElectLeadersResponse(
+        error_code=ErrorCode.INVALID_REQUEST if refused else ErrorCode.NONE,
         replica_election_results=[
             ReplicaElectionResult(
                 topic=topic.topic,
@@ -37,7 +39,7 @@ def elect_leaders(request: ElectLeadersRequest, context: Context) -> ElectLeader
                 ],
             )
             for topic in request.topic_partitions
-        ]
+        ],
     )
 
 
