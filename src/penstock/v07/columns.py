@@ -3,7 +3,8 @@
 Messages have a payload and a place, so `key` and `headers` are null and empty and `timestamp` is -1. The
 `offset` is the byte at which the outermost message starts: what to ask a broker for to see it again.
 
-Plain messages are scanned by a compiled loop, checksums included; wrappers one by one.
+Messages are scanned by a compiled loop, checksums included: plain ones, and those in a wrapper once it is
+decompressed. Wrappers in wrappers, and what is damaged, are read by `message_set`, one message at a time.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from penstock.records.arrow import to_arrow
 from penstock.records.columns import COLUMN_BYTES_MAX, NO_BYTES, BytesColumn, HeadersColumn, RecordColumns
 from penstock.records.jit import Bytes, Int32s, Ints, byte_at, copy_bytes, kernel
 from penstock.records.memory import empty
-from penstock.v07.message_set import iter_messages
+from penstock.v07 import message_set
+from penstock.v07.message_set import iter_messages, unwrap
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,6 +31,9 @@ DONE, WRAPPER, CORRUPT = 0, 1, 2
 """Why a scan ended: at the end or a partial tail, before a wrapper, before a message that is wrong."""
 
 SLICES = 8
+
+UNPACKED_BYTES = 16 << 20
+"""How much of what was compressed becomes columns together."""
 
 
 def _crc_tables() -> Ints:
@@ -131,6 +136,26 @@ def gather(data: Bytes, starts: Ints, ends: Ints, count: int, target: Bytes, off
         offsets[row + 1] = at
 
 
+@kernel
+def _complete_size(data: Bytes) -> int:
+    position, end = 0, len(data)
+    while end - position >= 4:
+        size = _int32(data, position)
+        if size >= 0x80000000:
+            return -1
+        if position + 4 + size > end:
+            break
+        position += 4 + size
+    return position
+
+
+def complete_size(data: Buffer) -> int:
+    """As `message_set.complete_size`, compiled. Raises: CorruptRecordError, a negative length."""
+    view = memoryview(data)
+    size = int(_complete_size(np.frombuffer(view, dtype=np.uint8))) if len(view) else 0
+    return message_set.complete_size(view) if size < 0 else size
+
+
 class Decoded(NamedTuple):
     """Messages as columns, and the byte offset at which a reader goes on."""
 
@@ -152,24 +177,84 @@ def decode(data: Buffer, base_offset: int, *, check_crcs: bool = True) -> Iterat
     capacity = len(view) // 9 + 1
     starts, ends = empty(capacity, np.int64), empty(capacity, np.int64)
     out = np.zeros(2, dtype=np.int64)
+    wrappers = _Wrappers()
     position, end = 0, len(view)
     while position < end:
         count = scan(source, position, end, check_crcs, CRC_TABLES, starts, ends, out)
         stopped, reason = int(out[0]), int(out[1])
         if count:
+            yield from wrappers.take()
             columns = _plain(source, starts[:count], ends[:count], base_offset, position)
             yield Decoded(columns, base_offset + stopped)
         if reason == DONE:
-            return
+            break
         # What the loop does not know, the plain reader does: it reads the wrapper, or says what is wrong.
-        stop = stopped + 4 + int.from_bytes(view[stopped : stopped + 4], "big")
-        messages = list(iter_messages(view[stopped : max(stop, stopped + 4)], base_offset + stopped))
-        if reason == CORRUPT:
-            raise CorruptRecordError(f"the message at byte {base_offset + stopped} is damaged")
-        if messages:
-            rows = [(message.payload, message.offset) for message in messages]
-            yield Decoded(_unpacked(rows), base_offset + stop)
+        stop = max(stopped + 4 + int.from_bytes(view[stopped : stopped + 4], "big"), stopped + 4)
+        if not wrappers.add(view[stopped:stop], base_offset + stopped):
+            yield from wrappers.take()
+            messages = list(iter_messages(view[stopped:stop], base_offset + stopped))
+            if reason == CORRUPT:
+                raise CorruptRecordError(f"the message at byte {base_offset + stopped} is damaged")
+            if messages:
+                rows = [(message.payload, message.offset) for message in messages]
+                yield Decoded(_unpacked(rows), base_offset + stop)
+        elif wrappers.size > UNPACKED_BYTES:
+            yield from wrappers.take()
         position = stop
+    yield from wrappers.take()
+
+
+class _Wrappers:
+    """Wrappers that follow each other, decompressed and scanned, to become columns together."""
+
+    def __init__(self) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
+        self.size = 0
+        self._sets: list[memoryview] = []
+        self._starts: list[Ints] = []
+        self._ends: list[Ints] = []
+        self._offsets: list[int] = []
+        self._next_offset = 0
+
+    def add(self, wrapper: memoryview, offset: int) -> bool:
+        """Take in one; False if it is none, or one for the plain reader."""
+        try:
+            inner = unwrap(wrapper)
+        except CorruptRecordError:
+            return False
+        if not inner:
+            return False
+        capacity = len(inner) // 9 + 1
+        starts, ends = empty(capacity, np.int64), empty(capacity, np.int64)
+        out = np.zeros(2, dtype=np.int64)
+        source = np.frombuffer(inner, dtype=np.uint8)
+        count = scan(source, 0, len(inner), True, CRC_TABLES, starts, ends, out)
+        if out[1] != DONE:
+            return False
+        self._sets.append(inner)
+        self._starts.append(starts[:count] + self.size)
+        self._ends.append(ends[:count] + self.size)
+        self._offsets.append(offset)
+        self._next_offset = offset + len(wrapper)
+        self.size += len(inner)
+        return True
+
+    def take(self) -> Iterator[Decoded]:
+        """Yield what there is, at most one."""
+        if not self._sets:
+            return
+        source = np.concatenate(
+            [np.frombuffer(each, dtype=np.uint8) for each in self._sets], out=empty(self.size, np.uint8)
+        )
+        counts = [len(starts) for starts in self._starts]
+        starts, ends = np.concatenate(self._starts), np.concatenate(self._ends)
+        places = np.repeat(np.array(self._offsets, dtype=np.int64), counts)
+        next_offset = self._next_offset
+        self._clear()
+        if len(starts):
+            yield Decoded(_columns(_gathered(source, starts, ends), places), next_offset)
 
 
 def to_batches(
@@ -187,16 +272,20 @@ def to_batches(
 
 
 def _plain(source: Bytes, starts: Ints, ends: Ints, base_offset: int, position: int) -> RecordColumns:
+    places = empty(len(starts), np.int64)
+    places[0] = base_offset + position
+    places[1:] = ends[:-1] + base_offset
+    return _columns(_gathered(source, starts, ends), places)
+
+
+def _gathered(source: Bytes, starts: Ints, ends: Ints) -> BytesColumn:
     count = len(starts)
     total = int((ends - starts).sum())
     if total > COLUMN_BYTES_MAX:
         raise CorruptRecordError(f"{total} bytes of payload in one fetch: ask for less at a time")
     target, offsets = empty(total, np.uint8), empty(count + 1, np.int32)
     gather(source, starts, ends, count, target, offsets)
-    places = empty(count, np.int64)
-    places[0] = base_offset + position
-    places[1:] = ends[:-1] + base_offset
-    return _columns(BytesColumn(target, offsets), places)
+    return BytesColumn(target, offsets)
 
 
 def _unpacked(rows: Sequence[tuple[bytes, int]]) -> RecordColumns:

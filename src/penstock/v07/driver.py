@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.errors import ConfigError, DecodeError
 from penstock.records.compression import Codec
-from penstock.v07.connection import DEFAULT_TIMEOUT_S, Connection07
+from penstock.v07.connection import DEFAULT_TIMEOUT_S, Connection07, Fetched07
 from penstock.v07.message_set import (
     LENGTH_BYTES,
     FetchSizeTooSmall,
@@ -123,22 +124,39 @@ class Driver07:
     # --- reading -----------------------------------------------------------------------------------------
 
     def chunks(
-        self, topic: str, partition: int, start: int, end: int | None = None
+        self,
+        topic: str,
+        partition: int,
+        start: int,
+        end: int | None = None,
+        *,
+        measure: Callable[[memoryview], int] = complete_size,
     ) -> Iterator[tuple[int, memoryview]]:
-        """Yield (offset, bytes) of complete messages from `start` to `end` (default: the present end)."""
+        """Yield (offset, bytes) of complete messages from `start` to `end` (default: the present end).
+
+        While the caller works on one chunk, the next is on its way. `measure` says how much is complete.
+        """
         stop = self.latest(topic, partition) if end is None else end
         position, size_max = start, self._fetch_bytes
-        while position < stop:
+
+        def ask() -> Future[Fetched07]:
             part = FetchPart(topic, partition, position, min(size_max, stop - position))
-            data = self.connection.fetch(part).checked()
-            size = complete_size(data)
-            if size:
-                yield position, data[:size]
+            return ahead.submit(self.connection.fetch, part)
+
+        with ThreadPoolExecutor(1, "penstock-fetch-0.7") as ahead:
+            waiting = ask() if position < stop else None
+            while waiting is not None:
+                fetched = waiting.result()
+                data = fetched.checked()
+                offset, size = position, measure(data)
                 position += size
-            elif not len(data):
-                return
-            else:
-                size_max = self._larger(data, part, stop)
+                if not size:
+                    if not len(data):
+                        return
+                    size_max = self._larger(data, fetched.part, stop)
+                waiting = ask() if position < stop else None
+                if size:
+                    yield offset, data[:size]
 
     def _larger(self, data: memoryview, part: FetchPart, stop: int) -> int:
         """How much to ask for so that the first message fits."""
@@ -164,13 +182,15 @@ class Driver07:
         end: int | None = None,
         *,
         names: Sequence[str],
+        shown_partition: int | None = None,
         check_crcs: bool = True,
     ) -> Iterator[pa.RecordBatch]:
-        """The same as Arrow batches with the columns `names`."""
-        from penstock.v07.columns import to_batches
+        """The same as Arrow batches with the columns `names`; `partition` there is `shown_partition`."""
+        from penstock.v07 import columns
 
-        for offset, data in self.chunks(topic, partition, start, end):
-            yield from to_batches(data, offset, topic, partition, names, check_crcs=check_crcs)
+        shown = partition if shown_partition is None else shown_partition
+        for offset, data in self.chunks(topic, partition, start, end, measure=columns.complete_size):
+            yield from columns.to_batches(data, offset, topic, shown, names, check_crcs=check_crcs)
 
     # --- writing -----------------------------------------------------------------------------------------
 

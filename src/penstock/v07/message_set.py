@@ -168,6 +168,17 @@ def iter_messages(data: Buffer, base_offset: int = 0) -> Iterator[Message]:
         raise FetchSizeTooSmall(LENGTH_BYTES + size, len(view))
 
 
+def unwrap(data: Buffer) -> memoryview | None:
+    """The set inside one complete outermost message, unread; None where it is no wrapper.
+
+    Raises:
+        CorruptRecordError: as `iter_messages`, of the wrapper.
+    """
+    view = memoryview(data)
+    wrapper = _read(view, 0, len(view))
+    return None if wrapper.codec is Codec.NONE else _decompressed(wrapper, DECOMPRESSED_BYTES_MAX)
+
+
 class _Budget:
     """What one outermost wrapper may unfold to."""
 
@@ -179,10 +190,7 @@ def _unwrapped(wrapper: _Outer, budget: _Budget, depth: int = 1) -> Iterator[byt
     """The payloads in a wrapper and the wrappers in it."""
     if depth > NESTING_MAX:
         raise CorruptRecordError(f"wrappers nested more than {NESTING_MAX} deep at {wrapper.start}")
-    try:
-        data = decompress(wrapper.codec, wrapper.payload, budget.bytes)
-    except DecodeError as error:
-        raise CorruptRecordError(f"the wrapper at {wrapper.start} does not decompress: {error}") from error
+    data = _decompressed(wrapper, budget.bytes)
     budget.bytes -= len(data)
     for start, stop in cut(data):
         inner = _read(data, start, stop)
@@ -190,6 +198,13 @@ def _unwrapped(wrapper: _Outer, budget: _Budget, depth: int = 1) -> Iterator[byt
             yield bytes(inner.payload)
         else:
             yield from _unwrapped(inner, budget, depth + 1)
+
+
+def _decompressed(wrapper: _Outer, size_max: int) -> memoryview:
+    try:
+        return decompress(wrapper.codec, wrapper.payload, size_max)
+    except DecodeError as error:
+        raise CorruptRecordError(f"the wrapper at {wrapper.start} does not decompress: {error}") from error
 
 
 def judge(data: memoryview) -> Judged:

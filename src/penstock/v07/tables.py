@@ -107,10 +107,16 @@ class Topics07:
         self, wanted: Range07, names: Sequence[str], *, check_crcs: bool = True
     ) -> Iterator[pa.RecordBatch]:
         """The messages of a range, in order."""
-        from penstock.v07.columns import to_batches
-
-        for offset, data in self.chunks(wanted):
-            yield from to_batches(data, offset, wanted.topic, wanted.partition, names, check_crcs=check_crcs)
+        driver, number = self._at(wanted.partition)
+        return driver.scan(
+            wanted.topic,
+            number,
+            wanted.start,
+            wanted.end,
+            names=names,
+            shown_partition=wanted.partition,
+            check_crcs=check_crcs,
+        )
 
     def chunks(self, wanted: Range07) -> Iterator[tuple[int, memoryview]]:
         """Complete messages of a range as they are, with the offset of their first byte."""
@@ -215,7 +221,7 @@ CHUNK_BYTES = 16 << 20
 
 def _chunks(data: memoryview) -> Iterator[tuple[int, memoryview]]:
     """Cut a segment at messages into pieces of about `CHUNK_BYTES`."""
-    from penstock.v07.message_set import complete_size
+    from penstock.v07.columns import complete_size
 
     position = 0
     while position < len(data):
