@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import linecache
+import pickle
 import time
 import tracemalloc
 
@@ -10,7 +12,7 @@ import pytest
 
 from penstock.errors import DecodeError, EncodeError, UnsupportedVersionError
 from penstock.protocol import messages
-from penstock.protocol.codec import codec_for
+from penstock.protocol.codec import Codec, codec_for
 from penstock.protocol.messages.api_versions_response import ApiVersionsResponse
 from penstock.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from penstock.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
@@ -222,3 +224,35 @@ def test_equality_and_repr_of_messages():
     assert repr(MetadataRequest(topics=None, unknown_tags={1: b"x"})) == (
         "MetadataRequest(topics=None, unknown_tags={1: b'x'})"
     )
+
+
+@pytest.mark.parametrize("version", [3, 11, 12, 16])
+def test_bytes_and_views_are_read_alike(version):
+    data = codec_for(FetchResponse, version).encode(fetch_response(b"one", None, b"three"))
+    # A codec is compiled for what comes first, and again for the other.
+    for first, second in ((bytes, memoryview), (memoryview, bytes), (bytearray, bytes)):
+        codec = Codec(FetchResponse, version)
+        assert codec.decode(first(data)) == codec.decode(second(data))
+        for cut in range(0, len(data), 7):
+            with pytest.raises(DecodeError):
+                codec.decode(first(data[:cut]))
+            with pytest.raises(DecodeError):
+                codec.decode(second(data[:cut]))
+
+
+def test_structs_that_nobody_sent_are_made_when_asked_for():
+    data = codec_for(FetchResponse, 12).encode(fetch_response(b"", b""))
+    message, _ = codec_for(FetchResponse, 12).decode(data)
+    one, two = message.responses[0].partitions
+    one.current_leader.leader_id = 7
+    assert (one.current_leader.leader_id, two.current_leader.leader_id) == (7, -1)
+    assert not hasattr(one, "nonsense")
+    two.records = None
+    assert copy.copy(two) == pickle.loads(pickle.dumps(two)) == two
+
+
+def test_a_decoded_message_can_be_written_again_at_once():
+    for version in (11, 12):
+        data = codec_for(FetchResponse, version).encode(fetch_response(b"records"))
+        message, _ = codec_for(FetchResponse, version).decode(data)
+        assert codec_for(FetchResponse, version).encode(message) == data

@@ -22,7 +22,7 @@ class Codec(Generic[M]):
     Each direction is compiled when it is first used: a broker never writes a request.
     """
 
-    __slots__ = ("_has_large", "_layout", "_write", "decode", "message_class", "version")
+    __slots__ = ("_has_large", "_layout", "_read_view", "_write", "decode", "message_class", "version")
 
     decode: Callable[..., tuple[M, int]]
     """decode(data, position=0) -> (message, position of the byte after it).
@@ -41,6 +41,7 @@ class Codec(Generic[M]):
         self._has_large = True
         self._write: Callable[[M, list[Any]], None] = self._compile_write
         self.decode = self._compile_decode
+        self._read_view: Decode[M] | None = None
 
     def write(self, message: M, parts: list[Any]) -> None:
         """Append the pieces of a message to `parts`: bytes, and records values as they are.
@@ -96,9 +97,21 @@ class Codec(Generic[M]):
         from penstock.protocol.compile import build, classes_of, decoder_source
 
         layout = self.layout
-        source, constants = decoder_source(layout)
+        source, constants = decoder_source(
+            layout, from_views=layout.holds_records and type(data) is not bytes
+        )
+        constants["decode_view"] = self._decode_view
         self.decode = build("decode", layout, source, constants, classes_of(self.message_class))
         return self.decode(data, position)
+
+    def _decode_view(self, data: Any, position: int) -> tuple[M, int]:
+        """Read what comes in a view, where the codec was compiled for bytes."""
+        from penstock.protocol.compile import build, classes_of, decoder_source
+
+        if self._read_view is None:
+            source, constants = decoder_source(self.layout, from_views=True)
+            self._read_view = build("decode", self.layout, source, constants, classes_of(self.message_class))
+        return self._read_view(data, position)
 
     def _compile_write(self, message: M, parts: list[Any]) -> None:
         from penstock.protocol.compile import build, classes_of, encoder_source

@@ -31,16 +31,23 @@ _RUNTIME = {
 }
 
 
-def decoder_source(layout: StructLayout) -> tuple[str, dict[str, Any]]:
-    """Source of ``decode(data, pos=0)``, and the constants it needs."""
-    view = layout.holds_records
-    out = DecodeEmitter(layout.spec.name, view)
+def decoder_source(layout: StructLayout, from_views: bool = False) -> tuple[str, dict[str, Any]]:
+    """Source of ``decode(data, pos=0)``, and the constants it needs.
+
+    Messages are read from bytes, which is fastest. Where records are inside, which are not to be copied,
+    there is a second function for everything else: with `from_views` this is the one that is written.
+    """
+    out = DecodeEmitter(layout.spec.name, from_views)
     with out.block("def decode(data, pos=0):"):
-        if view:
-            out.line("data = memoryview(data)")
+        if from_views:
+            out.line("data = view = memoryview(data)")
         else:
             out.line("if type(data) is not bytes:")
-            out.line("    data = bytes(data)")
+            out.line(
+                f"    {'return decode_view(data, pos)' if layout.holds_records else 'data = bytes(data)'}"
+            )
+            if layout.holds_records:
+                out.line("view = memoryview(data)")
         out.line("size = len(data)")
         out.line(f"paused = size > {runtime.PAUSE_BYTES_MIN} and pause_collector()")
         with out.block("try:"):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from struct import Struct
 
 from penstock.protocol import runtime
-from penstock.protocol.emit import ArrayPart, Emitter, Run, codes_of, name_of, singly
+from penstock.protocol.emit import UVARINT, ArrayPart, Emitter, Run, codes_of, name_of, singly
 
 
 class DecodeEmitter(Emitter):
@@ -15,10 +17,12 @@ class DecodeEmitter(Emitter):
         super().__init__(title)
         self.view = view
         self._lead: ArrayPart | None = None
+        self._whole = "view"
 
     def function(self, opening: str) -> DecodeEmitter:
         """An emitter for a function on the side, to be handed to `finish`."""
         inner = DecodeEmitter(self.title, self.view)
+        inner._whole = "data" if self.view else "memoryview(data)"
         self._beside(inner, opening)
         return inner
 
@@ -30,6 +34,10 @@ class DecodeEmitter(Emitter):
         """An expression for the bytes between two positions."""
         return f"bytes(data[{start}:{end}])" if self.view else f"data[{start}:{end}]"
 
+    def uncopied(self, start: str, end: str) -> str:
+        """An expression for a view of the bytes between two positions."""
+        return f"{self._whole}[{start}:{end}]"
+
     def refuse(self, problem: str) -> str:
         """A statement that raises DecodeError about the current field."""
         return f'raise DecodeError("{self.where}: {problem}")'
@@ -38,6 +46,21 @@ class DecodeEmitter(Emitter):
         # Where the elements end is known only when their count has been read: they lead a new run.
         self.flush()
         self._lead = part
+
+    @contextmanager
+    def tags(self) -> Iterator[str]:
+        """The block for tagged fields, should there be any; gives the local with their number."""
+        tags = self.name("tags")
+        if self._run or self._lead:
+            self.head(tags, UVARINT)
+            with self.block(f"if {tags}:"):
+                yield tags
+            return
+        with self.block("if data[pos]:"):
+            self.line(f"{tags}, pos = {self.constant('read_v', UVARINT.read)}(data, pos)")
+            yield tags
+        self.line("else:")
+        self.line("    pos += 1")
 
     def flush(self) -> None:
         if self._run or self._lead:

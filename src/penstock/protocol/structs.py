@@ -136,45 +136,30 @@ class NullableStructure(Structure):
 
 def decode_struct(out: DecodeEmitter, layout: StructLayout, struct: str) -> None:
     """Write the lines that make a struct and fill it. `struct` is the local that will hold it."""
-    out.line(f"{struct} = {_new(layout.spec.name)}")
+    out.line(f"{struct} = new({layout.spec.name})")
     out.line(f"{struct}.unknown_tags = None")
     for spec in layout.absent:
-        _assign_default(out, layout, spec, f"{struct}.{spec.attribute}")
+        _assign_default(out, spec, struct)
     for field in layout.fields:
         out.path.append(field.spec.name)
         field.wire.decode(out, f"{struct}.{field.spec.attribute}")
         out.path.pop()
     if not layout.flexible:
         return
-    tags = out.name("tags")
-    out.head(tags, UVARINT)
-    if not layout.tagged:
-        with out.block(f"if {tags}:"):
-            out.line(f"{struct}.unknown_tags, pos = read_unknown_tags(data, pos, size, {tags})")
-        return
-    out.flush()
     for _, field in layout.tagged:
-        _assign_default(out, layout, field.spec, f"{struct}.{field.spec.attribute}")
-    function = _decode_tags_function(out, layout)
-    with out.block(f"if {tags}:"):
-        out.line(f"pos = {function}({struct}, data, pos, size, {tags})")
+        _assign_default(out, field.spec, struct)
+    function = _decode_tags_function(out, layout) if layout.tagged else ""
+    with out.tags() as tags:
+        if function:
+            out.line(f"pos = {function}({struct}, data, pos, size, {tags})")
+        else:
+            out.line(f"{struct}.unknown_tags, pos = read_unknown_tags(data, pos, size, {tags})")
 
 
-def _new(struct_name: str) -> str:
-    return f"new({struct_name})"
-
-
-def _assign_default(out: DecodeEmitter, layout: StructLayout, spec: FieldSpec, target: str) -> None:
-    """Write the default of a field. A struct's is built in place, field by field."""
+def _assign_default(out: DecodeEmitter, spec: FieldSpec, struct: str) -> None:
+    """Write the default of a field. A struct's is made when it is asked for, by `Struct.__getattr__`."""
     if spec.default is not NewStruct:
-        out.line(f"{target} = {'[]' if spec.default == () else repr(spec.default)}")
-        return
-    inner = layout.structs[spec.widest.base]
-    made = out.name("plain")
-    out.line(f"{made} = {target} = {_new(inner.name)}")
-    out.line(f"{made}.unknown_tags = None")
-    for each in inner.fields:
-        _assign_default(out, layout, each, f"{made}.{each.attribute}")
+        out.line(f"{struct}.{spec.attribute} = {'[]' if spec.default == () else repr(spec.default)}")
 
 
 def _decode_tags_function(out: DecodeEmitter, layout: StructLayout) -> str:

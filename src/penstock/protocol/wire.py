@@ -70,7 +70,8 @@ class WireType(ABC):
         count = self.checked_count(out, sent, length)
         items, item = out.name("items"), out.name("item")
         out.line(f"{target} = {items} = []")
-        with out.block(f"for _ in range({count}):"):
+        # Most arrays of structs are short: this asks less of them than a loop over a range.
+        with out.block(f"while len({items}) < {count}:"):
             self.decode(out, item)
             out.flush()
             out.line(f"{items}.append({item})")
@@ -316,7 +317,7 @@ class RecordSet(Blob):
         return True
 
     def taken(self, out: DecodeEmitter) -> str:
-        return "data[pos:end]"
+        return out.uncopied("pos", "end")
 
     def measure(self, out: EncodeEmitter, blob: str, sent: str) -> None:
         if self.nullable:
