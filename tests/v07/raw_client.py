@@ -13,6 +13,7 @@ class RawClient:
 
     def __init__(self, broker: Broker07) -> None:
         self._socket = socket.create_connection((broker.host, broker.port), 10)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def __enter__(self) -> RawClient:
         return self

@@ -16,7 +16,7 @@ import threading
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from penstock.clock import Clock, SystemClock
 from penstock.errors import DecodeError, NetworkError, PenstockError, StorageError
@@ -36,10 +36,18 @@ from penstock.v07.wire import (
     response_head,
 )
 
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
 logger = logging.getLogger("penstock.v07")
 
 READ_BYTES_MAX = 256 << 10
 """How much of a request the stream reads ahead."""
+
+HELD_BYTES_MAX = 512 << 20
+"""How much of unfinished requests all connections together may hold."""
+
+CONNECTIONS_MAX = 10_000
 
 INLINE_BYTES_MAX = 32 << 10
 """Data up to this size is copied with its head and sent as one segment."""
@@ -64,6 +72,7 @@ class Server:
         self._listener: asyncio.Server | None = None
         self._flusher: asyncio.Task[None] | None = None
         self._connections: dict[asyncio.Task[Any], asyncio.StreamWriter] = {}
+        self._held_bytes = 0
 
     async def start(self, host: str, port: int) -> None:
         """Listen. Port 0 takes any free one; `address` says which.
@@ -120,11 +129,13 @@ class Server:
         self._connections[task] = writer
         peer = (writer.get_extra_info("peername") or ("?",))[0]
         try:
+            if len(self._connections) > CONNECTIONS_MAX:
+                raise DecodeError(f"there are {CONNECTIONS_MAX} connections already")
             while True:
                 size = int.from_bytes(await reader.readexactly(4), "big", signed=True)
                 if not 0 < size <= self._frame_bytes_max:
                     raise DecodeError(f"a frame of {size} bytes, the limit is {self._frame_bytes_max}")
-                frame = await reader.readexactly(size)
+                frame = await self._receive(reader, size)
                 await self._answer(decode_request(memoryview(frame)), writer)
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             pass
@@ -135,6 +146,22 @@ class Server:
         finally:
             self._connections.pop(task, None)
             writer.close()
+
+    async def _receive(self, reader: asyncio.StreamReader, size: int) -> Buffer:
+        """The rest of a frame. What is held counts as it arrives, not as it is announced."""
+        if size <= READ_BYTES_MAX:
+            return await reader.readexactly(size)
+        frame = bytearray()
+        try:
+            while len(frame) < size:
+                piece = await reader.readexactly(min(size - len(frame), READ_BYTES_MAX))
+                self._held_bytes += len(piece)
+                frame += piece
+                if self._held_bytes > HELD_BYTES_MAX:
+                    raise DecodeError(f"unfinished requests hold more than {HELD_BYTES_MAX} bytes")
+        finally:
+            self._held_bytes -= len(frame)
+        return frame
 
     async def _answer(self, request: Request, writer: asyncio.StreamWriter) -> None:
         if request.type in (RequestType.PRODUCE, RequestType.MULTIPRODUCE):
@@ -178,6 +205,7 @@ class Server:
                 continue
             if len(region) <= INLINE_BYTES_MAX:
                 writer.write(_whole(region))
+                await writer.drain()  # a request may ask for thousands of parts
             else:
                 sent = await loop.sendfile(
                     writer.transport, cast(Any, region.file), region.position, region.size
