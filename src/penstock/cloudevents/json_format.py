@@ -30,7 +30,7 @@ from penstock.cloudevents.layouts import Layouts
 from penstock.cloudevents.mediatype import charset_of, is_json, is_text
 from penstock.cloudevents.outcome import InvalidEventError, shown
 from penstock.cloudevents.repeats import remembered
-from penstock.cloudevents.timestamps import parse_timestamp
+from penstock.cloudevents.timestamps import parse_common, parse_timestamp
 from penstock.cloudevents.typed import read_extension
 from penstock.cloudevents.types import (
     WELL_KNOWN_EXTENSIONS,
@@ -112,12 +112,17 @@ def _read_utf8(data: bytes) -> str:
 
 def _read_by_layout(text: str, lenient: bool, extension_types: Mapping[str, AttributeType]) -> Event | None:
     """The event, if its envelope has a layout that is known and all is as it should be; None for others."""
-    found = _layouts.find(text)
-    if found is None:
+    for layout in _layouts.learnt:
+        match = layout.match(text)
+        if match:
+            break
+    else:
         return None
-    layout, match = found
-    values = (*match.groups(), None)
-    id, source, type, content_type, subject, time_text, dataschema, data_base64 = layout.fields(values)
+    begin = match.end()
+    if text.find("\\", 0, begin) >= 0:
+        return None
+    _layouts.prefer(layout)
+    id, source, type, content_type, subject, time_text, dataschema, data_base64 = match.group(*layout.fields)
     payload = time = None
     try:
         if not (id and id.isascii() and id.isprintable()):
@@ -126,13 +131,12 @@ def _read_by_layout(text: str, lenient: bool, extension_types: Mapping[str, Attr
         if subject is not None and not (subject and subject.isascii() and subject.isprintable()):
             check_core("subject", subject)
         if time_text is not None:
-            time = parse_timestamp("time", time_text)
+            time = parse_common(time_text)
         extensions = NO_EXTENSIONS
         if layout.extensions:
-            others: Members = {name: values[place] for name, place in layout.extensions}
+            others: Members = {name: match[place] for name, place in layout.extensions}
             extensions = _read_extensions(others, lenient, extension_types)
         if layout.has_data:
-            begin = match.end()
             value, end = _scan_value(text, begin)
             if data_base64 is not None or text[end:] != "}":
                 return None

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from operator import itemgetter
 
+from penstock.cloudevents.timestamps import COMMON_FORM
 from penstock.cloudevents.types import is_attribute_name
 
 LAYOUTS_MAX = 8
@@ -28,9 +28,10 @@ _VALUE = '"([^"]*+)"'
 class Layout:
     """The members of an envelope in their order.
 
-    `match` is the pattern. `fields` picks, of its groups with None appended, the fields in the order
-    id, source, type, datacontenttype, subject, time, dataschema, data_base64; `extensions` says which
-    groups the extensions are. With `has_data` the match ends where the data begin.
+    `match` is the pattern. `fields` are the groups of the fields in the order id, source, type,
+    datacontenttype, subject, time, dataschema, data_base64 (the last group never takes part, and stands
+    for fields that are not there); `extensions` says which groups the extensions are. With `has_data`
+    the match ends where the data begin.
     """
 
     __slots__ = ("extensions", "fields", "has_data", "match", "names")
@@ -39,16 +40,18 @@ class Layout:
         self.names = names
         self.has_data = names[-1] == "data"
         groups = [name for name in names if name not in ("specversion", "data")]
-        members = [
-            '"specversion": ?"1\\.0"' if name == "specversion" else f'"{name}": ?{_VALUE}'
-            for name in names
-            if name != "data"
-        ]
-        ending = ', ?"data": ?' if self.has_data else r"\}\Z"
+        members = [_member(name) for name in names if name != "data"]
+        ending = ', ?"data": ?()??' if self.has_data else r"\}\Z()??"
         self.match = re.compile(r"\{" + ", ?".join(members) + ending).match
-        places = {name: place for place, name in enumerate(groups)}
-        self.fields = itemgetter(*(places.get(name, len(groups)) for name in _FIELDS))
+        places = {name: place for place, name in enumerate(groups, 1)}
+        self.fields = tuple(places.get(name, len(groups) + 1) for name in _FIELDS)
         self.extensions = [(name, places[name]) for name in groups if name not in _KNOWN]
+
+
+def _member(name: str) -> str:
+    if name == "specversion":
+        return '"specversion": ?"1\\.0"'
+    return f'"{name}": ?"({COMMON_FORM})"' if name == "time" else f'"{name}": ?{_VALUE}'
 
 
 class Layouts:
@@ -59,17 +62,10 @@ class Layouts:
     def __init__(self) -> None:
         self.learnt: tuple[Layout, ...] = ()
 
-    def find(self, text: str) -> tuple[Layout, re.Match[str]] | None:
-        """The layout that fits, and its match; None if there is none."""
-        for layout in self.learnt:
-            match = layout.match(text)
-            if match:
-                if text.find("\\", 0, match.end()) >= 0:
-                    return None
-                if layout is not self.learnt[0]:  # the next event is likely to be of the same program
-                    self.learnt = (layout, *(other for other in self.learnt if other is not layout))
-                return layout, match
-        return None
+    def prefer(self, layout: Layout) -> None:
+        """Try this one first: the next event is likely to be of the same program."""
+        if layout is not self.learnt[0]:
+            self.learnt = (layout, *(other for other in self.learnt if other is not layout))
 
     def learn(self, members: Mapping[str, object]) -> None:
         """Remember the layout of an envelope that was a valid event, if a pattern can fit it."""

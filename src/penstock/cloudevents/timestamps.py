@@ -20,12 +20,23 @@ _FIRST = datetime(1, 1, 1, tzinfo=UTC)
 _LAST = datetime.max.replace(tzinfo=UTC)
 _ONE_SECOND = timedelta(seconds=1)
 _parts_of = _TIMESTAMP.fullmatch
-# The same for most of what is seen, without groups, which take time.
-_is_common = re.compile(
+COMMON_FORM = (
     r"[1-8][0-9]{3}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?"
     r"(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
-).fullmatch
+)
+"""Most of what is seen, as a pattern without groups, which take time. `parse_common` reads such texts."""
+
+_is_common = re.compile(COMMON_FORM).fullmatch
 _from_text = datetime.fromisoformat
+
+
+def parse_common(text: str) -> datetime:
+    """The moment that a text of the `COMMON_FORM` names.
+
+    Raises:
+        ValueError: the calendar has no such date.
+    """
+    return _from_text(text)
 
 
 def parse_timestamp(name: str, text: str) -> datetime | None:
