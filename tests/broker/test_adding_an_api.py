@@ -1,13 +1,17 @@
 """How to add an API, done with one that does not exist: ARCHITECTURE.md's recipe over a real socket.
 
-Two definitions, one handler; nothing else has to know. In the package, the definitions are files below
-`protocol/definitions/` and the classes are generated from them; here both are made at run time.
+Two definitions, one handler; nothing else has to know. First it is done to a copy of the package, step by
+step as the recipe says, and every file that changed must be one that the recipe names; then at run time,
+with classes made on the spot.
 """
 
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,6 +55,115 @@ RESPONSE = {
         ]},
     ],
 }  # fmt: skip
+
+
+ROOT = Path(__file__).resolve().parents[2]
+
+HANDLER = """from penstock.broker.dispatch import Context, handler
+from penstock.protocol.api import ApiKey
+from penstock.protocol.messages.echo_request import EchoRequest
+from penstock.protocol.messages.echo_response import EchoLine, EchoResponse
+
+
+@handler(ApiKey.ECHO, 0, 1)
+def echo(request: EchoRequest, context: Context) -> EchoResponse:
+    words = [word.upper() if request.loud else word for word in request.words]
+    return EchoResponse(lines=[EchoLine(text=word) for word in words])
+"""
+
+ASK = """
+import socket
+from penstock import Broker
+from penstock.protocol.framing import decode_response, encode_request
+from penstock.protocol.messages import ApiVersionsRequest, ApiVersionsResponse, EchoRequest, EchoResponse
+
+with Broker() as broker:
+    for message, version, answer in ((ApiVersionsRequest(), 0, ApiVersionsResponse),
+                                     (EchoRequest(words=["a", "b"], loud={loud}), {loud}, EchoResponse)):
+        with socket.create_connection((broker.host, broker.port), timeout=10) as connection:
+            connection.sendall(b"".join(encode_request(message, version, 7, "newcomer")))
+            stream = connection.makefile("rb")
+            response = decode_response(stream.read(int.from_bytes(stream.read(4), "big")), answer, version)[1]
+            stream.close()
+        if answer is EchoResponse:
+            print(*(line.text for line in response.lines))
+        else:
+            print(*((api.min_version, api.max_version) for api in response.api_keys if api.api_key == 1000))
+"""
+
+
+class Copy:
+    """The package in a directory of its own, where things can be added."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.protocol = path / "src/penstock/protocol"
+        self.handlers = path / "src/penstock/broker/handlers"
+        without = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / "src/penstock", path / "src/penstock", ignore=without)
+        (path / "tools").mkdir()
+        shutil.copy(ROOT / "tools/generate_messages.py", path / "tools")
+
+    def run(self, *arguments: str) -> str:
+        environment = {"PYTHONPATH": str(self.path / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+        done = subprocess.run(
+            [sys.executable, *arguments], env=environment, capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def define(self, highest: int) -> None:
+        for definition in (REQUEST, RESPONSE):
+            path = self.protocol / "definitions" / f"{definition['name']}.json"
+            path.write_text(json.dumps({**definition, "validVersions": f"0-{highest}"}))
+
+    def files(self) -> dict[str, bytes]:
+        paths = (path for path in self.path.rglob("*") if path.is_file())
+        return {path.relative_to(self.path).as_posix(): path.read_bytes() for path in paths}
+
+    def changed_since(self, before: dict[str, bytes]) -> set[str]:
+        after = self.files()
+        assert before.keys() <= after.keys()
+        return {name for name, content in after.items() if before.get(name) != content}
+
+
+def named_in_the_recipe() -> set[str]:
+    """What the recipe names in backticks: files, and directories with a slash at the end."""
+    text = (ROOT / "ARCHITECTURE.md").read_text("utf-8").split("## How to add an API")[1]
+    return {name for name in re.findall(r"`([\w./]+)`", text) if "/" in name}
+
+
+def test_adding_an_api_and_a_version_changes_the_files_that_the_recipe_names(tmp_path: Path) -> None:
+    copy = Copy(tmp_path)
+    before = copy.files()
+
+    copy.define(highest=0)
+    copy.run(str(tmp_path / "tools/generate_messages.py"))
+    (copy.handlers / "echo.py").write_text(HANDLER.replace("ECHO, 0, 1", "ECHO, 0, 0"))
+    init = copy.handlers / "__init__.py"
+    init.write_text(
+        init.read_text().replace("    describe_configs,\n", "    describe_configs,\n    echo,\n", 1)
+    )
+    added = copy.changed_since(before)
+    assert copy.run("-c", ASK.format(loud=0)) == "(0, 0)\na b\n"
+
+    before = copy.files()
+    copy.define(highest=1)
+    copy.run(str(tmp_path / "tools/generate_messages.py"))
+    (copy.handlers / "echo.py").write_text(HANDLER)
+    raised = copy.changed_since(before)
+    assert copy.run("-c", ASK.format(loud=1)) == "(0, 1)\nA B\n"
+
+    protocol, handlers = "src/penstock/protocol", "src/penstock/broker/handlers"
+    ours = {f"{protocol}/definitions/EchoRequest.json", f"{protocol}/definitions/EchoResponse.json"}
+    classes = {f"{protocol}/messages/echo_request.py", f"{protocol}/messages/echo_response.py"}
+    both = {*ours, *classes, f"{protocol}/api_keys.py", f"{handlers}/echo.py"}
+    once = {f"{protocol}/messages/__init__.pyi", f"{protocol}/message_index.py", f"{handlers}/__init__.py"}
+    assert raised == both
+    assert added == both | once
+    named = named_in_the_recipe()
+    for name in added:
+        assert name in named or f"{name.rpartition('/')[0]}/" in named, f"{name} is not in ARCHITECTURE.md"
 
 
 @pytest.fixture
