@@ -217,6 +217,33 @@ def test_requests_without_records_have_a_smaller_limit(broker: Broker) -> None:
     assert is_well(broker.port)
 
 
+def test_large_requests_that_wait_have_a_limit_in_common() -> None:
+    """A Fetch that lists a partition ten thousand times waits as ten thousand objects."""
+    with Broker(config={"queued.max.request.bytes": str(16 * 400_000)}) as broker:
+        partition = FetchPartition(partition=0, partition_max_bytes=1)
+        large = FetchRequest(
+            min_bytes=1, max_wait_ms=60_000, topics=[FetchTopic(topic="t", partitions=[partition] * 10_000)]
+        )
+        small = FetchRequest(
+            min_bytes=1, max_wait_ms=60_000, topics=[FetchTopic(topic="t", partitions=[partition])]
+        )
+        with contextlib.ExitStack() as stack:
+            good, *others = [stack.enter_context(WireClient(broker.port)) for _ in range(6)]
+            good.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 4)
+            for client in others:
+                client.send(large, 4)
+                assert is_well(broker.port)
+            good.send(small, 4)
+            assert [client.is_closed_by_peer() for client in others[2:]] == [True] * 3
+            with WireClient(broker.port) as writer:
+                writer.ask(produce_request(batch_of(b"a")), 9)
+            assert good.receive()[1].responses[0].partitions[0].error_code == 0
+            for client in others[:2]:
+                assert client.receive()[1].responses[0].partitions[0].error_code == 0
+                client.send(large, 4)
+            assert is_well(broker.port)
+
+
 def test_too_many_connections_are_refused() -> None:
     with Broker(max_connections=3) as broker:
         kept = [WireClient(broker.port) for _ in range(3)]

@@ -152,6 +152,7 @@ class Connection(asyncio.BufferedProtocol):
         self._closing = True
         if self._parked is not None:
             self._server.node.parking.cancel(self._parked)
+        self._forget_unanswered()
         if self._sending is not None:
             self._sending.cancel()
         self.drop_frame()
@@ -277,6 +278,9 @@ class Connection(asyncio.BufferedProtocol):
                 self._send(outcome)
             return
         assert isinstance(outcome, Unanswered)
+        if not self._server.hold(outcome.frame_bytes):
+            self._close("requests that wait take too much memory")
+            return
         self._busy = True
         self._unanswered = outcome
         self._parked = self._server.park(outcome.wait, self._run_again)
@@ -284,9 +288,11 @@ class Connection(asyncio.BufferedProtocol):
     def _run_again(self) -> None:
         """What the parked request waited for has happened, or its time is up."""
         unanswered = self._unanswered
-        self._unanswered = self._parked = None
+        if unanswered is None:
+            return
+        self._forget_unanswered()
         self._busy = False
-        if self._closing or unanswered is None:
+        if self._closing:
             return
         context = self._context
         context.now = self._server.monotonic()
@@ -301,6 +307,11 @@ class Connection(asyncio.BufferedProtocol):
             self._deliver(outcome)
         if not self._busy:
             self._go_on()
+
+    def _forget_unanswered(self) -> None:
+        if self._unanswered is not None:
+            self._server.let_go(self._unanswered.frame_bytes)
+        self._unanswered = self._parked = None
 
     def _fail(self) -> None:
         """Something that should not happen has happened. Others must not notice."""

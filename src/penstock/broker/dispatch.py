@@ -159,23 +159,29 @@ def dialect_for(node: Node, key: int, version: int) -> Dialect:
 class Unanswered:
     """A request that waits. `run` asks its handler again."""
 
-    __slots__ = ("_context", "_correlation_id", "_dialect", "_request", "wait")
+    __slots__ = ("_context", "_correlation_id", "_dialect", "_request", "frame_bytes", "wait")
 
     def __init__(
         self, wait: Wait, request: Any, dialect: Dialect, correlation_id: int, context: Context
     ) -> None:
         self.wait = wait
-        self._request = request
+        # Where something else gives the answer, what was asked need not be kept.
+        self._request = request if wait.answer is None else None
         self._dialect = dialect
         self._correlation_id = correlation_id
         self._context = context
+        self.frame_bytes = 0
+        """Size of the frame that it came in, where the request is kept."""
 
     def run(self) -> list[Piece] | Unanswered | None:
         """What `answer` returns, and raises."""
         dialect, give = self._dialect, self.wait.answer
         if give is not None:
             dialect = dialect._replace(handle=lambda _request, _context: give())
-        return call(self._request, dialect, self._correlation_id, self._context)
+        outcome = call(self._request, dialect, self._correlation_id, self._context)
+        if type(outcome) is Unanswered and outcome.wait.answer is None:
+            outcome.frame_bytes = self.frame_bytes
+        return outcome
 
 
 def answer(frame: memoryview, context: Context) -> list[Piece] | Unanswered | None:
@@ -204,7 +210,10 @@ def answer(frame: memoryview, context: Context) -> list[Piece] | Unanswered | No
                 return _answer_unsupported(frame, context, unsupported)
         raise CloseConnection(f"a request that cannot be read: {error}") from None
     context.client_id = header.client_id
-    return call(request, dialect, header.correlation_id, context)
+    outcome = call(request, dialect, header.correlation_id, context)
+    if type(outcome) is Unanswered and outcome.wait.answer is None:
+        outcome.frame_bytes = len(frame)
+    return outcome
 
 
 def _answer_unsupported(

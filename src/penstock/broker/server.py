@@ -37,6 +37,12 @@ SCRATCH_BYTES = 64 << 10
 BACKLOG_MIN = 512
 """Connections that may wait for their turn. Whoever finds no room there tries again a second later."""
 
+WAITING_FACTOR = 16
+"""How many times its size a request weighs while it waits: decoded, each number is an object."""
+
+WAITING_BYTES_SMALL = 16 << 10
+"""Requests up to this size may always wait. That there are not too many is up to `max.connections`."""
+
 HOUSEKEEPING_S = 1.0
 """How often logs are asked what is due, and connections whether they are alive."""
 
@@ -65,6 +71,8 @@ class Server:
         self.now_ms = node.clock.now_ms
         self.scratch = memoryview(bytearray(SCRATCH_BYTES))
         self.buffers = FrameBuffers(config.integer("queued.max.request.bytes"))
+        self._waiting_bytes = 0
+        self._waiting_bytes_max = config.integer("queued.max.request.bytes") // WAITING_FACTOR
         self.frame_bytes_max = config.integer("socket.request.max.bytes")
         self.connections: dict[Connection, None] = {}
         self._by_peer: dict[str, int] = {}
@@ -199,6 +207,18 @@ class Server:
                 return False
             slowest.drop_frame()
         return True
+
+    def hold(self, size: int) -> bool:
+        """Let a request of so many bytes wait; False if those that wait already take too much memory."""
+        waiting = self._waiting_bytes + size
+        if size > WAITING_BYTES_SMALL and 0 <= self._waiting_bytes_max < waiting:
+            return False
+        self._waiting_bytes = waiting
+        return True
+
+    def let_go(self, size: int) -> None:
+        """A request that `hold` has let wait does so no longer."""
+        self._waiting_bytes -= size
 
     # --- waiting -----------------------------------------------------------------------------------------
 
