@@ -14,11 +14,12 @@ import re
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from penstock.client.client import AsyncClient, no_such_partition
 from penstock.client.config import ConsumerConfig
-from penstock.client.fetch_plan import ISOLATION_LEVELS, Cursor, FetchedPart, FetchLimits
+from penstock.client.fetch_plan import Cursor, FetchedPart
 from penstock.client.fetcher import Fetcher, FetchSettings
 from penstock.client.group.commits import CommitCalls
 from penstock.client.group.session import Callback, Callbacks, GroupSession
@@ -44,14 +45,13 @@ BY_AGE = -6
 BREATH_S = 0.02
 """How long ``async for`` may run in a group without letting the event loop do anything else."""
 
+BREATH_RECORDS = 16
+"""How often it looks at the clock: that takes longer than handing out a record."""
+
 ITERATION_POLL_S = 1.0
 ARROW_BATCH_BYTES = 4 << 20
 THREADED_BYTES_MIN = 128 << 10
 """Parts from this size on are decoded in another thread, so that the event loop goes on."""
-
-
-Confirm = Callable[[], Coroutine[None, None, None]]
-"""Tells the group that a callback has been called."""
 
 
 class AsyncConsumer(CommitCalls):
@@ -595,7 +595,7 @@ class AsyncConsumer(CommitCalls):
         """
         await self.start()
         if self._fetcher is None:
-            self._fetcher = Fetcher(self._client, _settings(self.config))
+            self._fetcher = Fetcher(self._client, FetchSettings.of_consumer(self.config))
         if self._group is not None:
             return await self._wait_in_group(self._fetcher, self._group, deadline)
         if not self._positions:
@@ -608,7 +608,7 @@ class AsyncConsumer(CommitCalls):
         """Nothing here may hold up what the group wants: looking up positions may take its time."""
         if not self._positions and not group.is_subscribed:
             raise ConfigError("nothing to read: call subscribe() or assign() first")
-        if self.needs_attention or (isinstance(self._reading, RowReading) and not self._reading.is_done):
+        if self.needs_attention or self._has_rows:
             return True
         group.poll_begins()
         try:
@@ -652,17 +652,26 @@ class AsyncConsumer(CommitCalls):
 
     async def __aiter__(self) -> AsyncIterator[Record]:
         """Every record, for ever. The position follows record by record."""
-        breathes = self._group is not None
+        stride = None if self._group is None else BREATH_RECORDS
         breathe_at = time.monotonic() + BREATH_S
         while True:
             if self.needs_attention:
                 await self._attend()
-            for record in self.iterate_now():
-                yield record
-                if breathes and breathe_at < time.monotonic():
+            records = self.iterate_now()
+            while True:
+                for record in islice(records, stride):
+                    yield record
+                if stride is not None and breathe_at < time.monotonic():
                     await asyncio.sleep(0)
                     breathe_at = time.monotonic() + BREATH_S
+                if self.needs_attention or not self._has_rows:
+                    break
             await self.wait(time.monotonic() + ITERATION_POLL_S)
+
+    @property
+    def _has_rows(self) -> bool:
+        """Whether there are records that have been decoded and not handed out."""
+        return isinstance(self._reading, RowReading) and not self._reading.is_done
 
     def iterate_now(self) -> Iterator[Record]:
         """The records that have been fetched already, one by one.
@@ -684,16 +693,3 @@ class AsyncConsumer(CommitCalls):
 
 def _place(where: TopicPartition | tuple[str, int]) -> TopicPartition:
     return TopicPartition(*where)
-
-
-def _settings(config: ConsumerConfig) -> FetchSettings:
-    return FetchSettings(
-        FetchLimits(
-            config.fetch_max_wait_ms,
-            config.fetch_min_bytes,
-            config.fetch_max_bytes,
-            ISOLATION_LEVELS[config.isolation_level],
-        ),
-        config.queued_max_messages_kbytes << 10,
-        None,
-    )

@@ -11,10 +11,11 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.client.client import FETCH, AsyncClient
 from penstock.client.fetch_plan import (
+    ISOLATION_LEVELS,
     Cursor,
     FetchedPart,
     FetchLimits,
@@ -29,6 +30,9 @@ from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.fetch_request import FetchRequest
 from penstock.protocol.messages.fetch_response import FetchResponse, PartitionData
+
+if TYPE_CHECKING:
+    from penstock.client.config import ConsumerConfig
 
 TIMEOUT_SLACK_S = 1.0
 EMPTY_ANSWERS_MAX = 3
@@ -52,6 +56,17 @@ class FetchSettings(NamedTuple):
     buffered_bytes_max: int
     patience_s: float | None
     """After so many seconds of failures in a row a cursor is given up; None never gives up."""
+
+    @classmethod
+    def of_consumer(cls, config: ConsumerConfig) -> FetchSettings:
+        """What the options of a consumer say."""
+        limits = FetchLimits(
+            config.fetch_max_wait_ms,
+            config.fetch_min_bytes,
+            config.fetch_max_bytes,
+            ISOLATION_LEVELS[config.isolation_level],
+        )
+        return cls(limits, config.queued_max_messages_kbytes << 10, None)
 
 
 class Fetcher:
