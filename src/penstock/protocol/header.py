@@ -14,6 +14,9 @@ from penstock.protocol.runtime import Data, read_uvarint
 _START = struct.Struct(">hhi")
 _START_AND_LENGTH = struct.Struct(">hhih")
 
+_VERSIONS: dict[tuple[int, int], int] = {}
+"""Header versions by API key and version, of the requests that have been met."""
+
 
 class RequestHeader:
     """Who asks, for what, at which version, and under which number the answer is expected."""
@@ -71,10 +74,12 @@ def decode_request_header(frame: Data) -> tuple[RequestHeader, int]:
     """
     try:
         key, version, correlation_id = _START.unpack_from(frame, 0)
-        api = API_TABLE.get(key)
-        if api is None or not api.versions[0] <= version <= api.versions[1]:
-            raise UnsupportedRequestError(key, version, correlation_id)
-        header_version = request_header_version(key, version)
+        header_version = _VERSIONS.get((key, version))
+        if header_version is None:
+            api = API_TABLE.get(key)
+            if api is None or not api.versions[0] <= version <= api.versions[1]:
+                raise UnsupportedRequestError(key, version, correlation_id)
+            header_version = _VERSIONS[key, version] = request_header_version(key, version)
         if header_version == 0:
             return RequestHeader(key, version, correlation_id), 8
         length = _START_AND_LENGTH.unpack_from(frame, 0)[3]

@@ -123,6 +123,10 @@ class BatchHeader(NamedTuple):
         return (self.base_sequence + self.last_offset_delta) & 0x7FFFFFFF
 
 
+_new = tuple.__new__
+"""Makes a header of a tuple that has as many fields, without looking."""
+
+
 # --- frames -------------------------------------------------------------------------------------------
 
 
@@ -133,7 +137,7 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
         CorruptRecordError: the bytes end too early, the magic is not 2, or a count is impossible.
     """
     try:
-        header = BatchHeader._make(_HEADER.unpack_from(buffer, position))
+        header = _new(BatchHeader, _HEADER.unpack_from(buffer, position))
     except struct.error:
         raise CorruptRecordError(
             f"a batch header needs {HEADER_BYTES} bytes behind position {position}"
