@@ -11,7 +11,7 @@ from penstock.broker.admission import RejectedRecords, admit_batch, bring_in_lin
 from penstock.broker.config import BrokerConfig, TopicConfig
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode
-from penstock.records.batch import decode_batch, read_header, refresh_crc
+from penstock.records.batch import decode_batch, encode_batch, read_header, refresh_crc
 from penstock.records.compression import Codec
 
 
@@ -69,8 +69,11 @@ def test_a_good_batch_comes_back_as_it_is() -> None:
         ("count not matching", patched(bytearray(GOOD), 57, 0, 0, 0, 3), ErrorCode.INVALID_RECORD),
         ("last delta negative", patched(bytearray(GOOD), 23, *NEGATIVE), ErrorCode.INVALID_RECORD),
         ("control batch", batch_of(b"x", is_control=True), ErrorCode.INVALID_RECORD),
-        ("log-append time", patched(bytearray(GOOD), 22, 8), ErrorCode.INVALID_TIMESTAMP),
-        ("transactional", batch_of(b"x", is_transactional=True), ErrorCode.INVALID_TXN_STATE),
+        (
+            "transactional",
+            batch_of(b"x", is_transactional=True),
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        ),
         ("producer without sequence", batch_of(b"x", producer_id=1), ErrorCode.INVALID_RECORD),
         ("from the future", batch_of(b"x", time_ms=NOW_MS + 3_600_001), ErrorCode.INVALID_TIMESTAMP),
     ],
@@ -114,6 +117,22 @@ def test_the_window_of_times() -> None:
     admit_batch(memoryview(ahead), 9, broker_times, NOW_MS)
     timeless = batch_of(b"x", time_ms=-1)
     admit_batch(memoryview(timeless), 9, config_of(message_timestamp_before_max_ms=1), NOW_MS)
+
+
+def test_a_header_that_claims_what_it_cannot_is_put_right() -> None:
+    claimed = memoryview(patched(bytearray(GOOD), 22, 8))
+    batch, header = admit_batch(claimed, 9, config_of(), NOW_MS)
+    assert (header.attributes, bytes(batch)) == (0, GOOD)
+    untold = memoryview(patched(bytearray(GOOD), 35, *b"\xff" * 8))
+    batch, header = admit_batch(untold, 9, config_of(), NOW_MS)
+    assert (header.max_timestamp, bytes(batch)) == (NOW_MS, GOOD)
+
+
+def test_records_outside_the_window_are_named() -> None:
+    rows = [(b"k", b"v", [], time) for time in (NOW_MS, NOW_MS + 3_600_001, -1, NOW_MS + 5_000_000)]
+    with pytest.raises(RejectedRecords) as caught:
+        admit_batch(memoryview(bytearray(encode_batch(rows))), 9, config_of(), NOW_MS)
+    assert (caught.value.code, [index for index, _ in caught.value.records]) == (32, [1, 3])
 
 
 def test_compacted_topics_need_keys_and_say_which_records_lack_one() -> None:

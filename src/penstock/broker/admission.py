@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from penstock.broker.config import TopicConfig
 from penstock.errors import CorruptRecordError, KafkaError
+from penstock.model import Record
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.records.batch import (
     CODEC_MASK,
@@ -23,6 +24,7 @@ from penstock.records.batch import (
     decode_batch,
     encode_batch,
     read_header,
+    refresh_crc,
     verify_crc,
 )
 from penstock.records.compression import Codec
@@ -32,6 +34,7 @@ MAGIC_AT = 16
 """Every generation of the format has its magic byte here."""
 
 _CRC_AT, _ATTRIBUTES_AT, _LAST_OFFSET_DELTA_AT, _COUNT_AT = 17, 21, 23, 57
+_MAX_TIMESTAMP_AT, _PRODUCER_AT = 35, 43
 _LENGTH_EXTRA_BYTES = 12
 _ENTRY_BYTES_MIN = 14
 _ZSTD_SINCE = 7
@@ -52,6 +55,10 @@ class RejectedRecords(KafkaError):
     def __init__(self, error: KafkaError, records: Sequence[tuple[int, str]]) -> None:
         super().__init__(error.code, error.name, str(error), retriable=error.retriable)
         self.records = records
+
+
+class MisshapenRecords(KafkaError):
+    """What was sent is not one batch of magic 2: refused before the partition is looked at."""
 
 
 def admit_batch(
@@ -81,8 +88,10 @@ def admit_batch(
                 and crc32c(records[_ATTRIBUTES_AT:]) == header.crc
             ):
                 if header.max_timestamp >= 0:
-                    check_times(header, config, now_ms)
-                return records, header
+                    check_batch_times(records, header, config, now_ms)
+                    return records, header
+                if header.base_timestamp < 0:
+                    return records, header
     batch = only_batch(records, produce_version)
     return batch, check_batch(batch, config, now_ms)
 
@@ -91,23 +100,24 @@ def only_batch(records: memoryview | None, produce_version: int) -> memoryview:
     """Return the one batch of magic 2 that Produce v3 and later must carry for a partition.
 
     Raises:
-        KafkaError: INVALID_RECORD (87) for none, several, or an older magic; CORRUPT_MESSAGE (2) for an
-            impossible length; UNSUPPORTED_COMPRESSION_TYPE (76) for zstd before version 7.
+        MisshapenRecords: INVALID_RECORD (87) for none, several, or an older magic.
+        KafkaError: CORRUPT_MESSAGE (2) for an impossible length; UNSUPPORTED_COMPRESSION_TYPE (76) for
+            zstd before version 7.
     """
     size = len(records) if records is not None else 0
     if records is None or size <= MAGIC_AT:
-        raise _invalid(f"Produce v{produce_version} needs one record batch for each partition")
+        raise _misshapen(f"Produce v{produce_version} needs one record batch for each partition")
     end = int.from_bytes(records[8:12], "big", signed=True) + _LENGTH_EXTRA_BYTES
     if end < _ENTRY_BYTES_MIN + _LENGTH_EXTRA_BYTES:
         raise error_for(ErrorCode.CORRUPT_MESSAGE, f"a batch of {end} bytes is too small to be one")
     if end > size:
-        raise _invalid(f"the record batch is cut: {size} bytes of {end}")
+        raise _misshapen(f"the record batch is cut: {size} bytes of {end}")
     if records[MAGIC_AT] > 2:
         raise error_for(ErrorCode.CORRUPT_MESSAGE, f"there is no magic {records[MAGIC_AT]}")
     if records[MAGIC_AT] != 2:
-        raise _invalid(f"Produce v{produce_version} needs magic 2, not magic {records[MAGIC_AT]}")
+        raise _misshapen(f"Produce v{produce_version} needs magic 2, not magic {records[MAGIC_AT]}")
     if size - end > MAGIC_AT:
-        raise _invalid(f"Produce v{produce_version} takes one record batch for each partition, not more")
+        raise _misshapen(f"Produce v{produce_version} takes one record batch for each partition, not more")
     if produce_version < _ZSTD_SINCE and end > HEADER_BYTES and records[22] & CODEC_MASK == Codec.ZSTD:
         raise error_for(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs Produce v{_ZSTD_SINCE}")
     return records if end == size else records[:end]
@@ -118,7 +128,9 @@ def check_batch(batch: memoryview, config: TopicConfig, now_ms: int) -> BatchHea
 
     Raises:
         KafkaError: INVALID_RECORD (87), MESSAGE_TOO_LARGE (10), CORRUPT_MESSAGE (2),
-            INVALID_TIMESTAMP (32) or INVALID_TXN_STATE (48), as it applies.
+            INVALID_TIMESTAMP (32) or TRANSACTIONAL_ID_AUTHORIZATION_FAILED (53), as it applies.
+
+    A header that says more, or less, than a producer can is put right in place.
     """
     size = len(batch)
     try:
@@ -140,9 +152,41 @@ def check_batch(batch: memoryview, config: TopicConfig, now_ms: int) -> BatchHea
         _check_attributes(header)
     if header.producer_id >= 0 and header.base_sequence < 0:
         raise _invalid(f"producer {header.producer_id} sends no sequence number")
+    if header.attributes & LOG_APPEND_BIT:
+        header = _without_log_append_time(batch)
+    if header.max_timestamp < 0 <= header.base_timestamp:
+        header = _with_greatest_time(batch, header)
     if header.max_timestamp >= 0:
-        check_times(header, config, now_ms)
+        check_batch_times(batch, header, config, now_ms)
     return header
+
+
+def _without_log_append_time(batch: memoryview) -> BatchHeader:
+    """Take from a batch the claim that a broker has set its times; which one has not, as Kafka knows."""
+    attributes = int.from_bytes(batch[_ATTRIBUTES_AT:_LAST_OFFSET_DELTA_AT], "big") & ~LOG_APPEND_BIT
+    batch[_ATTRIBUTES_AT:_LAST_OFFSET_DELTA_AT] = attributes.to_bytes(2, "big")
+    refresh_crc(batch, 0, len(batch))
+    return read_header(batch)
+
+
+def _with_greatest_time(batch: memoryview, header: BatchHeader) -> BatchHeader:
+    """Put right the header of a batch whose producer did not say which of its times is the greatest."""
+    times = [row.timestamp for row in _rows(batch)]
+    batch[_MAX_TIMESTAMP_AT:_PRODUCER_AT] = max(times).to_bytes(8, "big", signed=True)
+    refresh_crc(batch, 0, len(batch))
+    return read_header(batch)
+
+
+def _rows(batch: memoryview) -> Sequence[Record]:
+    """The records of a batch.
+
+    Raises:
+        KafkaError: CORRUPT_MESSAGE (2), they cannot be read.
+    """
+    try:
+        return decode_batch(batch, 0, len(batch), "", 0, verify=False)
+    except CorruptRecordError as error:
+        raise error_for(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
 
 
 def _unreadable(batch: memoryview, error: CorruptRecordError) -> KafkaError:
@@ -165,10 +209,23 @@ def _check_attributes(header: BatchHeader) -> None:
         raise error_for(ErrorCode.UNKNOWN_SERVER_ERROR, f"there is no codec {header.codec}")
     if header.attributes & CONTROL_BIT:
         raise _invalid("clients may not write control records")
-    if header.attributes & LOG_APPEND_BIT:
-        raise error_for(ErrorCode.INVALID_TIMESTAMP, "a producer cannot set log-append time")
     if header.is_transactional:
-        raise error_for(ErrorCode.INVALID_TXN_STATE, "this broker offers no transactions")
+        raise error_for(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "this broker offers no transactions")
+
+
+def check_batch_times(batch: memoryview, header: BatchHeader, config: TopicConfig, now_ms: int) -> None:
+    """As `check_times`, and say which records are to blame. They are looked for only if some are.
+
+    Raises:
+        RejectedRecords: INVALID_TIMESTAMP (32).
+    """
+    try:
+        check_times(header, config, now_ms)
+    except KafkaError as error:
+        earliest, latest = now_ms - config.before_max_ms, now_ms + config.after_max_ms
+        times = enumerate(row.timestamp for row in _rows(batch))
+        blamed = [index for index, time in times if time >= 0 and not earliest <= time <= latest]
+        raise RejectedRecords(error, [(index, str(error)) for index in blamed]) from None
 
 
 def check_times(header: BatchHeader, config: TopicConfig, now_ms: int) -> None:
@@ -210,10 +267,7 @@ def bring_in_line(batch: memoryview, header: BatchHeader, config: TopicConfig) -
     codec = storage_codec(header.codec, config)
     if codec == header.codec and not config.compacted:
         return batch
-    try:
-        rows = decode_batch(batch, 0, len(batch), "", 0, verify=False)
-    except CorruptRecordError as error:
-        raise error_for(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
+    rows = _rows(batch)
     if config.compacted:
         check_keys([row.key for row in rows])
     if codec == header.codec:
@@ -260,6 +314,11 @@ def compression_level(codec: int, config: TopicConfig) -> int | None:
     if f"compression.{name}.level" not in config.overrides:
         return None
     return config.integer(f"compression.{name}.level")
+
+
+def _misshapen(reason: str) -> MisshapenRecords:
+    error = _invalid(reason)
+    return MisshapenRecords(error.code, error.name, str(error), retriable=error.retriable)
 
 
 def _invalid(reason: str) -> KafkaError:

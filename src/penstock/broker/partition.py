@@ -229,8 +229,8 @@ class Partition:
                 header.producer_id, header.producer_epoch, header.base_sequence, header.record_count, now_ms
             )
             if repeated is not None:
-                time = repeated.timestamp if config.log_append_time else NO_TIME
-                return Appended(repeated.first_offset, time, log.start_offset)
+                # Kafka tells the greatest time of the batch that is there, and the log's start as unknown.
+                return Appended(repeated.first_offset, repeated.timestamp, log.start_offset)
         first_offset = log.end_offset
         last_offset = first_offset + header.last_offset_delta
         set_base_offset(batch, 0, first_offset)

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import logging
 
-from penstock.broker.admission import RejectedRecords
+from penstock.broker.admission import MisshapenRecords, RejectedRecords
 from penstock.broker.cluster import Topic
 from penstock.broker.dispatch import CloseConnection, Context, handler
+from penstock.broker.partition import Partition
 from penstock.broker.waiting import Wait
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.api import ApiKey
@@ -36,6 +37,13 @@ STORAGE_ERROR_SINCE = 4
 
 FLUSH_PATIENCE_S = 3600
 """A device that takes longer to force data to disk has failed in a way of its own."""
+
+_WITHOUT_START_OFFSET = (
+    ErrorCode.CORRUPT_MESSAGE,
+    ErrorCode.MESSAGE_TOO_LARGE,
+    ErrorCode.RECORD_LIST_TOO_LARGE,
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+)
 
 _NO_LEADER_HINT = LeaderIdAndEpoch()
 _NO_RECORDS: list[BatchIndexAndErrorMessage] = []
@@ -141,7 +149,10 @@ def _append(topic: Topic, data: PartitionProduceData, context: Context) -> Parti
     partition = topic.partition(data.index)
     records = data.records
     flusher = context.node.flusher_for(partition) if topic.config.flushes else None
-    base_offset, time_ms, start_offset = partition.append(records, context.version, context.now_ms)
+    try:
+        base_offset, time_ms, start_offset = partition.append(records, context.version, context.now_ms)
+    except KafkaError as error:
+        return _refuse(data.index, error, _start_offset_told(partition, error))
     context.node.parking.notify(partition, len(records) if records else 0)
     response = PartitionProduceResponse(
         index=data.index,
@@ -156,9 +167,20 @@ def _append(topic: Topic, data: PartitionProduceData, context: Context) -> Parti
     return response
 
 
-def _refuse(index: int, error: KafkaError) -> PartitionProduceResponse:
+def _start_offset_told(partition: Partition, error: KafkaError) -> int:
+    """Where the log begins, if the answer to a refused batch says so: as in Kafka, not always."""
+    if error.code in _WITHOUT_START_OFFSET or isinstance(error, MisshapenRecords):
+        return -1
+    return partition.log_start_offset
+
+
+def _refuse(index: int, error: KafkaError, log_start_offset: int = -1) -> PartitionProduceResponse:
     response = PartitionProduceResponse(
-        index=index, error_code=error.code, base_offset=-1, error_message=str(error)
+        index=index,
+        error_code=error.code,
+        base_offset=-1,
+        log_start_offset=log_start_offset,
+        error_message=str(error),
     )
     if isinstance(error, RejectedRecords):
         response.record_errors = [
