@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import subprocess
 import sys
@@ -65,3 +66,13 @@ def test_nothing_is_left_for_later(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     found = re.findall(r"\b(?:TODO|FIXME|XXX|HACK)\b|NotImplementedError|for now\b", text)
     assert found == []
+
+
+def test_the_picture_of_the_layers_is_that_of_the_import_rules() -> None:
+    """If this fails, run ``python tools/draw_layers.py``."""
+    spec = importlib.util.spec_from_file_location("draw_layers", ROOT / "tools" / "draw_layers.py")
+    assert spec is not None
+    assert spec.loader is not None
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    assert tool.PICTURE.read_text(encoding="utf-8") == tool.picture()
