@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.broker.config import BrokerConfig, TopicConfig
-from penstock.broker.config_keys import BROKER_KEYS, TOPIC_KEYS
+from penstock.broker.config_keys import BROKER_KEYS
 from penstock.broker.metadata import MetadataLog
 from penstock.broker.partition import Partition
 from penstock.errors import ConfigError
@@ -427,7 +427,11 @@ class Cluster:
             return
         topic = self.topics.get(record.resource_name)
         # A directory written by Apache Kafka may name settings that mean nothing here.
-        if record.resource_type != TOPIC_RESOURCE or topic is None or record.name not in TOPIC_KEYS:
+        if (
+            record.resource_type != TOPIC_RESOURCE
+            or topic is None
+            or record.name not in self.config.topic_keys
+        ):
             return
         overrides = dict(topic.config.overrides)
         if record.value is None:

@@ -20,6 +20,7 @@ from penstock.broker.config_keys import (
     LIST,
     LONG,
     LONG_MAX,
+    RETIRED_KEYS,
     SHORT,
     TOPIC_KEYS,
     ConfigKey,
@@ -139,6 +140,9 @@ class BrokerConfig:
     def __init__(self, settings: Mapping[str, str] | None = None, as_version: str | None = None) -> None:
         self.settings: dict[str, str] = {}
         self.profile = _profile(as_version) if as_version is not None else None
+        unknown = RETIRED_KEYS if self.profile is None else self.profile.unknown_settings
+        self.topic_keys = {name: key for name, key in TOPIC_KEYS.items() if name not in unknown}
+        """The settings of topics that there are: those of the release."""
         for name, text in (settings or {}).items():
             key = BROKER_KEYS.get(name)
             if key is None:
@@ -249,9 +253,9 @@ class TopicConfig:
         self.broker = broker
         self.overrides: dict[str, str] = {}
         for name, text in (overrides or {}).items():
-            key = TOPIC_KEYS.get(name)
+            key = broker.topic_keys.get(name)
             if key is None:
-                raise unknown_name(name, TOPIC_KEYS)
+                raise unknown_name(name, broker.topic_keys)
             parse(key, text)
             self.overrides[name] = text
         self.max_message_bytes = self.integer("max.message.bytes")

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from penstock.broker.cluster import BROKER_RESOURCE, TOPIC_RESOURCE, Cluster, check_topic_name
 from penstock.broker.config import TopicConfig, parse, unknown_name
-from penstock.broker.config_keys import BROKER_KEYS, DYNAMIC_KEYS, LIST, TOPIC_KEYS, ConfigKey
+from penstock.broker.config_keys import BROKER_KEYS, DYNAMIC_KEYS, LIST, ConfigKey
 from penstock.errors import ConfigError
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.config_record import ConfigRecord
@@ -68,7 +68,7 @@ def plan_changes(
         raise error_for(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {','.join(null)}")
     present = _texts_of(cluster, resource_type, name)
     is_topic = resource_type == TOPIC_RESOURCE
-    keys = TOPIC_KEYS if is_topic else BROKER_KEYS
+    keys = cluster.config.topic_keys if is_topic else BROKER_KEYS
     if not is_topic:
         fixed = [change.name for change in changes if change.name in keys and change.name not in DYNAMIC_KEYS]
         if fixed:

@@ -192,6 +192,13 @@ TOPIC_KEYS = _table(
         "log.message.downconversion.enable",
     ),
     _topic(
+        "message.format.version",
+        STRING,
+        "3.0-IV1",
+        "No effect: every release that still knows this name ignores it, or --as-version says it.",
+        "log.message.format.version",
+    ),
+    _topic(
         "message.timestamp.after.max.ms",
         LONG,
         "3600000",
@@ -205,6 +212,14 @@ TOPIC_KEYS = _table(
         str(LONG_MAX),
         "How far behind the broker a create time may be.",
         "log.message.timestamp.before.max.ms",
+        at_least=0,
+    ),
+    _topic(
+        "message.timestamp.difference.max.ms",
+        LONG,
+        str(LONG_MAX),
+        "No effect: what came before the two limits for times ahead and behind.",
+        "log.message.timestamp.difference.max.ms",
         at_least=0,
     ),
     _topic(
@@ -566,6 +581,9 @@ BROKER_KEYS = _table(
         "Whether versions are offered that may still change.",
     ),
 )
+
+RETIRED_KEYS = frozenset(("message.format.version", "message.timestamp.difference.max.ms"))
+"""Settings of topics that only old releases have: unknown unless the broker behaves as one."""
 
 DYNAMIC_KEYS = frozenset(key.synonyms[0][0] for key in TOPIC_KEYS.values() if key.synonyms) | {
     "log.cleaner.threads",

@@ -42,7 +42,7 @@ class Parked:
     __slots__ = ("deadline", "is_waiting", "keys", "missing", "resume")
 
     def __init__(self, wait: Wait, resume: Callable[[], None]) -> None:
-        self.keys = wait.keys
+        self.keys: Sequence[Hashable] = wait.keys
         self.deadline = wait.deadline
         self.missing = wait.amount
         self.resume: Callable[[], None] | None = resume
@@ -125,6 +125,8 @@ class Parking:
                 waiting.pop(parked, None)
                 if not waiting:
                     del self._by_key[key]
+        # Its deadline may stay in the heap for a while; a request may wait for very many keys.
+        parked.keys = ()
 
 
 _SLACK = 64

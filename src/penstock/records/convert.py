@@ -43,7 +43,8 @@ def convert_down(
     The result is longer than the input at times, and empty where only control batches were.
 
     Raises:
-        UnsupportedVersionError: a batch is compressed with zstd, which older magics do not know.
+        UnsupportedVersionError: the first batch is compressed with zstd, which older magics do not know.
+            Before a later one the result ends.
         CorruptRecordError: the layout, or a checksum (if `verify`), is wrong.
     """
     view = memoryview(buffer)
@@ -60,6 +61,8 @@ def convert_down(
             attributes = read_message(view, start, end).attributes
         codec = attributes & CODEC_MASK
         if codec == Codec.ZSTD:
+            if out:
+                break  # what comes before is told; the next fetch begins here
             raise UnsupportedVersionError("records compressed with zstd cannot be given to so old a client")
         records = decode_batch(view, start, end, "", -1, verify=verify, limit_bytes=limit_bytes)
         if not codec:

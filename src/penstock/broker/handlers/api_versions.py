@@ -43,24 +43,28 @@ def api_versions(request: ApiVersionsRequest | None, context: Context) -> ApiVer
     if profile is not None:
         offers = profile.offers(routes).items()
         entries = [ApiVersion(api_key=key, min_version=low, max_version=high) for key, (low, high) in offers]
-        return ApiVersionsResponse(api_keys=entries)
-    response = ApiVersionsResponse(api_keys=[_entry(routes[key]) for key in sorted(routes)])
-    if context.version >= FEATURES_SINCE:
+        response = ApiVersionsResponse(api_keys=entries)
+    else:
+        response = ApiVersionsResponse(api_keys=[_entry(routes[key]) for key in sorted(routes)])
+    if context.version >= FEATURES_SINCE and (profile is None or profile.metadata_level):
         _add_features(response, context)
     return response
 
 
 def _add_features(response: ApiVersionsResponse, context: Context) -> None:
     """Tell the levels of features that can be read, and those the cluster has settled on (KIP-584)."""
-    cluster = context.node.cluster
+    cluster, profile = context.node.cluster, context.node.profile
     low, high = METADATA_LEVELS
+    if profile is not None:
+        high = profile.metadata_level
+        low = 1 if profile.numbers < (4, 0) else low
     response.supported_features = [
         SupportedFeatureKey(name=METADATA_FEATURE, min_version=low, max_version=high)
     ]
     response.finalized_features_epoch = cluster.metadata_end_offset - 1
     response.finalized_features = [
         FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-        for name, level in cluster.features.items()
+        for name, level in ((name, min(level, high)) for name, level in cluster.features.items())
     ]
 
 

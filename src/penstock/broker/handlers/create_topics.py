@@ -10,7 +10,6 @@ from collections import Counter
 from uuid import uuid4
 
 from penstock.broker.cluster import PARTITIONS_PER_REQUEST_MAX, NewTopic
-from penstock.broker.config_keys import TOPIC_KEYS
 from penstock.broker.dispatch import Context, handler
 from penstock.broker.metadata import TOPIC_NAME as METADATA_TOPIC
 from penstock.errors import KafkaError, StorageError
@@ -97,7 +96,7 @@ def _success(plan: NewTopic) -> CreatableTopicResult:
             CreatableTopicConfigs(
                 name=name, value=plan.config.text(name), config_source=plan.config.source(name)
             )
-            for name in TOPIC_KEYS
+            for name in plan.config.broker.topic_keys
         ],
     )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from penstock.broker.cluster import BROKER_RESOURCE, TOPIC_RESOURCE, check_topic_name
 from penstock.broker.config import SOURCE_DEFAULT, SOURCE_DYNAMIC_DEFAULT, SOURCE_TOPIC, Setting, canonical
-from penstock.broker.config_keys import BROKER_KEYS, DYNAMIC_KEYS, PASSWORD, TOPIC_KEYS, ConfigKey
+from penstock.broker.config_keys import BROKER_KEYS, DYNAMIC_KEYS, PASSWORD, ConfigKey
 from penstock.broker.dispatch import Context, handler
 from penstock.errors import KafkaError
 from penstock.protocol.api import ApiKey
@@ -62,7 +62,7 @@ def _topic_settings(name: str, context: Context) -> list[tuple[ConfigKey, list[S
     check_topic_name(name)
     config = context.node.cluster.topic(name).config
     found = []
-    for key in TOPIC_KEYS.values():
+    for key in context.node.config.topic_keys.values():
         settings = config.settings(key.name)
         source = settings[0].source if settings else SOURCE_DEFAULT
         found.append((key, [Setting(key.name, config.text(key.name), source), *settings]))

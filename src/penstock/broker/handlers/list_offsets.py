@@ -85,6 +85,8 @@ def _look_up(name: str, asked: ListOffsetsPartition, context: Context) -> ListOf
 
 
 def _segment_offsets(partition: Partition, asked: ListOffsetsPartition, now_ms: int) -> list[int]:
+    if asked.timestamp < EARLIEST:
+        raise error_for(ErrorCode.UNSUPPORTED_VERSION, f"time {asked.timestamp} in ListOffsets v0")
     if asked.max_num_offsets <= 0:
         return []
     if asked.timestamp == EARLIEST:
