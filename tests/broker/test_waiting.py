@@ -116,3 +116,10 @@ def test_whoever_parks_is_resumed_exactly_once() -> None:
                 del alive[name]
         assert len(lot.parking) == len(alive)
     assert len(resumed) == len(set(resumed)) > 100
+
+
+def test_what_has_left_keeps_no_keys_though_its_deadline_is_far() -> None:
+    lot = Lot()
+    parked = lot.park("a", ["x"] * 1000, deadline=1e9)
+    lot.parking.cancel(parked)
+    assert not parked.keys
