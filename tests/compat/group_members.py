@@ -1,5 +1,6 @@
-"""One member of a consumer group, of whichever client: ``python group_members.py KIND SERVERS GROUP TOPIC``.
+"""One member of a consumer group: ``python group_members.py KIND SERVERS GROUP TOPIC STRATEGY RELEASE``.
 
+RELEASE is the broker's, for clients that have to be told: ``0.9``, or nothing for anything newer.
 Prints what it reads as ``r PARTITION OFFSET VALUE``, what it is given as ``+ P P``, what is taken as
 ``- P P``. Ends on SIGTERM, leaving the group; SIGKILL is for tests that want no farewell.
 """
@@ -29,7 +30,7 @@ def told(word: str) -> Callable[[Iterable[Any]], None]:
     return lambda places: say(word, *sorted(place.partition for place in places))
 
 
-def penstock_member(servers: str, group: str, topic: str, strategy: str) -> None:
+def penstock_member(servers: str, group: str, topic: str, strategy: str, release: str) -> None:
     from penstock import Consumer
 
     config = {"group.id": group, "auto.offset.reset": "earliest", "session.timeout.ms": 6_000}
@@ -42,7 +43,7 @@ def penstock_member(servers: str, group: str, topic: str, strategy: str) -> None
                 say("r", record.partition, record.offset, (record.value or b"").decode())
 
 
-def penstock_async_member(servers: str, group: str, topic: str, strategy: str) -> None:
+def penstock_async_member(servers: str, group: str, topic: str, strategy: str, release: str) -> None:
     from penstock.client import AsyncConsumer
 
     async def consume() -> None:
@@ -57,11 +58,13 @@ def penstock_async_member(servers: str, group: str, topic: str, strategy: str) -
     asyncio.run(consume())
 
 
-def confluent_member(servers: str, group: str, topic: str, strategy: str) -> None:
+def confluent_member(servers: str, group: str, topic: str, strategy: str, release: str) -> None:
     from confluent_kafka import Consumer
 
+    old = {"api.version.request": False, "broker.version.fallback": "0.9.0.1"} if release else {}
     consumer = Consumer(
         {
+            **old,
             "bootstrap.servers": servers,
             "group.id": group,
             "auto.offset.reset": "earliest",
@@ -84,7 +87,7 @@ def confluent_member(servers: str, group: str, topic: str, strategy: str) -> Non
         consumer.close()
 
 
-def kafka_python_member(servers: str, group: str, topic: str, strategy: str) -> None:
+def kafka_python_member(servers: str, group: str, topic: str, strategy: str, release: str) -> None:
     from kafka import ConsumerRebalanceListener, KafkaConsumer
     from kafka.coordinator.assignors.range import RangePartitionAssignor
 
@@ -92,7 +95,9 @@ def kafka_python_member(servers: str, group: str, topic: str, strategy: str) -> 
         on_partitions_assigned = staticmethod(told("+"))
         on_partitions_revoked = staticmethod(told("-"))
 
+    old = {"api_version": (0, 9)} if release else {}
     consumer = KafkaConsumer(
+        **old,
         bootstrap_servers=servers,
         group_id=group,
         auto_offset_reset="earliest",
@@ -109,7 +114,7 @@ def kafka_python_member(servers: str, group: str, topic: str, strategy: str) -> 
     consumer.close()
 
 
-def aiokafka_member(servers: str, group: str, topic: str, strategy: str) -> None:
+def aiokafka_member(servers: str, group: str, topic: str, strategy: str, release: str) -> None:
     from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
     from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 
@@ -154,4 +159,4 @@ MEMBERS = {
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, stop)
     _, kind, servers, group, topic, *rest = sys.argv
-    MEMBERS[kind](servers, group, topic, *(rest or ["range"]))
+    MEMBERS[kind](servers, group, topic, *rest)

@@ -1,13 +1,14 @@
 """Mixed groups: our consumers with other people's in one group, on our broker and on Apache Kafka.
 
-Members are processes that come, leave and are killed at random. Every record must be processed; when all
-is quiet, the partitions must be with exactly one member each.
+Members are processes that come, leave, stall and are killed at random. Every record must be processed; when
+all is quiet, the partitions must be with exactly one member each.
 """
 
 from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import os
 import random
 import signal
@@ -30,23 +31,28 @@ pytestmark = pytest.mark.compat
 PARTITIONS = 6
 PYTHON_KINDS = ("penstock", "penstock-async", "confluent", "kafka-python", "aiokafka")
 COOPERATIVE_KINDS = ("penstock", "penstock-async", "confluent")
+JAVA_KINDS = ("java", "verifiable")
+KINDS_FOR_0_9 = ("penstock", "penstock-async", "confluent", "kafka-python")
 numbers = itertools.count(os.getpid())
 
 
 class Member:
     """A process in a group, and what it has said so far."""
 
-    def __init__(self, kind: str, servers: str, group: str, topic: str, strategy: str = "range") -> None:
+    def __init__(
+        self, kind: str, servers: str, group: str, topic: str, strategy: str = "range", release: str = ""
+    ) -> None:
         self.kind = kind
+        self.stalled_until = 0.0
         self.read: list[str] = []
         self.told: list[tuple[str, frozenset[int]]] = []
         self.held: frozenset[int] = frozenset()
         self.errors: list[str] = []
-        if kind == "java":
-            command = java_consumer(servers, group, topic, strategy)
+        if kind in JAVA_KINDS:
+            command = java_consumer(kind, servers, group, topic, strategy)
         else:
             script = str(HERE / "group_members.py")
-            command = [sys.executable, "-W", "ignore", script, kind, servers, group, topic, strategy]
+            command = [sys.executable, "-W", "ignore", script, kind, servers, group, topic, strategy, release]
         self.process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
@@ -60,6 +66,9 @@ class Member:
     def _listen(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
+            if line.startswith("{"):
+                self._hear_verifiable(json.loads(line))
+                continue
             word, *rest = line.split()
             if word == "r":
                 self.read.append(rest[2])
@@ -69,6 +78,25 @@ class Member:
                 places = frozenset(map(int, rest))
                 self.held = self.held | places if word == "+" else self.held - places
                 self.told.append((word, places))
+
+    def _hear_verifiable(self, said: dict[str, Any]) -> None:
+        """What VerifiableConsumer says."""
+        if said["name"] == "record_data":
+            self.read.append(said["value"])
+        elif said["name"] in ("partitions_assigned", "partitions_revoked"):
+            places = frozenset(place["partition"] for place in said["partitions"])
+            is_more = said["name"] == "partitions_assigned"
+            self.held = self.held | places if is_more else self.held - places
+            self.told.append(("+" if is_more else "-", places))
+
+    def stall(self, seconds: float) -> None:
+        """Stop the process for a while."""
+        self.stalled_until = time.monotonic() + seconds
+        self.process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        self.stalled_until = 0.0
+        self.process.send_signal(signal.SIGCONT)
 
     def _listen_to_errors(self) -> None:
         assert self.process.stderr is not None
@@ -89,34 +117,47 @@ class Member:
             pipe.close()
 
 
-def java_consumer(servers: str, group: str, topic: str, strategy: str) -> list[str]:
-    """Kafka's console consumer."""
+def java_consumer(kind: str, servers: str, group: str, topic: str, strategy: str) -> list[str]:
+    """Kafka's console consumer, or the one that its system tests use."""
     classes = {"range": "RangeAssignor", COOPERATIVE: "CooperativeStickyAssignor"}
-    properties = {
-        "auto.offset.reset": "earliest",
-        "session.timeout.ms": 6_000,
-        "heartbeat.interval.ms": 300,
-        "auto.commit.interval.ms": 200,
-        "partition.assignment.strategy": f"org.apache.kafka.clients.consumer.{classes[strategy]}",
-    }
-    main = "org.apache.kafka.tools.consumer.ConsoleConsumer"
-    words = ["--bootstrap-server", servers, "--topic", topic, "--group", group]
-    words += ["--formatter-property", "print.key=true", "--formatter-property", "key.separator= "]
-    words += [w for n, v in properties.items() for w in ("--command-property", f"{n}={v}")]
+    assignor = f"org.apache.kafka.clients.consumer.{classes[strategy]}"
+    words = ["--bootstrap-server", servers, "--topic", topic]
+    if kind == "verifiable":
+        main = "org.apache.kafka.tools.VerifiableConsumer"
+        words += ["--group-id", group, "--reset-policy", "earliest", "--session-timeout", "6000"]
+        words += ["--enable-autocommit", "--verbose", "--assignment-strategy", assignor]
+    else:
+        properties = {
+            "auto.offset.reset": "earliest",
+            "session.timeout.ms": 6_000,
+            "heartbeat.interval.ms": 300,
+            "auto.commit.interval.ms": 200,
+            "partition.assignment.strategy": assignor,
+        }
+        main = "org.apache.kafka.tools.consumer.ConsoleConsumer"
+        words += ["--group", group]
+        words += ["--formatter-property", "print.key=true", "--formatter-property", "key.separator= "]
+        words += [w for n, v in properties.items() for w in ("--command-property", f"{n}={v}")]
     return java_command(maven_classpath("kafka-4.3.0"), main, *words)
 
 
 class Scene:
     """A topic with numbered records, and a group that reads it."""
 
-    def __init__(self, servers: str, strategy: str = "range") -> None:
+    def __init__(self, servers: str, strategy: str = "range", release: str = "") -> None:
         self.servers = servers
         self.strategy = strategy
+        self.release = release
         self.topic = f"mixed-{next(numbers)}"
         self.group = f"group-{self.topic}"
         self.members: list[Member] = []
         self.gone: list[Member] = []
         self.count = 0
+        if release:  # that old a broker makes topics when they are first written to
+            with Producer(servers, allow_auto_create_topics=True) as producer:
+                producer.send(self.topic, b"0", key=b"v", partition=0).result(30)
+            self.count = 1
+            return
         with Admin(servers) as admin:
             admin.create_topic(self.topic, PARTITIONS)
 
@@ -128,11 +169,12 @@ class Scene:
         self.count += count
 
     def join(self, kind: str) -> Member:
-        member = Member(kind, self.servers, self.group, self.topic, self.strategy)
+        member = Member(kind, self.servers, self.group, self.topic, self.strategy, self.release)
         self.members.append(member)
         return member
 
     def end(self, member: Member, how: int = signal.SIGTERM) -> None:
+        member.go_on()
         self.members.remove(member)
         self.gone.append(member)
         member.end(how)
@@ -170,8 +212,8 @@ class Scene:
 
 
 @contextlib.contextmanager
-def scene(servers: str, strategy: str = "range") -> Iterator[Scene]:
-    made = Scene(servers, strategy)
+def scene(servers: str, strategy: str = "range", release: str = "") -> Iterator[Scene]:
+    made = Scene(servers, strategy, release)
     try:
         yield made
     finally:
@@ -208,11 +250,12 @@ def test_five_clients_share_a_topic(servers: str) -> None:
         group.wait(lambda: not group.missing() and group.is_settled(), "a new one has a share")
 
 
-def test_java_is_a_member_like_any_other(servers: str) -> None:
+@pytest.mark.parametrize("kind", JAVA_KINDS)
+def test_java_is_a_member_like_any_other(servers: str, kind: str) -> None:
     with scene(servers) as group:
         group.produce(200)
         group.join("penstock")
-        group.join("java")
+        group.join(kind)
         group.wait(lambda: not group.missing() and group.is_settled(), "both have a share")
         group.produce(200)
         group.wait(lambda: not group.missing(), "both read")
@@ -248,17 +291,20 @@ def storm(group: Scene, seconds: float, seed: int, kinds: tuple[str, ...]) -> No
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         group.produce(dice.randint(1, 200))
+        for member in group.members:
+            if 0 < member.stalled_until <= time.monotonic():
+                member.go_on()
         roll = dice.random()
         if len(group.members) < 2 or (roll < 0.5 and len(group.members) < 4):
             group.join(dice.choice(kinds))
         elif roll < 0.75:
             group.end(dice.choice(group.members), dice.choice((signal.SIGTERM, signal.SIGKILL)))
         else:
-            stalled = dice.choice(group.members).process
-            stalled.send_signal(signal.SIGSTOP)
-            time.sleep(dice.random() * 2)
-            stalled.send_signal(signal.SIGCONT)
+            # Some stall for so long that others get their partitions.
+            dice.choice(group.members).stall(dice.choice((0.5, 2, 9)))
         time.sleep(dice.random() * 2)
+    for member in group.members:
+        member.go_on()
     if not group.members:
         group.join(kinds[0])
     group.wait(lambda: not group.missing() and group.is_settled(), "all is quiet", 90)
@@ -271,17 +317,26 @@ def test_a_short_storm(penstock_broker: str, strategy: str) -> None:
         storm(group, 12, 1, kinds)
 
 
+@pytest.mark.parametrize("release", ["4.3.0", "2.8.2", "0.9.0.1"])
+@pytest.mark.parametrize("seconds", [12, pytest.param(120, marks=pytest.mark.soak)])
+def test_a_storm_at_apache_kafka(release: str, seconds: float) -> None:
+    with contextlib.ExitStack() as stack:
+        if release.startswith("0.9"):
+            servers = stack.enter_context(real_kafka(release, {"num.partitions": PARTITIONS}))
+            group = stack.enter_context(scene(servers, release="0.9"))
+            storm(group, seconds, 1, KINDS_FOR_0_9)
+        else:
+            group = stack.enter_context(scene(shared_kafka(release)))
+            storm(group, seconds, 1, (*PYTHON_KINDS, *JAVA_KINDS) if seconds > 60 else PYTHON_KINDS)
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("strategy", ["range", COOPERATIVE])
 def test_a_storm_of_minutes(servers: str, strategy: str, seed: int) -> None:
-    kinds = (
-        (*PYTHON_KINDS, "java")
-        if strategy == "range"
-        else ("penstock", "penstock-async", "confluent", "java")
-    )
+    kinds = PYTHON_KINDS if strategy == "range" else COOPERATIVE_KINDS
     with scene(servers, strategy) as group:
-        storm(group, 120, seed, (*kinds, "java"))
+        storm(group, 120, seed, (*kinds, *JAVA_KINDS))
 
 
 @pytest.mark.parametrize("release", ["2.8.2", "0.9.0.1"])
