@@ -4,6 +4,7 @@
 # make check   format, lint, types, import rules, and the tests
 # make wheels  build the wheel and run the README's examples from it on every Python of 3.11 to 3.13 there is
 # make soak    the same laws for minutes: random kills, long runs
+# make fuzz    what reads bytes, against a fuzzer that is guided by coverage (ARGS="--seconds 600 message")
 # make bench   the benchmarks       make clean    remove what the tools left behind (the environment stays)
 
 SHELL := /bin/bash
@@ -17,7 +18,7 @@ PINS := pyproject.toml constraints.txt
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lint test check compat soak wheels bench clean
+.PHONY: help setup demo lint test check compat soak fuzz wheels bench clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p; /^$$/q' Makefile
@@ -43,6 +44,9 @@ compat: $(VENV)/.everything
 
 soak: $(VENV)/.everything
 	$(PYTEST) -m soak --timeout 3600
+
+fuzz: $(VENV)/.fuzz
+	$(BIN)/python tests/fuzz/run.py $(ARGS)
 
 wheels: $(VENV)/.everything
 	$(BIN)/python tools/try_wheel.py
@@ -79,4 +83,9 @@ $(VENV)/.demo: $(VENV)/.python $(PINS)
 $(VENV)/.everything: $(VENV)/.demo
 	@echo "make: installing the tools for tests and checks into $(VENV) (once)"
 	@$(PIP) --group dev
+	@touch $@
+
+$(VENV)/.fuzz: $(VENV)/.everything
+	@$(PIP) --only-binary atheris --group fuzz || { \
+	    echo "make: there is no atheris for $$($(BIN)/python --version) here; it comes for Python 3.11 to 3.13 on Linux" >&2; exit 1; }
 	@touch $@

@@ -1,0 +1,128 @@
+"""Where fuzzing begins: valid inputs of every target."""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+from pathlib import Path
+
+from fuzz.targets import choice, kept
+from penstock.cloudevents import Event, to_record
+from penstock.protocol.codec import codec_for
+from penstock.protocol.definition import definitions_directory
+from penstock.protocol.framing import encode_request
+from penstock.protocol.json_form import to_json
+from penstock.protocol.messages import FetchRequest
+from penstock.records.batch import ABORT_MARKER, encode_batch, encode_marker
+from penstock.records.compression import Codec, compress
+from penstock.records.legacy import encode_message_set
+from penstock.v07 import message_set, wire
+from protocol.catalogue import NAMES, versions
+from protocol.samples import sample
+
+ROWS = [(b"key", b"value" * 5, (), 1_700_000_000_000 + number) for number in range(5)]
+
+
+def seeds(name: str) -> list[bytes]:
+    """Inputs to begin with, and those that are kept."""
+    return [*_BEGINNINGS[name](), *kept(name)]
+
+
+def _messages() -> list[bytes]:
+    return [
+        choice(message_class, version) + codec_for(message_class, version).encode(made)
+        for each in NAMES
+        for message_class, definition, version in islice(versions(each), 0, None, 3)
+        for made in (message_class(), sample(message_class, definition, version, 4))
+    ]
+
+
+def _json_forms() -> list[bytes]:
+    found = []
+    for each in NAMES[::3]:
+        for message_class, definition, version in islice(versions(each), 0, None, 5):
+            made = to_json(sample(message_class, definition, version, 4), version)
+            found.append(choice(message_class, version) + json.dumps(made).encode())
+    return found
+
+
+def _headers() -> list[bytes]:
+    return [
+        b"".join(encode_request(FetchRequest(), version, 7, client_id))[4:]
+        for version in (4, 12)
+        for client_id in ("client", "", None)
+    ]
+
+
+def _definitions() -> list[bytes]:
+    paths = sorted(Path(definitions_directory()).glob("*.json"))[::6]
+    small = [
+        b'{"name":"A","type":"data","validVersions":"0-2","flexibleVersions":"1+","fields":[%s]}' % field
+        for field in (
+            b'{"name":"B","type":{"0":"int32","1+":"varint32"},"versions":"0+"}',
+            b'{"name":"B","type":"[]C","versions":"0+","nullableVersions":"1+","default":"null",'
+            b'"fields":[{"name":"D","type":"uuid","versions":"0+","ignorable":true}]}',
+            b'{"name":"B","type":"string","versions":"1+","tag":0,"taggedVersions":"1+"}',
+            b'{"name":"B","type":"int64","encoding":{"0":"fixed64","1+":"unsigned64"},"versions":"0+"}',
+        )
+    ]
+    return [*small, *(path.read_bytes() for path in paths if path.stat().st_size < 3000)]
+
+
+def _batches() -> list[bytes]:
+    found = [encode_batch(ROWS, base_offset=3, codec=codec) for codec in Codec]
+    found.append(encode_batch([(None, None, [("h", b"v"), ("n", None)], -1)], base_offset=0, producer_id=4))
+    found.append(
+        encode_marker(
+            ABORT_MARKER, base_offset=9, producer_id=7, producer_epoch=0, coordinator_epoch=2, timestamp=5
+        )
+    )
+    rows = [(key, value, timestamp) for key, value, _, timestamp in ROWS]
+    for magic in (0, 1):
+        found += [encode_message_set(rows, magic=magic, codec=codec) for codec in list(Codec)[:4]]
+    return found
+
+
+def _codecs() -> list[bytes]:
+    payload = b"penstock " * 40
+    found = [bytes([codec]) + compress(codec, payload) for codec in Codec]
+    return found + [bytes([codec]) + 2 * compress(codec, payload) for codec in (Codec.GZIP, Codec.ZSTD)]
+
+
+def _v07() -> list[bytes]:
+    payloads = [b"one", b"", b"three" * 9]
+    sets = [
+        message_set.encode_set(payloads, codec=codec, magic=magic)
+        for magic, codec in (
+            (0, message_set.Codec.NONE),
+            (1, message_set.Codec.NONE),
+            (1, message_set.Codec.GZIP),
+            (1, message_set.Codec.SNAPPY),
+        )
+    ]
+    return [*sets, wire.response_head(2) + sets[0], wire.encode_offsets([3, 2, 1])]
+
+
+def _cloudevents() -> list[bytes]:
+    found = []
+    for event in (
+        Event(id="1", source="/here", type="t"),
+        Event(id="2", source="/here", type="t", datacontenttype="application/json", data=b'{"a": 1}'),
+    ):
+        for mode in ("binary", "structured"):
+            _, value, sent = to_record(event, mode=mode)  # type: ignore[arg-type]
+            headers = b"\xff".join(header.encode() + b"\xfe" + content for header, content in sent)
+            found.append(b"\xff".join((b"key", value or b"", headers)))
+    return found
+
+
+_BEGINNINGS = {
+    "message": _messages,
+    "header": _headers,
+    "json_form": _json_forms,
+    "definition": _definitions,
+    "batches": _batches,
+    "codecs": _codecs,
+    "v07": _v07,
+    "cloudevent": _cloudevents,
+}

@@ -1,0 +1,221 @@
+"""What is fuzzed: each target takes any bytes and returns, or raises something that is a bug.
+
+A target asks more than that nothing crashes: what could be read must be written and read back to the same
+value, and no answer may be larger than the limit that was set. The tests replay `corpus/` through the same
+functions, so that what a fuzzer has found once stays found.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from penstock.cloudevents import Event, InvalidEventError, from_record, to_record
+from penstock.errors import DecodeError, EncodeError, UnsupportedVersionError
+from penstock.protocol import messages
+from penstock.protocol.codec import codec_for
+from penstock.protocol.definition import DefinitionError, parse_definition
+from penstock.protocol.header import decode_request_header
+from penstock.protocol.json_form import from_json, to_json
+from penstock.protocol.leading import read_leading
+from penstock.protocol.message import Message
+from penstock.protocol.message_index import HOMES
+from penstock.records.batch import decode_batch, split_batches
+from penstock.records.compression import Codec, compress, decompress
+from penstock.records.convert import convert_down, convert_up
+from penstock.records.decode import decode_columns
+from penstock.records.rows import decode_rows, rows_of
+from penstock.v07 import message_set, wire
+
+LIMIT_BYTES = 1 << 20
+"""What compressed data may grow to here."""
+
+CORPUS = Path(__file__).parent / "corpus"
+
+NAMES = sorted(HOMES)
+
+
+def chosen(data: bytes) -> tuple[type[Message], int, bytes]:
+    """The message and version that the first three bytes choose, and what follows."""
+    head = data[:3].ljust(3, b"\0")
+    message_class = getattr(messages, NAMES[int.from_bytes(head[:2], "big") % len(NAMES)])
+    low, high = message_class.VERSIONS
+    return message_class, low + head[2] % (high - low + 1), data[3:]
+
+
+def choice(message_class: type[Message], version: int) -> bytes:
+    """The three bytes that choose a message and version."""
+    return NAMES.index(message_class.NAME).to_bytes(2, "big") + bytes([version - message_class.VERSIONS[0]])
+
+
+def message(data: bytes) -> None:
+    """Any message: what is read is the same from a view, and survives being written."""
+    message_class, version, body = chosen(data)
+    codec = codec_for(message_class, version)
+    try:
+        made, end = codec.decode(body)
+    except DecodeError:
+        return
+    assert end <= len(body)
+    # Bytes are compared, not messages: a NaN equals nothing.
+    written = codec.encode(made)
+    assert codec.encode(codec.decode(memoryview(bytearray(body)))[0]) == written
+    again, size = codec.decode(written)
+    assert size == len(written)
+    assert codec.encode(again) == written
+
+
+def header(data: bytes) -> None:
+    """Headers of requests, and what stands in front of stored values."""
+    with contextlib.suppress(DecodeError, UnsupportedVersionError):
+        decode_request_header(memoryview(data))
+    with contextlib.suppress(DecodeError):
+        read_leading(messages.TopicRecord, data)
+    with contextlib.suppress(DecodeError):
+        read_leading(messages.GroupMetadataValue, data)
+
+
+def json_form(data: bytes) -> None:
+    """JSON to a message: what is taken can be written as bytes and comes back as the same JSON."""
+    message_class, version, body = chosen(data)
+    try:
+        source = json.loads(body)
+    except (ValueError, RecursionError):
+        return
+    try:
+        made = from_json(message_class, source, version)
+        written = codec_for(message_class, version).encode(made)
+    except (DecodeError, EncodeError):
+        return
+    again = codec_for(message_class, version).decode(written)[0]
+    assert json.dumps(to_json(again, version)) == json.dumps(to_json(made, version))
+
+
+def definition(data: bytes) -> None:
+    """JSON to a definition: it breaks a rule, or its message can be read and written at each version."""
+    from penstock.protocol.classes import message_class
+
+    try:
+        source = json.loads(data)
+    except (ValueError, RecursionError):
+        return
+    try:
+        parsed = parse_definition(source, "fuzzed.json")
+    except DefinitionError:
+        return
+    made = message_class(parsed)
+    for version in list(range(made.VERSIONS[0], made.VERSIONS[1] + 1))[:4]:
+        codec = codec_for(made, version)
+        data = codec.encode(made())
+        assert codec.decode(data) == (made(), len(data))
+
+
+def batches(data: bytes) -> None:
+    """Records of any magic: rows and columns agree, and conversions give what can be read."""
+    bounded = {"limit_bytes": LIMIT_BYTES}
+    try:
+        rows, _ = decode_rows(data, "t", 0, verify=False, **bounded)
+    except DecodeError:
+        rows = None
+    try:
+        columns = decode_columns(data, verify_crcs=False, **bounded)
+    except DecodeError:
+        columns = None
+    # A batch outside of the range is passed over by one and looked into by the other.
+    if rows is not None and columns is not None:
+        assert rows == rows_of(columns, "t", 0)
+    try:
+        for start, end, _ in split_batches(data):
+            decode_batch(data, start, end, "t", 0, verify=False, **bounded)
+            decode_batch(data, start, end, "t", 0, verify=True, **bounded)
+    except DecodeError:
+        pass
+    for magic in (0, 1):
+        try:
+            down = convert_down(data, magic, **bounded)
+        except (DecodeError, UnsupportedVersionError):
+            continue
+        assert all(found <= magic for _, _, found in split_batches(down))
+        if down and not any(found <= magic for _, _, found in split_batches(data)):
+            # Nothing was passed through as it is, so all of it is ours and right.
+            decode_rows(down, "t", 0, **bounded)
+    try:
+        up = convert_up(data, **bounded)
+    except DecodeError:
+        return
+    decode_rows(up, "t", 0, **bounded)
+
+
+def codecs(data: bytes) -> None:
+    """Compressed data in any framing: what comes out is bounded, and the same when it goes round."""
+    codec = Codec(data[0] % len(Codec)) if data else Codec.NONE
+    try:
+        out = decompress(codec, data[1:], LIMIT_BYTES)
+    except DecodeError:
+        return
+    assert codec == Codec.NONE or len(out) <= LIMIT_BYTES
+    assert decompress(codec, compress(codec, out), LIMIT_BYTES + len(out)) == out
+
+
+def v07(data: bytes) -> None:
+    """Requests, answers and message sets of Kafka 0.7."""
+    view = memoryview(data)
+    for read in (
+        wire.decode_request,
+        wire.decode_response,
+        wire.decode_offsets,
+        lambda body: wire.decode_multifetch(body, 2),
+        lambda body: list(message_set.iter_messages(body)),
+        message_set.judge,
+    ):
+        with contextlib.suppress(DecodeError):
+            read(view)  # type: ignore[operator]
+
+
+def cloudevent(data: bytes) -> None:
+    """Any record as an event, in both profiles: never an exception; an event can be written and read back."""
+    key, value, *rest = [*data.split(b"\xff", 9), b"", b""][:10]
+    headers = [
+        (name.decode("utf-8", "replace"), content)
+        for name, _, content in (each.partition(b"\xfe") for each in rest if each)
+    ]
+    for profile in ("strict", "lenient"):
+        outcome = from_record(key or None, value or None, headers, profile=profile)  # type: ignore[arg-type]
+        if isinstance(outcome, Event):
+            for mode in ("binary", "structured"):
+                try:
+                    written = to_record(outcome, mode=mode)  # type: ignore[arg-type]
+                except InvalidEventError:
+                    continue
+                again = from_record(*written)
+                assert again == outcome, (mode, again, outcome)
+
+
+TARGETS: dict[str, Callable[[bytes], None]] = {
+    "message": message,
+    "header": header,
+    "json_form": json_form,
+    "definition": definition,
+    "batches": batches,
+    "codecs": codecs,
+    "v07": v07,
+    "cloudevent": cloudevent,
+}
+
+
+def kept(name: str) -> list[bytes]:
+    """The inputs of a target that are kept: lines of hexadecimal digits; # begins a comment."""
+    path = CORPUS / f"{name}.hex"
+    if not path.exists():
+        return []
+    lines = (line.partition("#")[0].strip() for line in path.read_text("ascii").splitlines())
+    return [bytes.fromhex(line) for line in lines if line]
+
+
+def keep(name: str, data: bytes, why: str) -> None:
+    """Add an input to those that are kept."""
+    with open(CORPUS / f"{name}.hex", "a", encoding="ascii") as file:
+        file.write(f"{data.hex()}  # {why}{os.linesep}")
