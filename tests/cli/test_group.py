@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 
@@ -95,6 +96,17 @@ def test_a_group_with_members_is_shown_and_left_alone(penstock: Penstock, addres
         assert (reset[0], reset[2]) == (1, refusal[2])
 
 
+def test_a_member_that_is_terminated_leaves_its_group(penstock: Penstock, address: str) -> None:
+    words = ["consume", "-b", address, "-t", "t", "-G", "ended", "-q"]
+    with subprocess.Popen([sys.executable, "-m", "penstock.cli", *words], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert len([process.stdout.readline() for _ in range(20)]) == 20
+        process.terminate()
+        assert process.wait(20) == 143
+    assert ["ended", "Empty", "consumer"] in cells(penstock("group", "list", "-v", "-b", address)[1])
+    assert penstock("group", "lag", "-b", address, "ended")[1].endswith("total lag 0\n")
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -102,7 +114,7 @@ def test_a_group_with_members_is_shown_and_left_alone(penstock: Penstock, addres
         (["group", "reset", "g", "--to-earliest", "--to-latest"], "exactly one of"),
         (["group", "reset", "g", "--to-earliest"], "has committed nothing: say which --topic"),
         (["group", "reset", "g", "-t", "t:", "--to-earliest"], "want TOPIC, or TOPIC:0,1"),
-        (["group", "reset", "g", "-t", "t:7", "--to-earliest"], "has 2 partitions: there is no 7"),
+        (["group", "reset", "g", "-t", "t:7", "--to-earliest"], "has no partition 7, only 0 to 1"),
         (["group", "reset", "g", "-t", "t", "--shift-by", "1"], "there is nothing to shift"),
         (["consume", "-t", "t", "-G", "g", "-p", "1"], "-p and -G exclude each other"),
         (["consume", "-t", "t", "-G", "g", "-o", "5"], "penstock group reset moves a group"),

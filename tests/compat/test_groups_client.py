@@ -66,9 +66,11 @@ class Member:
     def _listen(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            if line.startswith("{"):
+            if line.startswith("{") and line.endswith("}\n"):
                 self._hear_verifiable(json.loads(line))
                 continue
+            if not line.endswith("\n"):  # killed in the middle of it
+                break
             word, *rest = line.split()
             if word == "r":
                 self.read.append(rest[2])

@@ -103,7 +103,11 @@ def command(
         from penstock.cli import consume_group
 
         options = consume_group.group_config(config, group, chosen, span)
-        with errors_only(quiet), Consumer(bootstrap_servers=bootstrap, config=options) as consumer:
+        with (
+            errors_only(quiet),
+            consume_group.leaving_on_sigterm(),
+            Consumer(bootstrap_servers=bootstrap, config=options) as consumer,
+        ):
             consume_group.print_to(
                 sys.stdout.buffer,
                 consumer,

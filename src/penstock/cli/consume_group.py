@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
 from penstock.cli.formats import Printer
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
 
 POLL_MS = 200
 RECORDS_MAX = 10_000
+TERMINATED = 128 + signal.SIGTERM
 
 
 def group_config(
@@ -34,6 +38,23 @@ def group_config(
         )
     reset = "earliest" if span.start is Kind.BEGINNING else "latest"
     return {"auto.offset.reset": reset, **config, "group.id": group}
+
+
+@contextmanager
+def leaving_on_sigterm() -> Iterator[None]:
+    """Let SIGTERM end the block as Ctrl-C does, so that the group need not wait for the session to end."""
+
+    def leave(*_: object) -> None:
+        raise SystemExit(TERMINATED)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def print_to(

@@ -190,7 +190,7 @@ def _places_to_reset(
     for topic, numbers in asked.items():
         for number in range(counts[topic]) if numbers is None else numbers:
             if number >= counts[topic]:
-                raise ConfigError(f"topic {topic!r} has {counts[topic]} partitions: there is no {number}")
+                raise ConfigError(f"topic {topic!r} has no partition {number}, only 0 to {counts[topic] - 1}")
             places.append(TopicPartition(topic, number))
     return sorted(places)
 
