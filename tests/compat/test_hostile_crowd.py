@@ -97,14 +97,13 @@ def endless_waits(port: int, rng: random.Random) -> None:
 
 def half_open(port: int, rng: random.Random) -> None:
     """Peers that say nothing, or stop in the middle of a word; some end in a reset."""
-    peers = [connected(port) for _ in range(20)]
-    for peer in peers:
-        peer.sendall(b"\0\0\1"[: rng.randrange(4)])
-    time.sleep(0.2)
-    for peer in peers:
-        if rng.random() < 0.5:
-            peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        peer.close()
+    with contextlib.ExitStack() as stack:
+        for _ in range(20):
+            peer = stack.enter_context(connected(port))
+            if rng.random() < 0.5:
+                peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            peer.sendall(b"\0\0\1"[: rng.randrange(4)])
+        time.sleep(0.2)
 
 
 TRICKS: list[Trick] = [
