@@ -133,7 +133,7 @@ class GoodClient:
         self.noticed: list[str] = []
         self.acknowledged: list[int] = []
         self.read: list[int] = []
-        common = {"bootstrap.servers": f"127.0.0.1:{port}", "error_cb": self._notice}
+        common = {"bootstrap.servers": f"127.0.0.1:{port}", "error_cb": self._notice, "log_level": 0}
         self._producer = Producer({**common, "enable.idempotence": True, "linger.ms": 1})
         self._consumer = Consumer({**common, "group.id": "good", "auto.offset.reset": "earliest"})
         self._consumer.assign([TopicPartition("good", 0, 0)])
