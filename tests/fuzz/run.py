@@ -14,6 +14,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 
 HERE = Path(__file__).resolve()
@@ -59,7 +60,8 @@ def run_beside(name: str, seconds: int) -> bool:
         print(f"{name:12} {'ok' if done.returncode == 0 else 'BROKEN'}  {summary}")
         if done.returncode == 0:
             return True
-        problem = next((line for line in lines if line.startswith(("Exception", "==", "ERROR"))), "")
+        after = [line for before, line in pairwise(lines) if "Uncaught Python exception" in before]
+        problem = (after or [line for line in lines if "ERROR" in line] or [""])[0]
         print("\n".join(lines[-30:]))
         for path in sorted(Path(directory).glob("found/*")):
             keep(name, path.read_bytes(), f"{path.name.partition('-')[0]}: {problem.strip()[:80]}")

@@ -256,3 +256,27 @@ def test_a_decoded_message_can_be_written_again_at_once():
         data = codec_for(FetchResponse, version).encode(fetch_response(b"records"))
         message, _ = codec_for(FetchResponse, version).decode(data)
         assert codec_for(FetchResponse, version).encode(message) == data
+
+
+def test_errors_show_a_bit_of_a_value_not_all_of_it():
+    with pytest.raises(EncodeError) as raised:
+        ProduceRequest(acks="x" * 100_000).encode(9)  # type: ignore[arg-type]
+    assert "ProduceRequest v9.Acks: 'xxx" in str(raised.value)
+    assert len(str(raised.value)) < 200
+
+
+@pytest.mark.parametrize("version", [None, "1", 1.0, -1, 99])
+def test_what_is_no_version(version):
+    with pytest.raises(UnsupportedVersionError, match="ProduceRequest has versions 0 to 13, not"):
+        codec_for(ProduceRequest, version)
+
+
+@pytest.mark.parametrize("source", [None, 10**12, "text", []])
+@pytest.mark.parametrize("message_class", [ProduceRequest, MetadataRequest])
+def test_what_is_no_bytes(message_class, source):
+    with pytest.raises(TypeError, match="bytes-like object"):
+        Codec(message_class, 9).decode(source)
+    codec = Codec(message_class, 9)
+    codec.decode(message_class().encode(9))
+    with pytest.raises(TypeError, match="bytes-like object"):
+        codec.decode(source)

@@ -33,7 +33,7 @@ class Codec(Generic[M]):
 
     def __init__(self, message_class: type[M], version: int) -> None:
         low, high = message_class.VERSIONS
-        if not low <= version <= high:
+        if not isinstance(version, int) or not low <= version <= high:
             raise UnsupportedVersionError(f"{message_class.NAME} has versions {low} to {high}, not {version}")
         self.message_class = message_class
         self.version = version
@@ -135,10 +135,11 @@ class Codec(Generic[M]):
 
     def _explain(self, message: M, error: Exception) -> EncodeError:
         """Find the field that a failure was about. This is slow, and needed only then."""
+        from penstock.protocol.shown import short_repr
         from penstock.protocol.structs import struct_problem
 
         if not isinstance(message, self.message_class):
-            return EncodeError(f"{message!r} is no {self.message_class.NAME}")
+            return EncodeError(f"{short_repr(message)} is no {self.message_class.NAME}")
         title = f"{self.message_class.NAME} v{self.version}"
         problem = struct_problem(self.layout, message)
         return EncodeError(f"{title}{problem}" if problem else f"{title}: {error}")

@@ -42,10 +42,11 @@ def decoder_source(layout: StructLayout, from_views: bool = False) -> tuple[str,
         if from_views:
             out.line("data = view = memoryview(data)")
         else:
-            out.line("if type(data) is not bytes:")
-            out.line(
-                f"    {'return decode_view(data, pos)' if layout.holds_records else 'data = bytes(data)'}"
+            other = (
+                "return decode_view(data, pos)" if layout.holds_records else "data = bytes(memoryview(data))"
             )
+            out.line("if type(data) is not bytes:")
+            out.line(f"    {other}")
             if layout.holds_records:
                 out.line("view = memoryview(data)")
         out.line("size = len(data)")

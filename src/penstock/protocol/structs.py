@@ -9,6 +9,7 @@ from penstock.protocol.decoding import DecodeEmitter
 from penstock.protocol.definition import FieldSpec, NewStruct, StructSpec
 from penstock.protocol.emit import INT8, UVARINT
 from penstock.protocol.encoding import EncodeEmitter
+from penstock.protocol.shown import short_repr
 from penstock.protocol.wire import Length, WireType
 
 
@@ -267,7 +268,7 @@ def struct_problem(layout: StructLayout, value: Any) -> str | None:
             return f".{spec.name}: is set, but version {layout.version} does not have it"
     for field in [*layout.fields, *(each for _, each in layout.tagged)]:
         if not hasattr(value, field.spec.attribute):
-            return f": {value!r} is no {layout.spec.name}"
+            return f": {short_repr(value)} is no {layout.spec.name}"
         problem = field.wire.problem(getattr(value, field.spec.attribute))
         if problem:
             return f".{field.spec.name}{problem}"

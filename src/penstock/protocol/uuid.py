@@ -5,6 +5,8 @@ from __future__ import annotations
 import binascii
 import os
 
+from penstock.protocol.shown import short_repr
+
 ZERO_UUID = bytes(16)
 """Stands for no id."""
 
@@ -35,7 +37,7 @@ def uuid_from_text(text: str) -> bytes:
     except ValueError:
         uuid = b""
     if len(text) != 22 or len(uuid) != 16 or "+" in text or "/" in text:
-        raise ValueError(f"{text!r} is no id: 22 characters of letters, digits, - and _")
+        raise ValueError(f"{short_repr(text)} is no id: 22 characters of letters, digits, - and _")
     return uuid
 
 

@@ -17,6 +17,7 @@ from penstock.protocol.decoding import DecodeEmitter
 from penstock.protocol.definition import SIGNED, UNSIGNED
 from penstock.protocol.emit import INT8, INT16, INT32, UVARINT, ArrayPart, HeadKind, fixed_kind
 from penstock.protocol.encoding import EncodeEmitter
+from penstock.protocol.shown import short_repr
 
 
 class Length:
@@ -128,7 +129,7 @@ class Fixed(WireType):
         try:
             self.kind.write(value)
         except Exception:
-            return f": {value!r} is no {self.name}"
+            return f": {short_repr(value)} is no {self.name}"
         return None
 
 
@@ -179,7 +180,7 @@ class Varint(WireType):
     def problem(self, value: Any) -> str | None:
         half = 1 << (self.bits - 1)
         fits = isinstance(value, int) and -half <= value < half
-        return None if fits else f": {value!r} is no int{self.bits}"
+        return None if fits else f": {short_repr(value)} is no int{self.bits}"
 
 
 VARINT_TYPES = {
@@ -208,7 +209,7 @@ class Uuid(WireType):
         return (
             None
             if isinstance(value, (bytes, bytearray)) and len(value) == 16
-            else f": {value!r} is no id of 16 bytes"
+            else f": {short_repr(value)} is no id of 16 bytes"
         )
 
 
@@ -249,7 +250,7 @@ class Text(WireType):
         if value is None:
             return None if self.nullable else ": null is not allowed"
         if not isinstance(value, str):
-            return f": {value!r} is no string"
+            return f": {short_repr(value)} is no string"
         try:
             size = len(value.encode())
         except UnicodeEncodeError as error:
@@ -306,7 +307,11 @@ class Blob(WireType):
     def problem(self, value: Any) -> str | None:
         if value is None:
             return None if self.nullable else ": null is not allowed"
-        return None if isinstance(value, (bytes, bytearray, memoryview)) else f": {value!r} is no bytes"
+        return (
+            None
+            if isinstance(value, (bytes, bytearray, memoryview))
+            else f": {short_repr(value)} is no bytes"
+        )
 
 
 class RecordSet(Blob):
@@ -334,7 +339,7 @@ class RecordSet(Blob):
         if value is None:
             return None if self.nullable else ": null is not allowed"
         if isinstance(value, str) or not hasattr(value, "__len__"):
-            return f": {value!r} is no records: something with a length was expected"
+            return f": {short_repr(value)} is no records: something with a length was expected"
         return None
 
 
@@ -383,7 +388,7 @@ class Array(WireType):
         if value is None:
             return None if self.nullable else ": null is not allowed"
         if not isinstance(value, (list, tuple)):
-            return f": {value!r} is no list"
+            return f": {short_repr(value)} is no list"
         for index, item in enumerate(value):
             problem = self.element.problem(item)
             if problem:

@@ -27,6 +27,9 @@ from penstock.records.legacy import encode_message_set, iter_messages, read_mess
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
+_DELTA_MAX = (1 << 31) - 1
+"""How far apart the offsets of one batch can be: they are kept as int32 beside the first."""
+
 
 def convert_down(
     buffer: Buffer,
@@ -127,6 +130,8 @@ def convert_up(
     first = offsets[0]
     if any(later <= sooner for sooner, later in pairwise(offsets)):
         raise CorruptRecordError("a message set whose offsets do not ascend")
+    if offsets[-1] - first > _DELTA_MAX:
+        raise CorruptRecordError(f"a message set from offset {first} to {offsets[-1]}: too far for one batch")
     return encode_batch(
         rows,
         base_offset=first,
