@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from cloudevents_cases import TEXTS
 from penstock.cloudevents import AttributeType, InvalidEventError
 from penstock.cloudevents.columnar import headers, texts
-from penstock.cloudevents.columnar.memory import pointer
+from penstock.cloudevents.columnar.envelopes import marked
+from penstock.cloudevents.columnar.memory import first_marked, pointer, word_at
 from penstock.cloudevents.event import check_core
 from penstock.cloudevents.mediatype import is_json
 from penstock.cloudevents.types import read_text
@@ -51,6 +52,22 @@ is_valid_extension, is_valid_core, is_json_type = (
 @kernel
 def is_valid_value(kind, data):
     return is_valid_extension(kind, pointer(data), 0, len(data))
+
+
+@kernel
+def first_unusual(data):
+    marks = marked(word_at(pointer(data), 0))
+    return first_marked(marks) if marks != 0 else 8
+
+
+@given(
+    st.binary(min_size=8, max_size=8)
+    | st.lists(st.sampled_from(b'a"\\ !\x1f\x20\x21\x7e\x7f\x80\xff#[]'), min_size=8, max_size=8).map(bytes)
+)
+@settings(max_examples=1000, deadline=None)
+def test_the_first_unusual_byte_of_eight_is_found(data):
+    unusual = [at for at, byte in enumerate(data) if byte < 0x20 or byte >= 0x7F or byte in b'"\\']
+    assert first_unusual(np.frombuffer(data, np.uint8)) == min(unusual, default=8)
 
 
 @kernel

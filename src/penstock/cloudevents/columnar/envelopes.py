@@ -30,6 +30,7 @@ from penstock.cloudevents.columnar.memory import (
     Int32s,
     Ints,
     byte_at,
+    first_marked,
     int_at,
     pointer,
     put_int,
@@ -55,12 +56,11 @@ from penstock.cloudevents.columnar.texts import (
     KNOWN_MEDIA_TYPES,
     KNOWN_SOURCES,
     NO_TIME,
+    TOP_BITS,
     character,
-    has_no,
     is_base64,
     is_json_type,
     is_known,
-    is_plain,
     lower,
     read_time,
     remember,
@@ -73,6 +73,7 @@ from penstock.records.jit import kernel
 # What a string is made of, as bits.
 PLAIN, WIDE, ESCAPED = 0, 1, 2
 QUOTES, BACKSLASHES = 0x2222222222222222, 0x5C5C5C5C5C5C5C5C
+ONES, BLANKS, DELETES = 0x0101010101010101, 0x2020202020202020, 0x7F7F7F7F7F7F7F7F
 
 # What the first character of a JSON value makes of it.
 STRING, NUMBER, TRUE, FALSE, NULL, CONTAINER, TEXT_WITH_ESCAPES, BASE64_TEXT = range(8)
@@ -86,6 +87,18 @@ REFUSED = (-1, 0, 0, 0)
 # stand there with escapes.
 IMPLIED, IN_BASE64, IN_ESCAPES = 1, 2, 4
 REQUIRED_BITS = (1 << ID) | (1 << SOURCE) | (1 << SPECVERSION) | (1 << TYPE)
+
+
+@kernel
+def marked(word: int) -> int:
+    """The top bit of the first of eight bytes that is no character of a string as it stands.
+
+    That is a quote, a backslash, a control character or none of ASCII. Bits of later bytes may be set as
+    well; zero where there is no such byte.
+    """
+    quotes, backslashes, deletes = word ^ QUOTES, word ^ BACKSLASHES, word ^ DELETES
+    marks = (quotes - ONES) & ~quotes | (backslashes - ONES) & ~backslashes | (deletes - ONES) & ~deletes
+    return (marks | (word - BLANKS) & ~word | word) & TOP_BITS
 
 
 @kernel
@@ -108,13 +121,12 @@ def skip_string(data: Bytes, at: int, end: int) -> tuple[int, int]:
     """
     made_of = PLAIN
     while at < end:
-        while at + 8 <= end:
-            word = word_at(data, at)
-            if not (is_plain(word) and has_no(QUOTES, word) and has_no(BACKSLASHES, word)):
-                break
-            at += 8
-        if at == end:
-            break
+        if at + 8 <= end:
+            marks = marked(word_at(data, at))
+            if marks == 0:
+                at += 8
+                continue
+            at += first_marked(marks)
         byte = byte_at(data, at)
         if byte >= 0x7F:
             made_of |= WIDE

@@ -164,6 +164,7 @@ def judge_data(
 ) -> None:
     """Choose how each row's data stand in its envelope (rules D15, D16)."""
     data, types, end_at, type_at = pointer(all_data), pointer(all_types), pointer(ends), pointer(type_ends)
+    known_at, known_size, is_json = 0, -1, False
     for row in range(len(choices)):
         if len(nulls) > 0 and nulls[row]:
             choices[row] = NO_DATA
@@ -173,7 +174,11 @@ def judge_data(
             continue
         at, end = int_at(end_at, row), int_at(end_at, row + 1)
         first, last = int_at(type_at, row), int_at(type_at, row + 1)
-        if is_json_type(types, first, last):
+        # Types repeat from row to row.
+        if known_size != last - first or not same_bytes(types, first, types, known_at, known_size):
+            known_at, known_size = first, last - first
+            is_json = is_json_type(types, first, last)
+        if is_json:
             choices[row] = VERBATIM if skip_value(data, at, end)[0] == end else UNSURE
         elif text_data:
             choices[row] = UNSURE if is_utf8(data, at, end) else BASE64

@@ -37,6 +37,10 @@ if numba is None:
         """Return eight bytes as one signed number, the first byte lowest."""
         return int.from_bytes(data[position : position + 8].tobytes(), "little", signed=True)
 
+    def first_marked(marks: int) -> int:
+        """Return the number of the first of eight bytes whose top bit is set; one has to be."""
+        return ((marks & -marks).bit_length() - 1) >> 3
+
     def copy_word(target: Bytes, to: int, source: Bytes, start: int) -> None:
         """Copy eight bytes."""
         target[to : to + 8] = source[start : start + 8]
@@ -101,6 +105,16 @@ else:
             return _load_word(builder, *arguments)
 
         return types.int64(data, types.int64), generate
+
+    @intrinsic
+    def first_marked(typing_context: Any, marks: Any) -> Any:
+        """Return the number of the first of eight bytes whose top bit is set; one has to be."""
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            zeros = builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+            return builder.lshr(zeros, ir.Constant(_INT64, 3))
+
+        return types.int64(types.int64), generate
 
     @intrinsic
     def copy_word(typing_context: Any, target: Any, to: Any, source: Any, start: Any) -> Any:

@@ -79,6 +79,15 @@ def put_pair(target: Bytes, to: int, number: int) -> None:
 
 
 @kernel
+def put_triple(target: Bytes, to: int, number: int) -> int:
+    """Write a number of three digits; return where the next byte goes."""
+    hundreds = number // 100
+    put_byte(target, to, 0x30 + hundreds)
+    put_pair(target, to + 1, number - hundreds * 100)
+    return to + 3
+
+
+@kernel
 def put_date(target: Bytes, to: int, days: int) -> None:
     """Write a day as ``YYYY-MM-DDT``."""
     year, month, day = civil(days)
@@ -105,10 +114,10 @@ def put_time_of_day(target: Bytes, to: int, micros: int) -> int:
     to += 8
     if fraction:
         put_byte(target, to, 0x2E)
-        if fraction % 1000:
-            to = put_number(target, to + 1, fraction, 6)
-        else:
-            to = put_number(target, to + 1, fraction // 1000, 3)
+        millis = fraction // 1000
+        to = put_triple(target, to + 1, millis)
+        if fraction != millis * 1000:
+            to = put_triple(target, to, fraction - millis * 1000)
     put_byte(target, to, 0x5A)
     return to + 1
 

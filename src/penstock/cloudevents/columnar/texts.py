@@ -42,7 +42,7 @@ _DAYS_BEFORE = np.array([0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334],
 TOP_BITS = -0x7F7F7F7F7F7F7F80
 """The highest bit of each byte of a word."""
 NO_DAY = NO_TIME = -(1 << 62)
-KNOWN_TEXTS = 64
+KNOWN_TEXTS = 512
 """Places for texts that were valid before: sources and media types repeat from row to row."""
 KNOWN_SOURCES, KNOWN_MEDIA_TYPES = 0, 1
 
@@ -461,7 +461,11 @@ def is_base64(data: Bytes, at: int, end: int) -> bool:
 def known_place(data: Bytes, at: int, size: int) -> int:
     """The place for a text, by its size and last bytes, in which texts differ more than in their first."""
     word = word_at(data, at + size - 8) if size >= 8 else byte_at(data, at + size - 1) if size > 0 else 0
-    return ((word >> 56) ^ (word >> 48) ^ (word >> 40) ^ size) & (KNOWN_TEXTS - 1)
+    # Shifted apart, so that the digits of texts that count up do not cancel each other.
+    mixed = (
+        (word >> 56) ^ ((word >> 48 & 0xFF) << 4) ^ ((word >> 40 & 0xFF) << 2) ^ ((word >> 32 & 0xFF) << 1)
+    )
+    return (mixed ^ size) & (KNOWN_TEXTS - 1)
 
 
 @kernel
