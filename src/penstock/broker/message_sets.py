@@ -14,15 +14,12 @@ from penstock.broker.admission import check_batch, check_times
 from penstock.errors import CorruptRecordError
 from penstock.model import TimestampType
 from penstock.protocol.error_codes import ErrorCode, error_for
-from penstock.records.batch import CODEC_MASK, read_header, split_batches
-from penstock.records.compression import Codec
+from penstock.records.batch import read_header, split_batches
 from penstock.records.convert import convert_up
 
 if TYPE_CHECKING:
     from penstock.broker.config import TopicConfig
     from penstock.records.batch import BatchHeader
-
-_CODEC_AT = 22
 
 
 def batches_of(records: memoryview, config: TopicConfig, now_ms: int) -> list[tuple[memoryview, BatchHeader]]:
@@ -31,8 +28,8 @@ def batches_of(records: memoryview, config: TopicConfig, now_ms: int) -> list[tu
     A cut entry at the end is dropped, as brokers always did.
 
     Raises:
-        KafkaError: CORRUPT_MESSAGE (2), MESSAGE_TOO_LARGE (10), UNSUPPORTED_COMPRESSION_TYPE (76),
-            INVALID_RECORD (87) or INVALID_TIMESTAMP (32), and what `admission` refuses.
+        KafkaError: CORRUPT_MESSAGE (2), MESSAGE_TOO_LARGE (10), INVALID_RECORD (87) or INVALID_TIMESTAMP
+            (32), and what `admission` refuses.
     """
     try:
         entries = list(split_batches(records))
@@ -44,8 +41,10 @@ def batches_of(records: memoryview, config: TopicConfig, now_ms: int) -> list[tu
                 ErrorCode.CORRUPT_MESSAGE, f"magic {newest}; this broker knows up to {config.stored_magic}"
             )
         if entries[0][2] == 2:
-            batches = [_modern(records[start:end]) for start, end, _ in entries]
-            return [(batch, check_batch(batch, config, now_ms)) for batch in batches]
+            if len(entries) > 1:
+                raise error_for(ErrorCode.INVALID_RECORD, "more than one batch for a partition")
+            batch = records[: entries[0][1]]
+            return [(batch, check_batch(batch, config, now_ms))]
         largest = max(end - start for start, end, _ in entries)
         if largest > config.max_message_bytes:
             raise error_for(
@@ -61,9 +60,3 @@ def batches_of(records: memoryview, config: TopicConfig, now_ms: int) -> list[tu
         raise error_for(ErrorCode.INVALID_TIMESTAMP, "a producer cannot set log-append time")
     check_times(header, config, now_ms)
     return [(batch, header)]
-
-
-def _modern(batch: memoryview) -> memoryview:
-    if batch[_CODEC_AT] & CODEC_MASK == Codec.ZSTD:
-        raise error_for(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce v7")
-    return batch
