@@ -73,6 +73,10 @@ def test_a_definition_is_read_whole():
     [
         (("name", "Lamp-Request"), "no name"),
         (("type", "question"), "type must be one of"),
+        (("name", "class"), "a message cannot be called class"),
+        (("name", "L" * 5000), "longer than 200 characters"),
+        (("listeners", 1), "listeners must be a list"),
+        (("listeners", [None]), "listeners must be a list of names"),
         (("apiKey", -1), "apiKey"),
         (("apiKey", ...), "apiKey"),
         (("flexibleVersions", ...), "flexibleVersions is missing"),
@@ -93,6 +97,14 @@ def test_a_definition_is_read_whole():
         (("fields.0.versions", "1-"), "Watts: '1-' is no range"),
         (("fields.0.default", "forty"), "Watts: 'forty' is no int32"),
         (("fields.0.default", 2**31), "Watts: 2147483648 is no int32: out of range"),
+        (("fields.0.default", [1]), "Watts: .* is no int32: write a number or a text"),
+        (("fields.0.default", "9" * 5000), "Watts: '999.* is no int32"),
+        (("fields.2.fields.0.default", "nan"), "Shade.Width: 'nan' is no float64: not finite"),
+        (("fields.2.fields.0.default", 10**400), "Shade.Width: .* is no float64"),
+        (("fields.1.default", "\ud800"), "Colour: .* is no string"),
+        (("fields.1.default", ["x"]), "Colour: .* is no string"),
+        (("fields.2.tag", "9" * 5000), "Shade: tag must be a number"),
+        (("fields.0.entityType", {}), "Watts: unknown entityType"),
         (("fields.0.default", True), "Watts: True is no int32"),
         (("fields.0.default", "null"), "Watts: null is no default"),
         (("fields.0.nullableVersions", "0+"), "Watts: a int32 cannot be null"),
@@ -138,6 +150,7 @@ def test_a_broken_rule_is_named_with_file_and_field(change, complaint):
     with pytest.raises(DefinitionError, match=complaint) as caught:
         parse_definition(broken(change), "lamp.json")
     assert str(caught.value).startswith("lamp.json: ")
+    assert len(str(caught.value)) < 300
 
 
 def test_tags_need_flexible_versions():

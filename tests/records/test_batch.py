@@ -290,6 +290,17 @@ def test_what_cannot_be_written(records: list[batches.RowLike]) -> None:
         encode_batch(records)
 
 
+def test_arguments_that_contradict_each_other_or_the_bytes() -> None:
+    rows = [(None, b"x", (), 0)] * 2
+    for deltas in ([], [0], [0, 1, 2]):
+        with pytest.raises(EncodeError, match="offset deltas for 2 records"):
+            encode_batch(rows, offset_deltas=deltas)
+    batch = encode_batch(rows)
+    for start, end in ((0, 10), (len(batch), len(batch) + 61), (-61, 0), (0, len(batch) + 1)):
+        with pytest.raises(CorruptRecordError, match="cut short"):
+            verify_crc(batch, start, end)
+
+
 def test_unknown_codec() -> None:
     data = bytearray(encode_batch([(None, b"x", (), 0)]))
     data[22] = 6

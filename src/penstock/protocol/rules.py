@@ -6,8 +6,10 @@ and field.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from keyword import iskeyword
+from types import NoneType
 from typing import Any
 
 from penstock.protocol.definition import (
@@ -24,6 +26,7 @@ from penstock.protocol.definition import (
     StructSpec,
     snake_case,
 )
+from penstock.protocol.shown import short_repr
 from penstock.protocol.uuid import ZERO_UUID, uuid_from_text
 from penstock.protocol.versions import NO_VERSIONS, OPEN_END, Versions
 
@@ -41,6 +44,7 @@ _FIELD_KEYS = {
     "name", "type", "encoding", "versions", "nullableVersions", "taggedVersions", "tag", "flexibleVersions",
     "ignorable", "default", "mapKey", "entityType", "zeroCopy", "fields", "about",
 }  # fmt: skip
+_NAME_LENGTH_MAX = 200
 _VARINT_BITS = (16, 32, 64)
 
 # Names that the classes made from a definition need for themselves.
@@ -99,11 +103,13 @@ class Parser:
         definition = Definition()
         definition.source, definition.name, definition.type = self._origin, name, message_type
         definition.api_key = api_key
-        definition.listeners = tuple(spec.get("listeners", ()))
+        definition.listeners = tuple(self.names(spec, "listeners"))
         definition.valid, definition.flexible = self._valid, self._flexible
         definition.latest_unstable = bool(spec.get("latestVersionUnstable"))
-        if name in self._structs or name in _TAKEN_STRUCTS:
+        if name in self._structs:
             raise self.fail("", f"a struct is called {name} too")
+        if name in _TAKEN_STRUCTS or iskeyword(name):
+            raise self.fail("", f"a message cannot be called {name}")
         definition.root = root = StructSpec(name, self._valid, fields)
         self.check_structs(root)
         definition.structs = self.ordered_structs(root)
@@ -113,7 +119,7 @@ class Parser:
         for path, name, versions in self._uses:
             struct = self._structs.get(name)
             if struct is None:
-                raise self.fail(path, f"there is no type and no struct called {name!r}")
+                raise self.fail(path, f"there is no type and no struct called {short_repr(name)}")
             if not struct.versions.covers(versions.intersect(self._valid)):
                 raise self.fail(path, f"used in versions {versions}, but struct {name} has {struct.versions}")
         self.check_recursion(root, (root.name,))
@@ -170,7 +176,7 @@ class Parser:
             raise self.fail(path, f"there are two structs called {name}")
         if not name[0].isupper():
             raise self.fail(path, f"struct {name} must begin with a capital letter")
-        if name in _TAKEN_STRUCTS:
+        if name in _TAKEN_STRUCTS or iskeyword(name):
             raise self.fail(path, f"a struct cannot be called {name}")
         self._structs[name] = StructSpec(name, versions, [])
         self._structs[name].fields.extend(self.fields(spec, path))
@@ -223,8 +229,8 @@ class Parser:
         if field.flexible is not None and (field_type.base not in ("string", "bytes") or field_type.is_array):
             raise self.fail(path, "flexibleVersions of a field is only for string and bytes")
         if field.entity_type is not None:
-            if field.entity_type not in ENTITY_TYPES:
-                raise self.fail(path, f"unknown entityType {field.entity_type!r}")
+            if not isinstance(field.entity_type, str) or field.entity_type not in ENTITY_TYPES:
+                raise self.fail(path, f"unknown entityType {short_repr(field.entity_type)}")
             if ENTITY_TYPES[field.entity_type] not in (None, field.widest.base):
                 raise self.fail(path, f"a {field.entity_type} is a {ENTITY_TYPES[field.entity_type]}")
         if field.tag is None:
@@ -282,7 +288,9 @@ class Parser:
             encoding = next((name for name in known if each == f"{name}{bits}"), None)
             if encoding is None:
                 names = " or ".join(f"{name}{bits}" for name in known)
-                raise self.fail(field.path, f"encoding of {field_type.base} is {names}, not {each!r}")
+                raise self.fail(
+                    field.path, f"encoding of {field_type.base} is {names}, not {short_repr(each)}"
+                )
             types.append((self.range(key, field.path), field_type._replace(encoding=encoding)))
         self.check_ranges(types, field)
         return types
@@ -298,7 +306,7 @@ class Parser:
 
     def type(self, text: object, path: str) -> FieldType:
         if not isinstance(text, str):
-            raise self.fail(path, f"{text!r} is no type")
+            raise self.fail(path, f"{short_repr(text)} is no type")
         is_array, base = text.startswith("[]"), text.removeprefix("[]")
         if base in INTEGER_BITS or base in OTHER_SCALARS:
             if is_array and base == "records":
@@ -310,7 +318,7 @@ class Parser:
         if base.startswith("[]"):
             raise self.fail(path, "there are no arrays of arrays: use an array of structs")
         if not is_name(base) or not base[0].isupper():
-            raise self.fail(path, f"there is no type and no struct called {text!r}")
+            raise self.fail(path, f"there is no type and no struct called {short_repr(text)}")
         return FieldType(base, FIXED, is_array)
 
     # Defaults
@@ -326,24 +334,24 @@ class Parser:
         if field_type.is_array or field_type.is_struct or field_type.base in ("bytes", "records"):
             if not is_empty:
                 raise self.fail(
-                    path, f"default of {field_type.base} can only be empty or null, not {source!r}"
+                    path, f"default of {field_type.base} can only be empty or null, not {short_repr(source)}"
                 )
             if field_type.is_array:
                 return ()
             return {"bytes": b"", "records": None}.get(field_type.base, NewStruct)
         try:
             return _scalar_default(field_type.base, None if is_empty else source)
-        except ValueError as error:
-            raise self.fail(path, f"{source!r} is no {field_type.base}: {error}") from error
+        except (ValueError, OverflowError) as error:
+            raise self.fail(path, f"{short_repr(source)} is no {field_type.base}: {error}") from error
 
     # Pieces of JSON
 
     def keyed(self, source: object, path: str, known: set[str]) -> dict[str, Any]:
         if not isinstance(source, dict):
-            raise self.fail(path, f"expected an object, found {source!r}")
+            raise self.fail(path, f"expected an object, found {short_repr(source)}")
         if unknown := source.keys() - known:
             path = f"{path}.{source['name']}".lstrip(".") if path and "name" in source else path
-            raise self.fail(path, f"unknown property {min(unknown)!r}")
+            raise self.fail(path, f"unknown property {short_repr(min(map(str, unknown)))}")
         return source
 
     def items(self, spec: Mapping[str, Any], key: str, path: str) -> list[Any]:
@@ -355,8 +363,16 @@ class Parser:
     def name(self, spec: Mapping[str, Any], path: str) -> str:
         name = spec.get("name")
         if not isinstance(name, str) or not is_name(name):
-            raise self.fail(path, f"{name!r} is no name: letters and digits, a letter first")
+            raise self.fail(path, f"{short_repr(name)} is no name: letters and digits, a letter first")
+        if len(name) > _NAME_LENGTH_MAX:
+            raise self.fail(path, f"{short_repr(name)} is longer than {_NAME_LENGTH_MAX} characters")
         return name
+
+    def names(self, spec: Mapping[str, Any], key: str) -> list[str]:
+        names = self.items(spec, key, "")
+        if not all(isinstance(each, str) for each in names):
+            raise self.fail("", f"{key} must be a list of names")
+        return names
 
     def flag(self, spec: Mapping[str, Any], key: str, path: str) -> bool:
         flag = spec.get(key, False)
@@ -389,7 +405,7 @@ def inner_structs(struct: StructSpec) -> Iterator[str]:
 
 def _number(source: object) -> Any:
     """Some of Kafka's definitions have a tag in quotation marks."""
-    return int(source) if isinstance(source, str) and source.isdecimal() else source
+    return int(source) if isinstance(source, str) and source.isdecimal() and len(source) < 10 else source
 
 
 def _scalar_default(base: str, source: object) -> object:
@@ -397,17 +413,24 @@ def _scalar_default(base: str, source: object) -> object:
         if source not in (None, True, False, "true", "false"):
             raise ValueError("write true or false")
         return source in (True, "true")
+    if not isinstance(source, (str, int, float, NoneType)):
+        raise ValueError("write a number or a text")
     if base == "float64":
-        return float(source or 0)  # type: ignore[arg-type]
+        number = float(source or 0)
+        if not math.isfinite(number):
+            raise ValueError("not finite")
+        return number
     if base == "uuid":
         return uuid_from_text(str(source)) if source else ZERO_UUID
     if base == "string":
-        return str(source or "")
+        text = str(source or "")
+        text.encode()  # what has no UTF-8 is a ValueError
+        return text
     if isinstance(source, (bool, float)):
         raise ValueError("not a whole number")
-    number = int(source, 0) if isinstance(source, str) else int(source or 0)  # type: ignore[call-overload]
+    whole = int(source, 0) if isinstance(source, str) else int(source or 0)
     bits = INTEGER_BITS[base]
     lowest, highest = (0, 2**bits - 1) if base.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-    if not lowest <= number <= highest:
+    if not lowest <= whole <= highest:
         raise ValueError(f"out of range {lowest} … {highest}")
-    return number
+    return whole

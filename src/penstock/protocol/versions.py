@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from penstock.protocol.shown import short_repr
+
 OPEN_END = 32767
 """The highest version an int16 can carry: where ``0+`` ends."""
 
@@ -28,10 +30,10 @@ class Versions(NamedTuple):
         if text.endswith("+"):
             low, dash, high = text[:-1], "-", str(OPEN_END)
         if not (low.isdecimal() and (not dash or high.isdecimal())):
-            raise ValueError(f"{text!r} is no range of versions: write 3, 1-4, 2+ or none")
+            raise ValueError(f"{short_repr(text)} is no range of versions: write 3, 1-4, 2+ or none")
         versions = cls(int(low), int(high) if dash else int(low))
         if not versions.lowest <= versions.highest <= OPEN_END:
-            raise ValueError(f"{text!r} is an empty or impossible range of versions")
+            raise ValueError(f"{short_repr(text)} is an empty or impossible range of versions")
         return versions
 
     def __contains__(self, version: object) -> bool:

@@ -181,6 +181,8 @@ def verify_crc(buffer: Buffer, start: int, end: int) -> None:
     Raises:
         CorruptRecordError: they differ.
     """
+    if end - start < HEADER_BYTES or start < 0 or end > memoryview(buffer).nbytes:
+        raise CorruptRecordError(f"a batch of {end - start} bytes is cut short")
     expected = _UINT32.unpack_from(buffer, start + CRC_AT)[0]
     actual = crc32c(memoryview(buffer)[start + _ATTRIBUTES_AT : end])
     if actual != expected:
@@ -319,6 +321,8 @@ def encode_batch(
     """
     if not records:
         raise EncodeError("a batch needs at least one record")
+    if offset_deltas is not None and len(offset_deltas) != len(records):
+        raise EncodeError(f"{len(offset_deltas)} offset deltas for {len(records)} records")
     timestamps = [record[3] for record in records]
     try:
         body = encode_records(records, timestamps[0], offset_deltas)

@@ -80,7 +80,7 @@ def decompress(codec: int, data: Buffer, limit_bytes: int) -> memoryview:
         return view
     if codec == Codec.GZIP:
         return _gunzip(view, limit_bytes)
-    target = bytearray(min(decompressed_size_max(codec, view), limit_bytes))
+    target = bytearray(max(min(decompressed_size_max(codec, view), limit_bytes), 0))
     return memoryview(target)[: decompress_into(codec, view, memoryview(target))]
 
 
