@@ -259,3 +259,20 @@ def test_retention_applies_to_every_topic_that_deletes() -> None:
     node.maintain(clock.now_ms())
     assert node.cluster.topic("old").partitions[0].log_start_offset == 1
     assert node.cluster.topic("compacted").partitions[0].log_start_offset == 0
+
+
+@pytest.mark.parametrize(
+    "left", ["", "\0" * 40, "version: 0\ntopic_id: Ss9"], ids=["nothing", "zeros", "half"]
+)
+def test_a_power_cut_may_leave_no_topic_id(tmp_path: Path, left: str) -> None:
+    node = disk_node(tmp_path)
+    make_topic(node)
+    produce(node, batch_of(b"a"))
+    node.store.abandon()
+    noted = tmp_path / "t-0" / "partition.metadata"
+    before = noted.read_text()
+    noted.write_text(left)
+    again = disk_node(tmp_path)
+    assert produce(again, batch_of(b"b")).base_offset == 1
+    assert noted.read_text() == before
+    again.store.close()

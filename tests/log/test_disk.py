@@ -204,7 +204,7 @@ def test_flush_forces_files_and_directory(tmp_path: Path, monkeypatch: pytest.Mo
     pending = log.pending_flush(sealed_only=True)
     pending.sync()
     log.flushed(pending)
-    assert synced == [*files[:-1], "t-0"]
+    assert synced == [*files[:-1], "t-0", tmp_path.name]
     assert log.recovery_point == int(files[-1][:20])
     synced.clear()
     log.flush()

@@ -15,22 +15,29 @@ from typing import Any
 import pytest
 
 from log.log_laws import T0, fill
+from penstock.log import DataDirectory
 from penstock.log.compaction import CompactionPolicy, compact
 from penstock.log.contract import LogConfig
 from penstock.log.disk import DiskLog
+from penstock.model import TopicPartition
 from penstock.records.batch import decode_batch, encode_batch, read_header, split_batches, verify_crc
 
+TOPIC_ID = bytes(range(16))
 CONFIG = LogConfig(segment_bytes=900, index_interval_bytes=200)
 
 
+Survivors = dict[str, bytes | None]
+"""Paths within a directory and what is in them; None stands for a directory."""
+
+
 class Disk:
-    """What of one directory would survive. `on_change` is called after every call that changes something."""
+    """What of a directory would survive. `on_change` is called after every call that changes something."""
 
     def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.directory = directory
         self.on_change: Callable[[], None] = lambda: None
         self._contents: dict[int, bytes] = {}
-        self._names: dict[str, int] = {}
+        self._names: dict[int, dict[str, int]] = {}
         self._is_busy = False
         for name in ("pwrite", "ftruncate", "unlink", "replace", "close"):
             monkeypatch.setattr(os, name, self._watched(getattr(os, name)))
@@ -48,7 +55,7 @@ class Disk:
     def _forced(self, fd: int) -> None:
         status = os.fstat(fd)
         if os.path.isdir(f"/proc/self/fd/{fd}"):
-            self._names = self._live()
+            self._names[status.st_ino] = self._live(f"/proc/self/fd/{fd}")
         else:
             self._contents[status.st_ino] = Path(f"/proc/self/fd/{fd}").read_bytes()
         self._changed()
@@ -61,33 +68,53 @@ class Disk:
             finally:
                 self._is_busy = False
 
-    def _live(self) -> dict[str, int]:
-        return {entry.name: entry.inode() for entry in os.scandir(self.directory)}
+    def _live(self, directory: str | Path) -> dict[str, int]:
+        return {entry.name: entry.inode() for entry in os.scandir(directory)}
 
-    def survivors(self) -> Iterator[dict[str, bytes]]:
+    def survivors(self) -> Iterator[Survivors]:
         """Names and contents after a power cut, in some of the ways that one can end."""
-        live = self._live()
-        sizes = {name: (self.directory / name).stat().st_size for name in live}
-        yield {name: self._contents.get(inode, b"") for name, inode in self._names.items()}
-        yield {name: self._contents.get(inode, b"") for name, inode in live.items()}
-        yield {
-            name: (known := self._contents.get(inode, b"")) + bytes(max(0, sizes[name] - len(known)))
-            for name, inode in live.items()
-        }
-        yield {
-            name: (self.directory / name).read_bytes()[
-                : max(len(self._contents.get(inode, b"")), sizes[name] // 2)
-            ]
-            for name, inode in live.items()
-        }
+        yield self._found(lambda known, _: known, listed=True)
+        yield self._found(lambda known, _: known)
+        yield self._found(lambda known, now: known + bytes(max(0, len(now) - len(known))))
+        yield self._found(lambda known, now: now[: max(len(known), len(now) // 2)])
+
+    def _found(self, content: Callable[[bytes, bytes], bytes], *, listed: bool = False) -> Survivors:
+        """What is found where `content` says what is left of a file, of what is known and what was to be.
+
+        Files have their names, or only where these have been forced to disk (`listed`).
+        """
+        found: Survivors = {}
+
+        def look(directory: Path, within: str) -> None:
+            live = self._live(directory)
+            names = self._names.get(directory.stat().st_ino, {}) if listed else live
+            for name, inode in names.items():
+                path = directory / name
+                if path.is_dir():
+                    found[within + name] = None
+                    look(path, f"{within}{name}/")
+                else:
+                    now = path.read_bytes() if name in live else b""
+                    found[within + name] = content(self._contents.get(inode, b""), now)
+
+        look(self.directory, "")
+        return found
 
 
-def open_after(files: dict[str, bytes], directory: Path) -> DiskLog:
-    """The log that a start finds in a directory with these files."""
+def lay_out(files: Survivors, directory: Path) -> Path:
+    """Make a directory of what survived."""
     directory.mkdir()
     for name, content in files.items():
-        (directory / name).write_bytes(content)
-    return DiskLog(str(directory), CONFIG, now_ms=T0)
+        if content is None:
+            (directory / name).mkdir()
+        else:
+            (directory / name).write_bytes(content)
+    return directory
+
+
+def open_after(files: Survivors, directory: Path) -> DiskLog:
+    """The log that a start finds in a directory with these files."""
+    return DiskLog(str(lay_out(files, directory)), CONFIG, now_ms=T0)
 
 
 def check_well_formed(log: DiskLog) -> bytes:
@@ -199,3 +226,37 @@ def test_truncating_and_deleting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         fill(log, 2, value=b"w" * 40)
         log.flush()
     log.close()
+
+
+def test_a_whole_data_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two partitions and what lies beside them; a flushed record is there, and every start succeeds."""
+    data = tmp_path / "data"
+    data.mkdir()
+    disk = Disk(data, monkeypatch)
+    safe: dict[TopicPartition, int] = {}
+    crashes = 0
+
+    def crash() -> None:
+        nonlocal crashes
+        for files in disk.survivors():
+            crashes += 1
+            found = DataDirectory(str(lay_out(files, tmp_path / f"crash{crashes}")))
+            assert safe.keys() <= set(found.partitions)
+            for place in found.partitions:
+                assert found.topic_id(place) in (TOPIC_ID, None)
+                log = found.open_log(place, CONFIG, now_ms=T0)
+                check_well_formed(log)
+                assert log.end_offset >= safe.get(place, 0)
+            found.close()
+
+    disk.on_change = crash
+    directory = DataDirectory(str(data))
+    for index in range(2):
+        place = TopicPartition("t", index)
+        log = directory.create_log(place, TOPIC_ID, CONFIG, now_ms=T0)
+        fill(log, 4, value=b"v" * 40)
+        log.flush()
+        safe[place] = log.end_offset
+    directory.write_checkpoints()
+    directory.close()
+    assert crashes > 100

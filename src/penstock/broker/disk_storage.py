@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from penstock.broker.config import BrokerConfig, TopicConfig
     from penstock.clock import Clock
     from penstock.log.contract import Log
+
+logger = logging.getLogger("penstock.broker")
 
 METADATA_TOPIC_ID = bytes(15) + b"\x01"
 """The one topic id that is fixed (KIP-516)."""
@@ -50,7 +53,12 @@ class DiskStore:
         return iter([partition for partition in sorted(self._on_disk) if partition.topic != METADATA_TOPIC])
 
     def topic_id(self, topic: str, partition: int) -> bytes | None:
-        return self._directory.topic_id(TopicPartition(topic, partition))
+        try:
+            return self._directory.topic_id(TopicPartition(topic, partition))
+        except StorageError as error:
+            # A file that cannot be read must not keep the rest from starting; whoever opens the log is told.
+            logger.warning("%s", error)
+            return None
 
     def metadata_log(self) -> Log:
         partition = TopicPartition(METADATA_TOPIC, 0)
@@ -71,7 +79,10 @@ class DiskStore:
             raise StorageError(
                 f"{self._directory.path}/{place} holds another topic of that name; move the directory away"
             )
-        return self._directory.open_log(place, log_config(config), now_ms=now_ms)
+        log = self._directory.open_log(place, log_config(config), now_ms=now_ms)
+        if found is None:
+            self._directory.note_topic_id(place, topic_id)
+        return log
 
     def has_log(self, topic: str, partition: int, topic_id: bytes) -> bool:
         return TopicPartition(topic, partition) in self._on_disk

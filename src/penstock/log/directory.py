@@ -130,10 +130,26 @@ class DataDirectory:
     def topic_id(self, partition: TopicPartition) -> bytes | None:
         """Return the topic id that a partition's directory notes; None if it has none.
 
+        A power cut may leave half of one, which is as good as none: it is reported.
+
         Raises:
             StorageError: it cannot be read.
         """
-        return read_topic_id(self._paths[partition])
+        try:
+            return read_topic_id(self._paths[partition])
+        except StorageError as error:
+            if error.errno is not None:
+                raise
+            logger.warning("%s; it is passed over", error)
+            return None
+
+    def note_topic_id(self, partition: TopicPartition, topic_id: bytes) -> None:
+        """Have a partition's directory note a topic id: an older broker, or a power cut, left none.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        write_topic_id(self._paths[partition], topic_id)
 
     def open_log(self, partition: TopicPartition, config: LogConfig | None = None, *, now_ms: int) -> DiskLog:
         """Open the log of a partition that is on disk, once.

@@ -23,11 +23,11 @@ class PendingFlush:
     `sync` may run in another thread: it touches nothing but files that it holds.
     """
 
-    __slots__ = ("_directory", "_files", "up_to_offset")
+    __slots__ = ("_directories", "_files", "up_to_offset")
 
-    def __init__(self, files: list[OpenFile], directory: str | None, up_to_offset: int) -> None:
+    def __init__(self, files: list[OpenFile], directories: list[str], up_to_offset: int) -> None:
         self._files = files
-        self._directory = directory
+        self._directories = directories
         self.up_to_offset = up_to_offset
 
     def sync(self) -> None:
@@ -41,8 +41,8 @@ class PendingFlush:
                 os.fdatasync(file.fileno())
             except OSError as error:
                 raise storage_error("flush", str(file.name), error) from error
-        if self._directory is not None:
-            sync_directory(self._directory)
+        for directory in self._directories:
+            sync_directory(directory)
 
 
 class DiskLog(SegmentedLog):
@@ -85,6 +85,8 @@ class DiskLog(SegmentedLog):
             start_offset=start_offset,
         )
         self._directory_changed = True
+        self._is_listed = False
+        """Whether a power cut leaves the directory's own name where it is."""
         super().__init__(config, segments, epochs)
         self.start_offset = max(start_offset, self.start_offset)
         self.recovery_point = max(
@@ -157,11 +159,15 @@ class DiskLog(SegmentedLog):
             and segment.end_offset > self.recovery_point
             and segment.base_offset < up_to_offset
         ]
-        return PendingFlush(files, self.directory if self._directory_changed else None, up_to_offset)
+        directories = [self.directory] if self._directory_changed else []
+        if not self._is_listed:
+            directories.append(os.path.dirname(os.path.abspath(self.directory)))
+        return PendingFlush(files, directories, up_to_offset)
 
     def flushed(self, done: PendingFlush) -> None:
         """Raise `recovery_point` to what has been flushed."""
         self.recovery_point = max(self.recovery_point, min(done.up_to_offset, self.end_offset))
+        self._is_listed = True
         if self.recovery_point == self.end_offset:
             self._directory_changed = False
             self._unflushed_since_ms = -1

@@ -81,14 +81,16 @@ def write_meta_properties(directory: str, meta: MetaProperties) -> None:
 
 
 def read_topic_id(directory: str) -> bytes | None:
-    """Return the topic id in a partition's `partition.metadata`; None without the file.
+    """Return the topic id in a partition's `partition.metadata`; None without the file, or in an empty one.
+
+    A power cut may leave nothing in it, or zeros.
 
     Raises:
         StorageError: unreadable or malformed.
     """
     path = f"{directory}/{PARTITION_METADATA}"
     text = read_text(path)
-    if text is None:
+    if text is None or not text.strip("\0\n"):
         return None
     fields = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
     if fields.get("version") != "0":
