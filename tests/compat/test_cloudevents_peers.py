@@ -1,4 +1,4 @@
-"""CloudEvents against the official SDKs for Python and Java, over our broker, both ways.
+"""CloudEvents against the official SDKs for Python and Java, over our broker and Apache's, both ways.
 
 Every vector that they read differently must be explained: `docs/reference/cloudevents-sdks.md` has a row
 for the rule that decides it. A row that explains nothing any more fails, too.
@@ -14,7 +14,7 @@ import re
 import pytest
 
 from cloudevents_cases import READING, expected, named, parts_of
-from compat.peers import HERE, java, maven_classpath
+from compat.peers import HERE, java, maven_classpath, shared_kafka
 from penstock import Broker
 from penstock.client import Consumer, Producer
 from penstock.cloudevents import Event, from_message, from_record, from_sdk, to_record, to_sdk
@@ -50,8 +50,11 @@ def as_text(event):
     return event.replace(extensions={name: canonical_text(value) for name, value in event.extensions.items()})
 
 
-@pytest.fixture(scope="module")
-def address():
+@pytest.fixture(scope="module", params=["penstock", "apache kafka"])
+def address(request):
+    if request.param == "apache kafka":
+        yield shared_kafka("4.3.0")
+        return
     with Broker() as broker:
         yield broker.bootstrap_servers
 
@@ -126,14 +129,15 @@ def test_every_vector_read_by_the_java_sdk(address):
     compare("java", answers)
 
 
-def test_every_vector_read_by_the_python_sdk():
+def test_every_vector_read_by_the_python_sdk(address):
     from cloudevents.core.bindings.kafka import KafkaMessage, from_kafka_event
 
+    send(address, "vectors-python", [parts_of(case["read"]) for case in VECTORS])
     answers = []
-    for case in VECTORS:
-        key, value, headers = parts_of(case["read"])
+    for message in Confluent.messages(address, "vectors-python", len(VECTORS)):
+        headers = dict(message.headers() or [])
         try:
-            event = from_kafka_event(KafkaMessage(headers=dict(headers), key=key, value=value))
+            event = from_kafka_event(KafkaMessage(headers=headers, key=message.key(), value=message.value()))
             ours = from_sdk(event)
         except Exception:
             answers.append(None)
