@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from penstock.broker.flusher import Flush
     from penstock.broker.node import Node
     from penstock.protocol.codec import Codec
+    from penstock.protocol.header import RequestHeader
     from penstock.protocol.messages.produce_response import PartitionProduceResponse
 
 _KEY_AND_VERSION = Struct(">hh")
@@ -32,6 +33,9 @@ _HEAD_TAGGED = Struct(">iiB")
 
 PLAIN_REQUEST_BYTES_MAX = 4 << 20
 """The largest request that carries no records. Millions of small entries would become large objects."""
+
+BESIDE_RECORDS_BYTES_MAX = 1 << 20
+"""What a larger Produce may have beside its records: the names of tens of thousands of topics."""
 
 Piece = Any
 """Something to send that has a length: bytes, a memoryview, or a region of a file."""
@@ -197,8 +201,8 @@ def answer(frame: memoryview, context: Context) -> list[Piece] | Unanswered | No
         header, position = decode_request_header(frame)
         key = header.api_key, header.api_version
         dialect = context.node.dialects.get(key) or dialect_for(context.node, *key)
-        if len(frame) > PLAIN_REQUEST_BYTES_MAX and header.api_key != ApiKey.PRODUCE:
-            raise CloseConnection(f"a request of {len(frame)} bytes to API {header.api_key}")
+        if len(frame) > PLAIN_REQUEST_BYTES_MAX:
+            _check_weight(frame, position, header)
         request = dialect.request.decode(frame, position)[0]
     except UnsupportedVersionError as error:
         return _answer_unsupported(frame, context, error)
@@ -214,6 +218,20 @@ def answer(frame: memoryview, context: Context) -> list[Piece] | Unanswered | No
     if type(outcome) is Unanswered and outcome.wait.answer is None:
         outcome.frame_bytes = len(frame)
     return outcome
+
+
+def _check_weight(frame: memoryview, position: int, header: RequestHeader) -> None:
+    """A large request is one of records.
+
+    Raises:
+        CloseConnection: it is another, or has too much beside them.
+    """
+    if header.api_key != ApiKey.PRODUCE:
+        raise CloseConnection(f"a request of {len(frame)} bytes to API {header.api_key}")
+    from penstock.broker.weighing import is_mostly_records  # few requests are so large
+
+    if not is_mostly_records(frame, position, header.api_version, BESIDE_RECORDS_BYTES_MAX):
+        raise CloseConnection(f"a Produce of {len(frame)} bytes, most of them no records")
 
 
 def _answer_unsupported(
