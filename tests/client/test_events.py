@@ -9,7 +9,14 @@ import pytest
 
 from penstock import Broker
 from penstock.client import AsyncProducer, Consumer, Producer
-from penstock.cloudevents import Event, InvalidEvent, InvalidEventError, NotAnEvent, partitionkey_mapper
+from penstock.cloudevents import (
+    Event,
+    InvalidEvent,
+    InvalidEventError,
+    NotAnEvent,
+    from_record,
+    partitionkey_mapper,
+)
 from penstock.errors import ConfigError, EncodeError
 from penstock.model import TopicPartition
 
@@ -90,6 +97,20 @@ def test_what_cannot_be_sent_is_refused(address):
             producer.send("no", event=EVENT, headers=[("ce_id", b"2")])
         with pytest.raises(InvalidEventError, match="K14"):
             producer.send("no", event=EVENT.replace(datacontenttype="application/cloudevents+json"))
+
+
+@pytest.mark.parametrize("release", ["0.9", "0.10"])
+def test_brokers_without_headers_are_sent_structured_events_only(release):
+    with Broker(as_version=release) as broker:
+        with Producer(bootstrap_servers=broker.bootstrap_servers) as producer:
+            refused = producer.send("old", event=EVENT)
+            with pytest.raises(EncodeError, match="K9"):
+                refused.result(10)
+            producer.send("new", event=EVENT, mode="structured", key=b"k").result(10)
+        (record,) = records_of(broker.bootstrap_servers, "new")
+    assert (record.key, list(record.headers)) == (b"k", [])
+    assert isinstance(record.event, NotAnEvent)
+    assert from_record(record.key, record.value, record.headers, assume_structured=True) == EVENT
 
 
 def test_asking_for_the_event_loads_no_library_for_tables():

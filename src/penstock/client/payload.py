@@ -16,7 +16,11 @@ from penstock.records.compression import Codec
 from penstock.records.legacy import encode_message_set
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from typing_extensions import Buffer
+
+    from penstock.model import Header
 
 _IDENTITY = struct.Struct(">qhi")
 _IDENTITY_AT = 43
@@ -79,8 +83,18 @@ def _stamped(batch: Batch) -> memoryview:
 
 def _message_set(batch: Batch, magic: int, codec: Codec) -> bytes:
     rows = rows_of(batch)
-    if any(row[2] for row in rows):
-        raise EncodeError("record headers need Kafka 0.11 or newer; the broker is older")
+    if any(row[2] and not _can_do_without(row[2]) for row in rows):
+        raise EncodeError(
+            "record headers need Kafka 0.11 or newer; the broker is older. "
+            "Events can be sent with mode='structured' (K9)"
+        )
     return encode_message_set(
         [(key, value, timestamp) for key, value, _, timestamp in rows], magic, codec=codec
     )
+
+
+def _can_do_without(headers: Sequence[Header]) -> bool:
+    """Is the content type of a structured event all there is? It is optional there (K30)."""
+    if len(headers) != 1 or headers[0][0] != "content-type":
+        return False
+    return (headers[0][1] or b"").startswith(b"application/cloudevents+")
