@@ -15,6 +15,7 @@ import re
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -262,21 +263,13 @@ def packed_integers() -> None:
     plain = metadata(1, 100)
     for encoding in ("unsigned", "signed"):
         cls = packed_metadata(encoding)
-        data = plain.encode(13)
-        message = cls.decode(data, 13)  # type: ignore[attr-defined]
-        figures = []
-        for version in (13, 14):
-            codec = codec_for(cls, version)
-            written = codec.encode(message)
-            figures.append(
-                (
-                    len(written),
-                    best(lambda codec=codec, message=message: codec.encode(message)),
-                    best(lambda codec=codec, written=written: codec.decode(written)),
-                )
-            )
-        for title, (size, write, read) in zip(("fixed", encoding), figures, strict=True):
-            print(f"  {title:10} {size:6} bytes  write {write:7.1f}  read {read:7.1f}")
+        message = cls.decode(plain.encode(13), 13)  # type: ignore[attr-defined]
+        codecs = [codec_for(cls, version) for version in (13, 14)]
+        written = [codec.encode(message) for codec in codecs]
+        writes = best_of([partial(codec.encode, message) for codec in codecs])
+        reads = best_of([partial(codec.decode, data) for codec, data in zip(codecs, written, strict=True)])
+        for title, data, write, read in zip(("fixed", encoding), written, writes, reads, strict=True):
+            print(f"  {title:10} {len(data):6} bytes  write {write:7.1f}  read {read:7.1f}")
 
 
 if __name__ == "__main__":

@@ -202,3 +202,37 @@ def test_large_messages_leave_the_garbage_collector_as_it_was():
             assert gc.isenabled() is before
         finally:
             gc.enable()
+
+
+def test_the_course_of_an_array_is_learnt_and_learnt_again():
+    source = {
+        "name": "Numbers",
+        "type": "data",
+        "validVersions": "0",
+        "flexibleVersions": "0+",
+        "fields": [
+            {"name": "Lines", "type": "[]Line", "versions": "0+", "fields": [
+                {"name": "Cells", "type": "[]Cell", "versions": "0+", "fields": [
+                    {"name": "Near", "type": "varint32", "versions": "0+"},
+                    {"name": "Far", "type": "unsigned_varint64", "versions": "0+"},
+                ]},
+            ]},
+        ],
+    }  # fmt: skip
+    cls = message_class(parse_definition(source, "numbers"))
+    module = sys.modules[cls.__module__]
+    codec, chance = codec_for(cls, 0), random.Random(3)
+
+    def line(numbers: list[int]):
+        return module.Line(cells=[module.Cell(near=each, far=each % 200) for each in numbers])
+
+    even = cls(lines=[line(list(range(100)))] * 3)
+    for _ in range(4):
+        assert codec.decode(codec.encode(even))[0] == even
+    reader = codec.decode.__globals__["read_alike_Cell"]
+    assert [length for _, _, length in reader._course] == [64, 36]
+    for _ in range(100):
+        starts = [chance.choice((-70, 0, 50, 60, 8180, 2**20)) for _ in range(chance.randrange(1, 6))]
+        lines = [line(list(range(start, start + chance.randrange(90)))) for start in starts]
+        message = cls(lines=[*lines, line([chance.randrange(200) for _ in range(30)])])
+        assert codec.decode(codec.encode(message))[0] == message

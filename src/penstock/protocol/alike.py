@@ -12,6 +12,7 @@ ordinary code, which reads the first element of every stretch anyway.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from itertools import repeat
 from struct import Struct
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,9 @@ SHAPES_MAX = 128
 
 MASKED_MAX = 128
 """Stretches up to this many elements are compared whole, as one large number."""
+
+COURSE_MAX = 8
+"""Stretches of an array that are expected in the next one."""
 
 VALUES_MAX = 64
 """Values in one array, beyond which the ordinary code is good enough."""
@@ -73,8 +77,7 @@ class AlikeReader:
         self._layout = layout
         self._view = view
         self._shapes: dict[Shape, tuple[Read, int]] = {}
-        self._first: tuple[Read, int] | None = None
-        self._is_new = True
+        self._course: list[tuple[Read, int, int]] = []
         self._sized = [
             (field.spec.attribute, field.wire)
             for field in layout.fields
@@ -99,23 +102,36 @@ class AlikeReader:
         read, size = known
         made = read(data, position, count - len(items))
         if made:
-            if self._is_new:
-                self._first, self._is_new = known, False
+            self._note(read, size, 1 + len(made))
             items += made
         return position + size * len(made)
 
     def again(self, items: list[Any], data: Data, position: int, count: int) -> int:
-        """Read first elements that are like those that the array before began with.
+        """Read first elements that are like those of the array before, one stretch after the other.
 
         Returns the position after them.
         """
-        self._is_new = True
-        if self._first is None:
-            return position
-        read, size = self._first
-        items += read(data, position, count)
-        self._is_new = not items
-        return position + size * len(items)
+        course = self._course
+        for place, (read, size, length) in enumerate(course, 1):
+            left = count - len(items)
+            made = read(data, position, left if left < length or place == len(course) else length)
+            items += made
+            position += size * len(made)
+            if len(made) != length:
+                # Another course: what follows is learnt again.
+                self._course = course[: place - 1]
+                if made:
+                    self._note(read, size, len(made))
+                break
+        return position
+
+    def _note(self, read: Read, size: int, length: int) -> None:
+        """Expect a stretch of this length in the next array; what follows its like makes it longer."""
+        course = self._course
+        if course and course[-1][0] is read:
+            course[-1] = (read, size, course[-1][2] + length)
+        elif len(course) < COURSE_MAX:
+            course.append((read, size, length))
 
     def _shape_of(self, item: Any) -> Shape | None:
         shape: list[int] = []
@@ -239,7 +255,7 @@ class _ShapeSource:
         if size == 2:
             self._take_varint(2, "H")
             table = f"pairs_of_{wire.name}"
-            self.constants.setdefault(table, BytePairs(wire, self._translated))
+            self.constants[table] = byte_pairs(wire, self._translated)
             return f"{table}[{name}]"
         self._take_varint(1, "b" if self._translated else "B")
         return f"zigzag[{name}]" if wire.signed and not self._translated else name
@@ -301,18 +317,14 @@ class Masks(dict[int, tuple[int, int]]):
         return pair
 
 
-class BytePairs(dict[int, int]):
-    """What varints of two bytes stand for, those met so far; keys are the bytes as one big-endian number."""
-
-    def __init__(self, wire: Varint, translated: bool) -> None:
-        super().__init__()
-        self._wire = wire
-        self._translated = translated
-
-    def __missing__(self, pair: int) -> int:
-        last = PLAIN_BYTE[pair & 255] if self._translated else pair & 255
-        value = self[pair] = self._wire.value_of(pair >> 8 & 127 | last << 7)
-        return value
+@cache
+def byte_pairs(wire: Varint, translated: bool) -> dict[int, int]:
+    """What varints of two bytes stand for, all of them; keys are the bytes as one big-endian number."""
+    return {
+        first << 8 | (FROM_ZIGZAG[last] if translated else last): wire.value_of(first & 127 | last << 7)
+        for first in LARGE
+        for last in SMALL
+    }
 
 
 FROM_ZIGZAG = bytes([*(number & 255 for number in ZIGZAG), *range(128, 256)])

@@ -100,6 +100,8 @@ def decode_rows(
         else:
             last = read_message(view, start, end).offset
             next_offset = max(next_offset, last + 1)
+            if last < start_offset:
+                continue
             first = -1  # a wrapper does not say where it begins
         found = decode_batch(view, start, end, topic, partition, verify=verify, limit_bytes=limit_bytes)
         if first < start_offset or last >= end_offset:
