@@ -140,3 +140,23 @@ def test_snapshots_past_a_torn_tail_are_removed(tmp_path: Path, monkeypatch: pyt
     answer = produce(again, batch_of(b"x", producer_id=2, producer_epoch=0, base_sequence=5))
     assert answer.base_offset == 6, "the sixth batch was lost, so it is no repetition"
     again.store.close()
+
+
+def test_a_log_that_began_here_is_not_read_for_its_producers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nobody is idempotent, a snapshot says so without a walk over every batch."""
+    monkeypatch.setattr(partition_module, "BATCHES_PER_SNAPSHOT", 3)
+    node = disk_node(tmp_path)
+    make_topic(node)
+    for _ in range(5):
+        produce(node, batch_of(b"a"))
+    partition = node.cluster.topic("t").partition(0)
+
+    def refuse(_: object, start_offset: int | None = None) -> object:
+        raise AssertionError(f"the log is read from {start_offset} on")
+
+    monkeypatch.setattr(type(partition.log), "iter_batch_headers", refuse)
+    node.maintain(NOW_MS)
+    assert len(list((tmp_path / "t-0").glob("*.snapshot"))) == 1
+    node.store.close()

@@ -94,7 +94,13 @@ class Partition:
         self._snapshots = self._store.producer_snapshots(self.topic, self.index)
         if self._snapshots is not None:
             self._snapshots.discard_after(log.end_offset)
+        if log.end_offset == 0:
+            # Nobody has written yet. Kept up from here on, this need never be read from the log.
+            self._producers = self._no_producers()
         return log
+
+    def _no_producers(self) -> Producers:
+        return Producers(self.config.broker.integer("producer.id.expiration.ms"))
 
     @property
     def open_log(self) -> Log | None:
@@ -270,8 +276,7 @@ class Partition:
         """
         producers = self._producers
         if producers is None:
-            expiration_ms = self.config.broker.integer("producer.id.expiration.ms")
-            producers = Producers(expiration_ms)
+            producers = self._no_producers()
             log = self.log
             known_to = log.start_offset
             if self._snapshots is not None:
