@@ -677,6 +677,44 @@ def offsets(t: Talk) -> None:
         fetch(t, t.latest("Fetch"), name, version * 2 + 1)
 
 
+# --- what there is not --------------------------------------------------------------------------------------
+
+
+@script
+def without_security(t: Talk) -> None:
+    name = t.create_topic("moved")
+    match = {"operation": 1, "permission_type": 1, "pattern_type_filter": 3}
+    rule = {"resource_type": TOPIC, "resource_name": "a", "resource_pattern_type": 3, "principal": "User:a"}
+    rule |= {"host": "*", "operation": 3, "permission_type": 3}
+    t.each("SaslHandshake", {"mechanism": "PLAIN"}, {"mechanism": ""})
+    t.each("SaslAuthenticate", {"auth_bytes": b"x"})
+    t.each("DescribeAcls", {"resource_type_filter": 1, "resource_name_filter": None, **match})
+    t.each("CreateAcls", {"creations": [rule, rule]}, {"creations": []})
+    t.each("DeleteAcls", {"filters": [{"resource_type_filter": 2, **match}]}, {"filters": []})
+    for kind in ("user", "client-id", "ip", "nonsense"):
+        components = [{"entity_type": kind, "match_type": 2, "match": None}]
+        t.each("DescribeClientQuotas", {"components": components, "strict": True})
+    t.each("DescribeClientQuotas", {"components": [], "strict": False})
+    for users in (None, [], ["a", "b"], ["a", "a"]):
+        t.each("DescribeUserScramCredentials", {"users": users and [{"name": user} for user in users]})
+    t.each("DescribeDelegationToken", {"owners": None}, {"owners": []})
+    t.each("CreateDelegationToken", {"renewers": [], "max_lifetime_ms": -1})
+    t.each("RenewDelegationToken", {"hmac": b"x", "renew_period_ms": 5})
+    t.each("ExpireDelegationToken", {"hmac": b"x", "expiry_time_period_ms": 5})
+    for version in t.versions("FindCoordinator"):
+        asked = {"key": "tx", "key_type": 1, "coordinator_keys": ["tx", "ty"]}
+        for _ in range(100):  # Kafka makes the topic for transactions first
+            found = t.ask_quietly("FindCoordinator", max(version, 1), asked)
+            if all(each["error_code"] == 0 for each in found.get("coordinators", [found])):
+                break
+            t.settle()
+        if version:
+            t.ask("FindCoordinator", version, asked)
+    t.each("DescribeTransactions", {"transactional_ids": ["tx", ""]}, {"transactional_ids": []})
+    moved = [{"name": name, "partitions": [0, 9]}, {"name": t.name("missing"), "partitions": [0]}]
+    t.each("AlterReplicaLogDirs", {"dirs": [{"path": "/nope", "topics": moved}]}, {"dirs": []})
+
+
 # --- frames -------------------------------------------------------------------------------------------------
 
 

@@ -14,7 +14,7 @@ import pytest
 from broker.bench_node import ask_bytes, batch_of, make_node, make_topic, produce, produce_request
 from broker.groups.requests import GROUP_CODES, GROUP_REQUESTS
 from penstock.broker.dispatch import ROUTES
-from penstock.broker.handlers import RARELY_ASKED
+from penstock.broker.handlers import RARELY_ASKED, WITHOUT_SECURITY
 from penstock.broker.node import Node
 from penstock.protocol.api import API_TABLE, ApiKey
 from penstock.protocol.message import Message
@@ -24,7 +24,14 @@ from penstock.protocol.messages.alter_partition_reassignments_request import (
     ReassignablePartition,
     ReassignableTopic,
 )
+from penstock.protocol.messages.alter_replica_log_dirs_request import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
 from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
+from penstock.protocol.messages.create_acls_request import AclCreation, CreateAclsRequest
+from penstock.protocol.messages.create_delegation_token_request import CreateDelegationTokenRequest
 from penstock.protocol.messages.create_partitions_request import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
@@ -34,17 +41,21 @@ from penstock.protocol.messages.create_topics_request import (
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
+from penstock.protocol.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
 from penstock.protocol.messages.delete_records_request import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
 from penstock.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from penstock.protocol.messages.describe_acls_request import DescribeAclsRequest
+from penstock.protocol.messages.describe_client_quotas_request import DescribeClientQuotasRequest
 from penstock.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from penstock.protocol.messages.describe_configs_request import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
 )
+from penstock.protocol.messages.describe_delegation_token_request import DescribeDelegationTokenRequest
 from penstock.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from penstock.protocol.messages.describe_producers_request import DescribeProducersRequest
 from penstock.protocol.messages.describe_producers_request import TopicRequest as ProducersOf
@@ -55,7 +66,13 @@ from penstock.protocol.messages.describe_topic_partitions_request import (
     DescribeTopicPartitionsRequest,
     TopicRequest,
 )
+from penstock.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
+from penstock.protocol.messages.describe_user_scram_credentials_request import (
+    DescribeUserScramCredentialsRequest,
+    UserName,
+)
 from penstock.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
+from penstock.protocol.messages.expire_delegation_token_request import ExpireDelegationTokenRequest
 from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from penstock.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from penstock.protocol.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
@@ -76,6 +93,9 @@ from penstock.protocol.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from penstock.protocol.messages.renew_delegation_token_request import RenewDelegationTokenRequest
+from penstock.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from penstock.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
 from penstock.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 
 
@@ -224,6 +244,12 @@ def update_features(node: Node, version: int) -> Message:
     )
 
 
+def alter_replica_log_dirs(node: Node, version: int) -> Message:
+    topics = [AlterReplicaLogDirTopic(name="t", partitions=[0, 9])]
+    paths = (node.store.describe(), "/elsewhere")
+    return AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=path, topics=topics) for path in paths])
+
+
 REQUESTS: dict[ApiKey, Callable[[Node, int], Message]] = {
     ApiKey.PRODUCE: produce_both,
     ApiKey.FETCH: fetch,
@@ -251,6 +277,23 @@ REQUESTS: dict[ApiKey, Callable[[Node, int], Message]] = {
     ApiKey.LIST_TRANSACTIONS: lambda node, version: ListTransactionsRequest(state_filters=["Empty", "?"]),
     ApiKey.OFFSET_FOR_LEADER_EPOCH: offset_for_leader_epoch,
     ApiKey.UPDATE_FEATURES: update_features,
+    ApiKey.ALTER_REPLICA_LOG_DIRS: alter_replica_log_dirs,
+    ApiKey.DESCRIBE_TRANSACTIONS: lambda node, version: DescribeTransactionsRequest(
+        transactional_ids=["", "x"]
+    ),
+    ApiKey.SASL_HANDSHAKE: lambda node, version: SaslHandshakeRequest(mechanism="PLAIN"),
+    ApiKey.SASL_AUTHENTICATE: lambda node, version: SaslAuthenticateRequest(auth_bytes=b"x"),
+    ApiKey.DESCRIBE_ACLS: lambda node, version: DescribeAclsRequest(resource_name_filter=None),
+    ApiKey.CREATE_ACLS: lambda node, version: CreateAclsRequest(creations=[AclCreation()]),
+    ApiKey.DELETE_ACLS: lambda node, version: DeleteAclsRequest(filters=[DeleteAclsFilter()]),
+    ApiKey.CREATE_DELEGATION_TOKEN: lambda node, version: CreateDelegationTokenRequest(),
+    ApiKey.RENEW_DELEGATION_TOKEN: lambda node, version: RenewDelegationTokenRequest(),
+    ApiKey.EXPIRE_DELEGATION_TOKEN: lambda node, version: ExpireDelegationTokenRequest(),
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: lambda node, version: DescribeDelegationTokenRequest(owners=None),
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: lambda node, version: DescribeClientQuotasRequest(),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: lambda node, version: DescribeUserScramCredentialsRequest(
+        users=[UserName(name=name) for name in "aab"]
+    ),
     **GROUP_REQUESTS,
 }
 
@@ -306,6 +349,18 @@ def test_asked_and_answered(key: ApiKey, version: int) -> None:
 
 EXPECTED_CODES: dict[ApiKey, set[int]] = {
     ApiKey.ALTER_CONFIGS: {3},
+    ApiKey.ALTER_REPLICA_LOG_DIRS: {3, 57},
+    ApiKey.DESCRIBE_TRANSACTIONS: {42, 105},
+    ApiKey.SASL_HANDSHAKE: {34},
+    ApiKey.SASL_AUTHENTICATE: {34},
+    ApiKey.DESCRIBE_ACLS: {54},
+    ApiKey.CREATE_ACLS: {54},
+    ApiKey.DELETE_ACLS: {54},
+    ApiKey.CREATE_DELEGATION_TOKEN: {64},
+    ApiKey.RENEW_DELEGATION_TOKEN: {64},
+    ApiKey.EXPIRE_DELEGATION_TOKEN: {64},
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: {64},
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: {91, 92},
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: {39, 85},
     ApiKey.CREATE_PARTITIONS: {3},
     ApiKey.DELETE_RECORDS: {3},
@@ -336,3 +391,7 @@ def test_what_is_rarely_asked_registers_itself_with_the_versions_it_was_announce
         route = ROUTES[offered[0]]
         assert (route.key, route.min_version, route.max_version) == offered
         assert route.handle.__name__ == module
+    importlib.import_module("penstock.broker.handlers.without_security")
+    for key, versions in WITHOUT_SECURITY.items():
+        assert (ROUTES[key].min_version, ROUTES[key].max_version) == versions
+        assert ROUTES[key].handle.__name__ == key.name.lower()

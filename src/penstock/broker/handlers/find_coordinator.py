@@ -20,9 +20,9 @@ logger = logging.getLogger("penstock.broker")
 
 SEVERAL_KEYS_SINCE = 4
 SHARE_GROUPS_SINCE = 6
-GROUP_KEY, SHARE_KEY = 0, 2
+GROUP_KEY, TRANSACTION_KEY, SHARE_KEY = 0, 1, 2
 
-_NOT_OFFERED = {1: "transactions", 2: "share groups"}
+_NOT_OFFERED = {2: "share groups"}
 
 _NO_ERROR = "NONE"
 """What Apache Kafka says below version 4 where nothing is wrong."""
@@ -59,6 +59,8 @@ def _judge(key_type: int, context: Context) -> tuple[ErrorCode, str]:
             logger.error("%s", error)
             return ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)
         return ErrorCode.NONE, ""
+    if key_type == TRANSACTION_KEY:
+        return ErrorCode.NONE, ""  # who asks for an id then learns at once that there are no transactions
     kind = _NOT_OFFERED.get(key_type)
     if kind is None or (key_type == SHARE_KEY and context.version < SHARE_GROUPS_SINCE):
         return ErrorCode.INVALID_REQUEST, f"coordinator key type {key_type} is unknown"

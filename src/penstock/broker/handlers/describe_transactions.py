@@ -1,0 +1,28 @@
+"""DescribeTransactions (65), version 0: nobody has one, so none is found (105)."""
+
+from __future__ import annotations
+
+from penstock.broker.dispatch import Context, handler
+from penstock.protocol.api import ApiKey
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
+from penstock.protocol.messages.describe_transactions_response import (
+    DescribeTransactionsResponse,
+    TransactionState,
+)
+
+
+@handler(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0)
+def describe_transactions(
+    request: DescribeTransactionsRequest, context: Context
+) -> DescribeTransactionsResponse:
+    """Say of every id that it is not known; the empty one is none (42)."""
+    return DescribeTransactionsResponse(
+        transaction_states=[
+            TransactionState(
+                error_code=ErrorCode.TRANSACTIONAL_ID_NOT_FOUND if name else ErrorCode.INVALID_REQUEST,
+                transactional_id=name,
+            )
+            for name in request.transactional_ids
+        ]
+    )
