@@ -35,7 +35,7 @@ lint: $(VENV)/.everything
 	$(BIN)/lint-imports
 
 test: $(VENV)/.everything
-	$(PYTEST) -m "not compat and not soak"
+	$(PYTEST) -n auto --maxprocesses 4 --dist worksteal -m "not compat and not soak"
 
 check: lint test
 
