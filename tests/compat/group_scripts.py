@@ -12,6 +12,7 @@ SUBSCRIPTION = struct.pack(">hih1si", 0, 1, 1, b"t", -1)
 ASSIGNMENT = struct.pack(">hii", 0, 0, -1)
 """Kafka reads what a consumer subscribes to, and does not answer where it cannot."""
 
+MEMBER_ID_REQUIRED = 79
 GROUP_ERRORS_WHILE_STARTING = (14, 15, 16)
 
 
@@ -38,7 +39,7 @@ def join(t: Talk, version: int, group: str, member: str = "", **more: Any) -> An
     answer = t.ask(
         "JoinGroup", version, {**tree, "protocol_type": "consumer", "protocols": protocols, **more}
     )
-    if isinstance(answer, dict) and answer["error_code"] == 79:
+    if isinstance(answer, dict) and answer["error_code"] == MEMBER_ID_REQUIRED:
         return join(t, version, group, answer["member_id"], **more)
     return answer
 
@@ -192,3 +193,217 @@ def committed_offsets(t: Talk) -> None:
     for version in t.versions("ListGroups"):
         tree = {"states_filter": ["Nonsense"], "types_filter": []}
         t.ask("ListGroups", version, tree if version >= 4 else {})
+
+
+# --- several members ----------------------------------------------------------------------------------------
+
+
+def said(number: int) -> bytes:
+    """What member `number` says about itself, which tells it from others in every answer."""
+    return struct.pack(">hih2si", 0, 1, 2, b"t%d" % number, -1)
+
+
+class Crowd:
+    """Members of one group, each with a connection: requests that wait are heard of later."""
+
+    def __init__(self, t: Talk, group: str, version: int, rebalance_ms: int = 20_000) -> None:
+        self.t, self.group, self.version = t, group, version
+        self.first_connection = 10 + 10 * len(t.sockets)
+        self.timeouts = {"session_timeout_ms": 10_000, "rebalance_timeout_ms": rebalance_ms}
+        self.ids: dict[int, str] = {}
+        self.generation = -1
+        self.waiting: list[int] = []
+
+    def fitted(self, api: str, lag: int = 0) -> int:
+        return min(max(0, self.version - lag), self.t.latest(api))
+
+    def join(self, who: int, names: tuple[str, ...] = ("range", "other"), change: int = 0) -> None:
+        """Ask to join; the answer comes with `hear`."""
+        on, member = self.first_connection + who, self.ids.get(who, "")
+        tree = {
+            "group_id": self.group,
+            "member_id": member,
+            "protocol_type": "consumer",
+            "protocols": [{"name": name, "metadata": said(who + change)} for name in names],
+            **self.timeouts,
+        }
+        if not member and self.version >= 4:
+            answer = self.t.ask("JoinGroup", self.version, tree, on=on)
+            tree["member_id"] = self.ids[who] = answer["member_id"]
+            if answer["error_code"] != MEMBER_ID_REQUIRED:
+                return
+        self.t.send("JoinGroup", self.version, tree, on=on)
+        self.waiting.append(who)
+
+    def sync(self, who: int, *given: int) -> None:
+        """Ask for the assignment, or bring it for those who are `given` one."""
+        parts = [{"member_id": self.ids.get(one, "?"), "assignment": ASSIGNMENT} for one in given]
+        tree = {"group_id": self.group, "generation_id": self.generation, "member_id": self.ids.get(who, "?")}
+        named = {"protocol_type": "consumer", "protocol_name": None, "assignments": parts}
+        self.t.send(
+            "SyncGroup", self.fitted("SyncGroup", 2), {**tree, **named}, on=self.first_connection + who
+        )
+        self.waiting.append(who)
+
+    def hear(self, patience_s: float = 0.5) -> None:
+        """Take the answers that come: how many and whose is noted, too."""
+        self.waiting.sort()
+        for who in list(self.waiting):
+            on = self.first_connection + who
+            if not self.t.has_answer(on, patience_s):
+                self.t.note("waits", who)
+                continue
+            self.waiting.remove(who)
+            answer = self.t.receive(on=on)
+            if isinstance(answer, dict) and not answer["error_code"] and "generation_id" in answer:
+                self.ids[who], self.generation = answer["member_id"], answer["generation_id"]
+
+    def beat(self, who: int) -> None:
+        tree = {"group_id": self.group, "generation_id": self.generation, "member_id": self.ids.get(who, "?")}
+        self.t.ask("Heartbeat", self.fitted("Heartbeat", 2), tree)
+
+    def commit(self, topic: str, generation: int, member: str) -> None:
+        place = {"partition_index": 0, "committed_offset": 3, "committed_metadata": ""}
+        tree = {
+            "group_id": self.group,
+            "member_id": member,
+            "topics": [{"name": topic, "partitions": [place]}],
+        }
+        self.t.ask("OffsetCommit", 7, {**tree, "generation_id_or_member_epoch": generation})
+
+    def leave(self, *whom: int) -> None:
+        members = [{"member_id": self.ids.get(one, "nobody")} for one in whom]
+        tree = {"group_id": self.group, "member_id": members[0]["member_id"], "members": members}
+        self.t.ask("LeaveGroup", self.fitted("LeaveGroup", 3), tree)
+
+    def look(self) -> None:
+        self.t.ask("DescribeGroups", self.fitted("DescribeGroups", 2), {"groups": [self.group]})
+
+    def settle(self, *members: int) -> None:
+        """A generation of these, the first of whom leads."""
+        for who in members:
+            self.join(who)
+        self.hear()
+        for who in members[1:]:
+            self.sync(who)
+        self.sync(members[0], *members)
+        self.hear()
+
+
+@script
+def two_members(t: Talk) -> None:
+    topic = t.create_topic("shared")
+    for version in t.versions("JoinGroup"):
+        crowd = Crowd(t, coordinated(t, f"two{version}"), version)
+        crowd.settle(1)
+        crowd.join(2)
+        crowd.hear()
+        crowd.look()
+        crowd.beat(1)
+        crowd.commit(topic, crowd.generation, crowd.ids[1])
+        crowd.commit(topic, -1, "")
+        crowd.join(1)
+        crowd.hear()
+        crowd.look()
+        crowd.beat(1)
+        crowd.commit(topic, crowd.generation, crowd.ids[1])
+        crowd.sync(2)
+        crowd.hear()
+        crowd.sync(1, 1, 2)
+        crowd.hear()
+        crowd.look()
+        for generation in (crowd.generation, crowd.generation - 1, -1):
+            crowd.commit(topic, generation, crowd.ids[2])
+        places = [{"name": t.name("t1"), "partitions": [{"partition_index": 0}]}]
+        t.ask("OffsetDelete", 0, {"group_id": crowd.group, "topics": places})
+        t.ask("DeleteGroups", t.latest("DeleteGroups"), {"groups_names": [crowd.group]})
+        crowd.join(2)  # nothing new: the same answer again
+        crowd.hear()
+        crowd.join(2, change=5)  # something new
+        crowd.hear()
+        crowd.beat(1)
+        crowd.leave(1)
+        crowd.hear()
+        crowd.sync(2, 2)
+        crowd.hear()
+        crowd.leave(2, 1)
+        crowd.look()
+
+
+@script
+def changing_assignors(t: Talk) -> None:
+    """A rolling upgrade, and members that have nothing in common."""
+    old, both, new = ("old",), ("new", "old"), ("new",)
+    for version in t.some_versions("JoinGroup"):
+        crowd = Crowd(t, coordinated(t, f"upgrade{version}"), version)
+        crowd.settle(1)
+        for first, second in ((old, old), (both, old), (both, both), (new, both), (new, new)):
+            crowd.join(1, first)
+            crowd.hear()
+            crowd.join(2, second)
+            crowd.hear()
+            crowd.join(1, first)
+            crowd.hear()
+            crowd.look()
+            crowd.sync(2)
+            crowd.sync(1, 1, 2)
+            crowd.hear()
+            crowd.look()
+        crowd.join(3, old)
+        crowd.hear()
+
+
+@script
+def missing_members(t: Talk) -> None:
+    """Who does not come back in time is out; version 0 waits for as long as a session."""
+    for version in t.some_versions("JoinGroup"):
+        crowd = Crowd(t, coordinated(t, f"missing{version}"), version, rebalance_ms=1_000)
+        crowd.timeouts["session_timeout_ms"] = 6_000
+        crowd.settle(1)
+        crowd.join(2)
+        crowd.hear(0.2)
+        crowd.hear(9)
+        crowd.beat(1)
+        crowd.beat(2)
+        crowd.look()
+        # The one that leads does not assign: it goes as well.
+        crowd.join(3)
+        crowd.hear(0.2)
+        crowd.join(2)
+        crowd.hear()
+        crowd.sync(3)
+        crowd.hear(9)
+        crowd.look()
+
+
+@script
+def a_crowd_at_random(t: Talk) -> None:
+    """Two members do anything in any order."""
+    topic = t.create_topic("shared")
+    for round_number in range(3):
+        crowd = Crowd(
+            t, coordinated(t, f"crowd{round_number}"), t.random.choice(list(t.versions("JoinGroup")))
+        )
+        for _ in range(30):
+            free = [who for who in (1, 2) if who not in crowd.waiting]
+            if not free:
+                break
+            who, roll = t.random.choice(free), t.random.random()
+            if roll < 0.3:
+                crowd.join(who, change=t.random.choice((0, 0, 5)))
+            elif roll < 0.6 and who in crowd.ids:
+                crowd.sync(who, *crowd.ids)
+            elif roll < 0.7:
+                crowd.beat(who)
+            elif roll < 0.8:
+                crowd.commit(topic, crowd.generation, crowd.ids.get(who, ""))
+            elif roll < 0.87:
+                crowd.leave(who)
+                if t.random.random() < 0.5:
+                    crowd.ids.pop(who, None)
+            else:
+                crowd.look()
+            crowd.hear(0.3)
+        for number in (1, 2):
+            crowd.leave(number)
+        crowd.hear(0.3)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import random
 import re
+import select
 import socket
 import struct
 import time
@@ -44,7 +45,7 @@ DROPPED = {"throttle_time_ms", "error_message", "batch_index_error_message", "do
 NAMES = (
     "api_key", "name", "topic", "topic_name", "group_id", "resource_name", "key", "transactional_id", "value",
     "partition_index", "partition", "index", "broker_id", "node_id", "replica_id", "producer_id",
-    "base_offset", "topic_id",
+    "base_offset", "topic_id", "member_id",
 )  # fmt: skip
 """Fields by which entries of a list are told apart: the order of most lists has no meaning."""
 
@@ -140,7 +141,7 @@ class Talk:
         self.exchanges: list[Exchange] = []
         self.prefix = prefix
         self._settle_s = settle_s
-        self._sockets: dict[int, socket.socket] = {}
+        self.sockets: dict[int, socket.socket] = {}
         self._symbols: dict[bytes | str | int, str] = {}
         self._due: dict[int, list[tuple[str, int, Tree]]] = {}
         self._sent = 0
@@ -149,7 +150,7 @@ class Talk:
         return self
 
     def __exit__(self, *error: object) -> None:
-        for each in self._sockets.values():
+        for each in self.sockets.values():
             each.close()
 
     def versions(self, api: str) -> Iterator[int]:
@@ -212,6 +213,14 @@ class Talk:
         self.exchanges.append(Exchange(api, version, request, self.plain(answer)))
         return answer
 
+    def has_answer(self, on: int, patience_s: float) -> bool:
+        """Whether the answer that is due on a connection has begun to come."""
+        return bool(select.select([self.sockets[on]], [], [], patience_s)[0])
+
+    def note(self, word: str, about: Tree) -> None:
+        """Put something of the script's own between the answers."""
+        self.exchanges.append(Exchange(word, 0, about, about))
+
     def raw(self, label: str, frame: bytes, *, size: int | None = None) -> None:
         """Send bytes that need not be a request; note whether an answer of any kind comes."""
         framed = struct.pack(">i", len(frame) if size is None else size) + frame
@@ -220,13 +229,13 @@ class Talk:
         self.exchanges.append(
             Exchange("raw", 0, label, answer if isinstance(answer, str) else {"answered": True})
         )
-        self._sockets.pop(-2).close() if -2 in self._sockets else None
+        self.sockets.pop(-2).close() if -2 in self.sockets else None
 
     def _write(self, data: bytes, on: int) -> None:
-        if on not in self._sockets:
-            self._sockets[on] = socket.create_connection(("127.0.0.1", self.port), timeout=4)
+        if on not in self.sockets:
+            self.sockets[on] = socket.create_connection(("127.0.0.1", self.port), timeout=4)
         with contextlib.suppress(OSError):  # reading tells
-            self._sockets[on].sendall(data)
+            self.sockets[on].sendall(data)
 
     def _frame(self, on: int) -> bytes | str:
         try:
@@ -236,13 +245,13 @@ class Talk:
             outcome = SILENCE
         except OSError:
             outcome = CLOSED
-        self._sockets.pop(on).close()
+        self.sockets.pop(on).close()
         return outcome
 
     def _exactly(self, size: int, on: int) -> bytes:
         data = bytearray()
         while len(data) < size:
-            more = self._sockets[on].recv(size - len(data))
+            more = self.sockets[on].recv(size - len(data))
             if not more:
                 raise ConnectionError("closed")
             data += more
@@ -287,7 +296,7 @@ class Talk:
             return {k: self.plain(v, k) for k, v in value.items() if k not in DROPPED}
         if isinstance(value, list):
             is_set = value and isinstance(value[0], dict) and field != "batches"
-            return [self.plain(each, field) for each in (sorted(value, key=_order) if is_set else value)]
+            return [self.plain(each, field) for each in (sorted(value, key=self._order) if is_set else value)]
         if value is None:
             return None
         if field in PLACES:
@@ -299,6 +308,11 @@ class Talk:
         if isinstance(value, int) and abs(value - time.time() * 1000) < 4_000_000:
             return "now"
         return value
+
+    def _order(self, entry: Tree) -> tuple[str, ...]:
+        """Members in the order in which they were first heard of, the rest by what it is called."""
+        known = self._symbols.get(entry.get("member_id", ""), "")
+        return (known.rjust(16), *_order(entry))
 
     def _symbol(self, field: str, value: Tree) -> Tree:
         if value in ("", -1, 0, bytes(16)):
@@ -339,7 +353,9 @@ class Mismatch(NamedTuple):
 
 def compare(ours: list[Exchange], theirs: list[Exchange]) -> Iterator[Mismatch]:
     """Every field in which the answers of two transcripts of one script differ."""
-    assert [each[:2] for each in ours] == [each[:2] for each in theirs], "the script took different ways"
+    for number, (mine, other) in enumerate(zip(ours, theirs, strict=False)):
+        assert mine[:2] == other[:2], f"different ways from {ours[number - 3 : number + 1]}: {other}"
+    assert len(ours) == len(theirs), "the script took different ways"
     for mine, other in zip(ours, theirs, strict=True):
         for path, left, right in _differing("", mine.answer, other.answer):
             yield Mismatch(mine.api, mine.version, path or ".", left, right, mine.request)

@@ -101,7 +101,9 @@ class Bench:
     def sync(
         self, member_id: str, generation: int, assignments: dict[str, bytes] | None = None, **fields: Any
     ) -> Asked:
-        return self.ask(sync_request(member_id, generation, assignments, **fields))
+        """Version 5 where the fields name the protocol, as it must; 4 otherwise."""
+        version = 5 if fields.keys() & {"protocol_type", "protocol_name"} else 4
+        return self.ask(sync_request(member_id, generation, assignments, **fields), version)
 
     def heartbeat(self, member_id: str, generation: int, **fields: Any) -> int:
         return self.ask(heartbeat_request(member_id, generation, **fields)).code

@@ -178,7 +178,9 @@ def _leave(node: Node, version: int) -> Message:
 
 GROUP_REQUESTS: dict[ApiKey, Callable[[Node, int], Message]] = {
     ApiKey.JOIN_GROUP: lambda node, version: join_request(),
-    ApiKey.SYNC_GROUP: lambda node, version: sync_request("nobody", 1),
+    ApiKey.SYNC_GROUP: lambda node, version: sync_request(
+        "nobody", 1, protocol_type="consumer", protocol_name="range"
+    ),
     ApiKey.HEARTBEAT: lambda node, version: heartbeat_request("nobody", 1),
     ApiKey.LEAVE_GROUP: _leave,
     ApiKey.OFFSET_COMMIT: _commit,

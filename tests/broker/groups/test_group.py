@@ -328,8 +328,9 @@ def test_sync_asks_who_and_when_and_of_what_kind() -> None:
     leader, _ = bench.pair()
     assert bench.sync("nobody", 2).code == E.UNKNOWN_MEMBER_ID
     assert bench.sync(leader, 1).code == E.ILLEGAL_GENERATION
-    assert bench.sync(leader, 2, protocol_type="connect").code == E.INCONSISTENT_GROUP_PROTOCOL
-    assert bench.sync(leader, 2, protocol_name="sticky").code == E.INCONSISTENT_GROUP_PROTOCOL
+    for kind, name in (("connect", "range"), ("consumer", "sticky"), (None, "range"), ("consumer", None)):
+        refused = bench.sync(leader, 2, protocol_type=kind, protocol_name=name)
+        assert refused.code == E.INCONSISTENT_GROUP_PROTOCOL
     answer = bench.sync(leader, 2, protocol_type="consumer", protocol_name="range")
     assert (answer.code, answer.response.assignment) == (0, b"L")
 

@@ -70,7 +70,7 @@ def _describe(group_id: str, context: Context) -> DescribedGroup:
 
 
 def _members(group: Group, is_stable: bool) -> list[DescribedGroupMember]:
-    """The members; what they agree on and what they own is settled in a stable group only."""
+    """The members. What they say counts in a stable group only; what they own stays until it is new."""
     return [
         DescribedGroupMember(
             member_id=member.id,
@@ -78,7 +78,7 @@ def _members(group: Group, is_stable: bool) -> list[DescribedGroupMember]:
             client_id=member.client_id,
             client_host=member.client_host,
             member_metadata=member.metadata(group.protocol) if is_stable else b"",
-            member_assignment=member.assignment if is_stable else b"",
+            member_assignment=member.assignment,
         )
         for member in group.members.values()
     ]

@@ -31,6 +31,7 @@ from penstock.protocol.messages.sync_group_response import SyncGroupResponse
 
 TWO_TIMEOUTS_SINCE = 1
 NO_PROTOCOL_SINCE = 7
+PROTOCOL_NAMED_SINCE = 5
 SEVERAL_LEAVE_SINCE = 3
 
 
@@ -66,6 +67,8 @@ def _fit(response: Any, version: int) -> JoinGroupResponse:
 def sync_group(request: SyncGroupRequest, context: Context) -> Any:
     """Learn what is assigned; the leader tells what it has assigned to whom."""
     service = context.node.groups
+    if context.version >= PROTOCOL_NAMED_SINCE and None in (request.protocol_type, request.protocol_name):
+        return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     try:
         service.open(request.group_id)
     except KafkaError as error:
