@@ -113,6 +113,15 @@ def definition(data: bytes) -> None:
         assert codec.decode(data) == (made(), len(data))
 
 
+def magics(data: bytes) -> list[int]:
+    """The magic of each entry, up to the first that is broken."""
+    found = []
+    with contextlib.suppress(DecodeError):
+        for _, _, magic in split_batches(data):
+            found.append(magic)
+    return found
+
+
 def batches(data: bytes) -> None:
     """Records of any magic: rows and columns agree, and conversions give what can be read."""
     bounded = {"limit_bytes": LIMIT_BYTES}
@@ -141,7 +150,7 @@ def batches(data: bytes) -> None:
         except (DecodeError, UnsupportedVersionError):
             continue
         assert all(found <= magic for _, _, found in split_batches(down))
-        if down and not any(found <= magic for _, _, found in split_batches(data)):
+        if all(found == 2 for found in magics(data)):
             # Nothing was passed through as it is, so all of it is ours and right.
             decode_rows(down, "t", 0, **bounded)
     try:
