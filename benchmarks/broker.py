@@ -51,14 +51,15 @@ def start_up(rounds: int, beside: bool) -> None:
     if beside:
         contestants.append((f"Apache Kafka {KAFKA_VERSION}, formatted directory", lambda: kafka_side(), 1))
     for name, start, count in contestants:
-        answered, resident = [], []
+        answered, cpu, resident = [], [], []
         for _ in range(count):
             with start() as side:  # type: ignore[attr-defined]
                 answered.append(side.answered_seconds)
+                cpu.append(side.cpu_seconds)
                 resident.append(side.resident_bytes)
-        answer_ms = f"{statistics.median(answered) * 1000:,.0f}"
-        rows.append((name, answer_ms, f"{statistics.median(resident) / 1e6:,.1f}"))
-    print_table("Start-up, median", ("", "first answer ms", "idle MB"), rows)
+        times = (f"{statistics.median(each) * 1000:,.0f}" for each in (answered, cpu))
+        rows.append((name, *times, f"{statistics.median(resident) / 1e6:,.1f}"))
+    print_table("Start-up, median", ("", "first answer ms", "CPU ms", "idle MB"), rows)
 
 
 def one_record(sides: Sides, seconds: float, rounds: int) -> None:
