@@ -202,7 +202,7 @@ def test_the_source_shows_in_tracebacks():
 
 
 def test_errors_say_where():
-    with pytest.raises(DecodeError, match=r"MetadataResponse v1: .*near byte 10"):
+    with pytest.raises(DecodeError, match=r"MetadataResponse v1: cut short: 10 .* at byte 10 needs more"):
         MetadataResponse.decode(b"\0\0\0\1" + bytes(6), 1)
 
 

@@ -55,7 +55,10 @@ def decoder_source(layout: StructLayout, from_views: bool = False) -> tuple[str,
             decode_struct(out, layout, "message")
         out.line("except DecodeError as error:")
         out.line(f'    raise DecodeError(f"{_title(layout)}: {{error}}") from None')
-        out.line("except (struct_error, IndexError, UnicodeDecodeError) as error:")
+        out.line("except (struct_error, IndexError) as error:")
+        short = "cut short: {size} bytes, and what begins at byte {pos} needs more"
+        out.line(f'    raise DecodeError(f"{_title(layout)}: {short}") from error')
+        out.line("except UnicodeDecodeError as error:")
         out.line(f'    raise DecodeError(f"{_title(layout)}: {{error}} (near byte {{pos}})") from error')
         out.line("finally:")
         out.line("    if paused:")

@@ -38,6 +38,9 @@ COMPILED_FROM_BYTES = 8 * 1024
 LOAD_FROM_BYTES = 64 * 1024
 """From this size on they are worth loading, half a second once: whoever fetches so much fetches more."""
 
+OFFSET_MAX = (1 << 63) - 1
+"""Nobody has a record here: the offset after it could not be asked for."""
+
 _DECODE = "penstock.records.decode"
 
 
@@ -64,7 +67,7 @@ def decode_rows(
     view = memoryview(buffer)
     if view.nbytes >= (COMPILED_FROM_BYTES if _DECODE in sys.modules else LOAD_FROM_BYTES) and _has_kernels():
         return _from_columns(view, topic, partition, start_offset, end_offset, aborted, verify, limit_bytes)
-    end_offset = 1 << 63 if end_offset is None else end_offset
+    end_offset = OFFSET_MAX if end_offset is None else end_offset
     aborted = list(aborted)
     transactions = AbortedTransactions(aborted) if aborted else None
     rows: list[Record] = []
