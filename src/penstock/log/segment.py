@@ -130,7 +130,10 @@ class FileSegment(Segment):
         """
         segment = cls(directory, base_offset, config, now_ms, suffix=suffix)
         create_file(segment.path)
-        segment._use(*segment._empty_indexes())
+        indexes = segment._empty_indexes()
+        for index in indexes:
+            create_file(index.path)  # Kafka's tools expect all three from the beginning
+        segment._use(*indexes)
         return segment
 
     @classmethod
