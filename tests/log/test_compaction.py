@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from log.log_laws import T0, add, batch
 from penstock.errors import StorageError
+from penstock.log import compaction
 from penstock.log.compaction import CompactionPolicy, compact, find_dirt, plan
 from penstock.log.contract import LogConfig
 from penstock.log.disk import DiskLog
@@ -249,6 +250,18 @@ def test_reading_everything_gives_the_same_table_as_before(
         assert offsets == sorted(set(offsets))
         for offset in range(log.start_offset, log.end_offset + 1):
             assert contents(log, offset)[-1:] == found[-1:] or offset > found[-1][0]
+
+
+def test_a_large_log_is_scanned_by_compiled_loops_to_the_same_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    logs = []
+    for fast_from_bytes in (1 << 40, 0):
+        monkeypatch.setattr(compaction, "FAST_FROM_BYTES", fast_from_bytes)
+        log = MemoryLog(LogConfig(segment_bytes=2000), now_ms=T0)
+        for n in range(200):
+            put(log, (b"k%d" % (n * n % 37), b"v" * (n % 50)), (b"t%d" % (n % 11), None if n % 3 else b""))
+        assert compact(log, ALWAYS, now_ms=T0)
+        logs.append(log.read(0, 1 << 30).to_bytes())
+    assert logs[0] == logs[1]
 
 
 # --- on disk ------------------------------------------------------------------------------------------------

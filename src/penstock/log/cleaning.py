@@ -30,7 +30,7 @@ from penstock.records.batch import (
     refresh_crc,
 )
 from penstock.records.compression import compress
-from penstock.records.key_scan import Span, scan_keys
+from penstock.records.key_scan import Scanner, Span, scan_keys
 from penstock.records.row_format import encode_records
 
 LatestOffsets = Mapping[bytes, int]
@@ -46,7 +46,7 @@ class WhenEmpty(Enum):
     KEEP = 1
 
 
-def keys_of(batch: bytes, entry: Entry) -> list[tuple[bytes, int]]:
+def keys_of(batch: bytes, entry: Entry, scan: Scanner = scan_keys) -> list[tuple[bytes, int]]:
     """Return (key, offset) of every record that may replace earlier ones.
 
     Raises:
@@ -60,7 +60,7 @@ def keys_of(batch: bytes, entry: Entry) -> list[tuple[bytes, int]]:
     header = read_header(batch)
     return [
         (span.key, header.base_offset + span.offset_delta)
-        for span in _spans(batch, header)[1]
+        for span in _spans(batch, header, scan)[1]
         if span.key is not None
     ]
 
@@ -74,6 +74,7 @@ def clean(
     now_ms: int,
     delete_retention_ms: int,
     when_empty: WhenEmpty = WhenEmpty.DROP,
+    scan: Scanner = scan_keys,
 ) -> bytes | None:
     """Return what is left of a batch: itself where nothing goes, None where nothing stays.
 
@@ -87,7 +88,7 @@ def clean(
     if entry.attributes & _UNTOUCHED:
         return batch
     header = read_header(batch)
-    data, spans = _spans(batch, header)
+    data, spans = _spans(batch, header, scan)
     base = header.base_offset
     horizon_passed = header.has_delete_horizon and now_ms >= header.base_timestamp
     kept = [
@@ -113,9 +114,9 @@ def clean(
     return _rebuilt(header, body, len(kept), header.base_timestamp, latest_ms)
 
 
-def _spans(batch: bytes, header: BatchHeader) -> tuple[bytes, list[Span]]:
+def _spans(batch: bytes, header: BatchHeader, scan: Scanner) -> tuple[bytes, list[Span]]:
     data = bytes(records_bytes(batch, 0, len(batch), header))
-    return data, scan_keys(data, header.record_count)
+    return data, scan(data, header.record_count)
 
 
 def _is_needed(batch: bytes, entry: Entry, latest: LatestOffsets) -> bool:

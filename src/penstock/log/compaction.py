@@ -20,12 +20,16 @@ from penstock.errors import CorruptRecordError, StorageError
 from penstock.log.cleaning import WhenEmpty, clean, keys_of
 from penstock.log.contract import NEVER, RELATIVE_OFFSET_MAX
 from penstock.records.batch import read_header
+from penstock.records.key_scan import Scanner, fast_scanner, scan_keys
 
 if TYPE_CHECKING:
     from penstock.log.segmented import Segment, SegmentedLog, Source
     from penstock.log.walk import Entry
 
 logger = getLogger("penstock.log")
+
+FAST_FROM_BYTES = 64 << 20
+"""A log of this size is worth a compiled loop, which costs a second and 100 MB to load."""
 
 KEYS_MAX = 5_000_000
 """Different keys that one compaction takes account of; with more, the next goes on where it stopped."""
@@ -119,6 +123,7 @@ class Compaction:
         self._made: list[tuple[list[Segment], Segment]] = []
         self._latest: dict[bytes, int] = {}
         self._map_end = dirt.start_offset
+        self._scan: Scanner = scan_keys
         self.bytes_before = sum(segment.size for segment in segments)
         self.bytes_after = self.bytes_before
 
@@ -132,6 +137,8 @@ class Compaction:
         Raises:
             StorageError: the disk refuses, or a segment is damaged. What was written is removed.
         """
+        if self.bytes_before >= FAST_FROM_BYTES:
+            self._scan = fast_scanner()
         try:
             self._find_latest()
             for group in self._groups():
@@ -155,7 +162,7 @@ class Compaction:
                 if len(latest) >= self._keys_max:
                     return
                 # Later entries overrule earlier ones.
-                latest.update(keys_of(source.load(entry.position, entry.size), entry))
+                latest.update(keys_of(source.load(entry.position, entry.size), entry, self._scan))
                 self._map_end = entry.last_offset + 1
             self._map_end = segment.end_offset
 
@@ -218,6 +225,7 @@ class Compaction:
             now_ms=self._now_ms,
             delete_retention_ms=self._policy.delete_retention_ms,
             when_empty=WhenEmpty.KEEP if keep else WhenEmpty.DROP,
+            scan=self._scan,
         )
 
     # --- in the log's own thread --------------------------------------------------------------------
