@@ -11,10 +11,13 @@ import asyncio
 import contextlib
 import itertools
 import random
+import subprocess
+import sys
 import threading
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -375,3 +378,37 @@ def test_loops_of_every_shape(servers: str, strategy: str) -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_loops_of_every_shape_for_long(servers: str, strategy: str, seed: int) -> None:
     run_loops(servers, seed, 20, ("leave", "fail", "die"), strategy)
+
+
+def start_broker(directory: Path, port: int) -> tuple[subprocess.Popen[bytes], int]:
+    where = ["--port", str(port), "--data-dir", str(directory)]
+    process = subprocess.Popen([sys.executable, "-m", "penstock.broker", *where], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    line = process.stdout.readline().decode()
+    return process, int(line.split(" listening on ")[1].split(",")[0].rpartition(":")[2])
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+def test_loops_while_the_broker_is_killed(tmp_path: Path, strategy: str) -> None:
+    """kill -9 every few seconds: no commit is lost, so nothing comes again that lies before one."""
+    dice = random.Random(5)
+    process, port = start_broker(tmp_path, 0)
+    stopping = threading.Event()
+
+    def kill() -> None:
+        nonlocal process
+        while not stopping.wait(dice.uniform(1.5, 4)):
+            process.kill()
+            process.communicate()
+            process, _ = start_broker(tmp_path, port)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        run_loops(f"127.0.0.1:{port}", 1, 30, ("leave", "fail"), strategy)
+    finally:
+        stopping.set()
+        killer.join()
+        process.kill()
+        process.communicate()

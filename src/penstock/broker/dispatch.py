@@ -115,9 +115,14 @@ def handler_in(module: str, key: ApiKey, min_version: int, max_version: int) -> 
     itself with `handler` and the same versions.
     """
 
+    handle: Handler | None = None
+
     def load(request: Any, context: Context) -> Any:
-        importlib.import_module(module)
-        return ROUTES[key].handle(request, context)
+        nonlocal handle
+        if handle is None:
+            importlib.import_module(module)
+            handle = ROUTES[key].handle
+        return handle(request, context)
 
     ROUTES[key] = Route(key, min_version, max_version, load, False)
 

@@ -71,11 +71,12 @@ class GroupService:
         Raises:
             KafkaError: NOT_COORDINATOR (16), the log cannot be read.
         """
-        if self.topic.exists:
+        groups = self.coordinator.groups
+        if group_id not in groups and self.topic.exists:
             index = self.topic.partition_of(group_id)
             if index not in self._loaded:
                 self._load([index])
-        return self.coordinator.groups.get(group_id)
+        return groups.get(group_id)
 
     def open_all(self) -> None:
         """Have everything read that any group has stored.
