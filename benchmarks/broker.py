@@ -27,6 +27,7 @@ from broker_sides import API_VERSIONS, KAFKA_VERSION, Side, ask, kafka_side, pen
 from harness import arguments, print_table
 from penstock.protocol.framing import encode_request
 from penstock.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from penstock.protocol.messages.metadata_request import MetadataRequest
 from penstock.protocol.messages.produce_request import (
     PartitionProduceData,
@@ -63,33 +64,47 @@ def start_up(rounds: int, beside: bool) -> None:
 
 
 def one_record(sides: Sides, seconds: float, rounds: int) -> None:
-    """Produce requests with one record of 100 bytes, from 16 connections."""
+    """Requests for one record of 100 bytes, written or read, from 16 connections."""
     rows = []
     for side in sides:
         side.create("one", CONNECTIONS)
-        hammer(side, 8, seconds)
-    for depth in (1, 32):
+        hammer(side, produce_frame, 8, seconds)
+    for name, frame, depth in (
+        ("Produce, 1 in flight", produce_frame, 1),
+        ("Produce, 32 in flight", produce_frame, 32),
+        ("Fetch, 1 in flight", fetch_frame, 1),
+    ):
         found: dict[str, list[tuple[float, float]]] = {side.name: [] for side in sides}
         for _ in range(rounds):
             for side in sides:
-                found[side.name].append(hammer(side, depth, seconds))
-        for name, figures in found.items():
+                found[side.name].append(hammer(side, frame, depth, seconds))
+        for who, figures in found.items():
             rate, cpu = map(statistics.median, zip(*figures, strict=True))
-            rows.append((f"{depth} in flight, {name}", f"{rate:,.0f}", f"{cpu * 1e6:.1f}"))
-    print_table("One-record Produce, 16 connections", ("", "requests/s", "CPU µs/request"), rows)
+            rows.append((f"{name}, {who}", f"{rate:,.0f}", f"{cpu * 1e6:.1f}"))
+    print_table("One-record requests, 16 connections", ("", "requests/s", "CPU µs/request"), rows)
 
 
-def hammer(side: Side, depth: int, seconds: float) -> tuple[float, float]:
-    """Keep `depth` requests in flight on every connection; return requests/s and CPU seconds each."""
+def produce_frame(partition: int) -> bytes:
     batch = encode_batch([(b"key", b"v" * 100, (), int(time.time() * 1000))])
+    data = PartitionProduceData(index=partition, records=batch)
+    topic = TopicProduceData(name="one", partition_data=[data])
+    request = ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[topic])
+    return b"".join(map(bytes, encode_request(request, 9, 1, "bench")))
+
+
+def fetch_frame(partition: int) -> bytes:
+    asked = FetchPartition(partition=partition, fetch_offset=0, partition_max_bytes=1)
+    topic = FetchTopic(topic="one", partitions=[asked])
+    request = FetchRequest(min_bytes=1, max_wait_ms=1000, max_bytes=1, session_epoch=-1, topics=[topic])
+    return b"".join(map(bytes, encode_request(request, 12, 1, "bench")))
+
+
+def hammer(side: Side, frame_of: Callable[[int], bytes], depth: int, seconds: float) -> tuple[float, float]:
+    """Keep `depth` requests in flight on every connection; return requests/s and CPU seconds each."""
     connections: dict[int, tuple[socket.socket, bytes]] = {}
     poller = select.epoll()
     for index in range(CONNECTIONS):
-        data = PartitionProduceData(index=index, records=batch)
-        request = ProduceRequest(
-            acks=-1, timeout_ms=1000, topic_data=[TopicProduceData(name="one", partition_data=[data])]
-        )
-        frame = b"".join(map(bytes, encode_request(request, 9, 1, "bench")))
+        frame = frame_of(index)
         connection = side.connect()
         connections[connection.fileno()] = (connection, frame)
         connection.sendall(frame)
