@@ -17,6 +17,7 @@ from penstock.cloudevents import AttributeType, InvalidEventError
 from penstock.cloudevents.columnar import headers, texts
 from penstock.cloudevents.columnar.envelopes import marked
 from penstock.cloudevents.columnar.memory import first_marked, pointer, word_at
+from penstock.cloudevents.columnar.texts import is_plain
 from penstock.cloudevents.event import check_core
 from penstock.cloudevents.mediatype import is_json
 from penstock.cloudevents.types import read_text
@@ -52,6 +53,21 @@ is_valid_extension, is_valid_core, is_json_type = (
 @kernel
 def is_valid_value(kind, data):
     return is_valid_extension(kind, pointer(data), 0, len(data))
+
+
+@kernel
+def plain(data):
+    return is_plain(word_at(pointer(data), 0))
+
+
+@pytest.mark.parametrize("place", range(8))
+def test_each_byte_in_each_place_is_plain_or_not(place):
+    data = np.frombuffer(b"~ a~ a~ ", np.uint8).copy()
+    for byte in range(256):
+        data[place] = byte
+        assert plain(data) == (0x20 <= byte < 0x7F)
+        unusual = not 0x20 <= byte < 0x7F or byte in b'"\\'
+        assert first_unusual(data) == (place if unusual else 8)
 
 
 @kernel

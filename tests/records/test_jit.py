@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import subprocess
@@ -109,3 +110,31 @@ def test_nowhere_to_write_compiles_for_the_process_alone(tmp_path: Path) -> None
 def test_kernels_keep_their_documentation() -> None:
     assert kernels.gather.__doc__ is not None
     assert kernels.gather.__doc__.startswith("Copy entries")
+
+
+@needs_numba
+def test_machine_code_is_of_the_sources_it_was_made_from(tmp_path, monkeypatch) -> None:
+    """numba alone would go on with what was inlined from a module that has changed since."""
+    head = "from penstock.records.jit import kernel\n"
+
+    def stamp(called: str) -> object:
+        for folder, name, text in (
+            ("low", "low_kernels", f"@kernel\ndef low(number):\n    return {called}\n"),
+            (
+                "high",
+                "high_kernels",
+                "from low_kernels import low\n@kernel\ndef high(n):\n    return low(n)\n",
+            ),
+        ):
+            (tmp_path / folder).mkdir(exist_ok=True)
+            (tmp_path / folder / f"{name}.py").write_text(head + text, encoding="utf-8")
+            monkeypatch.syspath_prepend(str(tmp_path / folder))
+            monkeypatch.delitem(sys.modules, name, raising=False)
+        jit._digest.cache_clear()
+        importlib.invalidate_caches()
+        monkeypatch.setattr(sys, "dont_write_bytecode", True)
+        return importlib.import_module("high_kernels").high._cache._cache_file._source_stamp
+
+    first = stamp("number + 1")
+    assert stamp("number + 1") == first
+    assert stamp("number - 1") != first

@@ -14,8 +14,11 @@ which would cost more than all their work. The same small function with an `arra
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
+from contextlib import suppress
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -58,7 +61,36 @@ def kernel(function: _Function) -> _Function:
         compiled = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # neither the package nor a home directory can be written: compile per process
         compiled = numba.njit(**options)(function)
+    else:
+        _stamp(compiled, function)
     return compiled  # type: ignore[no-any-return]
+
+
+def _stamp(compiled: Any, function: Callable[..., Any]) -> None:
+    """Have the machine code on disk count for these sources only.
+
+    numba looks at the function's own file, but the code holds what was inlined from others, too: after
+    an upgrade it would go on doing what they did before.
+    """
+    own = os.path.dirname(function.__code__.co_filename)
+    folders = {own, os.path.dirname(__file__)}
+    for called in function.__globals__.values():
+        folders |= getattr(called, "source_folders", set())
+    compiled.source_folders = folders
+    file = compiled._cache._cache_file
+    file._source_stamp = (file._source_stamp, [_digest(folder) for folder in sorted(folders)])
+
+
+@lru_cache
+def _digest(folder: str) -> str:
+    """What the modules of a folder say."""
+    digest = hashlib.sha256()
+    with suppress(OSError):  # the folder may be inside of an archive
+        for name in sorted(os.listdir(folder)):
+            if name.endswith(".py"):
+                with open(os.path.join(folder, name), "rb") as file:
+                    digest.update(file.read())
+    return digest.hexdigest()
 
 
 if numba is None:

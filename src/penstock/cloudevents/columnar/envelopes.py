@@ -51,11 +51,13 @@ from penstock.cloudevents.columnar.spans import (
     Spans,
 )
 from penstock.cloudevents.columnar.texts import (
+    DELETES,
     DIGIT,
     HEX,
     KNOWN_MEDIA_TYPES,
     KNOWN_SOURCES,
     NO_TIME,
+    ONES,
     TOP_BITS,
     character,
     is_base64,
@@ -73,7 +75,7 @@ from penstock.records.jit import kernel
 # What a string is made of, as bits.
 PLAIN, WIDE, ESCAPED = 0, 1, 2
 QUOTES, BACKSLASHES = 0x2222222222222222, 0x5C5C5C5C5C5C5C5C
-ONES, BLANKS, DELETES = 0x0101010101010101, 0x2020202020202020, 0x7F7F7F7F7F7F7F7F
+BLANKS = 0x2020202020202020
 
 # What the first character of a JSON value makes of it.
 STRING, NUMBER, TRUE, FALSE, NULL, CONTAINER, TEXT_WITH_ESCAPES, BASE64_TEXT = range(8)
@@ -96,9 +98,9 @@ def marked(word: int) -> int:
     That is a quote, a backslash, a control character or none of ASCII. Bits of later bytes may be set as
     well; zero where there is no such byte.
     """
-    quotes, backslashes, deletes = word ^ QUOTES, word ^ BACKSLASHES, word ^ DELETES
-    marks = (quotes - ONES) & ~quotes | (backslashes - ONES) & ~backslashes | (deletes - ONES) & ~deletes
-    return (marks | (word - BLANKS) & ~word | word) & TOP_BITS
+    low = word & DELETES  # not negative, so that subtracting stays within 64 bits
+    marks = ((low ^ QUOTES) - ONES) | ((low ^ BACKSLASHES) - ONES) | ((low ^ DELETES) - ONES)
+    return (marks | (low - BLANKS) | word) & TOP_BITS
 
 
 @kernel

@@ -40,6 +40,7 @@ _JSON = np.frombuffer(b"json", np.uint8).copy()
 _DAYS_BEFORE = np.array([0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334], np.int32)
 
 TOP_BITS = -0x7F7F7F7F7F7F7F80
+ONES, DELETES = 0x0101010101010101, 0x7F7F7F7F7F7F7F7F
 """The highest bit of each byte of a word."""
 NO_DAY = NO_TIME = -(1 << 62)
 KNOWN_TEXTS = 512
@@ -72,17 +73,18 @@ def same_bytes(left: Bytes, at: int, right: Bytes, start: int, size: int) -> boo
 @kernel
 def is_plain(word: int) -> bool:
     """Are eight bytes printable ASCII?"""
-    # None above 0x7F; then subtracting and adding cannot reach from one byte into the next unless
-    # a byte is below 0x20 or is 0x7F, and such a byte sets its own top bit.
+    # None above 0x7F; then subtracting cannot reach from one byte into the next unless a byte is below
+    # what is subtracted, and such a byte sets its own top bit. Adding could pass the greatest number,
+    # which compiled code takes for impossible.
     if word & TOP_BITS:
         return False
-    return (word - 0x2020202020202020) & TOP_BITS == 0 and (word + 0x0101010101010101) & TOP_BITS == 0
+    return ((word - 0x2020202020202020) | ((word ^ DELETES) - ONES)) & TOP_BITS == 0
 
 
 @kernel
 def has_no(byte_eight_times: int, plain_word: int) -> bool:
     """Does a word of plain text not have this byte?"""
-    return ((plain_word ^ byte_eight_times) - 0x0101010101010101) & TOP_BITS == 0
+    return ((plain_word ^ byte_eight_times) - ONES) & TOP_BITS == 0
 
 
 @kernel
