@@ -305,7 +305,7 @@ class _Decoder:
             if message.offset >= self._end_offset and not message.codec:
                 self._walk[kernels.NEXT_OFFSET] = message.offset
                 break
-            self._walk[kernels.NEXT_OFFSET] = message.offset + 1
+            self._walk[kernels.NEXT_OFFSET] = min(message.offset + 1, _OFFSET_MAX)
             if message.codec:
                 self._scan_run(data[run_start:start])
                 if message.offset >= self._first_offset:
