@@ -73,7 +73,8 @@ def test_a_definition_is_read_whole():
     [
         (("name", "Lamp-Request"), "no name"),
         (("type", "question"), "type must be one of"),
-        (("name", "class"), "a message cannot be called class"),
+        (("name", "lamp"), "a message's name begins with a capital letter, unlike lamp"),
+        (("name", "None"), "a message cannot be called None"),
         (("name", "L" * 5000), "longer than 200 characters"),
         (("listeners", 1), "listeners must be a list"),
         (("listeners", [None]), "listeners must be a list of names"),

@@ -101,7 +101,12 @@ class Codec(Generic[M]):
             layout, from_views=layout.holds_records and type(data) is not bytes
         )
         constants["decode_view"] = self._decode_view
-        self.decode = build("decode", layout, source, constants, classes_of(self.message_class))
+        classes = classes_of(self.message_class)
+        self.decode = read = build("decode", layout, source, constants, classes)
+        if layout.holds_records:
+            from penstock.protocol.straight import Learner
+
+            self.decode = Learner(self, read, classes)
         return self.decode(data, position)
 
     def _decode_view(self, data: Any, position: int) -> tuple[M, int]:

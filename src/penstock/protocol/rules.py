@@ -75,6 +75,8 @@ class Parser:
     def message(self, source: object) -> Definition:
         spec = self.keyed(source, "", _MESSAGE_KEYS)
         name = self.name(spec, "")
+        if not name[0].isupper():
+            raise self.fail("", f"a message's name begins with a capital letter, unlike {name}")
         message_type = spec.get("type")
         if message_type not in MESSAGE_TYPES:
             raise self.fail("", f"type must be one of {', '.join(MESSAGE_TYPES)}")

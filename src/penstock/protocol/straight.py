@@ -1,0 +1,256 @@
+"""Messages with records that look like the one before are read without a loop or a branch.
+
+A producer mostly sends to the same topic and partition again, and so the lengths and counts in its
+requests stand still: only numbers and records change. `Learner` stands in for the decoder of a message
+that holds records. When what it reads has the same outline twice, it writes straight code for that
+outline: one unpacking up to the records, one after them, a comparison of the lengths and counts, and
+the objects. What does not fit goes to the ordinary decoder from its beginning, which also finds the words
+for whatever is wrong with it.
+"""
+
+from __future__ import annotations
+
+import linecache
+import struct
+from collections.abc import Callable
+from struct import Struct
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import DecodeError
+from penstock.protocol.definition import NewStruct
+from penstock.protocol.runtime import read_uvarint
+from penstock.protocol.structs import NullableStructure, StructLayout, Structure
+from penstock.protocol.wire import Array, Blob, Fixed, RecordSet, Text, Uuid, WireType
+
+if TYPE_CHECKING:
+    from penstock.protocol.codec import Codec
+
+Read = Callable[..., tuple[Any, int]]
+
+WATCH_AFTER = 20
+"""Messages that a codec has read before anybody looks at their outlines."""
+
+WATCHED_MAX = 20
+"""Messages to look at until two in a row have the same outline; then it is not worth it."""
+
+MISSES_MAX = 50
+"""Messages of another outline after which a new one is looked for."""
+
+OUTLINES_MAX = 8
+"""Outlines that one codec learns in its life."""
+
+VALUES_MAX = 64
+TEXT_BYTES_MAX = 512
+
+
+class Learner:
+    """Reads with the ordinary decoder of a codec, and puts straight code in front of it where that pays."""
+
+    def __init__(self, codec: Codec[Any], read: Read, classes: dict[str, Any]) -> None:
+        self._codec = codec
+        self._read = read
+        self._classes = classes
+        self._last = ""
+        self._seen = -WATCH_AFTER
+        self._misses = 0
+        self._learnt = 0
+
+    def __call__(self, data: Any, position: int = 0) -> tuple[Any, int]:
+        """Read a message, and look at its outline."""
+        made = self._read(data, position)
+        self._seen += 1
+        if self._seen > 0:
+            self._look_at(made[0])
+        return made
+
+    def _look_at(self, message: Any) -> None:
+        outline = Outline()
+        try:
+            outline.message(self._codec.layout, message)
+        except TooVaried:
+            source = ""
+        else:
+            source = outline.source()
+        if source and source == self._last:
+            self._learnt += 1
+            self._misses = 0
+            title = f"{type(message).__name__} v{self._codec.version}"
+            self._codec.decode = outline.compile(source, title, self._classes, self._missed)
+        elif self._seen >= WATCHED_MAX:
+            self._codec.decode = self._read
+        self._last = source
+
+    def _missed(self, data: Any, position: int) -> tuple[Any, int]:
+        """Read what has another outline than the one that was learnt."""
+        self._misses += 1
+        if self._misses == MISSES_MAX:
+            self._seen = 0
+            self._codec.decode = self._read if self._learnt >= OUTLINES_MAX else self
+        return self._read(data, position)
+
+
+class TooVaried(Exception):
+    """A message is too large, or has something in it that comes in many lengths."""
+
+
+class Outline:
+    """The lengths and counts of one message, and code that reads messages which have the same."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self._made: list[str] = []
+        self._format = ">"
+        self._targets: list[str] = []
+        self._expected: list[tuple[str, bytes]] = []
+        self._unpacks: dict[str, Any] = {}
+        self._count = 0
+        self._text_bytes = 0
+
+    def message(self, layout: StructLayout, message: Any) -> None:
+        """Take a message in.
+
+        Raises:
+            TooVaried: it is not worth it.
+        """
+        made = self._struct(layout, message)
+        self._flush()
+        self._made.append(f"return {made}, pos")
+
+    def source(self) -> str:
+        """``read(data, start=0)``, which calls ``missed`` with the same arguments for what does not fit."""
+        return "\n".join(
+            [
+                "def read(data, start=0):",
+                "    pos = start",
+                "    try:",
+                *(f"        {line}" for line in self._lines),
+                "        if pos > len(data):",
+                "            return missed(data, start)",
+                *(f"        {line}" for line in self._made),
+                "    except (struct_error, IndexError, UnicodeDecodeError, DecodeError):",
+                "        return missed(data, start)",
+            ]
+        )
+
+    def compile(self, source: str, title: str, classes: dict[str, Any], missed: Read) -> Read:
+        """The function itself. Tracebacks show its source under `title`."""
+        namespace = {
+            **classes,
+            **self._unpacks,
+            "missed": missed,
+            "new": object.__new__,
+            "read_length": read_uvarint,
+            "struct_error": struct.error,
+            "DecodeError": DecodeError,
+        }
+        filename = f"<penstock straight {title}>"
+        exec(compile(source, filename, "exec"), namespace)
+        linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+        read: Read = namespace["read"]
+        return read
+
+    def _local(self) -> str:
+        self._count += 1
+        if self._count > VALUES_MAX:
+            raise TooVaried
+        return f"value{self._count}"
+
+    def _head(self, code: str) -> str:
+        """A value of the next run; returns the local that will hold it."""
+        local = self._local()
+        self._format += code
+        self._targets.append(local)
+        return local
+
+    def _expect(self, sent: bytes) -> None:
+        """Bytes that stand here in every message of this outline."""
+        if self._expected and self._targets[-1:] == [self._expected[-1][0]]:
+            local, before = self._expected.pop()
+            self._format = self._format.removesuffix(f"{len(before)}s")
+            sent = before + sent
+        else:
+            local = self._local()
+            self._targets.append(local)
+        self._format += f"{len(sent)}s"
+        self._expected.append((local, sent))
+
+    def _flush(self) -> None:
+        """Write the run that was gathered, and the comparison of what is expected in it."""
+        if not self._targets:
+            return
+        name = f"unpack{len(self._unpacks)}"
+        run = Struct(self._format)
+        self._unpacks[name] = run.unpack_from
+        self._lines.append(f"{', '.join(self._targets)}, = {name}(data, pos)  # {self._format}")
+        self._lines.append(f"pos += {run.size}")
+        if self._expected:
+            differs = " or ".join(f"{local} != {sent!r}" for local, sent in self._expected)
+            self._lines += [f"if {differs}:", "    return missed(data, start)"]
+        self._format, self._targets, self._expected = ">", [], []
+
+    def _struct(self, layout: StructLayout, made: Any) -> str:
+        values = [
+            (field.spec.attribute, self._value(field.wire, getattr(made, field.spec.attribute)))
+            for field in layout.fields
+        ]
+        if layout.flexible:
+            self._expect(b"\0")
+        unsaid = [*layout.absent, *(field.spec for _, field in layout.tagged)]
+        values += [
+            (spec.attribute, "[]" if spec.default == () else repr(spec.default))
+            for spec in unsaid
+            if spec.default is not NewStruct
+        ]
+        local = self._local()
+        self._made += [
+            f"{local} = new({layout.spec.name})",
+            *(f"{local}.{attribute} = {value}" for attribute, value in [("unknown_tags", "None"), *values]),
+        ]
+        return local
+
+    def _value(self, wire: WireType, value: Any) -> str:
+        """Take a value in; return an expression for it."""
+        if isinstance(wire, (Fixed, Uuid)):
+            return self._head(wire.kind.code)
+        if isinstance(wire, NullableStructure):
+            self._expect(wire.kind.write(wire.null if value is None else 1))
+        elif isinstance(wire, (Text, Blob, Array)) and value is None:
+            self._expect(wire.length.kind.write(wire.length.null))
+        if value is None:
+            return "None"
+        if isinstance(wire, Structure):
+            return self._struct(wire.layout, value)
+        if isinstance(wire, Text):
+            return self._text(wire, value)
+        if isinstance(wire, Blob):
+            return self._blob(wire)
+        if isinstance(wire, Array) and len(value) <= VALUES_MAX:
+            self._expect(wire.length.kind.write(len(value) + wire.length.bias))
+            return f"[{', '.join([self._value(wire.element, each) for each in value])}]"
+        raise TooVaried
+
+    def _text(self, wire: Text, value: str) -> str:
+        size = len(value.encode())
+        self._text_bytes += size
+        if self._text_bytes > TEXT_BYTES_MAX:
+            raise TooVaried
+        self._expect(wire.length.kind.write(size + wire.length.bias))
+        return f"{self._head(f'{size}s')}.decode()" if size else '""'
+
+    def _blob(self, wire: Blob) -> str:
+        """Bytes and records may have any length, so the run ends with what says it."""
+        length = wire.length
+        sent = self._head(length.kind.code)
+        self._flush()
+        if length.kind.is_varint:
+            self._lines += [f"if {sent} > 127:", f"    {sent}, pos = read_length(data, pos - 1)"]
+        local = self._local()
+        taken = "memoryview(data)[pos:end]" if isinstance(wire, RecordSet) else "bytes(data[pos:end])"
+        self._lines += [
+            f"if {sent} < {length.bias}:",
+            "    return missed(data, start)",
+            f"end = pos + {sent}{' - 1' if length.bias else ''}",
+            f"{local} = {taken}",
+            "pos = end",
+        ]
+        return local
