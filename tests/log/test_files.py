@@ -146,7 +146,15 @@ def test_topic_ids(tmp_path: Path) -> None:
     write_topic_id(str(tmp_path), topic_id)
     assert path.read_text() == "version: 0\ntopic_id: -B1Prn3sEdCnZQCgyR5r9g"
     assert read_topic_id(str(tmp_path)) == topic_id
-    for text in ("version: 1\ntopic_id: -B1Prn3sEdCnZQCgyR5r9g", "version: 0", "version: 0\ntopic_id: x", ""):
+    for text in ("", "\0" * 50, "\n"):
+        path.write_text(text)
+        assert read_topic_id(str(tmp_path)) is None
+    for text in (
+        "version: 1\ntopic_id: -B1Prn3sEdCnZQCgyR5r9g",
+        "version: 0",
+        "version: 0\ntopic_id: x",
+        "x",
+    ):
         path.write_text(text)
         with pytest.raises(StorageError, match=r"partition\.metadata"):
             read_topic_id(str(tmp_path))
