@@ -107,6 +107,12 @@ class Server:
         """
         listener = self._bind(host, port)
         self.address = listener.getsockname()[:2]
+        address = f"PLAINTEXT://{self.bootstrap}"
+        self.node.config.started_with = {
+            "node.id": str(self.node.node_id),
+            "listeners": address,
+            "advertised.listeners": address,
+        }
         self._listener = await self.loop.create_server(
             lambda: self._connect(self),
             sock=listener,
