@@ -17,6 +17,12 @@ from penstock.protocol.uuid import ZERO_UUID
 PARTITION_FIELDS = frozenset(
     ("index", "partition", "partition_id", "partition_index", "partition_indexes", "partitions")
 )
+NAMED = ("topicName", "groupId", "transactionalId")
+"""Entities whose names, in an array, each have an entry of the answer."""
+
+NAMING_FIELDS = ("topic_id", "resource_name", "resource_name_filter", "member_id")
+"""So do structs with one of these."""
+
 TOPIC_RESOURCE = 2
 
 
@@ -106,7 +112,7 @@ class Guide:
             kind = field.type_at(self.version)
             if not kind.is_array or field.attribute == "forgotten_topics_data":
                 continue
-            named = field.entity_type in ("topicName", "groupId") or field.attribute in PARTITION_FIELDS
+            named = field.entity_type in NAMED or field.attribute in PARTITION_FIELDS
             if (
                 named
                 or field.attribute == "coordinator_keys"
@@ -121,7 +127,7 @@ class Guide:
         named = any(field.entity_type in ("topicName", "groupId") for field in fields_at(spec, self.version))
         return (
             named
-            or not scalars.isdisjoint(("topic_id", "resource_name", "member_id", *PARTITION_FIELDS))
+            or not scalars.isdisjoint((*NAMING_FIELDS, *PARTITION_FIELDS))
             or bool(self.array_fields(spec))
         )
 
