@@ -11,6 +11,7 @@ import tracemalloc
 import pytest
 
 from penstock.errors import DecodeError, EncodeError, UnsupportedVersionError
+from penstock.protocol import compile as compiling
 from penstock.protocol import messages
 from penstock.protocol.codec import Codec, codec_for
 from penstock.protocol.messages.api_versions_response import ApiVersionsResponse
@@ -238,6 +239,18 @@ def test_bytes_and_views_are_read_alike(version):
                 codec.decode(first(data[:cut]))
             with pytest.raises(DecodeError):
                 codec.decode(second(data[:cut]))
+
+
+def test_whoever_keeps_hold_of_decode_gets_the_compiled_one(monkeypatch):
+    compiled = []
+    monkeypatch.setattr(compiling, "compile", lambda *of: compiled.append(of) or compile(*of), raising=False)
+    for message_class in (FetchResponse, MetadataResponse):
+        codec = Codec(message_class, 11)
+        kept, data = codec.decode, codec.encode(message_class())
+        compiled.clear()
+        for _ in range(100):
+            assert kept(data) == (message_class(), len(data))
+        assert len(compiled) == 1
 
 
 def test_structs_that_nobody_sent_are_made_when_asked_for():

@@ -22,7 +22,9 @@ class Codec(Generic[M]):
     Each direction is compiled when it is first used: a broker never writes a request.
     """
 
-    __slots__ = ("_has_large", "_layout", "_read_view", "_write", "decode", "message_class", "version")
+    __slots__ = (
+        "_has_large", "_is_compiled", "_layout", "_read_view", "_write", "decode", "message_class", "version",
+    )  # fmt: skip
 
     decode: Callable[..., tuple[M, int]]
     """decode(data, position=0) -> (message, position of the byte after it).
@@ -40,7 +42,8 @@ class Codec(Generic[M]):
         self._layout: Any = None
         self._has_large = True
         self._write: Callable[[M, list[Any]], None] = self._compile_write
-        self.decode = self._compile_decode
+        self.decode = self._first_decode
+        self._is_compiled = False
         self._read_view: Decode[M] | None = None
 
     def write(self, message: M, parts: list[Any]) -> None:
@@ -93,13 +96,18 @@ class Codec(Generic[M]):
         except TypeError as error:
             raise self._explain(message, error) from error
 
-    def _compile_decode(self, data: Any, position: int = 0) -> tuple[M, int]:
+    def _first_decode(self, data: Any, position: int = 0) -> tuple[M, int]:
+        """Compile what `decode` is from now on; whoever keeps hold of this function is sent there."""
+        if not self._is_compiled:
+            self._compile_decode(type(data) is bytes)
+            self._is_compiled = True
+        return self.decode(data, position)
+
+    def _compile_decode(self, from_bytes: bool) -> None:
         from penstock.protocol.compile import build, classes_of, decoder_source
 
         layout = self.layout
-        source, constants = decoder_source(
-            layout, from_views=layout.holds_records and type(data) is not bytes
-        )
+        source, constants = decoder_source(layout, from_views=layout.holds_records and not from_bytes)
         constants["decode_view"] = self._decode_view
         classes = classes_of(self.message_class)
         self.decode = read = build("decode", layout, source, constants, classes)
@@ -107,7 +115,6 @@ class Codec(Generic[M]):
             from penstock.protocol.straight import Learner
 
             self.decode = Learner(self, read, classes)
-        return self.decode(data, position)
 
     def _decode_view(self, data: Any, position: int) -> tuple[M, int]:
         """Read what comes in a view, where the codec was compiled for bytes."""

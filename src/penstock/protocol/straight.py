@@ -57,6 +57,8 @@ class Learner:
 
     def __call__(self, data: Any, position: int = 0) -> tuple[Any, int]:
         """Read a message, and look at its outline."""
+        if self._codec.decode is not self:
+            return self._codec.decode(data, position)  # by somebody who keeps hold of this
         made = self._read(data, position)
         self._seen += 1
         if self._seen > 0:
