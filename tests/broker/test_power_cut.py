@@ -51,7 +51,7 @@ def test_what_was_acknowledged_survives(tmp_path: Path, monkeypatch: pytest.Monk
         make_topic(node, name)
         acknowledged[name] = 0
         producer_ids.append(node.cluster.new_producer_id(NOW_MS))
-        for sequence in range(4):
+        for sequence in range(3):
             batch = batch_of(
                 b"v" * 100, producer_id=producer_ids[-1], producer_epoch=0, base_sequence=sequence
             )
