@@ -246,6 +246,21 @@ def test_positions_in_a_group(servers: str, topic: str) -> None:
         assert poll_until([consumer], lambda: sum(consumer.lag().values()) == 0) == [b"42"]
 
 
+def test_who_goes_back_takes_the_commits_along(servers: str, topic: str) -> None:
+    fill(servers, topic, 40)
+    where = TopicPartition(topic, 0)
+    with member(servers, topic) as consumer:
+        consumer.subscribe(topic)
+        poll_until([consumer], lambda: consumer.lag() and not any(consumer.lag().values()))
+    with member(servers, topic) as consumer:
+        consumer.subscribe(topic)
+        poll_until([consumer], lambda: len(consumer.assignment()) == 4)
+        consumer.seek(where, 2)
+        assert [record.offset for record in consumer.poll(5_000, max_records=3)] == [2, 3, 4]
+    with member(servers, topic) as consumer:
+        assert [at and at.offset for at in consumer.committed([where]).values()] == [5]
+
+
 @pytest.mark.parametrize("reset", ["earliest", "latest", "by_duration:PT1H"])
 def test_where_a_group_begins(servers: str, topic: str, reset: str) -> None:
     hours_ago = int((time.time() - 7200) * 1000)
@@ -320,10 +335,10 @@ def test_who_does_not_poll_loses_its_partitions_and_can_come_back(servers: str, 
 
 def test_heartbeats_go_on_while_the_application_works(servers: str, topic: str) -> None:
     revoked: list[object] = []
-    with member(servers, topic, session_timeout_ms=300) as consumer:
+    with member(servers, topic, session_timeout_ms=1_200) as consumer:
         consumer.subscribe(topic, on_revoked=revoked.append, on_lost=revoked.append)
         poll_until([consumer], lambda: len(consumer.assignment()) == 4)
-        time.sleep(1.0)
+        time.sleep(1.6)
         consumer.poll(50)
         consumer.commit({TopicPartition(topic, 0): 0})
         assert revoked == []

@@ -240,6 +240,8 @@ class AsyncConsumer(CommitCalls):
             self._forget([where])
             self._positions[where] = offset
         self._before.pop(where, None)
+        if self._group is not None:
+            self._group.sought(where)
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
         """Go on at the first record of some partitions, of all by default."""

@@ -276,6 +276,10 @@ class GroupSession:
                 self._known.setdefault(where, at.offset)
         return found
 
+    def sought(self, where: TopicPartition) -> None:
+        """The application has gone elsewhere by itself, perhaps back: the next commit follows it."""
+        self._known.pop(where, None)
+
     def _identify(self, before: Identity | None, places: set[TopicPartition]) -> Identity:
         """As whom to commit. Under another generation than `before` only what has been kept all the time."""
         if not self.is_subscribed:
