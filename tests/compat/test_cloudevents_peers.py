@@ -10,6 +10,7 @@ import asyncio
 import base64
 import json
 import re
+from datetime import UTC
 
 import pytest
 
@@ -76,8 +77,8 @@ def received(address, topic, count):
         return records
 
 
-def run_java(*words, stdin=None):
-    out = java(maven_classpath("cloudevents"), PROGRAM, *words, stdin=stdin, check=True)
+def run_java(*words, stdin=None, libraries="cloudevents"):
+    out = java(maven_classpath(libraries), PROGRAM, *words, stdin=stdin, check=True)
     return out.stdout.split("\n")[:-1]
 
 
@@ -174,6 +175,37 @@ def test_we_read_events_of_the_java_sdk(address, mode):
     assert [record.key for record in records] == [b"key-%d" % number for number in range(len(JSON_EVENTS))]
     for record, event in zip(records, JSON_EVENTS, strict=True):
         assert record.event == (as_text(event) if mode == "binary" else event)
+
+
+def test_protobuf_to_and_from_the_java_sdk(address):
+    libraries = "cloudevents-protobuf"
+    with Producer(bootstrap_servers=address) as producer:
+        for event in JSON_EVENTS:
+            producer.send("protobuf", event=event, mode="structured", event_format="protobuf", partition=0)
+        producer.flush(30)
+    count = len(JSON_EVENTS)
+    for event, line in zip(
+        JSON_EVENTS, run_java("read", address, "protobuf", count, libraries=libraries), strict=True
+    ):
+        answer = json.loads(line)
+        assert "error" not in answer, answer
+        texts = {name: canonical_text(value) for name, value in in_utc(event).attributes().items()}
+        assert answer["attributes"] == texts
+        assert base64.b64decode(answer["data"]) == event.data
+    lines = [to_record(event, mode="structured")[1].decode() for event in JSON_EVENTS]
+    format_of = "application/cloudevents+protobuf"
+    stdin = "\n".join(lines) + "\n"
+    sent = run_java("write", address, "from-java-protobuf", format_of, stdin=stdin, libraries=libraries)
+    assert set(sent) == {"sent"}
+    for record, event in zip(received(address, "from-java-protobuf", count), JSON_EVENTS, strict=True):
+        assert record.headers == [("content-type", format_of.encode())]
+        assert record.event == event
+
+
+def in_utc(event):
+    """Protobuf keeps the instant only (R5)."""
+    moment = event.time and event.time.astimezone(UTC)
+    return event.replace(time=moment)
 
 
 def sdk_record(event, mode):

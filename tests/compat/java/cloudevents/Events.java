@@ -32,7 +32,7 @@ class Events {
         if (args[0].equals("read")) {
             read(args[1], args[2], Integer.parseInt(args[3]));
         } else {
-            write(args[1], args[2], args[3].equals("binary"));
+            write(args[1], args[2], args[3]);
         }
     }
 
@@ -83,10 +83,12 @@ class Events {
         }
     }
 
-    static void write(String servers, String topic, boolean binary) throws Exception {
+    /** `mode` is binary, structured (JSON), or the content type of another format that is on the class path. */
+    static void write(String servers, String topic, String mode) throws Exception {
         Map<String, Object> config = Map.of("bootstrap.servers", servers, "linger.ms", 5);
         var bytes = new ByteArraySerializer();
         var format = EventFormatProvider.getInstance().resolveFormat(JsonFormat.CONTENT_TYPE);
+        var other = EventFormatProvider.getInstance().resolveFormat(mode);
         var lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         try (var producer = new KafkaProducer<byte[], byte[]>(config, bytes, bytes)) {
             String line;
@@ -97,7 +99,9 @@ class Events {
                     CloudEvent event = format.deserialize(line.getBytes(StandardCharsets.UTF_8));
                     var writer = KafkaMessageFactory.<byte[]>createWriter(topic, 0, key);
                     ProducerRecord<byte[], byte[]> record =
-                        binary ? writer.writeBinary(event) : writer.writeStructured(event, format);
+                        mode.equals("binary")
+                            ? writer.writeBinary(event)
+                            : writer.writeStructured(event, other == null ? format : other);
                     producer.send(record).get();
                     System.out.println("sent");
                 } catch (RuntimeException error) {
