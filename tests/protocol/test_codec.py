@@ -253,7 +253,7 @@ def test_whoever_keeps_hold_of_decode_gets_the_compiled_one(monkeypatch):
         assert len(compiled) == 1
 
 
-def test_structs_that_nobody_sent_are_made_when_asked_for():
+def test_structs_that_nobody_sent_are_there_and_not_shared():
     data = codec_for(FetchResponse, 12).encode(fetch_response(b"", b""))
     message, _ = codec_for(FetchResponse, 12).decode(data)
     one, two = message.responses[0].partitions

@@ -57,7 +57,9 @@ SEEN_ONCE: tuple[Read, int] = (_nothing, 0)
 
 def can_be_alike(layout: StructLayout) -> bool:
     """Whether elements of this layout have a size that depends on the lengths of arrays and texts alone."""
-    return all(_is_plain(field) for field in layout.fields) and bool(layout.fields)
+    plain = all(_is_plain(field) for field in layout.fields) and bool(layout.fields)
+    unsaid = [*layout.absent, *(field.spec for _, field in layout.tagged)]
+    return plain and all(spec.default is not NewStruct for spec in unsaid)
 
 
 def _is_plain(field: PlacedField) -> bool:
@@ -205,8 +207,7 @@ class _ShapeSource:
             self._expect(b"\0")
         for spec in [*layout.absent, *(field.spec for _, field in layout.tagged)]:
             default = "[]" if spec.default == () else repr(spec.default)
-            if spec.default is not NewStruct:
-                self._body.append(f"item.{spec.attribute} = {default}")
+            self._body.append(f"item.{spec.attribute} = {default}")
 
     def _expect(self, sent: bytes) -> None:
         """Bytes that stand in every element of this shape."""

@@ -29,17 +29,6 @@ class Struct:
 
     unknown_tags: UnknownTags
 
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """A struct that nobody sent: made when it is first asked for, because hardly anybody does."""
-            if name in self.__slots__:
-                made = getattr(type(self)(), name)
-                if isinstance(made, Struct):
-                    setattr(self, name, made)
-                    return made
-            raise AttributeError(f"{type(self).__name__} has no {name}")
-
     def _values(self) -> list[tuple[str, Any]]:
         values = [(name, getattr(self, name)) for name in self.__slots__]
         return [*values, ("unknown_tags", self.unknown_tags)] if self.unknown_tags else values

@@ -17,7 +17,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import DecodeError
-from penstock.protocol.definition import NewStruct
+from penstock.protocol.definition import FieldSpec, NewStruct
 from penstock.protocol.runtime import read_uvarint
 from penstock.protocol.structs import NullableStructure, StructLayout, Structure
 from penstock.protocol.wire import Array, Blob, Fixed, RecordSet, Text, Uuid, WireType
@@ -198,17 +198,26 @@ class Outline:
         if layout.flexible:
             self._expect(b"\0")
         unsaid = [*layout.absent, *(field.spec for _, field in layout.tagged)]
-        values += [
-            (spec.attribute, "[]" if spec.default == () else repr(spec.default))
-            for spec in unsaid
-            if spec.default is not NewStruct
-        ]
+        values += [(spec.attribute, self._default(layout, spec)) for spec in unsaid]
+        return self._make(layout.spec.name, values)
+
+    def _make(self, struct_name: str, values: list[tuple[str, str]]) -> str:
+        """Write the lines that make a struct of expressions; return the local that holds it."""
         local = self._local()
         self._made += [
-            f"{local} = new({layout.spec.name})",
+            f"{local} = new({struct_name})",
             *(f"{local}.{attribute} = {value}" for attribute, value in [("unknown_tags", "None"), *values]),
         ]
         return local
+
+    def _default(self, layout: StructLayout, spec: FieldSpec) -> str:
+        """An expression for a new default."""
+        if spec.default is not NewStruct:
+            return "[]" if spec.default == () else repr(spec.default)
+        inner = layout.structs[spec.widest.base]
+        return self._make(
+            inner.name, [(each.attribute, self._default(layout, each)) for each in inner.fields]
+        )
 
     def _value(self, wire: WireType, value: Any) -> str:
         """Take a value in; return an expression for it."""

@@ -140,7 +140,7 @@ def decode_struct(out: DecodeEmitter, layout: StructLayout, struct: str) -> None
     out.line(f"{struct} = new({layout.spec.name})")
     out.line(f"{struct}.unknown_tags = None")
     for spec in layout.absent:
-        _assign_default(out, spec, struct)
+        _assign_default(out, layout, spec, f"{struct}.{spec.attribute}")
     for field in layout.fields:
         out.path.append(field.spec.name)
         field.wire.decode(out, f"{struct}.{field.spec.attribute}")
@@ -148,7 +148,7 @@ def decode_struct(out: DecodeEmitter, layout: StructLayout, struct: str) -> None
     if not layout.flexible:
         return
     for _, field in layout.tagged:
-        _assign_default(out, field.spec, struct)
+        _assign_default(out, layout, field.spec, f"{struct}.{field.spec.attribute}")
     function = _decode_tags_function(out, layout) if layout.tagged else ""
     with out.tags() as tags:
         if function:
@@ -157,10 +157,17 @@ def decode_struct(out: DecodeEmitter, layout: StructLayout, struct: str) -> None
             out.line(f"{struct}.unknown_tags, pos = read_unknown_tags(data, pos, size, {tags})")
 
 
-def _assign_default(out: DecodeEmitter, spec: FieldSpec, struct: str) -> None:
-    """Write the default of a field. A struct's is made when it is asked for, by `Struct.__getattr__`."""
+def _assign_default(out: DecodeEmitter, layout: StructLayout, spec: FieldSpec, target: str) -> None:
+    """Write the default of a field. A struct's is built in place, field by field."""
     if spec.default is not NewStruct:
-        out.line(f"{struct}.{spec.attribute} = {'[]' if spec.default == () else repr(spec.default)}")
+        out.line(f"{target} = {'[]' if spec.default == () else repr(spec.default)}")
+        return
+    inner = layout.structs[spec.widest.base]
+    made = out.name("plain")
+    out.line(f"{made} = {target} = new({inner.name})")
+    out.line(f"{made}.unknown_tags = None")
+    for each in inner.fields:
+        _assign_default(out, layout, each, f"{made}.{each.attribute}")
 
 
 def _decode_tags_function(out: DecodeEmitter, layout: StructLayout) -> str:
