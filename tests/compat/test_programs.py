@@ -61,3 +61,9 @@ def test_kcat(servers: str, tmp_path: Path) -> None:
     group = ("-G", "kcat-group", "-X", "auto.offset.reset=earliest", "-X", "enable.partition.eof=true")
     grouped = run(kcat, "-b", servers, *group, "-e", "-q", "-f", "%s\n", "kcat-gzip")
     assert grouped == "".join(f"v{n}\n" for n in range(100))
+
+
+def test_franz_go(servers: str) -> None:
+    printed = run(go_program("franz"), servers)
+    assert printed.count("ok round trip") == 13, printed  # every codec, idempotent or not, and three releases
+    assert printed.count("ok describe group") == 4, printed

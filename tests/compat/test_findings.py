@@ -1,0 +1,34 @@
+"""FINDINGS.md and the list of what passes with other people's clients name tests that there are."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+CLIENTS = ("broker_clients", "java_tools", "profiles_clients", "programs")
+PASSING = (ROOT / "tests" / "compat" / "passing.txt").read_text().split()
+
+
+def functions(path: Path) -> set[str]:
+    return {node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)}
+
+
+def test_what_passes_is_listed_and_stays() -> None:
+    """A new test of a client goes on the list. Nothing is taken off it: a test that is gone fails here."""
+    there = {
+        f"{name}::{test}"
+        for name in CLIENTS
+        for test in functions(ROOT / "tests" / "compat" / f"test_{name}.py")
+        if test.startswith("test_")
+    }
+    assert sorted(there) == PASSING
+
+
+def test_findings_name_the_tests_that_hold_them() -> None:
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", (ROOT / "FINDINGS.md").read_text())
+    assert len(named) > 15
+    scripts = functions(ROOT / "tests" / "compat" / "scripts.py")
+    for path, name in named:
+        assert name in functions(ROOT / path) | (scripts if path.endswith("test_differential.py") else set())
