@@ -14,7 +14,6 @@ import re
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from penstock.client.client import AsyncClient, no_such_partition
@@ -43,10 +42,7 @@ BY_AGE = -6
 """Stands for the first record that is not older than ``auto.offset.reset`` says."""
 
 BREATH_S = 0.02
-"""How long ``async for`` may run in a group without letting the event loop do anything else."""
-
-BREATH_RECORDS = 16
-"""How often it looks at the clock: that takes longer than handing out a record."""
+"""How long ``async for`` may run without letting the event loop do anything else."""
 
 ITERATION_POLL_S = 1.0
 ARROW_BATCH_BYTES = 4 << 20
@@ -654,21 +650,18 @@ class AsyncConsumer(CommitCalls):
 
     async def __aiter__(self) -> AsyncIterator[Record]:
         """Every record, for ever. The position follows record by record."""
-        stride = None if self._group is None else BREATH_RECORDS
-        breathe_at = time.monotonic() + BREATH_S
+        clock = time.monotonic
+        breathe_at = clock() + BREATH_S
         while True:
             if self.needs_attention:
                 await self._attend()
-            records = self.iterate_now()
-            while True:
-                for record in islice(records, stride):
-                    yield record
-                if stride is not None and breathe_at < time.monotonic():
+            for record in self.iterate_now():
+                yield record
+                # Looked at after every record: one may have taken so long that others have the partition.
+                if breathe_at < clock():
                     await asyncio.sleep(0)
-                    breathe_at = time.monotonic() + BREATH_S
-                if self.needs_attention or not self._has_rows:
-                    break
-            await self.wait(time.monotonic() + ITERATION_POLL_S)
+                    breathe_at = clock() + BREATH_S
+            await self.wait(clock() + ITERATION_POLL_S)
 
     @property
     def _has_rows(self) -> bool:
