@@ -19,6 +19,9 @@ FIRST_KRAFT = (3, 3)
 """The release from which brokers are taken to run without ZooKeeper, if nothing else is said."""
 LAST_ZOOKEEPER = (3, 9)
 
+_ANY = 999
+"""Larger than any number in the name of a release."""
+
 _NUMBERS = re.compile(r"\d+(\.\d+)*")
 _ENTRY = re.compile(r"(\w+) (?:removed|(\d+)-(\d+)((?: [\w:-]+)*))")
 
@@ -129,16 +132,17 @@ RELEASES: Mapping[str, Release] = _load()
 def release(version: str) -> Release:
     """Find the release that a version belongs to: ``2.8.2`` is of 2.8, ``0.10.2.1`` of 0.10.2.
 
-    A version between two that are known, as ``0.8.3``, or after the last, is of the one before it.
+    A version between two that are known, as ``0.8.3``, or after the last, is of the one before it;
+    ``4.x`` is the last that begins with 4.
 
     Raises:
         ConfigError: `version` is no version, or older than 0.8.0.
     """
     if version == TRUNK:
         return RELEASES[TRUNK]
-    if not _NUMBERS.fullmatch(version):
+    if not _NUMBERS.fullmatch(version.removesuffix(".x")):
         raise ConfigError(f"{version!r} is no release of Kafka: name one as 2.8, 0.10.2 or {TRUNK}")
-    numbers = _numbers(version)
+    numbers = _numbers(version.replace(".x", f".{_ANY}"))
     padded = numbers + (0,) * (3 - len(numbers))
     older = [each for each in RELEASES.values() if each.name != TRUNK and each.numbers <= padded]
     if not older:
