@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from penstock.errors import CorruptRecordError, UnsupportedVersionError
+from penstock.errors import CorruptRecordError, EncodeError, UnsupportedVersionError
 from penstock.model import NO_TIMESTAMP, Record, TimestampType
 from penstock.records.batch import (
     CODEC_MASK,
@@ -76,13 +76,16 @@ def convert_down(
 
 
 def _message_set(records: list[Record], magic: int, codec: int) -> bytes:
-    return encode_message_set(
-        [(record.key, record.value, record.timestamp) for record in records],
-        magic,
-        codec=codec,
-        offsets=[record.offset for record in records],
-        timestamp_type=records[0].timestamp_type,
-    )
+    try:
+        return encode_message_set(
+            [(record.key, record.value, record.timestamp) for record in records],
+            magic,
+            codec=codec,
+            offsets=[record.offset for record in records],
+            timestamp_type=records[0].timestamp_type,
+        )
+    except EncodeError as error:  # offsets or times that only a broken batch leads to
+        raise CorruptRecordError(f"records at offset {records[0].offset}: {error}") from error
 
 
 def convert_up(
@@ -132,11 +135,14 @@ def convert_up(
         raise CorruptRecordError("a message set whose offsets do not ascend")
     if offsets[-1] - first > _DELTA_MAX:
         raise CorruptRecordError(f"a message set from offset {first} to {offsets[-1]}: too far for one batch")
-    return encode_batch(
-        rows,
-        base_offset=first,
-        codec=codec or Codec.NONE,
-        timestamp_type=timestamp_type,
-        partition_leader_epoch=partition_leader_epoch,
-        offset_deltas=[offset - first for offset in offsets],
-    )
+    try:
+        return encode_batch(
+            rows,
+            base_offset=first,
+            codec=codec or Codec.NONE,
+            timestamp_type=timestamp_type,
+            partition_leader_epoch=partition_leader_epoch,
+            offset_deltas=[offset - first for offset in offsets],
+        )
+    except EncodeError as error:  # offsets or times that only a broken message set leads to
+        raise CorruptRecordError(f"messages at offset {first}: {error}") from error
