@@ -17,7 +17,13 @@ from penstock.client.batches import Batch, ProducerId
 from penstock.client.config import ProducerConfig
 from penstock.client.delivery import Delivery, Outcome
 from penstock.client.payload import payload_for, row_size, rows_of
-from penstock.errors import KafkaError, NetworkError, PenstockError, RequestTimeoutError
+from penstock.errors import (
+    KafkaError,
+    NetworkError,
+    PenstockError,
+    RequestTimeoutError,
+    UnsupportedVersionError,
+)
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.records.batch import encode_batch
@@ -312,13 +318,37 @@ def test_other_partitions_finish_their_epoch_first() -> None:
     assert (late.owner.epoch, late.base_sequence) == (1, 0)
 
 
-def test_giving_up_a_numbered_batch_begins_a_new_epoch() -> None:
+def test_what_follows_a_batch_given_up_keeps_its_place() -> None:
+    """It may have been written, so that a new epoch could write it twice."""
     box = accumulator(owner=True)
     delivery = put(box, T0, b"a")
+    (first,) = drain(box)
+    box.succeed(first, 0)
+    deliveries = [put(box, T0, b"b"), put(box, T0, b"c")]
     (batch,) = drain(box)
+    put(box, T0, b"d")
+    (later,) = drain(box)
+    assert delivery.result(0).offset == 0
     box.fail(batch, error_for(ErrorCode.INVALID_RECORD), 0.0)
-    assert isinstance(delivery.exception(0), KafkaError)
+    assert isinstance(deliveries[0].exception(0), KafkaError)
+    box.fail(later, NetworkError("the connection is gone"), 0.0)
+    assert not box.wants_epoch
+    (again,) = drain(box, 100.0)
+    assert (again.owner.epoch, again.base_sequence) == (0, 3)
+    # Had it been written, so had the one before it: now it is certain that it was not.
+    box.fail(again, error_for(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER), 100.0)
     assert box.wants_epoch
+    box.set_owner(ProducerId(7, 1))
+    (again,) = drain(box, 200.0)
+    assert (again.owner.epoch, again.base_sequence) == (1, 0)
+
+
+def test_a_batch_with_a_producer_id_is_never_written_without() -> None:
+    box = accumulator(owner=True)
+    put(box, T0, b"a")
+    (batch,) = drain(box)
+    with pytest.raises(UnsupportedVersionError, match=r"enable\.idempotence"):
+        payload_for(batch, 2, Codec.NONE)
 
 
 def test_a_duplicate_is_a_success() -> None:

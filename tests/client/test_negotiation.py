@@ -75,9 +75,31 @@ def test_a_broker_that_hangs_up_is_ancient() -> None:
     versions, broker = negotiated(release="0.8")
     assert versions.is_ancient
     assert versions.choose(MetadataRequest) == 0
-    assert len(broker.asked(ApiKey.API_VERSIONS)) == 2
+    assert len(broker.asked(ApiKey.API_VERSIONS)) == 3
     with pytest.raises(UnsupportedVersionError, match="does not know CreateTopics: it is too old"):
         versions.choose(CreateTopicsRequest)
+
+
+def test_a_broker_in_trouble_is_not_taken_for_an_old_one() -> None:
+    """It hangs up twice and is well again: what has no producer ids and headers must not be sent to it."""
+    versions, broker = negotiated(lambda broker: broker.hang_up(ApiKey.API_VERSIONS, 2))
+    assert not versions.is_ancient
+    assert len(broker.asked(ApiKey.API_VERSIONS)) == 3
+
+
+def test_whoever_told_its_versions_once_is_never_old() -> None:
+    async def scenario() -> None:
+        async with fake_broker() as broker:
+            config = ClientConfig.parse(
+                {"bootstrap.servers": broker.bootstrap_servers}, {"reconnect_backoff_ms": 1}
+            )
+            async with AsyncClient(config) as client:
+                await client.peer()
+                broker.hang_up(ApiKey.API_VERSIONS, 9)
+                with pytest.raises(NetworkError):
+                    await client.peer(0, "fetch")
+
+    asyncio.run(scenario())
 
 
 def test_a_broker_that_keeps_silent_is_ancient() -> None:

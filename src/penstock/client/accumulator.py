@@ -315,7 +315,7 @@ class Accumulator:
                 return None
             else:
                 final = _final(error, batch)
-                self._give_up(queue, batch)
+                self._give_up(batch)
         if final is None:
             batch.outcome.succeed(-1, batch.count)
         else:
@@ -374,7 +374,7 @@ class Accumulator:
                     overdue.append(batch)
                     if batch not in queue.in_flight:
                         discard(queue, batch)
-                    self._give_up(queue, batch)
+                    self._give_up(batch)
                 if not queue.has_waiting:
                     self._busy.pop(queue.where, None)
         timeout_ms = self._config.delivery_timeout_ms
@@ -455,12 +455,15 @@ class Accumulator:
             self._failures.clear()
         return failures
 
-    def _give_up(self, queue: PartitionQueue, batch: Batch) -> None:
-        """Whether the broker has it is not known, so that the next sequence number is not either."""
+    def _give_up(self, batch: Batch) -> None:
+        """Settle a batch of which nobody may know whether the broker has it.
+
+        What was sent behind it may be there as well, so that it keeps its sequence numbers: a new epoch now
+        could write it twice. If the broker has not got this batch, it answers the next one with a gap, and
+        has not got that one either; then is the time for a new epoch.
+        """
         self._release(batch)
         self._failures.append((batch.outcome, batch.count))
-        if batch.base_sequence >= 0 and batch.owner == queue.owner:
-            self._break(queue)
 
     def _release(self, batch: Batch) -> bool:
         if self._unsettled.pop(batch.outcome, batch) is batch:

@@ -69,7 +69,7 @@ class AsyncClient:
         self._opening: dict[tuple[Address, str], asyncio.Task[Peer]] = {}
         self._failures: dict[Address, tuple[int, float]] = {}
         """Per address: failed attempts in a row, and the loop time before which not to try again."""
-        self._ancient: set[Address] = set()
+        self._is_ancient: dict[Address, bool] = {}
         self._topics: set[str] = set()
         self._refreshing: asyncio.Task[None] | None = None
         self._refreshed_at = float("-inf")
@@ -278,15 +278,14 @@ class AsyncClient:
         return peer
 
     async def _greet(self, address: Address) -> Peer:
-        """Connect and learn the versions; a broker that had none to tell is not asked again."""
+        """Connect and learn the versions. Whoever told them once is never taken for too old to know them."""
         connection, versions = await negotiate(
             lambda: connect(address, self.config, self._buffers),
             self.config.api_version_request_timeout_ms / 1000,
-            is_ancient=address in self._ancient,
+            is_ancient=self._is_ancient.get(address),
             unstable=self.config.unstable_api_versions_enable,
         )
-        if versions.is_ancient:
-            self._ancient.add(address)
+        self._is_ancient[address] = versions.is_ancient
         return Peer(connection, versions)
 
     # -- metadata

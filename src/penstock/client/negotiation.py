@@ -135,14 +135,15 @@ async def negotiate(
     open_connection: Callable[[], Awaitable[Connection]],
     timeout_s: float,
     *,
-    is_ancient: bool = False,
+    is_ancient: bool | None = None,
     unstable: bool = False,
 ) -> tuple[Connection, NodeVersions]:
     """Open a connection to a broker and find out which versions it speaks.
 
-    A broker that hangs up on ApiVersions twice, or keeps silent, but answers Metadata version 0 is
-    older than 0.10. Twice, because a broker that is just going down hangs up as well. `is_ancient` says
-    that this is known; `unstable`, that versions may be spoken that are not settled yet.
+    A broker that hangs up on ApiVersions twice, or keeps silent, then answers Metadata version 0, and
+    still does not answer ApiVersions, is older than 0.10. A broker in trouble must not be taken for one: it
+    would be sent message sets without producer ids and headers. `is_ancient` says what is known from an
+    earlier connection; `unstable`, that versions may be spoken that are not settled yet.
 
     Raises:
         NetworkError: it cannot be reached, or answers nothing at all.
@@ -166,6 +167,8 @@ async def negotiate(
                 return connection, versions
             connection.close()
             break
+    if is_ancient is False:
+        raise silence or timed_out_asking(connection.address)
     connection = await open_connection()
     try:
         await connection.request(MetadataRequest(topics=[]), 0, timeout_s)
@@ -174,7 +177,31 @@ async def negotiate(
         if isinstance(error, PenstockError) and silence is not None:
             raise NetworkError(f"{connection.address}: {silence}; is it a Kafka broker?") from error
         raise
+    if silence is not None:
+        found = await _ask_once_more(open_connection, timeout_s, unstable)
+        if found is not None:
+            connection.close()
+            return found
     return connection, NodeVersions(connection.address, OLDEST | OLDEST_GROUPS, is_ancient=True)
+
+
+def timed_out_asking(address: Address) -> NetworkError:
+    return NetworkError(f"broker {address} answers, but not what versions it speaks")
+
+
+async def _ask_once_more(
+    open_connection: Callable[[], Awaitable[Connection]], timeout_s: float, unstable: bool
+) -> tuple[Connection, NodeVersions] | None:
+    """Ask a broker that works after all; None when it does not answer this question."""
+    connection = await open_connection()
+    try:
+        return connection, await ask_versions(connection, min(timeout_s, PROMPT_S), unstable=unstable)
+    except (NetworkError, RequestTimeoutError):
+        connection.close()
+        return None
+    except BaseException:
+        connection.close()
+        raise
 
 
 async def _ask_patiently(

@@ -41,6 +41,11 @@ def payload_for(batch: Batch, produce_version: int, codec: Codec) -> Buffer:
     if codec == Codec.ZSTD and produce_version < ZSTD_PRODUCE_VERSION:
         raise UnsupportedVersionError("compression.type=zstd needs Kafka 2.1 or newer; try lz4")
     if produce_version < MAGIC_2_PRODUCE_VERSION:
+        if batch.base_sequence >= 0:
+            raise UnsupportedVersionError(
+                "a batch with a producer id needs Kafka 0.11 or newer, and this broker is older than others; "
+                "set enable.idempotence=false"
+            )
         return _message_set(batch, 1 if produce_version == MAGIC_1_PRODUCE_VERSION else 0, codec)
     if batch.payload is None:
         batch.payload = _stamped(batch) if batch.encoded is not None else _encoded(batch, codec)
