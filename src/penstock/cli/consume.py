@@ -105,7 +105,7 @@ def command(
         options = consume_group.group_config(config, group, chosen, span)
         with (
             errors_only(quiet),
-            consume_group.leaving_on_sigterm(),
+            consume_group.leaving_on_sigterm() as leaving,
             Consumer(bootstrap_servers=bootstrap, config=options) as consumer,
         ):
             consume_group.print_to(
@@ -113,6 +113,7 @@ def command(
                 consumer,
                 topics,
                 printer,
+                leaving,
                 count=count,
                 exit_at_end=exit_at_end,
                 unbuffered=unbuffered,

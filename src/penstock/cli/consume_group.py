@@ -41,20 +41,28 @@ def group_config(
 
 
 @contextmanager
-def leaving_on_sigterm() -> Iterator[None]:
-    """Let SIGTERM end the block as Ctrl-C does, so that the group need not wait for the session to end."""
+def leaving_on_sigterm() -> Iterator[threading.Event]:
+    """Give an event that SIGTERM sets, so that what is printed can be committed and the group be left.
+
+    A second SIGTERM does not wait for that. The block ends with the exit code that tells of it.
+    """
+    leaving = threading.Event()
 
     def leave(*_: object) -> None:
-        raise SystemExit(TERMINATED)
+        if leaving.is_set():
+            raise SystemExit(TERMINATED)
+        leaving.set()
 
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield leaving
         return
     before = signal.signal(signal.SIGTERM, leave)
     try:
-        yield
+        yield leaving
     finally:
         signal.signal(signal.SIGTERM, before)
+    if leaving.is_set():
+        raise SystemExit(TERMINATED)
 
 
 def print_to(
@@ -62,6 +70,7 @@ def print_to(
     consumer: Consumer,
     topics: Sequence[str],
     printer: Printer,
+    leaving: threading.Event,
     *,
     count: int | None,
     exit_at_end: bool,
@@ -75,7 +84,7 @@ def print_to(
         on_revoked=None if quiet else lambda places: _tell("revoked", places),
     )
     left = -1 if count is None else count
-    while left != 0:
+    while left != 0 and not leaving.is_set():
         limit = RECORDS_MAX if left < 0 else min(left, RECORDS_MAX)
         records = consumer.poll(timeout_ms=POLL_MS, max_records=limit)
         for record in records:
