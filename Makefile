@@ -1,6 +1,6 @@
 # make demo    the main job, end to end: broker, replay, Spark, table, picture    (ARGS="--limit 14" for a small one)
 # make setup   virtual environment in .venv with everything the other targets need
-# make test    the tests            make compat   the tests that need other people's clients or brokers
+# make test    the tests            make compat   those that need other people's clients or brokers, and slow ones
 # make check   format, lint, types, import rules, and the tests
 # make wheels  build the wheel and run the README's examples from it on every Python of 3.11 to 3.13 there is
 # make soak    the same laws for minutes: random kills, long runs
@@ -35,12 +35,12 @@ lint: $(VENV)/.everything
 	$(BIN)/lint-imports
 
 test: $(VENV)/.everything
-	$(PYTEST) -n auto --maxprocesses 4 --dist worksteal -m "not compat and not soak"
+	$(PYTEST) -n auto --maxprocesses 4 --dist worksteal -m "not compat and not slow and not soak"
 
 check: lint test
 
 compat: $(VENV)/.everything
-	$(PYTEST) -m "compat and not soak"
+	$(PYTEST) -m "(compat or slow) and not soak"
 
 soak: $(VENV)/.everything
 	$(PYTEST) -m soak --timeout 3600

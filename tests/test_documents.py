@@ -8,11 +8,15 @@ run (installation commands, clusters nobody has here); the fence must give the r
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import signal
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,6 +26,9 @@ FILES = sorted(
     [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *(ROOT / "docs").rglob("*.md")],
     key=lambda path: path.as_posix(),
 )
+SLOW = {"docs/tutorial.md", "docs/how-to/spark.md"}
+"""Half a minute of Spark each: they run with the tests of clients, so that the others stay quick to run."""
+
 FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```\s*$", re.MULTILINE | re.DOTALL)
 LANGUAGES_RUN = {"python", "sh"}
 LANGUAGES_SHOWN = {"", "text", "json", "toml", "ini", "mermaid", "sql", "console"}
@@ -75,6 +82,8 @@ def runnable() -> list[object]:
         script = script_for(path)
         if script:
             marks = [pytest.mark.spark] if "spark" in script else []
+            if path.relative_to(ROOT).as_posix() in SLOW:
+                marks.append(pytest.mark.slow)
             marked.append(pytest.param(path, id=path.relative_to(ROOT).as_posix(), marks=marks))
     return marked
 
@@ -86,6 +95,24 @@ def test_blocks_run(path: Path, tmp_path: Path) -> None:
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "COLUMNS": "100",
     }
+    with ExitStack() as stack:
+        if FIXED_PORT.search(path.read_text(encoding="utf-8")):
+            stack.enter_context(only_one_at_a_time())
+        run_blocks(path, tmp_path, environment)
+
+
+FIXED_PORT = re.compile(r"\b19\d{3}\b")
+"""The ports that documents show; other processes of the same test run may run other documents."""
+
+
+@contextmanager
+def only_one_at_a_time() -> Iterator[None]:
+    with (Path(tempfile.gettempdir()) / "penstock-documents.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def run_blocks(path: Path, tmp_path: Path, environment: dict[str, str]) -> None:
     output = tmp_path / "output.txt"
     workplace = tmp_path / "workplace"
     workplace.mkdir()
