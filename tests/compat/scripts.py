@@ -14,6 +14,9 @@ from penstock.records.batch import encode_batch, refresh_crc
 from penstock.records.compression import Codec
 from penstock.records.legacy import encode_message_set
 
+LOADING = (14, 15)
+"""COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE."""
+
 Script = Callable[[Talk], None]
 SCRIPTS: dict[str, Script] = {}
 
@@ -710,6 +713,11 @@ def without_security(t: Talk) -> None:
             t.settle()
         if version:
             t.ask("FindCoordinator", version, asked)
+    for _ in range(100):  # and then reads it
+        found = t.ask_quietly("DescribeTransactions", 0, {"transactional_ids": ["tx", ""]})
+        if all(each["error_code"] not in LOADING for each in found["transaction_states"]):
+            break
+        t.settle()
     t.each("DescribeTransactions", {"transactional_ids": ["tx", ""]}, {"transactional_ids": []})
     moved = [{"name": name, "partitions": [0, 9]}, {"name": t.name("missing"), "partitions": [0]}]
     t.each("AlterReplicaLogDirs", {"dirs": [{"path": "/nope", "topics": moved}]}, {"dirs": []})

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pytest
 
 import compat.group_scripts  # noqa: F401  adds to the scripts
-from compat.peers import shared_kafka
+from compat.peers import shared_kafka, stop_shared
 from compat.scripts import SCRIPTS
 from compat.transcript import Exchange, Mismatch, Talk, compare
 from penstock import Broker
@@ -77,6 +77,7 @@ def pair(
     release = request.param
     settings = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "5"}
     profile = AS_VERSION[release]
+    stop_shared()  # what other tests have left in a shared broker would be in its answers
     with Broker(tmp_path_factory.mktemp("data"), config=settings, as_version=profile) as broker:
         yield release, broker.bootstrap_servers, shared_kafka(release)
 
