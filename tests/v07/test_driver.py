@@ -10,6 +10,7 @@ import pytest
 
 from penstock.errors import ConfigError, DecodeError, KafkaError, NetworkError
 from penstock.records.compression import Codec
+from penstock.v07.connection import REUSED_BYTES_MIN, Buffers
 from penstock.v07.driver import BrokerAddress, Driver07, parse_brokers
 from penstock.v07.message_set import encode_set
 from penstock.v07.server import Broker07
@@ -102,3 +103,23 @@ def test_broker_lists() -> None:
     for wrong in ("", "h", "h:x", "h:70000", "a:9092,b:9092"):
         with pytest.raises(ConfigError):
             parse_brokers(wrong)
+
+
+def test_memory_is_used_again_only_when_nobody_looks_at_it() -> None:
+    buffers = Buffers()
+    size = REUSED_BYTES_MIN
+    first = buffers.take(size)
+    first[:] = b"a" * size
+    second = buffers.take(size)
+    second[:] = b"b" * size
+    assert bytes(first) == b"a" * size
+    held = first[10:20]
+    first.release()
+    third = buffers.take(size)
+    assert third.obj is not held.obj
+    before = held.obj
+    held.release()
+    again = buffers.take(size - 5)
+    assert again.obj is before
+    assert len(again) == size - 5
+    assert len({id(view.obj) for view in (second, third, again)}) == 3
