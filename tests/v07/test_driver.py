@@ -107,7 +107,7 @@ def test_broker_lists() -> None:
 
 def test_memory_is_used_again_only_when_nobody_looks_at_it() -> None:
     buffers = Buffers()
-    size = REUSED_BYTES_MIN
+    size = 2 * REUSED_BYTES_MIN
     first = buffers.take(size)
     first[:] = b"a" * size
     second = buffers.take(size)
