@@ -35,7 +35,7 @@ from penstock.v07.wire import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FETCH_BYTES = 4 << 20
+FETCH_BYTES = 1 << 20
 MESSAGE_BYTES_MAX = 1 << 28
 PARTITIONS_MAX = 1 << 16
 
