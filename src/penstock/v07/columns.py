@@ -19,10 +19,11 @@ from penstock.errors import CorruptRecordError
 from penstock.model import NO_TIMESTAMP, TimestampType
 from penstock.records.arrow import to_arrow
 from penstock.records.columns import COLUMN_BYTES_MAX, NO_BYTES, BytesColumn, HeadersColumn, RecordColumns
+from penstock.records.compression import decompress_into, decompressed_size_max
 from penstock.records.jit import Bytes, Int32s, Ints, byte_at, copy_bytes, kernel
 from penstock.records.memory import empty
 from penstock.v07 import message_set
-from penstock.v07.message_set import iter_messages, unwrap
+from penstock.v07.message_set import DECOMPRESSED_BYTES_MAX, iter_messages, wrapped
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -223,7 +224,7 @@ class _Wrappers:
 
     def _clear(self) -> None:
         self.size = 0
-        self._sets: list[memoryview] = []
+        self._sets: list[Bytes] = []
         self._starts: list[Ints] = []
         self._ends: list[Ints] = []
         self._offsets: list[int] = []
@@ -232,16 +233,22 @@ class _Wrappers:
     def add(self, wrapper: memoryview, offset: int) -> bool:
         """Take in one; False if it is none, or one for the plain reader."""
         try:
-            inner = unwrap(wrapper)
+            found = wrapped(wrapper)
+            if found is None:
+                return False
+            codec, compressed = found
+            room: Bytes = empty(
+                min(decompressed_size_max(codec, compressed), DECOMPRESSED_BYTES_MAX), np.uint8
+            )
+            inner = room[: decompress_into(codec, compressed, room.data)]
         except CorruptRecordError:
-            return False
-        if not inner:
+            return False  # broken, or gzip in several members
+        if not len(inner):
             return False
         capacity = len(inner) // 9 + 1
         starts, ends = empty(capacity, np.int64), empty(capacity, np.int64)
         out = np.zeros(2, dtype=np.int64)
-        source = np.frombuffer(inner, dtype=np.uint8)
-        count = scan(source, 0, len(inner), True, CRC_TABLES, starts, ends, out)
+        count = scan(inner, 0, len(inner), True, CRC_TABLES, starts, ends, out)
         if out[1] != DONE:
             return False
         self._sets.append(inner)
@@ -256,9 +263,7 @@ class _Wrappers:
         """Yield what there is, at most one."""
         if not self._sets:
             return
-        source = np.concatenate(
-            [np.frombuffer(each, dtype=np.uint8) for each in self._sets], out=empty(self.size, np.uint8)
-        )
+        source = np.concatenate(self._sets, out=empty(self.size, np.uint8))
         counts = [len(starts) for starts in self._starts]
         starts, ends = np.concatenate(self._starts), np.concatenate(self._ends)
         places = np.repeat(np.array(self._offsets, dtype=np.int64), counts)

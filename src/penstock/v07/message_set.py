@@ -168,15 +168,15 @@ def iter_messages(data: Buffer, base_offset: int = 0) -> Iterator[Message]:
         raise FetchSizeTooSmall(LENGTH_BYTES + size, len(view))
 
 
-def unwrap(data: Buffer) -> memoryview | None:
-    """The set inside one complete outermost message, unread; None where it is no wrapper.
+def wrapped(data: Buffer) -> tuple[Codec, memoryview] | None:
+    """Codec and compressed set of one complete outermost message, None where it is no wrapper.
 
     Raises:
         CorruptRecordError: as `iter_messages`, of the wrapper.
     """
     view = memoryview(data)
     wrapper = _read(view, 0, len(view))
-    return None if wrapper.codec is Codec.NONE else _decompressed(wrapper, DECOMPRESSED_BYTES_MAX)
+    return None if wrapper.codec is Codec.NONE else (wrapper.codec, wrapper.payload)
 
 
 class _Budget:
