@@ -9,16 +9,36 @@ The order of the checks is Apache Kafka's, so that a request wrong in two ways g
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from penstock.broker.cluster import BROKER_RESOURCE, TOPIC_RESOURCE, Cluster, check_topic_name
 from penstock.broker.config import TopicConfig, parse, unknown_name
 from penstock.broker.config_keys import BROKER_KEYS, DYNAMIC_KEYS, LIST, ConfigKey
-from penstock.errors import ConfigError
+from penstock.errors import ConfigError, KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.config_record import ConfigRecord
+
+if TYPE_CHECKING:
+    from penstock.broker.dispatch import Context
+
+logger = logging.getLogger("penstock.broker")
+
+
+class _Resource(Protocol):
+    resource_type: int
+    resource_name: str
+
+
+class _Answer(Protocol):
+    error_code: int
+    error_message: str | None
+
+
+R = TypeVar("R", bound=_Resource)
+A = TypeVar("A", bound=_Answer)
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
 """What may be done to a setting, as IncrementalAlterConfigs numbers it."""
@@ -35,6 +55,35 @@ class Change(NamedTuple):
 def repeated_resources(resources: Sequence[tuple[int, str]]) -> set[tuple[int, str]]:
     """Return the (type, name) pairs that a request names more than once."""
     return {resource for resource, times in Counter(resources).items() if times > 1}
+
+
+def answer_each(
+    resources: Sequence[R],
+    plan: Callable[[R], list[ConfigRecord]],
+    answer_class: Callable[..., A],
+    *,
+    validate_only: bool,
+    context: Context,
+) -> list[A]:
+    """Carry out the changes that `plan` makes of each resource, all of one resource's or none."""
+    repeated = repeated_resources([(r.resource_type, r.resource_name) for r in resources])
+    answers = []
+    for resource in resources:
+        place = (resource.resource_type, resource.resource_name)
+        answer = answer_class(resource_type=place[0], resource_name=place[1], error_message=None)
+        try:
+            if place in repeated:
+                raise error_for(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+            records = plan(resource)
+            if not validate_only:
+                context.node.cluster.alter_configs(records, context.now_ms)
+        except KafkaError as error:
+            answer.error_code, answer.error_message = error.code, str(error)
+        except StorageError as error:
+            logger.error("%s", error)
+            answer.error_code, answer.error_message = ErrorCode.KAFKA_STORAGE_ERROR, str(error)
+        answers.append(answer)
+    return answers
 
 
 def plan_replacement(
