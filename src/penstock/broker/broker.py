@@ -20,6 +20,7 @@ from penstock.broker.listeners import listening_at
 from penstock.broker.server import serving
 from penstock.broker.storage import MemoryStore, open_store
 from penstock.clock import Clock, SystemClock
+from penstock.model import setting_text
 
 if TYPE_CHECKING:
     import os
@@ -56,7 +57,7 @@ class Broker:
         **settings: object,
     ) -> None:
         named = {name.replace("_", "."): value for name, value in settings.items()}
-        texts = {name: _text(value) for name, value in {**(config or {}), **named}.items()}
+        texts = {name: setting_text(value) for name, value in {**(config or {}), **named}.items()}
         if data_dir is not None:
             texts["log.dirs"] = str(data_dir)
         if listen_07 is not None:
@@ -208,12 +209,3 @@ def _reachable(host: str, port: int) -> str:
     """The address for a client on this machine."""
     host = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def _text(value: object) -> str:
-    """A setting as text, the way it would stand in server.properties."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (list, tuple)):
-        return ",".join(map(str, value))
-    return str(value)

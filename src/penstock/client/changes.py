@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.client.client import CONTROLLER
 from penstock.errors import KafkaError
-from penstock.model import TopicPartition
+from penstock.model import TopicPartition, setting_text
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.create_partitions_request import (
     CreatePartitionsRequest,
@@ -122,9 +122,9 @@ class ChangeAdministration:
         """
         if (topic is not None) + (broker is not None) + all_brokers != 1:
             raise ValueError("name a topic, a broker, or all brokers")
-        texts = [(name, SET, _text(value)) for name, value in (set or {}).items()]
-        texts += [(name, APPEND, _text(value)) for name, value in (append or {}).items()]
-        texts += [(name, SUBTRACT, _text(value)) for name, value in (subtract or {}).items()]
+        texts = [(name, SET, setting_text(value)) for name, value in (set or {}).items()]
+        texts += [(name, APPEND, setting_text(value)) for name, value in (append or {}).items()]
+        texts += [(name, SUBTRACT, setting_text(value)) for name, value in (subtract or {}).items()]
         changes = [
             AlterableConfig(name=name, config_operation=kind, value=text) for name, kind, text in texts
         ]
@@ -224,15 +224,6 @@ class ChangeAdministration:
                     LogDirectory(node, result.log_dir, sizes, result.total_bytes, result.usable_bytes)
                 )
         return found
-
-
-def _text(value: object) -> str:
-    """A setting as text: what is true in Python is `true` in Kafka."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (list, tuple)):
-        return ",".join(map(str, value))
-    return str(value)
 
 
 def _check(code: int, what: str, message: str | None) -> None:
