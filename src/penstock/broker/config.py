@@ -152,7 +152,7 @@ class BrokerConfig:
         self.dynamic: dict[str, str] = {}
         self.dynamic_defaults: dict[str, str] = {}
         self.started_with: dict[str, str] = {}
-        """What came of arguments rather than of `settings`, such as the address: shown, and no more."""
+        """What came of arguments and not of `settings`, such as the address: shown, and no more."""
 
     def __getitem__(self, name: str) -> Value:
         return parse(BROKER_KEYS[name], self.text(name))
@@ -185,7 +185,8 @@ class BrokerConfig:
         for texts, source in (
             (self.dynamic, SOURCE_DYNAMIC_BROKER),
             (self.dynamic_defaults, SOURCE_DYNAMIC_DEFAULT),
-            (self.started_with | self.settings, SOURCE_STATIC_BROKER),
+            (self.settings, SOURCE_STATIC_BROKER),
+            (self.started_with, SOURCE_STATIC_BROKER),
         ):
             if name in texts:
                 yield Setting(name, texts[name], source)

@@ -108,11 +108,13 @@ class Server:
         listener = self._bind(host, port)
         self.address = listener.getsockname()[:2]
         address = f"PLAINTEXT://{self.bootstrap}"
-        self.node.config.started_with = {
+        config = self.node.config
+        shown = {
             "node.id": str(self.node.node_id),
             "listeners": address,
             "advertised.listeners": address,
         }
+        config.started_with = {name: shown[name] for name in shown if name not in config.settings}
         self._listener = await self.loop.create_server(
             lambda: self._connect(self),
             sock=listener,
