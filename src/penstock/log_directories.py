@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from penstock.errors import ConfigError
 from penstock.log import scan
 from penstock.log.scan import BATCH_BYTES, Position
-from penstock.model import COLUMN_NAMES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,13 +35,7 @@ def read_log(
     batches = scan_log(
         directory, topic, partitions=partitions, start=start, end=end, columns=columns, isolation=isolation
     )
-    import pyarrow
-
-    from penstock.records.arrow import schema_for
-
-    return pyarrow.Table.from_batches(
-        batches, schema=schema_for(COLUMN_NAMES if columns is None else columns)
-    )
+    return scan.as_table(batches, columns)
 
 
 def scan_log(

@@ -62,6 +62,11 @@ def read_log(
         columns=columns,
         isolation=isolation,
     )
+    return as_table(batches, columns)
+
+
+def as_table(batches: Iterable[pa.RecordBatch], columns: Sequence[str] | None) -> pa.Table:
+    """The batches of a scan as one table, which has its columns also where there are no records."""
     import pyarrow
 
     from penstock.records.arrow import schema_for
