@@ -168,7 +168,7 @@ async def negotiate(
             connection.close()
             break
     if is_ancient is False:
-        raise silence or timed_out_asking(connection.address)
+        raise silence or NetworkError(f"broker {connection.address} answers, but not what versions it speaks")
     connection = await open_connection()
     try:
         await connection.request(MetadataRequest(topics=[]), 0, timeout_s)
@@ -183,10 +183,6 @@ async def negotiate(
             connection.close()
             return found
     return connection, NodeVersions(connection.address, OLDEST | OLDEST_GROUPS, is_ancient=True)
-
-
-def timed_out_asking(address: Address) -> NetworkError:
-    return NetworkError(f"broker {address} answers, but not what versions it speaks")
 
 
 async def _ask_once_more(
