@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib
 import os
 import shutil
 import socket
@@ -15,8 +16,10 @@ import struct
 import subprocess
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,6 +54,15 @@ def need(tool: str) -> str:
             pytest.fail(reason)
         pytest.skip(reason)
     return path
+
+
+def need_module(name: str) -> Any:
+    """A client of the `dev` group; without it the tests are skipped, or fail where `CI` is true."""
+    if os.environ.get("CI") != "true":
+        return pytest.importorskip(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # theirs, as in importorskip
+        return importlib.import_module(name)
 
 
 def _run(command: list[str], directory: Path, **environment: str) -> str:

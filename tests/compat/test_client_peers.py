@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 import pytest
 
+from compat.peers import need_module
 from compat.test_broker_clients import CLIENTS, CODECS, READERS, ROWS, WRITERS, Row, pytestmark
 from penstock import Admin, Broker, Consumer, Producer, TopicPartition, read_topic, write_topic
 from penstock.client import AsyncConsumer, AsyncProducer
 from penstock.client.config import PARTITIONER_NAMES
 from penstock.client.partitioner import PARTITIONERS
 
-confluent_kafka = pytest.importorskip("confluent_kafka")
+confluent_kafka = need_module("confluent_kafka")
 
 __all__ = ["pytestmark"]
 
@@ -144,7 +145,7 @@ def test_keys_go_where_aiokafka_and_kafka_python_send_them(servers: str) -> None
     topic = "keys-python"
     with Admin(servers) as admin:
         admin.create_topic(topic, 7)
-    kafka = pytest.importorskip("kafka")
+    kafka = need_module("kafka")
     producer = kafka.KafkaProducer(bootstrap_servers=servers)
     theirs = {key: producer.send(topic, b"", key).get(20).partition for key in KEYS if key}
     producer.close()

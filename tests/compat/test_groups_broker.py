@@ -14,11 +14,12 @@ from typing import Any
 
 import pytest
 
+from compat.peers import need_module
 from penstock import Broker
 
-aiokafka = pytest.importorskip("aiokafka")
-confluent_kafka = pytest.importorskip("confluent_kafka")
-kafka = pytest.importorskip("kafka")
+aiokafka = need_module("aiokafka")
+confluent_kafka = need_module("confluent_kafka")
+kafka = need_module("kafka")
 
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor as AioRange  # noqa: E402
 from aiokafka.coordinator.assignors.roundrobin import (  # noqa: E402

@@ -204,8 +204,11 @@ class Scene:
         deadline = time.monotonic() + timeout_s
         while not is_done():
             if time.monotonic() > deadline:
-                said = {m.kind: (m.process.poll(), m.held, len(m.read), m.errors[-5:]) for m in self.members}
-                pytest.fail(f"{what} in {timeout_s:g} s; {len(self.missing())} records missing; {said}")
+                said = [(m.kind, m.process.poll(), m.held, len(m.read), m.errors[-5:]) for m in self.members]
+                with Admin(self.servers) as admin:
+                    group = admin.describe_groups([self.group])
+                missing = len(self.missing())
+                pytest.fail(f"{what} in {timeout_s:g} s; {missing} records missing; {said}; {group}")
             time.sleep(0.1)
 
     def close(self) -> None:

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("aiokafka")
-pytest.importorskip("confluent_kafka")
-pytest.importorskip("kafka")
+from compat.peers import need_module
+
+need_module("aiokafka")
+need_module("confluent_kafka")
+need_module("kafka")
 
 pytestmark = pytest.mark.compat
 

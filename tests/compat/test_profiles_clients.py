@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from compat.peers import need_module
 from penstock import Broker
 
-aiokafka = pytest.importorskip("aiokafka")
-confluent_kafka = pytest.importorskip("confluent_kafka")
-kafka = pytest.importorskip("kafka")
+aiokafka = need_module("aiokafka")
+confluent_kafka = need_module("confluent_kafka")
+kafka = need_module("kafka")
 
 pytestmark = [
     pytest.mark.compat,

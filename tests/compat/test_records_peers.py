@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from compat.peers import need_module
 from penstock.records.batch import decode_batch, encode_batch, split_batches
 from penstock.records.columns import RecordColumns
 from penstock.records.compression import Codec, compress, decompress
@@ -15,12 +16,12 @@ from penstock.records.legacy import encode_message_set
 
 pytestmark = pytest.mark.compat
 
-kafka_python = pytest.importorskip("kafka.record.memory_records")
-kafka_python_default = pytest.importorskip("kafka.record.default_records")
-kafka_python_legacy = pytest.importorskip("kafka.record.legacy_records")
-aiokafka_default = pytest.importorskip("aiokafka.record.default_records")
-aiokafka_legacy = pytest.importorskip("aiokafka.record.legacy_records")
-aiokafka_memory = pytest.importorskip("aiokafka.record.memory_records")
+kafka_python = need_module("kafka.record.memory_records")
+kafka_python_default = need_module("kafka.record.default_records")
+kafka_python_legacy = need_module("kafka.record.legacy_records")
+aiokafka_default = need_module("aiokafka.record.default_records")
+aiokafka_legacy = need_module("aiokafka.record.legacy_records")
+aiokafka_memory = need_module("aiokafka.record.memory_records")
 
 T = 1_700_000_000_000
 ROWS: list[tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]], int]] = [
@@ -156,7 +157,7 @@ DATA = b"".join(value or b"" for _, value, _, _ in ROWS) * 20
 
 
 def test_lz4_of_other_libraries() -> None:
-    frame = pytest.importorskip("lz4.frame")
+    frame = need_module("lz4.frame")
     assert frame.decompress(compress(Codec.LZ4, DATA)) == DATA
     assert frame.decompress(compress(Codec.LZ4, DATA, 9)) == DATA
     for linked in (True, False):
@@ -174,7 +175,7 @@ def test_lz4_of_other_libraries() -> None:
 
 
 def test_zstd_of_other_libraries() -> None:
-    zstandard = pytest.importorskip("zstandard")
+    zstandard = need_module("zstandard")
     assert zstandard.ZstdDecompressor().decompress(compress(Codec.ZSTD, DATA)) == DATA
     compressor = zstandard.ZstdCompressor(write_content_size=False, write_checksum=True)
     theirs = compressor.compress(DATA)
@@ -184,8 +185,8 @@ def test_zstd_of_other_libraries() -> None:
 
 
 def test_snappy_of_other_libraries() -> None:
-    snappy = pytest.importorskip("snappy")
+    snappy = need_module("snappy")
     assert bytes(decompress(Codec.SNAPPY, snappy.compress(DATA), 1 << 24)) == DATA
-    codec = pytest.importorskip("kafka.codec")
+    codec = need_module("kafka.codec")
     assert bytes(decompress(Codec.SNAPPY, codec.snappy_encode(DATA), 1 << 24)) == DATA
     assert codec.snappy_decode(compress(Codec.SNAPPY, DATA)) == DATA
