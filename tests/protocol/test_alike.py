@@ -11,7 +11,7 @@ import pytest
 from penstock.errors import DecodeError
 from penstock.protocol.alike import SHAPES_MAX, STRETCH_MIN
 from penstock.protocol.classes import message_class
-from penstock.protocol.codec import codec_for
+from penstock.protocol.codec import Codec, codec_for
 from penstock.protocol.definition import parse_definition
 from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from penstock.protocol.messages.metadata_response import (
@@ -187,6 +187,41 @@ def test_texts(version):
                 codec.decode(broken)
         else:
             assert codec.decode(broken) == expected
+
+
+def test_short_stretches_in_a_long_array_cost_no_look_at_all_that_follows():
+    """Shapes that alternate must not make the time grow with the square of the length."""
+    texts = ["" if number // 6 % 2 else "a" for number in range(6000)]
+    partitions = [OffsetCommitRequestPartition(committed_metadata=text) for text in texts]
+    written = OffsetCommitRequest(topics=[OffsetCommitRequestTopic(name="t", partitions=partitions)])
+    codec = Codec(OffsetCommitRequest, 3)
+    data = codec.encode(written)
+    assert codec.decode(data)[0] == written
+    reader = codec.decode.__globals__["read_alike_OffsetCommitRequestPartition"]
+    asked = []
+
+    def watched(read):
+        def watch(data, position, count):
+            asked.append(count)
+            return read(data, position, count)
+
+        return watch
+
+    reader._course = []
+    reader._shapes = {shape: (watched(read), size) for shape, (read, size) in reader._shapes.items()}
+    assert codec.decode(data)[0] == written
+    assert asked
+    assert sum(asked) < 20 * len(texts)
+
+
+def test_arrays_of_any_length_follow_the_same_course():
+    codec = Codec(OffsetCommitRequest, 3)
+    for length in (50, 50, 200, 7, 200, 0, 1, 3000, 40):
+        partitions = [OffsetCommitRequestPartition(partition_index=number) for number in range(length)]
+        written = OffsetCommitRequest(topics=[OffsetCommitRequestTopic(name="t", partitions=partitions)])
+        assert codec.decode(codec.encode(written))[0] == written
+    reader = codec.decode.__globals__["read_alike_OffsetCommitRequestPartition"]
+    assert [length for _, _, length in reader._course] == [3000]
 
 
 def test_large_messages_leave_the_garbage_collector_as_it_was():

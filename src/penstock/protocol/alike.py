@@ -3,7 +3,8 @@
 The partitions of a topic mostly have as many replicas as their neighbours, so their entries are of
 the same size and the same numbers stand at the same places. Such a stretch is found by looking at
 columns: the bytes at one place in every entry are a slice with a step, and how many of them are as
-expected is a question that `bytes` answers at once. Then `struct.iter_unpack` reads the stretch.
+expected is a question that `bytes` answers at once. Then `struct.iter_unpack` reads the stretch. The
+array after it is expected to have stretches as long (its course), and so on until one differs.
 
 A function is compiled for each shape that is met twice, up to a limit. What does not fit is left to the
 ordinary code, which reads the first element of every stretch anyway.
@@ -33,6 +34,9 @@ SHAPES_MAX = 128
 
 MASKED_MAX = 128
 """Stretches up to this many elements are compared whole, as one large number."""
+
+LOOK_AHEAD = 64
+"""Elements that are compared at first; four times as many when all of them are alike, and so on."""
 
 COURSE_MAX = 8
 """Stretches of an array that are expected in the next one."""
@@ -102,30 +106,53 @@ class AlikeReader:
         if known is SEEN_ONCE:
             known = self._shapes[shape] = self._compile(cls, shape)
         read, size = known
-        made = read(data, position, count - len(items))
-        if made:
-            self._note(read, size, 1 + len(made))
+        before, most = len(items), LOOK_AHEAD
+        while len(items) < count:
+            asked = min(count - len(items), most)
+            made = read(data, position, asked)
             items += made
-        return position + size * len(made)
+            position += size * len(made)
+            if len(made) < asked:
+                break
+            # Looking far ahead costs time even where the stretch turns out to be short.
+            most *= 4
+        if len(items) > before:
+            self._note(read, size, 1 + len(items) - before)
+        return position
 
     def again(self, items: list[Any], data: Data, position: int, count: int) -> int:
         """Read first elements that are like those of the array before, one stretch after the other.
 
         Returns the position after them.
         """
-        course = self._course
-        for place, (read, size, length) in enumerate(course, 1):
-            left = count - len(items)
-            made = read(data, position, left if left < length or place == len(course) else length)
+        left = count
+        for read, size, length in self._course:
+            asked = length if length < left else left
+            made = read(data, position, asked)
             items += made
-            position += size * len(made)
-            if len(made) != length:
-                # Another course: what follows is learnt again.
-                self._course = course[: place - 1]
-                if made:
-                    self._note(read, size, len(made))
+            found = len(made)
+            position += size * found
+            left -= found
+            if found < length:
+                if found < asked:
+                    self._shorten(count - left)
                 break
+        else:
+            if left and self._course:
+                made = read(data, position, left)
+                items += made
+                position += size * len(made)
+                self._note(read, size, len(made))
         return position
+
+    def _shorten(self, reached: int) -> None:
+        """Forget what was expected beyond so many elements: what follows them is learnt again."""
+        course = []
+        for read, size, length in self._course:
+            if reached > 0:
+                course.append((read, size, min(length, reached)))
+            reached -= length
+        self._course = course
 
     def _note(self, read: Read, size: int, length: int) -> None:
         """Expect a stretch of this length in the next array; what follows its like makes it longer."""
@@ -199,10 +226,10 @@ class _ShapeSource:
                 self._body.append(f"{target} = [{', '.join(values)}]")
             elif isinstance(wire, Text):
                 self._body.append(f"{target} = {self._text(wire, next(self._shape))}")
-            elif isinstance(wire, Varint):
-                self._body.append(f"{target} = {self._value(wire)}")
             else:
-                self._take(wire, target)
+                value = self._value(wire, target)
+                if value != target:
+                    self._body.append(f"{target} = {value}")
         if layout.flexible:
             self._expect(b"\0")
         for spec in [*layout.absent, *(field.spec for _, field in layout.tagged)]:
@@ -232,13 +259,18 @@ class _ShapeSource:
         self.format += wire.kind.code
         self.size += wire.kind.size
 
-    def _value(self, wire: WireType) -> str:
-        """Take a value in; return an expression for it."""
-        name = f"value{self.size}"
+    def _value(self, wire: WireType, target: str = "") -> str:
+        """Take a value in; return an expression for it: `target` itself where rows are unpacked into it."""
+        name = target or f"value{self.size}"
         if not isinstance(wire, Varint):
             self._take(wire, name)
             return name
         size = next(self._shape)
+        if size == 1 and (self._translated or not wire.signed):
+            self._row.append(name)
+            self._take_varint(1, "b" if self._translated else "B")
+            return name
+        name = f"value{self.size}"
         if size <= 2:
             return self._short_value(wire, name, size)
         names = [f"{name}_{place}" for place in range(size)]
@@ -255,11 +287,11 @@ class _ShapeSource:
         self._row.append(name)
         if size == 2:
             self._take_varint(2, "H")
-            table = f"pairs_of_{wire.name}"
-            self.constants[table] = byte_pairs(wire, self._translated)
+            table = "signed_pairs" if wire.signed else "pairs"
+            self.constants[table] = byte_pairs(wire.signed, self._translated)
             return f"{table}[{name}]"
-        self._take_varint(1, "b" if self._translated else "B")
-        return f"zigzag[{name}]" if wire.signed and not self._translated else name
+        self._take_varint(1, "B")
+        return f"zigzag[{name}]"
 
     def _take_varint(self, size: int, format: str) -> None:
         self._columns += [(self.size + place, LARGE) for place in range(size - 1)]
@@ -267,65 +299,66 @@ class _ShapeSource:
         self.format += format
         self.size += size
 
-    def _checks(self, view: bool, stretch: str) -> list[str]:
+    def _checks(self) -> list[str]:
         """The lines that shorten `count` to the elements that have this shape."""
         if not self._columns:
             return []
-        self.constants["masks"] = Masks(self._columns, self.size)
-        lines = []
+        bits, expected = bytearray(self.size), bytearray(self.size)
+        for offset, allowed in self._columns:
+            bits[offset] = 128 if len(allowed) > 1 else 255
+            expected[offset] = allowed[0] & bits[offset]
+        self.constants |= {"bits": Repeated(bits), "expected": Repeated(expected)}
+        lines = [f"    if count > {MASKED_MAX} or from_bytes(stretch) & bits[count] != expected[count]:"]
         for number, (offset, allowed) in enumerate(self._columns):
             self.constants[f"allowed{number}"] = allowed
-            column = f"data[pos + {offset} : pos + count * {self.size} : {self.size}]"
-            lines.append(f"        column = {f'bytes({column})' if view else column}")
+            lines.append(f"        column = stretch[{offset} : count * {self.size} : {self.size}]")
             lines.append(f"        count = len(column) - len(column.lstrip(allowed{number}))")
-        return [
-            f"    mask, expected = masks[count] if count <= {MASKED_MAX} else (0, -1)",
-            f'    if expected < 0 or from_bytes({stretch}, "big") & mask != expected:',
-            *lines,
-        ]
+        return [*lines, f"        stretch = stretch[: count * {self.size}]"]
 
     def source(self, view: bool) -> str:
-        lines = ["def read(data, pos, count):", f"    count = min(count, (len(data) - pos) // {self.size})"]
         stretch = f"data[pos : pos + count * {self.size}]"
-        lines += self._checks(view, stretch)
-        if self._translated:
-            stretch = f"{f'bytes({stretch})' if view else stretch}.translate(from_zigzag)"
+        translated = ".translate(from_zigzag)" if self._translated else ""
         row = f"({', '.join(self._row)},)"
-        head = f"for item, {row} in zip(made, rows({stretch})):" if self._row else "for item in made:"
-        lines += [
-            "    made = list(map(new, repeat(cls, count)))",
-            f"    {head}",
-            "        item.unknown_tags = None",
-            *(f"        {line}" for line in self._body),
-            "    return made",
-        ]
-        return "\n".join(lines)
+        rows = f", {row} in zip(made, rows(stretch{translated})):" if self._row else " in made:"
+        return "\n".join(
+            [
+                "def read(data, pos, count):",
+                f"    stretch = {f'bytes({stretch})' if view else stretch}",
+                f"    if len(stretch) < count * {self.size}:",
+                f"        count = len(stretch) // {self.size}",
+                f"        stretch = stretch[: count * {self.size}]",
+                *self._checks(),
+                "    made = list(map(new, repeat(cls, count)))",
+                f"    for item{rows}",
+                "        item.unknown_tags = None",
+                *(f"        {line}" for line in self._body),
+                "    return made",
+            ]
+        )
 
 
-class Masks(dict[int, tuple[int, int]]):
-    """For a number of elements of one shape: the bits that they share, and what these are."""
+class Repeated(dict[int, int]):
+    """The bytes of one element, as often as asked for, as one number."""
 
-    def __init__(self, columns: list[tuple[int, bytes]], size: int) -> None:
+    def __init__(self, element: bytes | bytearray) -> None:
         super().__init__()
-        self._mask, self._expected = bytearray(size), bytearray(size)
-        for offset, allowed in columns:
-            self._mask[offset] = 128 if len(allowed) > 1 else 255
-            self._expected[offset] = allowed[0] & self._mask[offset]
+        self._element = bytes(element)
 
-    def __missing__(self, count: int) -> tuple[int, int]:
-        made = tuple(int.from_bytes(each * count, "big") for each in (self._mask, self._expected))
-        self[count] = pair = (made[0], made[1])
-        return pair
+    def __missing__(self, count: int) -> int:
+        number = self[count] = int.from_bytes(self._element * count)
+        return number
 
 
 @cache
-def byte_pairs(wire: Varint, translated: bool) -> dict[int, int]:
-    """What varints of two bytes stand for, all of them; keys are the bytes as one big-endian number."""
-    return {
-        first << 8 | (FROM_ZIGZAG[last] if translated else last): wire.value_of(first & 127 | last << 7)
-        for first in LARGE
-        for last in SMALL
-    }
+def byte_pairs(signed: bool, translated: bool) -> list[int]:
+    """What varints of two bytes stand for; the index is both bytes as one big-endian number."""
+    table = [0] * 65536
+    for first in LARGE:
+        for last in SMALL:
+            number = first & 127 | last << 7
+            place = first << 8 | (FROM_ZIGZAG[last] if translated else last)
+            table[place] = (number >> 1) ^ -(number & 1) if signed else number
+    return table
 
 
 FROM_ZIGZAG = bytes([*(number & 255 for number in ZIGZAG), *range(128, 256)])

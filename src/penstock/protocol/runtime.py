@@ -255,7 +255,7 @@ class RunPackers(dict[Any, Any]):
         return b"".join(out)
 
 
-PAUSE_BYTES_MIN = 64 * 1024
+PAUSE_BYTES_MIN = 8 * 1024
 """Messages larger than this are read with the garbage collector paused."""
 
 
