@@ -277,3 +277,22 @@ def test_other_columns_pass_through_and_slices_and_tables_work():
     assert table.to_pylist() == whole.to_pylist()
     assert encode_events(batch.slice(0, 0)).num_rows == 0
     assert encode_events(pa.Table.from_batches([], batch.schema)).num_rows == 0
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_texts_of_every_length_at_every_distance_from_the_end_of_their_column(reverse):
+    sizes = [*range(1, 70), 255, 256, 257, 300]
+    sizes = sizes[::-1] if reverse else sizes
+    columns = {
+        "id": ["i" * size for size in sizes],
+        "source": ["/" + "s" * size for size in sizes],
+        "type": ["t" * (size % 40 + 1) for size in sizes],
+        "subject": ["ä" * size if size % 3 else None for size in sizes],
+        "datacontenttype": ["application/json" if size % 5 else None for size in sizes],
+        "data": [b"[" + b"1" * size + b"]" for size in sizes],
+    }
+    whole = pa.record_batch({**columns, "data": pa.array(columns["data"], pa.binary())})
+    for batch in (whole, whole.slice(3), whole.slice(0, 5), whole.slice(len(sizes) - 1)):
+        written = encode_events(batch, mode="structured").column("value").to_pylist()
+        rows = batch.to_pylist()
+        assert written == [to_record(Event(**row), mode="structured")[1] for row in rows]

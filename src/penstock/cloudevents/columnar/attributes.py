@@ -28,7 +28,7 @@ from penstock.cloudevents.columnar.arrays import (
     zeros,
 )
 from penstock.cloudevents.columnar.declared import TIMESTAMP, declared_table, type_of_column
-from penstock.cloudevents.columnar.judging import check_entries, check_texts
+from penstock.cloudevents.columnar.judging import check_entries, check_texts, is_ordinary
 from penstock.cloudevents.columnar.memory import Bytes, Int32s
 from penstock.cloudevents.columnar.rendering import MICROS_MAX, MICROS_MIN, write_times
 from penstock.cloudevents.columnar.spans import (
@@ -84,6 +84,8 @@ class Attributes:
         self.data = self._texts("data", pa.binary())
         self.names, self.values, self.entries = self._entries()
         self.order: Int32s = empty(len(self.entries.names.ends) - 1, np.int32)
+        self.ordinary: dict[str, bool] = {"time": True}
+        """Which columns are known to be of texts that JSON has between quotes as they are."""
 
     def _column_types(self, declared: Mapping[str, AttributeType]) -> dict[str, AttributeType]:
         """The types of the columns ``ce_<name>``, which count as declared."""
@@ -163,7 +165,8 @@ class Attributes:
             given = self.given_times if slot == TIME else texts  # what was made of a time is a timestamp
             if not len(given.nulls) or not given.nulls.all():
                 known = np.full(KNOWN_TEXTS * 2, -1, np.int32)
-                check_texts(slot, *given, known, doubts)
+                self.ordinary[name] = is_ordinary(*given[:2])
+                check_texts(slot, *given, self.ordinary[name], known, doubts)
             if name in REQUIRED and len(texts.nulls):
                 doubts |= texts.nulls
         if len(self.order):

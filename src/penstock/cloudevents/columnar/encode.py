@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.cloudevents.binding import KeyMapper, Mode, partitionkey_mapper, to_record
-from penstock.cloudevents.columnar import rendering
+from penstock.cloudevents.binding import CONTENT_TYPE, KeyMapper, Mode, partitionkey_mapper, to_record
+from penstock.cloudevents.columnar import composing, rendering
 from penstock.cloudevents.columnar.arrays import (
     Texts,
     constant_texts,
@@ -35,7 +35,7 @@ from penstock.cloudevents.columnar.judging import (
     first_positions,
     judge_data,
 )
-from penstock.cloudevents.columnar.memory import Bytes, Int32s
+from penstock.cloudevents.columnar.memory import Bytes, Int32s, addresses
 from penstock.cloudevents.formats import FormatName, format_named
 from penstock.cloudevents.json_format import MEDIA_TYPE, is_text_in_utf8, json_text
 from penstock.cloudevents.mediatype import is_json
@@ -44,7 +44,7 @@ from penstock.cloudevents.types import WELL_KNOWN_EXTENSIONS, AttributeType
 from penstock.errors import ConfigError, EncodeError
 from penstock.records.arrow import HEADER_TYPE, HEADERS_TYPE
 from penstock.records.jit import COMPILED
-from penstock.records.memory import empty
+from penstock.records.memory import cut, empty
 
 USE_KERNELS = COMPILED
 """Uncompiled, the functions for one event are the faster way through a row."""
@@ -55,7 +55,7 @@ _PREFIX = read_only(np.frombuffer(b"ce_", np.uint8).copy())
 _OPENING = '{"specversion":"1.0","id":"'
 """How every envelope begins: no event of another version is valid."""
 
-_HEADER_NAMES = {name: "content-type" if name == "datacontenttype" else f"ce_{name}" for name in SLOTS}
+_HEADER_NAMES = {name: CONTENT_TYPE if name == "datacontenttype" else f"ce_{name}" for name in SLOTS}
 _REPLACED = {*EVENT_SCHEMA.names, "key", "value", "headers"}
 
 
@@ -181,11 +181,12 @@ class _Writing:
             columns = {_HEADER_NAMES[name]: column for name, column in texts.items()}
             return self._data(), self._headers(columns, self.has_entries)
         value = self._envelopes(texts)
-        columns = {"content-type": self._without_wrong(constant_texts(MEDIA_TYPE.encode(), self.size))}
-        if self.binary_headers:
-            del texts["datacontenttype"]
-            columns |= {_HEADER_NAMES[name]: column for name, column in texts.items()}
-        return value, self._headers(columns, self.has_entries and self.binary_headers)
+        if not self.binary_headers:
+            return value, self._only_header(CONTENT_TYPE, MEDIA_TYPE)
+        columns = {CONTENT_TYPE: self._without_wrong(constant_texts(MEDIA_TYPE.encode(), self.size))}
+        del texts["datacontenttype"]
+        columns |= {_HEADER_NAMES[name]: column for name, column in texts.items()}
+        return value, self._headers(columns, self.has_entries)
 
     def _without_wrong(self, texts: Texts) -> Texts:
         if not self.has_wrong:
@@ -232,6 +233,13 @@ class _Writing:
                 rendering.append_entry_headers(ends, *(*source, self.wrong[rows], _PREFIX, *places, *room))
         return self._header_lists(list_ends, name_ends, names, value_ends, values)
 
+    def _only_header(self, name: str, value: str) -> Any:
+        """The same header for every row."""
+        ends = zeros(self.size + 1, np.int32)
+        np.cumsum(self.wrong == 0, out=ends[1:])
+        parts = [constant_texts(text.encode(), int(ends[-1]))[:2] for text in (name, value)]
+        return self._header_lists(ends, *parts[0], *parts[1])
+
     def _blocks(self) -> Iterator[slice]:
         """Rows in blocks whose records stay in the processor's cache while column after column is added."""
         for first in range(0, self.size, _BLOCK_ROWS):
@@ -252,45 +260,25 @@ class _Writing:
         return pa.Array.from_buffers(HEADERS_TYPE, self.size, [bits, pa.py_buffer(ends)], -1, 0, [structs])
 
     def _envelopes(self, columns: Mapping[str, Texts]) -> Any:
-        """The events in the JSON format. First every part is measured, then every part is written."""
+        """The events in the JSON format. First all is measured, then row after row written."""
         attributes, entries = self.attributes, self.attributes.entries
-        sizes = (self.wrong == 0).astype(np.int64)  # the closing brace
-        prefixes = {
-            name: np.frombuffer((_OPENING if name == "id" else f',"{name}":"').encode(), np.uint8)
-            for name in columns
-        }
         present = {
             name: texts for name, texts in columns.items() if name != "specversion" and not _is_empty(texts)
         }
-        as_they_are = {
-            name: rendering.has_no_escapes(texts.ends, texts.data) for name, texts in present.items()
-        }
-        for name, texts in present.items():
-            rendering.measure_members(len(prefixes[name]), *(*texts, as_they_are[name], sizes))
-        flat: tuple[Any, ...] = (*entries.names[:2], *entries.values)
+        members, size = _members(present, attributes.ordinary)
         bare = np.zeros(len(attributes.order), np.uint8)
+        flat: tuple[Any, ...] = (entries.ends, *entries.names[:2], *entries.values)
         if self.has_entries:
-            rendering.measure_entries(entries.ends, *(*flat, self.wrong, *attributes.declared, bare, sizes))
-        choices = self._choices()
-        rendering.measure_data(choices, attributes.data.ends, attributes.data.data, sizes)
-        positions = empty(self.size, np.int64)
-        target = _room(first_positions(sizes, positions))
-        ends = zeros(self.size + 1, np.int32)
-        np.cumsum(sizes, out=ends[1:])
-        flat = (*flat, attributes.order)
-        for rows in self._blocks():
-            places, row_ends = positions[rows], slice(rows.start, rows.stop + 1)
-            for name, texts in present.items():
-                part = (*_part(texts, rows), as_they_are[name], places, target)
-                rendering.append_members(prefixes[name], *part)
-            if self.has_entries:
-                more = (*flat, self.wrong[rows], bare, places, target)
-                rendering.append_entries(entries.ends[row_ends], *more)
-            data_ends = attributes.data.ends[row_ends]
-            rendering.append_data(choices[rows], data_ends, attributes.data.data, places, target)
-        target[positions[self.wrong == 0]] = ord("}")
+            judged: tuple[Any, ...] = (self.wrong, *attributes.declared, bare)
+            size += composing.entries_size(*flat, *judged)
+        data: tuple[Any, ...] = (self._choices(), *attributes.data[:2])
+        size += composing.data_size(*data)
+        size += 2 * self.size  # the quote after the attributes and the closing brace
+        target, ends = _room(size + composing.SLACK_BYTES), zeros(self.size + 1, np.int32)
+        more: tuple[Any, ...] = (*flat, attributes.order, bare, *data, self.wrong, target, ends)
+        composing.write_envelopes(*members, *more)
         bits = np.packbits(self.wrong == 0, bitorder="little")
-        return text_array(pa.binary(), ends, target, bits, len(attributes.errors))
+        return text_array(pa.binary(), ends, cut(target, int(ends[-1])), bits, len(attributes.errors))
 
     def _choices(self) -> Bytes:
         """How the data of each row stand in its envelope."""
@@ -311,6 +299,24 @@ class _Writing:
 
 def _is_empty(texts: Texts) -> bool:
     return len(texts.nulls) > 0 and bool(texts.nulls.all())
+
+
+def _members(columns: Mapping[str, Texts], ordinary: Mapping[str, bool]) -> tuple[tuple[Any, ...], int]:
+    """Columns of attributes as `write_envelopes` wants them, and what their members take at most."""
+    prefixes = np.zeros((len(columns), composing.PREFIX_BYTES), np.uint8)
+    facts = np.zeros((len(columns), composing.FACTS), np.int32)
+    total = 0
+    for number, (name, texts) in enumerate(columns.items()):
+        ends, data, nulls = texts
+        prefix = (_OPENING if name == "id" else f'","{name}":"').encode()
+        prefixes[number, : len(prefix)] = np.frombuffer(prefix, np.uint8)
+        size = quoted = int(ends[-1] - ends[0])
+        if not ordinary.get(name):
+            quoted = composing.quoted_column_size(ends, data)
+        facts[number] = len(data), len(prefix), len(nulls) > 0, quoted == size
+        total += len(prefix) * (len(ends) - 1 - int(np.count_nonzero(nulls))) + quoted
+    found = [addresses([texts[part] for texts in columns.values()]) for part in (1, 0, 2)]
+    return (prefixes.reshape(-1), *found, facts.reshape(-1)), total
 
 
 def _part(texts: Texts, rows: slice) -> tuple[Any, ...]:

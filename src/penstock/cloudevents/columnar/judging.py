@@ -6,7 +6,7 @@ the functions for one event to decide.
 
 from __future__ import annotations
 
-from penstock.cloudevents.columnar.envelopes import skip_value
+from penstock.cloudevents.columnar.envelopes import marked, skip_value
 from penstock.cloudevents.columnar.headers import (
     EXTENSION,
     core_slot,
@@ -16,7 +16,16 @@ from penstock.cloudevents.columnar.headers import (
     is_valid_extension,
     kind_of,
 )
-from penstock.cloudevents.columnar.memory import Bytes, Int32s, Ints, byte_at, int_at, pointer, put_int
+from penstock.cloudevents.columnar.memory import (
+    Bytes,
+    Int32s,
+    Ints,
+    byte_at,
+    int_at,
+    pointer,
+    put_int,
+    word_at,
+)
 from penstock.cloudevents.columnar.spans import CONTENT_TYPE, ID, SPECVERSION, SUBJECT, TIME, TYPE
 from penstock.cloudevents.columnar.texts import (
     NO_TIME,
@@ -35,13 +44,36 @@ NO_DATA, VERBATIM, BASE64, QUOTED, UNSURE = range(5)
 
 
 @kernel
+def is_ordinary(ends: Int32s, all_data: Bytes) -> bool:
+    """Is a whole column of texts printable ASCII without quotes and backslashes? Most are."""
+    data, at, end = pointer(all_data), int(ends[0]), int(ends[len(ends) - 1])
+    words = (end - at) // 8
+    marks = 0
+    for index in range(words):  # to the end, for then many words are looked at at once
+        marks |= marked(word_at(data, at + index * 8))
+    for place in range(at + words * 8, end):
+        byte = byte_at(data, place)
+        if byte < 0x20 or byte >= 0x7F or byte == 0x22 or byte == 0x5C:
+            return False
+    return marks == 0
+
+
+@kernel
 def check_texts(
-    slot: int, ends: Int32s, all_data: Bytes, nulls: Bytes, known_texts: Int32s, doubts: Bytes
+    slot: int,
+    ends: Int32s,
+    all_data: Bytes,
+    nulls: Bytes,
+    ordinary: bool,
+    known_texts: Int32s,
+    doubts: Bytes,
 ) -> None:
-    """Mark the rows whose text is not surely valid as that attribute."""
+    """Mark the rows whose text is not surely valid as that attribute; are they all `is_ordinary`?"""
     data, end_at = pointer(all_data), pointer(ends)
     known = pointer(known_texts)
-    plain = slot in (ID, TYPE, SUBJECT) and is_all_plain(data, int_at(end_at, 0), int_at(end_at, len(doubts)))
+    plain = slot in (ID, TYPE, SUBJECT) and (
+        ordinary or is_all_plain(data, int_at(end_at, 0), int_at(end_at, len(doubts)))
+    )
     for row in range(len(doubts)):
         if len(nulls) > 0 and nulls[row]:
             continue
@@ -65,7 +97,7 @@ def check_texts(
 
 @kernel
 def is_all_plain(data: Bytes, at: int, end: int) -> bool:
-    """Is a whole column of texts printable ASCII? Most are, and then only empty ones are not valid."""
+    """Is a whole column of texts printable ASCII? Then only empty ones are not valid."""
     at = skip_plain(data, at, end)
     while at < end and 0x20 <= byte_at(data, at) < 0x7F:
         at += 1

@@ -8,6 +8,7 @@ checked its positions.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,22 @@ if numba is None:
     def copy_word(target: Bytes, to: int, source: Bytes, start: int) -> None:
         """Copy eight bytes."""
         target[to : to + 8] = source[start : start + 8]
+
+    def copy_sixteen(target: Bytes, to: int, source: Bytes, start: int) -> None:
+        """Copy sixteen bytes."""
+        target[to : to + 16] = source[start : start + 16]
+
+    def addresses(arrays: Sequence[Any]) -> Any:
+        """What `bytes_of` and `ints_of` find the arrays by, which somebody has to keep meanwhile."""
+        return arrays
+
+    def bytes_of(arrays: Any, index: int) -> Any:
+        """Return the pointer of one of several arrays of bytes."""
+        return arrays[index]
+
+    def ints_of(arrays: Any, index: int) -> Any:
+        """Return the pointer of one of several arrays of 32-bit numbers."""
+        return arrays[index]
 
     def put_byte(data: Bytes, position: int, byte: int) -> None:
         """Store one byte."""
@@ -127,6 +144,44 @@ else:
             return context.get_dummy_value()
 
         return types.void(target, types.int64, source, types.int64), generate
+
+    @intrinsic
+    def copy_sixteen(typing_context: Any, target: Any, to: Any, source: Any, start: Any) -> Any:
+        """Copy sixteen bytes."""
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            target, to, source, start = arguments
+            sixteen = ir.VectorType(ir.IntType(8), 16).as_pointer()
+            found = builder.load(builder.bitcast(builder.gep(source, [start]), sixteen), align=1)
+            builder.store(found, builder.bitcast(builder.gep(target, [to]), sixteen), align=1)
+            return context.get_dummy_value()
+
+        return types.void(target, types.int64, source, types.int64), generate
+
+    def addresses(arrays: Sequence[Any]) -> Any:
+        """What `bytes_of` and `ints_of` find the arrays by, which somebody has to keep meanwhile."""
+        return np.array([array.ctypes.data for array in arrays], np.int64)
+
+    def _pointer_among(arrays: Any, index: Any, element: Any) -> Any:
+        kind = types.CPointer(element)  # type: ignore[no-untyped-call]
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            array, index = arguments
+            data = context.make_array(signature.args[0])(context, builder, array).data
+            address = builder.load(builder.gep(data, [index]))
+            return builder.inttoptr(address, context.get_value_type(kind))
+
+        return kind(arrays, index), generate
+
+    @intrinsic
+    def bytes_of(typing_context: Any, arrays: Any, index: Any) -> Any:
+        """Return the pointer of one of several arrays of bytes."""
+        return _pointer_among(arrays, types.int64, types.uint8)
+
+    @intrinsic
+    def ints_of(typing_context: Any, arrays: Any, index: Any) -> Any:
+        """Return the pointer of one of several arrays of 32-bit numbers."""
+        return _pointer_among(arrays, types.int64, types.int32)
 
     def _store(bits: int) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

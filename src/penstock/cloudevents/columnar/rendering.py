@@ -1,47 +1,28 @@
-"""The loops that write records: one column at a time, each row's part after what it has already.
+"""The loops that write times and headers: one column at a time, each row's part after what it has already.
 
-A pass over a column appends one header, or one JSON member, to every row that has a value. Where the
-next byte of a row goes is kept between the passes. For JSON a pass that only counts comes first, so
-that every row's bytes lie where they belong from the start.
+A pass over a column appends one header to every row that has a value. Where the next byte of a row
+goes is kept between the passes.
 """
 
 from __future__ import annotations
 
-import numpy as np
-
-from penstock.cloudevents.columnar.envelopes import BACKSLASHES, QUOTES
-from penstock.cloudevents.columnar.headers import BOOLEAN_KIND, INTEGER_KIND, kind_of
-from penstock.cloudevents.columnar.judging import BASE64, NO_DATA, QUOTED, VERBATIM
 from penstock.cloudevents.columnar.memory import (
     Bytes,
     Int32s,
     Ints,
-    byte_at,
-    copy_bytes,
-    copy_word,
     int_at,
     pointer,
     put_byte,
-    word_at,
 )
 from penstock.cloudevents.columnar.spans import copy_short
-from penstock.cloudevents.columnar.texts import NO_DAY, has_no, is_plain
+from penstock.cloudevents.columnar.texts import NO_DAY
 from penstock.records.jit import kernel
-
-_ALPHABET = np.frombuffer(
-    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8
-).copy()
-_SHORT_ESCAPES = np.frombuffer(b"btn\0fr", np.uint8).copy()
-"""The letters that stand for U+0008 to U+000D after a backslash; U+000B has none."""
-_HEX = np.frombuffer(b"0123456789abcdef", np.uint8).copy()
-_DATA = np.frombuffer(b',"data":', np.uint8).copy()
-_DATA_BASE64 = np.frombuffer(b',"data_base64":"', np.uint8).copy()
 
 DAY_MICROS = 86_400_000_000
 MICROS_MIN, MICROS_MAX = -62_135_596_800_000_000, 253_402_300_799_999_999
 """The years 1 to 9999."""
 
-QUOTE, BACKSLASH, COMMA, COLON = 0x22, 0x5C, 0x2C, 0x3A
+COLON = 0x3A
 
 
 @kernel
@@ -272,269 +253,3 @@ def append_entry_headers(
             headers[row] += 1
             name_ends[headers[row]] = name_positions[row]
             value_ends[headers[row]] = value_positions[row]
-
-
-@kernel
-def skip_unquoted(data: Bytes, at: int, end: int) -> int:
-    """Past whole words of text that stands between quotes as it is."""
-    while at + 8 <= end:
-        word = word_at(data, at)
-        if not (is_plain(word) and has_no(QUOTES, word) and has_no(BACKSLASHES, word)):
-            break
-        at += 8
-    return at
-
-
-@kernel
-def quoted_size(data: Bytes, at: int, end: int) -> int:
-    """The bytes that a text takes between quotes."""
-    size = end - at
-    while at < end:
-        at = skip_unquoted(data, at, end)
-        if at == end:
-            break
-        byte = byte_at(data, at)
-        if byte < 0x20:
-            size += 1 if 0x08 <= byte <= 0x0D and byte != 0x0B else 5
-        elif byte in (QUOTE, BACKSLASH):
-            size += 1
-        at += 1
-    return size
-
-
-@kernel
-def put_quoted(target: Bytes, to: int, data: Bytes, at: int, end: int) -> int:
-    """Write a text with the escapes that JSON needs; return where the next byte goes."""
-    while at < end:
-        while at + 8 <= end:
-            word = word_at(data, at)
-            if not (is_plain(word) and has_no(QUOTES, word) and has_no(BACKSLASHES, word)):
-                break
-            copy_word(target, to, data, at)
-            at += 8
-            to += 8
-        if at == end:
-            break
-        byte = byte_at(data, at)
-        at += 1
-        if byte >= 0x20 and byte != QUOTE and byte != BACKSLASH:
-            put_byte(target, to, byte)
-            to += 1
-            continue
-        put_byte(target, to, BACKSLASH)
-        if byte >= 0x20:
-            put_byte(target, to + 1, byte)
-            to += 2
-        elif 0x08 <= byte <= 0x0D and byte != 0x0B:
-            put_byte(target, to + 1, byte_at(pointer(_SHORT_ESCAPES), byte - 8))
-            to += 2
-        else:
-            put_byte(target, to + 1, 0x75)
-            put_byte(target, to + 2, 0x30)
-            put_byte(target, to + 3, 0x30)
-            put_byte(target, to + 4, 0x30 + (byte >> 4))
-            put_byte(target, to + 5, byte_at(pointer(_HEX), byte & 0x0F))
-            to += 6
-    return to
-
-
-@kernel
-def put_base64(target: Bytes, to: int, data: Bytes, at: int, end: int) -> int:
-    """Write bytes as base64 text; return where the next byte goes."""
-    alphabet = pointer(_ALPHABET)
-    while at < end:
-        left = end - at
-        word = byte_at(data, at) << 16
-        if left > 1:
-            word |= byte_at(data, at + 1) << 8
-        if left > 2:
-            word |= byte_at(data, at + 2)
-        put_byte(target, to, byte_at(alphabet, word >> 18))
-        put_byte(target, to + 1, byte_at(alphabet, word >> 12 & 63))
-        put_byte(target, to + 2, byte_at(alphabet, word >> 6 & 63) if left > 1 else 0x3D)
-        put_byte(target, to + 3, byte_at(alphabet, word & 63) if left > 2 else 0x3D)
-        at += 3
-        to += 4
-    return to
-
-
-@kernel
-def has_no_escapes(ends: Int32s, data: Bytes) -> bool:
-    """Can a whole column stand between quotes as it is? Most can, and then need no second look."""
-    source, at, end = pointer(data), int(ends[0]), int(ends[len(ends) - 1])
-    while at < end:
-        at = skip_unquoted(source, at, end)
-        if at == end:
-            break
-        byte = byte_at(source, at)
-        if byte < 0x20 or byte in (QUOTE, BACKSLASH):
-            return False
-        at += 1
-    return True
-
-
-@kernel
-def measure_members(
-    prefix_size: int, ends: Int32s, data: Bytes, nulls: Bytes, as_it_is: bool, sizes: Ints
-) -> None:
-    """Add what a member of each row that has a text will take."""
-    source, end_at = pointer(data), pointer(ends)
-    for row in range(len(sizes)):
-        if len(nulls) > 0 and nulls[row]:
-            continue
-        at, end = int_at(end_at, row), int_at(end_at, row + 1)
-        sizes[row] += prefix_size + 1 + (end - at if as_it_is else quoted_size(source, at, end))
-
-
-@kernel
-def append_members(
-    prefix: Bytes, ends: Int32s, data: Bytes, nulls: Bytes, as_it_is: bool, positions: Ints, target: Bytes
-) -> None:
-    """Write a member, which begins with `prefix` up to its opening quote, for each row that has a text."""
-    source, end_at, from_prefix, to_target = pointer(data), pointer(ends), pointer(prefix), pointer(target)
-    size = len(prefix)
-    for row in range(len(positions)):
-        if len(nulls) > 0 and nulls[row]:
-            continue
-        to = positions[row]
-        copy_short(to_target, to, from_prefix, 0, size)
-        to += size
-        at, end = int_at(end_at, row), int_at(end_at, row + 1)
-        if as_it_is:
-            copy_short(to_target, to, source, at, end - at)
-            to += end - at
-        else:
-            to = put_quoted(to_target, to, source, at, end)
-        put_byte(to_target, to, QUOTE)
-        positions[row] = to + 1
-
-
-@kernel
-def measure_entries(
-    ends: Int32s,
-    name_ends: Int32s,
-    names: Bytes,
-    value_ends: Int32s,
-    values: Bytes,
-    value_nulls: Bytes,
-    wrong: Bytes,
-    declared: Bytes,
-    declared_ends: Int32s,
-    kinds: Int32s,
-    bare: Bytes,
-    sizes: Ints,
-) -> None:
-    """Add what the members of the extensions will take, and note which stand without quotes."""
-    end_at, name_at, value_at = pointer(ends), pointer(name_ends), pointer(value_ends)
-    from_names, from_values = pointer(names), pointer(values)
-    declared_at, declared_end_at, kind_at = pointer(declared), pointer(declared_ends), pointer(kinds)
-    for row in range(len(sizes)):
-        if wrong[row]:
-            continue
-        for entry in range(int_at(end_at, row), int_at(end_at, row + 1)):
-            if len(value_nulls) > 0 and value_nulls[entry]:
-                continue
-            name = int_at(name_at, entry)
-            size = int_at(name_at, entry + 1) - name
-            at, end = int_at(value_at, entry), int_at(value_at, entry + 1)
-            kind = kind_of(from_names, name, size, declared_at, declared_end_at, kind_at, len(kinds))
-            if kind in (INTEGER_KIND, BOOLEAN_KIND):
-                bare[entry] = 1
-                sizes[row] += size + 4 + end - at
-            else:
-                sizes[row] += size + 6 + quoted_size(from_values, at, end)
-
-
-@kernel
-def append_entries(
-    ends: Int32s,
-    name_ends: Int32s,
-    names: Bytes,
-    value_ends: Int32s,
-    values: Bytes,
-    value_nulls: Bytes,
-    order: Int32s,
-    wrong: Bytes,
-    bare: Bytes,
-    positions: Ints,
-    target: Bytes,
-) -> None:
-    """Write the members of the extensions, in order of name."""
-    end_at, name_at, value_at, order_at = (
-        pointer(ends),
-        pointer(name_ends),
-        pointer(value_ends),
-        pointer(order),
-    )
-    from_names, from_values, to_target = pointer(names), pointer(values), pointer(target)
-    for row in range(len(positions)):
-        if wrong[row]:
-            continue
-        to = positions[row]
-        for place in range(int_at(end_at, row), int_at(end_at, row + 1)):
-            entry = int_at(order_at, place)
-            if len(value_nulls) > 0 and value_nulls[entry]:
-                continue
-            name = int_at(name_at, entry)
-            size = int_at(name_at, entry + 1) - name
-            at, end = int_at(value_at, entry), int_at(value_at, entry + 1)
-            put_byte(to_target, to, COMMA)
-            put_byte(to_target, to + 1, QUOTE)
-            copy_short(to_target, to + 2, from_names, name, size)
-            to += size + 2
-            put_byte(to_target, to, QUOTE)
-            put_byte(to_target, to + 1, COLON)
-            to += 2
-            if bare[entry]:
-                copy_short(to_target, to, from_values, at, end - at)
-                to += end - at
-            else:
-                put_byte(to_target, to, QUOTE)
-                to = put_quoted(to_target, to + 1, from_values, at, end)
-                put_byte(to_target, to, QUOTE)
-                to += 1
-        positions[row] = to
-
-
-@kernel
-def measure_data(choices: Bytes, ends: Int32s, data: Bytes, sizes: Ints) -> None:
-    """Add what the data of each row will take."""
-    source, end_at = pointer(data), pointer(ends)
-    for row in range(len(choices)):
-        choice = choices[row]
-        at, end = int_at(end_at, row), int_at(end_at, row + 1)
-        if choice == VERBATIM:
-            sizes[row] += 8 + end - at
-        elif choice == BASE64:
-            sizes[row] += 17 + (end - at + 2) // 3 * 4
-        elif choice == QUOTED:
-            sizes[row] += 10 + quoted_size(source, at, end)
-
-
-@kernel
-def append_data(choices: Bytes, ends: Int32s, data: Bytes, positions: Ints, target: Bytes) -> None:
-    """Write `data` or `data_base64`."""
-    source, end_at, to_target = pointer(data), pointer(ends), pointer(target)
-    for row in range(len(choices)):
-        choice = choices[row]
-        if choice == NO_DATA:
-            continue
-        to = positions[row]
-        at, end = int_at(end_at, row), int_at(end_at, row + 1)
-        if choice == BASE64:
-            copy_short(to_target, to, pointer(_DATA_BASE64), 0, 16)
-            to = put_base64(to_target, to + 16, source, at, end)
-            put_byte(to_target, to, QUOTE)
-            to += 1
-        else:
-            copy_short(to_target, to, pointer(_DATA), 0, 8)
-            to += 8
-            if choice == VERBATIM:
-                copy_bytes(to_target, to, source, at, end - at)
-                to += end - at
-            else:
-                put_byte(to_target, to, QUOTE)
-                to = put_quoted(to_target, to + 1, source, at, end)
-                put_byte(to_target, to, QUOTE)
-                to += 1
-        positions[row] = to
