@@ -14,9 +14,15 @@ from penstock.errors import DecodeError, EncodeError, UnsupportedVersionError
 from penstock.protocol import compile as compiling
 from penstock.protocol import messages
 from penstock.protocol.codec import Codec, codec_for
+from penstock.protocol.message import MadeLate
 from penstock.protocol.messages.api_versions_response import ApiVersionsResponse
 from penstock.protocol.messages.delete_topics_request import DeleteTopicsRequest
-from penstock.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
+from penstock.protocol.messages.fetch_response import (
+    FetchableTopicResponse,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    PartitionData,
+)
 from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from penstock.protocol.messages.metadata_response import MetadataResponse, MetadataResponseTopic
 from penstock.protocol.messages.produce_request import (
@@ -262,6 +268,22 @@ def test_structs_that_nobody_sent_are_there_and_not_shared():
     assert not hasattr(one, "nonsense")
     two.records = None
     assert copy.copy(two) == pickle.loads(pickle.dumps(two)) == two
+
+
+def test_a_struct_that_is_made_late_is_an_attribute_like_any_other():
+    assert isinstance(PartitionData.current_leader, MadeLate)
+    asked, plain = PartitionData(), PartitionData()
+    leader = asked.current_leader
+    assert leader == LeaderIdAndEpoch()
+    assert leader is asked.current_leader
+    assert asked == plain
+    leader.leader_id = 3
+    assert asked != plain
+    assert repr(asked) == "PartitionData(current_leader=LeaderIdAndEpoch(leader_id=3))"
+    plain.current_leader = leader
+    assert asked == plain == PartitionData(current_leader=leader)
+    written = FetchResponse(responses=[FetchableTopicResponse(partitions=[plain])]).encode(12)
+    assert FetchResponse.decode(written, 12).responses[0].partitions[0].current_leader == leader
 
 
 def test_a_decoded_message_can_be_written_again_at_once():

@@ -63,7 +63,7 @@ def can_be_alike(layout: StructLayout) -> bool:
     """Whether elements of this layout have a size that depends on the lengths of arrays and texts alone."""
     plain = all(_is_plain(field) for field in layout.fields) and bool(layout.fields)
     unsaid = [*layout.absent, *(field.spec for _, field in layout.tagged)]
-    return plain and all(spec.default is not NewStruct for spec in unsaid)
+    return plain and all(spec.default is not NewStruct or spec.is_made_late for spec in unsaid)
 
 
 def _is_plain(field: PlacedField) -> bool:
@@ -233,8 +233,8 @@ class _ShapeSource:
         if layout.flexible:
             self._expect(b"\0")
         for spec in [*layout.absent, *(field.spec for _, field in layout.tagged)]:
-            default = "[]" if spec.default == () else repr(spec.default)
-            self._body.append(f"item.{spec.attribute} = {default}")
+            default = "[]" if spec.default == () else "None" if spec.is_made_late else repr(spec.default)
+            self._body.append(f"item.{spec.slot} = {default}")
 
     def _expect(self, sent: bytes) -> None:
         """Bytes that stand in every element of this shape."""

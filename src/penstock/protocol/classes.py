@@ -61,8 +61,13 @@ def module_source(definition: Definition) -> str:
     classes = [_class_source(definition.root, definition)]
     classes += [_class_source(struct, None) for struct in structs]
     fields = [field for struct in (definition.root, *structs) for field in struct.fields]
-    uses = {"Records": any(field.widest.base == "records" for field in fields), "Struct": bool(structs)}
-    names = [name for name in ("Message", "Records", "Struct", "UnknownTags") if uses.get(name, True)]
+    uses = {
+        "MadeLate": any(field.is_made_late for field in fields),
+        "Records": any(field.widest.base == "records" for field in fields),
+        "Struct": bool(structs),
+    }
+    imported = ("MadeLate", "Message", "Records", "Struct", "UnknownTags")
+    names = [name for name in imported if uses.get(name, True)]
     head = [
         f'"""{_title(definition)}. Generated from the definition: do not edit."""',
         "",
@@ -88,6 +93,9 @@ def _class_source(struct: StructSpec, definition: Definition | None) -> str:
     else:
         lines.append(f'    """Versions {struct.versions}."""')
     lines += ["", *_wrapped_slots(fields), ""]
+    late = [field for field in fields if field.is_made_late]
+    lines += [f"    {field.attribute} = MadeLate(lambda: {field.widest.base}())" for field in late]
+    lines += [""] * bool(late)
     if definition:
         lines += [
             f'    NAME = "{definition.name}"',
@@ -98,13 +106,13 @@ def _class_source(struct: StructSpec, definition: Definition | None) -> str:
     lines += ["    def __init__(", "        self,", "        *,"]
     lines += [f"        {field.attribute}: {_argument(field)}," for field in fields]
     lines += ["        unknown_tags: UnknownTags = None,", "    ) -> None:"]
-    lines += [f"        self.{field.attribute}{_assignment(field)}" for field in fields]
+    lines += [f"        self.{field.slot}{_assignment(field)}" for field in fields]
     lines.append("        self.unknown_tags = unknown_tags")
     return "\n".join(lines)
 
 
 def _wrapped_slots(fields: list[FieldSpec]) -> list[str]:
-    names = [f'"{field.attribute}",' for field in fields]
+    names = [f'"{field.slot}",' for field in fields]
     if not names:
         return ["    __slots__ = ()"]
     listed = " ".join(names) if len(names) == 1 else " ".join(names).removesuffix(",")
@@ -139,7 +147,7 @@ def _argument(field: FieldSpec) -> str:
 
 def _assignment(field: FieldSpec) -> str:
     name = field.attribute
-    if field.default != () and field.default is not NewStruct:
+    if (field.default != () and field.default is not NewStruct) or field.is_made_late:
         return f" = {name}"
     fresh = "[]" if field.default == () else f"{field.widest.base}()"
     if _is_optional(field):

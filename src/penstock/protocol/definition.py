@@ -83,6 +83,16 @@ class FieldSpec:
         return next(field_type for versions, field_type in self.types if version in versions)
 
     @property
+    def is_made_late(self) -> bool:
+        """Whether this is a struct that is made when somebody asks for it: a tagged one is rarely sent."""
+        return self.default is NewStruct and bool(self.tagged) and not self.nullable
+
+    @property
+    def slot(self) -> str:
+        """Where the value is kept: the attribute itself, unless that is made late."""
+        return f"_{self.attribute}" if self.is_made_late else self.attribute
+
+    @property
     def widest(self) -> FieldType:
         """The type that holds what any version of the field holds."""
         return max((each for _, each in self.types), key=lambda each: INTEGER_BITS.get(each.base, 0))

@@ -147,7 +147,7 @@ class _Plan:
         return write
 
     def _not_default(self, field: FieldSpec) -> str:
-        return not_default(self._layout, field, f"struct.{field.attribute}")
+        return not_default(self._layout, field, "struct")
 
     def _writer(self, field: FieldSpec) -> Write | None:
         """What turns a value that is not null into JSON; None where it is the same."""

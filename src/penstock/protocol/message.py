@@ -6,11 +6,15 @@ The classes themselves are generated from the definitions, one module per messag
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar, overload
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.protocol.codec import Codec
     from penstock.protocol.definition import Definition
+
+    Self = TypeVar("Self", bound="MadeLate[Any]")
 
 Records: TypeAlias = Any
 """Record batches: a memoryview when decoded; when encoded anything with a length, or a list of such."""
@@ -19,6 +23,7 @@ UnknownTags: TypeAlias = "dict[int, bytes] | None"
 """Tagged fields that the definition does not know, by tag. They are kept and written again."""
 
 M = TypeVar("M", bound="Message")
+S = TypeVar("S", bound="Struct")
 
 
 class Struct:
@@ -29,20 +34,59 @@ class Struct:
 
     unknown_tags: UnknownTags
 
-    def _values(self) -> list[tuple[str, Any]]:
-        values = [(name, getattr(self, name)) for name in self.__slots__]
-        return [*values, ("unknown_tags", self.unknown_tags)] if self.unknown_tags else values
-
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return NotImplemented
-        return self._values() == other._values()
+        return _values(self) == _values(other)
 
     def __repr__(self) -> str:
         """The fields that are not at their default."""
-        plain = dict(type(self)()._values())
-        parts = [f"{name}={value!r}" for name, value in self._values() if value != plain.get(name)]
+        plain = dict(_values(type(self)()))
+        parts = [f"{name}={value!r}" for name, value in _values(self) if value != plain.get(name)]
         return f"{type(self).__name__}({', '.join(parts)})"
+
+
+def _values(struct: Any) -> list[tuple[str, Any]]:
+    """The attributes of a struct, by name. The slot of one that is made late has an underscore in front."""
+    names = [slot.removeprefix("_") for slot in struct.__slots__]
+    if struct.unknown_tags:
+        names.append("unknown_tags")
+    return [(name, getattr(struct, name)) for name in names]
+
+
+class MadeLate(Generic[S]):
+    """An attribute that holds a struct: one at its default is made when somebody asks for it.
+
+    Most of them are never sent and never looked at, and to make them would be a quarter of the work of
+    reading a message. The slot of the attribute, which has an underscore in front, holds None till then.
+    """
+
+    __slots__ = ("_get", "_make", "_set")
+
+    def __init__(self, make: Callable[[], S]) -> None:
+        self._make = make
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        slot = owner.__dict__[f"_{name}"]
+        self._get, self._set = slot.__get__, slot.__set__
+
+    @overload
+    def __get__(self: Self, holder: None, owner: type) -> Self: ...
+
+    @overload
+    def __get__(self, holder: Struct, owner: type) -> S: ...
+
+    def __get__(self, holder: Struct | None, owner: type) -> Any:
+        if holder is None:
+            return self
+        value = self._get(holder)
+        if value is None:
+            value = self._make()
+            self._set(holder, value)
+        return value
+
+    def __set__(self, holder: Struct, value: S) -> None:
+        self._set(holder, value)
 
 
 class Message(Struct):

@@ -49,7 +49,7 @@ _VARINT_BITS = (16, 32, 64)
 
 # Names that the classes made from a definition need for themselves.
 _TAKEN_ATTRIBUTES = {"self", "unknown_tags", "encode", "decode", "isinstance", "tuple"}
-_TAKEN_STRUCTS = {"Message", "Struct", "Records", "UnknownTags", "DecodeError", "EncodeError"}
+_TAKEN_STRUCTS = {"MadeLate", "Message", "Struct", "Records", "UnknownTags", "DecodeError", "EncodeError"}
 
 
 def is_name(text: object) -> bool:

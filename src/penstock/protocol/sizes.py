@@ -81,9 +81,9 @@ def _collect(
     for field in spec.fields:
         if layout.version not in field.versions:
             continue
-        value = getattr(struct, field.attribute)
-        if layout.version in field.tagged and not _is_written(not_default(layout, field, "value"), value):
+        if layout.version in field.tagged and not _is_true(not_default(layout, field, "struct"), struct):
             continue
+        value = getattr(struct, field.attribute)
         here = f"{path}.{field.name[:1].lower()}{field.name[1:]}".lstrip(".")
         field_type = field.type_at(layout.version)
         items = list(value or ()) if field_type.is_array else [] if value is None else [value]
@@ -94,8 +94,8 @@ def _collect(
             values.setdefault(here, (field_type, []))[1].extend(items)
 
 
-def _is_written(condition: str, value: object) -> bool:
-    return bool(eval(condition, {}, {"value": value}))
+def _is_true(condition: str, struct: Struct) -> bool:
+    return bool(eval(condition, {}, {"struct": struct}))
 
 
 def _cost(path: str, field_type: FieldType, numbers: list[int]) -> FieldCost:

@@ -14,7 +14,7 @@ import linecache
 import struct
 from collections.abc import Callable
 from struct import Struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.errors import DecodeError
 from penstock.protocol.definition import FieldSpec, NewStruct
@@ -95,15 +95,30 @@ class TooVaried(Exception):
     """A message is too large, or has something in it that comes in many lengths."""
 
 
+_NUMBERS = {1: "B", 2: "H", 4: "I", 8: "Q"}
+"""So many bytes are one number for `struct`, and numbers are compared faster than bytes."""
+
+
+class Head(NamedTuple):
+    """What is unpacked into a local. If it must be certain bytes, `sent` has them."""
+
+    local: str
+    code: str
+    sent: bytes = b""
+
+    @property
+    def value(self) -> int | bytes:
+        """What is unpacked if these bytes are there."""
+        return int.from_bytes(self.sent) if len(self.sent) in _NUMBERS else self.sent
+
+
 class Outline:
     """The lengths and counts of one message, and code that reads messages which have the same."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
         self._made: list[str] = []
-        self._format = ">"
-        self._targets: list[str] = []
-        self._expected: list[tuple[str, bytes]] = []
+        self._run: list[Head] = []
         self._unpacks: dict[str, Any] = {}
         self._count = 0
         self._text_bytes = 0
@@ -115,6 +130,9 @@ class Outline:
             TooVaried: it is not worth it.
         """
         made = self._struct(layout, message)
+        if not self._run:
+            # Otherwise the last run sees that nothing is missing.
+            self._lines += ["if pos > len(data):", "    return missed(data, start)"]
         self._flush()
         self._made.append(f"return {made}, pos")
 
@@ -126,8 +144,6 @@ class Outline:
                 "    pos = start",
                 "    try:",
                 *(f"        {line}" for line in self._lines),
-                "        if pos > len(data):",
-                "            return missed(data, start)",
                 *(f"        {line}" for line in self._made),
                 "    except (struct_error, IndexError, UnicodeDecodeError, DecodeError):",
                 "        return missed(data, start)",
@@ -160,45 +176,46 @@ class Outline:
     def _head(self, code: str) -> str:
         """A value of the next run; returns the local that will hold it."""
         local = self._local()
-        self._format += code
-        self._targets.append(local)
+        self._run.append(Head(local, code))
         return local
 
     def _expect(self, sent: bytes) -> None:
         """Bytes that stand here in every message of this outline."""
-        if self._expected and self._targets[-1:] == [self._expected[-1][0]]:
-            local, before = self._expected.pop()
-            self._format = self._format.removesuffix(f"{len(before)}s")
-            sent = before + sent
+        if self._run and self._run[-1].sent:
+            before = self._run.pop()
+            local, sent = before.local, before.sent + sent
         else:
             local = self._local()
-            self._targets.append(local)
-        self._format += f"{len(sent)}s"
-        self._expected.append((local, sent))
+        self._run.append(Head(local, _NUMBERS.get(len(sent), f"{len(sent)}s"), sent))
 
     def _flush(self) -> None:
         """Write the run that was gathered, and the comparison of what is expected in it."""
-        if not self._targets:
+        run, self._run = self._run, []
+        if not run:
             return
-        name = f"unpack{len(self._unpacks)}"
-        run = Struct(self._format)
-        self._unpacks[name] = run.unpack_from
-        self._lines.append(f"{', '.join(self._targets)}, = {name}(data, pos)  # {self._format}")
-        self._lines.append(f"pos += {run.size}")
-        if self._expected:
-            differs = " or ".join(f"{local} != {sent!r}" for local, sent in self._expected)
+        expected = [head for head in run if head.sent]
+        differs = " or ".join([f"{head.local} != {head.value!r}" for head in expected])
+        codes = ">" + "".join([head.code for head in run])
+        size = struct.calcsize(codes)
+        if run == expected:
+            differs = f"data[pos : pos + {size}] != {expected[0].sent!r}"
+        else:
+            name = f"unpack{len(self._unpacks)}"
+            self._unpacks[name] = Struct(codes).unpack_from
+            self._lines.append(f"{', '.join([head.local for head in run])}, = {name}(data, pos)  # {codes}")
+        if differs:
             self._lines += [f"if {differs}:", "    return missed(data, start)"]
-        self._format, self._targets, self._expected = ">", [], []
+        self._lines.append(f"pos += {size}")
 
     def _struct(self, layout: StructLayout, made: Any) -> str:
         values = [
-            (field.spec.attribute, self._value(field.wire, getattr(made, field.spec.attribute)))
+            (field.spec.slot, self._value(field.wire, getattr(made, field.spec.attribute)))
             for field in layout.fields
         ]
         if layout.flexible:
             self._expect(b"\0")
         unsaid = [*layout.absent, *(field.spec for _, field in layout.tagged)]
-        values += [(spec.attribute, self._default(layout, spec)) for spec in unsaid]
+        values += [(spec.slot, self._default(layout, spec)) for spec in unsaid]
         return self._make(layout.spec.name, values)
 
     def _make(self, struct_name: str, values: list[tuple[str, str]]) -> str:
@@ -214,10 +231,10 @@ class Outline:
         """An expression for a new default."""
         if spec.default is not NewStruct:
             return "[]" if spec.default == () else repr(spec.default)
+        if spec.is_made_late:
+            return "None"
         inner = layout.structs[spec.widest.base]
-        return self._make(
-            inner.name, [(each.attribute, self._default(layout, each)) for each in inner.fields]
-        )
+        return self._make(inner.name, [(each.slot, self._default(layout, each)) for each in inner.fields])
 
     def _value(self, wire: WireType, value: Any) -> str:
         """Take a value in; return an expression for it."""

@@ -140,15 +140,15 @@ def decode_struct(out: DecodeEmitter, layout: StructLayout, struct: str) -> None
     out.line(f"{struct} = new({layout.spec.name})")
     out.line(f"{struct}.unknown_tags = None")
     for spec in layout.absent:
-        _assign_default(out, layout, spec, f"{struct}.{spec.attribute}")
+        _assign_default(out, layout, spec, struct)
     for field in layout.fields:
         out.path.append(field.spec.name)
-        field.wire.decode(out, f"{struct}.{field.spec.attribute}")
+        field.wire.decode(out, f"{struct}.{field.spec.slot}")
         out.path.pop()
     if not layout.flexible:
         return
     for _, field in layout.tagged:
-        _assign_default(out, layout, field.spec, f"{struct}.{field.spec.attribute}")
+        _assign_default(out, layout, field.spec, struct)
     function = _decode_tags_function(out, layout) if layout.tagged else ""
     with out.tags() as tags:
         if function:
@@ -157,17 +157,21 @@ def decode_struct(out: DecodeEmitter, layout: StructLayout, struct: str) -> None
             out.line(f"{struct}.unknown_tags, pos = read_unknown_tags(data, pos, size, {tags})")
 
 
-def _assign_default(out: DecodeEmitter, layout: StructLayout, spec: FieldSpec, target: str) -> None:
-    """Write the default of a field. A struct's is built in place, field by field."""
+def _assign_default(out: DecodeEmitter, layout: StructLayout, spec: FieldSpec, struct: str) -> None:
+    """Write the default of a field. A struct's is built in place, field by field, unless it is made late."""
+    target = f"{struct}.{spec.slot}"
     if spec.default is not NewStruct:
         out.line(f"{target} = {'[]' if spec.default == () else repr(spec.default)}")
+        return
+    if spec.is_made_late:
+        out.line(f"{target} = None")
         return
     inner = layout.structs[spec.widest.base]
     made = out.name("plain")
     out.line(f"{made} = {target} = new({inner.name})")
     out.line(f"{made}.unknown_tags = None")
     for each in inner.fields:
-        _assign_default(out, layout, each, f"{made}.{each.attribute}")
+        _assign_default(out, layout, each, made)
 
 
 def _decode_tags_function(out: DecodeEmitter, layout: StructLayout) -> str:
@@ -182,7 +186,7 @@ def _decode_tags_function(out: DecodeEmitter, layout: StructLayout) -> str:
         for position, (tag, field) in enumerate(layout.tagged):
             with inner.block(f"{'el' if position else ''}if last == {tag}:"):
                 inner.path.append(field.spec.name)
-                field.wire.decode(inner, f"holder.{field.spec.attribute}")
+                field.wire.decode(inner, f"holder.{field.spec.slot}")
                 inner.flush()
                 inner.line("if pos > tag_end:")
                 inner.line(f"    {inner.refuse('longer than its tagged field')}")
@@ -199,11 +203,7 @@ def _decode_tags_function(out: DecodeEmitter, layout: StructLayout) -> str:
 
 def encode_struct(out: EncodeEmitter, layout: StructLayout, struct: str) -> None:
     """Write the lines that append a struct. `struct` is the local that holds it."""
-    strict = [
-        not_default(layout, spec, f"{struct}.{spec.attribute}")
-        for spec in layout.absent
-        if not spec.ignorable
-    ]
+    strict = [not_default(layout, spec, struct) for spec in layout.absent if not spec.ignorable]
     if not layout.flexible:
         strict.append(f"{struct}.unknown_tags")
     if strict:
@@ -215,9 +215,7 @@ def encode_struct(out: EncodeEmitter, layout: StructLayout, struct: str) -> None
         out.path.pop()
     if not layout.flexible:
         return
-    changed = [
-        not_default(layout, field.spec, f"{struct}.{field.spec.attribute}") for _, field in layout.tagged
-    ]
+    changed = [not_default(layout, field.spec, struct) for _, field in layout.tagged]
     function = _encode_tags_function(out, layout) if changed else ""
     section = f"{function}({struct})" if changed else f"write_tag_section({{}}, {struct}.unknown_tags)"
     out.tags(f"{' or '.join([f'{struct}.unknown_tags', *changed])}", section)
@@ -232,11 +230,10 @@ def _encode_tags_function(out: EncodeEmitter, layout: StructLayout) -> str:
     inner.line("known = {}")
     for tag, field in layout.tagged:
         inner.path.append(field.spec.name)
-        value = f"holder.{field.spec.attribute}"
-        with inner.block(f"if {not_default(layout, field.spec, value)}:"):
+        with inner.block(f"if {not_default(layout, field.spec, 'holder')}:"):
             inner.line("parts = []")
             inner.line("append = parts.append")
-            field.wire.encode(inner, value)
+            field.wire.encode(inner, f"holder.{field.spec.slot}")
             inner.flush()
             inner.line(f'known[{tag}] = b"".join(parts)')
         inner.path.pop()
@@ -245,15 +242,17 @@ def _encode_tags_function(out: EncodeEmitter, layout: StructLayout) -> str:
     return name
 
 
-def not_default(layout: StructLayout, spec: FieldSpec, value: str) -> str:
-    """A condition: the expression `value` is not what the field is when nobody sets it."""
-    default = spec.default
+def not_default(layout: StructLayout, spec: FieldSpec, struct: str) -> str:
+    """A condition: a field of the expression `struct` is not what it is when nobody sets it."""
+    default, value = spec.default, f"{struct}.{spec.slot}"
     if default is None:
         return f"{value} is not None"
     if default is NewStruct:
         inner = layout.structs[spec.widest.base]
-        parts = [not_default(layout, each, f"{value}.{each.attribute}") for each in inner.fields]
+        parts = [not_default(layout, each, value) for each in inner.fields]
         differs = " or ".join([*parts, f"{value}.unknown_tags"])
+        if spec.is_made_late:
+            return f"({value} is not None and ({differs}))"
         return f"({value} is None or {differs})" if spec.nullable else f"({differs})"
     if default is True:
         return f"not {value}"

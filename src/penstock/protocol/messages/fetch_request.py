@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.protocol.message import Message, Struct, UnknownTags
+from penstock.protocol.message import MadeLate, Message, Struct, UnknownTags
 
 
 class FetchRequest(Message):
@@ -11,7 +11,7 @@ class FetchRequest(Message):
     __slots__ = (
         "cluster_id",
         "replica_id",
-        "replica_state",
+        "_replica_state",
         "max_wait_ms",
         "min_bytes",
         "max_bytes",
@@ -22,6 +22,8 @@ class FetchRequest(Message):
         "forgotten_topics_data",
         "rack_id",
     )
+
+    replica_state = MadeLate(lambda: ReplicaState())
 
     NAME = "FetchRequest"
     API_KEY = 1
@@ -46,7 +48,7 @@ class FetchRequest(Message):
     ) -> None:
         self.cluster_id = cluster_id
         self.replica_id = replica_id
-        self.replica_state = ReplicaState() if replica_state is None else replica_state
+        self._replica_state = replica_state
         self.max_wait_ms = max_wait_ms
         self.min_bytes = min_bytes
         self.max_bytes = max_bytes

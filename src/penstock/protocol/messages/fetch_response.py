@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.protocol.message import Message, Records, Struct, UnknownTags
+from penstock.protocol.message import MadeLate, Message, Records, Struct, UnknownTags
 
 
 class FetchResponse(Message):
@@ -81,13 +81,17 @@ class PartitionData(Struct):
         "high_watermark",
         "last_stable_offset",
         "log_start_offset",
-        "diverging_epoch",
-        "current_leader",
-        "snapshot_id",
+        "_diverging_epoch",
+        "_current_leader",
+        "_snapshot_id",
         "aborted_transactions",
         "preferred_read_replica",
         "records",
     )
+
+    diverging_epoch = MadeLate(lambda: EpochEndOffset())
+    current_leader = MadeLate(lambda: LeaderIdAndEpoch())
+    snapshot_id = MadeLate(lambda: SnapshotId())
 
     def __init__(
         self,
@@ -110,9 +114,9 @@ class PartitionData(Struct):
         self.high_watermark = high_watermark
         self.last_stable_offset = last_stable_offset
         self.log_start_offset = log_start_offset
-        self.diverging_epoch = EpochEndOffset() if diverging_epoch is None else diverging_epoch
-        self.current_leader = LeaderIdAndEpoch() if current_leader is None else current_leader
-        self.snapshot_id = SnapshotId() if snapshot_id is None else snapshot_id
+        self._diverging_epoch = diverging_epoch
+        self._current_leader = current_leader
+        self._snapshot_id = snapshot_id
         self.aborted_transactions: list[AbortedTransaction] | None = (
             [] if isinstance(aborted_transactions, tuple) else aborted_transactions
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.protocol.message import Message, Records, Struct, UnknownTags
+from penstock.protocol.message import MadeLate, Message, Records, Struct, UnknownTags
 
 
 class FetchSnapshotResponse(Message):
@@ -73,11 +73,13 @@ class PartitionSnapshot(Struct):
         "index",
         "error_code",
         "snapshot_id",
-        "current_leader",
+        "_current_leader",
         "size",
         "position",
         "unaligned_records",
     )
+
+    current_leader = MadeLate(lambda: LeaderIdAndEpoch())
 
     def __init__(
         self,
@@ -94,7 +96,7 @@ class PartitionSnapshot(Struct):
         self.index = index
         self.error_code = error_code
         self.snapshot_id = SnapshotId() if snapshot_id is None else snapshot_id
-        self.current_leader = LeaderIdAndEpoch() if current_leader is None else current_leader
+        self._current_leader = current_leader
         self.size = size
         self.position = position
         self.unaligned_records = unaligned_records

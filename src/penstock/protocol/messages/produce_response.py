@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.protocol.message import Message, Struct, UnknownTags
+from penstock.protocol.message import MadeLate, Message, Struct, UnknownTags
 
 
 class ProduceResponse(Message):
@@ -79,8 +79,10 @@ class PartitionProduceResponse(Struct):
         "log_start_offset",
         "record_errors",
         "error_message",
-        "current_leader",
+        "_current_leader",
     )
+
+    current_leader = MadeLate(lambda: LeaderIdAndEpoch())
 
     def __init__(
         self,
@@ -102,7 +104,7 @@ class PartitionProduceResponse(Struct):
         self.log_start_offset = log_start_offset
         self.record_errors = [] if record_errors is None else record_errors
         self.error_message = error_message
-        self.current_leader = LeaderIdAndEpoch() if current_leader is None else current_leader
+        self._current_leader = current_leader
         self.unknown_tags = unknown_tags
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from penstock.protocol.message import Message, Struct, UnknownTags
+from penstock.protocol.message import MadeLate, Message, Struct, UnknownTags
 
 
 class UpdateRaftVoterResponse(Message):
     """UpdateRaftVoterResponse (key 82), versions 0, flexible from 0."""
 
-    __slots__ = ("throttle_time_ms", "error_code", "current_leader")
+    __slots__ = ("throttle_time_ms", "error_code", "_current_leader")
+
+    current_leader = MadeLate(lambda: CurrentLeader())
 
     NAME = "UpdateRaftVoterResponse"
     API_KEY = 82
@@ -24,7 +26,7 @@ class UpdateRaftVoterResponse(Message):
     ) -> None:
         self.throttle_time_ms = throttle_time_ms
         self.error_code = error_code
-        self.current_leader = CurrentLeader() if current_leader is None else current_leader
+        self._current_leader = current_leader
         self.unknown_tags = unknown_tags
 
 
