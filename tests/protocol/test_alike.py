@@ -160,6 +160,33 @@ def test_packed_integers(kind, mixed):
                 cls.decode(data[:end], version)
 
 
+@pytest.mark.parametrize("kind", ["varint32", "unsigned_varint32"])
+@pytest.mark.parametrize("highest", [63, 127, 16383])
+def test_long_stretches_of_small_numbers_with_and_without_negative_ones(kind, highest):
+    item = {"name": "Items", "type": "[]Item", "versions": "0+", "fields": [
+        {"name": "One", "type": kind, "versions": "0+"},
+        {"name": "Many", "type": f"[]{kind}", "versions": "0+"},
+    ]}  # fmt: skip
+    source = {
+        "name": "Packed",
+        "type": "data",
+        "validVersions": "0",
+        "flexibleVersions": "0+",
+        "fields": [item],
+    }
+    cls = message_class(parse_definition(source, "packed"))
+    item_class, chance = vars(sys.modules[cls.__module__])["Item"], random.Random(highest)
+    for lowest in (0, -1, -64):
+        made = [
+            item_class(one=chance.randint(highest - 60, highest), many=[max(lowest, number - 70), 1])
+            for number in range(140)
+        ]
+        data = cls(items=made).encode(0)
+        for sent in (data, memoryview(data)):
+            for _ in range(3):
+                assert cls.decode(sent, 0) == cls(items=made)
+
+
 @pytest.mark.parametrize("version", [2, 6, 8])
 def test_texts(version):
     """Texts of one length, empty ones and nulls are part of a shape."""

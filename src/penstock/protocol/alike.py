@@ -38,6 +38,9 @@ MASKED_MAX = 128
 LOOK_AHEAD = 64
 """Elements that are compared at first; four times as many when all of them are alike, and so on."""
 
+COLUMNS_MIN = 32
+"""Stretches of one-byte numbers that are at least as long are read column by column."""
+
 COURSE_MAX = 8
 """Stretches of an array that are expected in the next one."""
 
@@ -318,8 +321,7 @@ class _ShapeSource:
     def source(self, view: bool) -> str:
         stretch = f"data[pos : pos + count * {self.size}]"
         translated = ".translate(from_zigzag)" if self._translated else ""
-        row = f"({', '.join(self._row)},)"
-        rows = f", {row} in zip(made, rows(stretch{translated})):" if self._row else " in made:"
+        rows = f", ({', '.join(self._row)},) in zip(made, rows(plain))" if self._row else " in made"
         return "\n".join(
             [
                 "def read(data, pos, count):",
@@ -328,13 +330,31 @@ class _ShapeSource:
                 f"        count = len(stretch) // {self.size}",
                 f"        stretch = stretch[: count * {self.size}]",
                 *self._checks(),
-                "    made = list(map(new, repeat(cls, count)))",
-                f"    for item{rows}",
-                "        item.unknown_tags = None",
-                *(f"        {line}" for line in self._body),
+                "    made = [*map(new, repeat(cls, count))]",
+                f"    plain = stretch{translated}",
+                *self._by_columns(),
+                *self._fill(f"for item{rows}:", "    "),
                 "    return made",
             ]
         )
+
+    def _by_columns(self) -> list[str]:
+        """The lines that read a long stretch of one-byte numbers: columns of bytes are faster than rows."""
+        offsets = [offset for offset, allowed in self._columns if allowed is SMALL]
+        if not offsets or len(offsets) < len(self._row) or any(each is LARGE for _, each in self._columns):
+            return []
+        columns = ", ".join([f"plain[{offset}::{self.size}]" for offset in offsets])
+        # Bytes have no sign.
+        fits = ' and b"".join(columns).isascii()' if self._translated else ""
+        return [
+            f"    columns = [{columns}] if count >= {COLUMNS_MIN} else []",
+            f"    if columns{fits}:",
+            *self._fill(f"for item, {', '.join(self._row)} in zip(made, *columns):", "        "),
+            "        return made",
+        ]
+
+    def _fill(self, each: str, indent: str) -> list[str]:
+        return [indent + each, *(f"{indent}    {line}" for line in ["item.unknown_tags = None", *self._body])]
 
 
 class Repeated(dict[int, int]):
