@@ -17,7 +17,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.errors import DecodeError
-from penstock.protocol.definition import FieldSpec, NewStruct
+from penstock.protocol.definition import FieldSpec, NewStruct, StructSpec
 from penstock.protocol.runtime import read_uvarint
 from penstock.protocol.structs import NullableStructure, StructLayout, Structure
 from penstock.protocol.wire import Array, Blob, Fixed, RecordSet, Text, Uuid, WireType
@@ -100,9 +100,9 @@ _NUMBERS = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 
 class Head(NamedTuple):
-    """What is unpacked into a local. If it must be certain bytes, `sent` has them."""
+    """What is unpacked into a local or an attribute. If it must be certain bytes, `sent` has them."""
 
-    local: str
+    target: str
     code: str
     sent: bytes = b""
 
@@ -116,8 +116,9 @@ class Outline:
     """The lengths and counts of one message, and code that reads messages which have the same."""
 
     def __init__(self) -> None:
-        self._lines: list[str] = []
         self._made: list[str] = []
+        self._lines: list[str] = []
+        self._filled: list[str] = []
         self._run: list[Head] = []
         self._unpacks: dict[str, Any] = {}
         self._count = 0
@@ -134,7 +135,7 @@ class Outline:
             # Otherwise the last run sees that nothing is missing.
             self._lines += ["if pos > len(data):", "    return missed(data, start)"]
         self._flush()
-        self._made.append(f"return {made}, pos")
+        self._filled.append(f"return {made}, pos")
 
     def source(self) -> str:
         """``read(data, start=0)``, which calls ``missed`` with the same arguments for what does not fit."""
@@ -143,8 +144,7 @@ class Outline:
                 "def read(data, start=0):",
                 "    pos = start",
                 "    try:",
-                *(f"        {line}" for line in self._lines),
-                *(f"        {line}" for line in self._made),
+                *(f"        {line}" for line in [*self._made, *self._lines, *self._filled]),
                 "    except (struct_error, IndexError, UnicodeDecodeError, DecodeError):",
                 "        return missed(data, start)",
             ]
@@ -173,17 +173,17 @@ class Outline:
             raise TooVaried
         return f"value{self._count}"
 
-    def _head(self, code: str) -> str:
-        """A value of the next run; returns the local that will hold it."""
+    def _head(self, code: str, target: str = "") -> str:
+        """A value of the next run; returns the target that will hold it, or else a local."""
         local = self._local()
-        self._run.append(Head(local, code))
-        return local
+        self._run.append(Head(target or local, code))
+        return target or local
 
     def _expect(self, sent: bytes) -> None:
         """Bytes that stand here in every message of this outline."""
         if self._run and self._run[-1].sent:
             before = self._run.pop()
-            local, sent = before.local, before.sent + sent
+            local, sent = before.target, before.sent + sent
         else:
             local = self._local()
         self._run.append(Head(local, _NUMBERS.get(len(sent), f"{len(sent)}s"), sent))
@@ -194,7 +194,7 @@ class Outline:
         if not run:
             return
         expected = [head for head in run if head.sent]
-        differs = " or ".join([f"{head.local} != {head.value!r}" for head in expected])
+        differs = " or ".join([f"{head.target} != {head.value!r}" for head in expected])
         codes = ">" + "".join([head.code for head in run])
         size = struct.calcsize(codes)
         if run == expected:
@@ -202,29 +202,29 @@ class Outline:
         else:
             name = f"unpack{len(self._unpacks)}"
             self._unpacks[name] = Struct(codes).unpack_from
-            self._lines.append(f"{', '.join([head.local for head in run])}, = {name}(data, pos)  # {codes}")
+            self._lines.append(f"{', '.join([head.target for head in run])}, = {name}(data, pos)  # {codes}")
         if differs:
             self._lines += [f"if {differs}:", "    return missed(data, start)"]
         self._lines.append(f"pos += {size}")
 
     def _struct(self, layout: StructLayout, made: Any) -> str:
-        values = [
-            (field.spec.slot, self._value(field.wire, getattr(made, field.spec.attribute)))
-            for field in layout.fields
-        ]
+        """Take a struct in; return the local that holds it."""
+        local = self._new(layout.spec)
+        for field in layout.fields:
+            target = f"{local}.{field.spec.slot}"
+            value = self._value(field.wire, getattr(made, field.spec.attribute), target)
+            if value != target:
+                self._filled.append(f"{target} = {value}")
         if layout.flexible:
             self._expect(b"\0")
-        unsaid = [*layout.absent, *(field.spec for _, field in layout.tagged)]
-        values += [(spec.slot, self._default(layout, spec)) for spec in unsaid]
-        return self._make(layout.spec.name, values)
+        for spec in [*layout.absent, *(field.spec for _, field in layout.tagged)]:
+            self._filled.append(f"{local}.{spec.slot} = {self._default(layout, spec)}")
+        return local
 
-    def _make(self, struct_name: str, values: list[tuple[str, str]]) -> str:
-        """Write the lines that make a struct of expressions; return the local that holds it."""
+    def _new(self, spec: StructSpec) -> str:
+        """Write the lines that make a struct without its fields; return the local that holds it."""
         local = self._local()
-        self._made += [
-            f"{local} = new({struct_name})",
-            *(f"{local}.{attribute} = {value}" for attribute, value in [("unknown_tags", "None"), *values]),
-        ]
+        self._made += [f"{local} = new({spec.name})", f"{local}.unknown_tags = None"]
         return local
 
     def _default(self, layout: StructLayout, spec: FieldSpec) -> str:
@@ -234,12 +234,14 @@ class Outline:
         if spec.is_made_late:
             return "None"
         inner = layout.structs[spec.widest.base]
-        return self._make(inner.name, [(each.slot, self._default(layout, each)) for each in inner.fields])
+        local = self._new(inner)
+        self._filled += [f"{local}.{each.slot} = {self._default(layout, each)}" for each in inner.fields]
+        return local
 
-    def _value(self, wire: WireType, value: Any) -> str:
-        """Take a value in; return an expression for it."""
+    def _value(self, wire: WireType, value: Any, target: str = "") -> str:
+        """Take a value in; return an expression for it: `target` itself where it is unpacked into that."""
         if isinstance(wire, (Fixed, Uuid)):
-            return self._head(wire.kind.code)
+            return self._head(wire.kind.code, target)
         if isinstance(wire, NullableStructure):
             self._expect(wire.kind.write(wire.null if value is None else 1))
         elif isinstance(wire, (Text, Blob, Array)) and value is None:
