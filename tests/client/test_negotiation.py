@@ -149,6 +149,18 @@ def test_an_ancient_broker_is_not_asked_again() -> None:
     asyncio.run(scenario())
 
 
+def test_a_broker_is_not_asked_when_the_options_say_that_it_is_ancient() -> None:
+    async def scenario() -> None:
+        async with fake_broker() as broker:
+            broker.versions = limited_to("0.8")
+            servers = {"bootstrap.servers": broker.bootstrap_servers, "api.version.request": "false"}
+            async with AsyncClient(ClientConfig.parse(servers, {})) as client:
+                assert (await client.peer()).versions.is_ancient
+                assert not broker.asked(ApiKey.API_VERSIONS)
+
+    asyncio.run(scenario())
+
+
 def test_a_new_old_cluster_names_no_brokers() -> None:
     """0.8 knows of no broker, itself included, before there is a topic."""
 

@@ -35,7 +35,7 @@ def penstock_member(servers: str, group: str, topic: str, strategy: str, release
 
     config = {"group.id": group, "auto.offset.reset": "earliest", "session.timeout.ms": 6_000}
     config |= {"heartbeat.interval.ms": 300, "auto.commit.interval.ms": 200}
-    config |= {"partition.assignment.strategy": strategy}
+    config |= {"partition.assignment.strategy": strategy, "api.version.request": not release}
     with Consumer(servers, config) as consumer:
         consumer.subscribe(topic, on_assigned=told("+"), on_revoked=told("-"))
         while not stopping:
@@ -49,6 +49,7 @@ def penstock_async_member(servers: str, group: str, topic: str, strategy: str, r
     async def consume() -> None:
         options: dict[str, Any] = {"group_id": group, "auto_offset_reset": "earliest"}
         options |= {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 300, "auto_commit_interval_ms": 200}
+        options["api_version_request"] = not release
         async with AsyncConsumer(servers, partition_assignment_strategy=strategy, **options) as consumer:
             consumer.subscribe(topic, on_assigned=told("+"), on_revoked=told("-"))
             while not stopping:

@@ -282,7 +282,7 @@ class AsyncClient:
         connection, versions = await negotiate(
             lambda: connect(address, self.config, self._buffers),
             self.config.api_version_request_timeout_ms / 1000,
-            is_ancient=self._is_ancient.get(address),
+            is_ancient=self._is_ancient.get(address) if self.config.api_version_request else True,
             unstable=self.config.unstable_api_versions_enable,
         )
         self._is_ancient[address] = versions.is_ancient

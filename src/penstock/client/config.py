@@ -238,6 +238,8 @@ class ClientConfig:
     reconnect_backoff_ms: float = _option(50.0, milliseconds())
     reconnect_backoff_max_ms: float = _option(1_000.0, milliseconds())
     socket_connection_setup_timeout_ms: float = _option(10_000.0, milliseconds(1))
+    # False spares brokers before 0.10 a question that 0.9.0 loses other clients' requests over.
+    api_version_request: bool = _option(True, boolean)
     api_version_request_timeout_ms: float = _option(10_000.0, milliseconds(1))
     unstable_api_versions_enable: bool = _option(False, boolean)
     metadata_max_age_ms: float = _option(300_000.0, milliseconds(1), "topic.metadata.refresh.interval.ms")

@@ -112,6 +112,24 @@ def test_joining_begins_with_the_first_poll() -> None:
     bench.asked(FindCoordinator)
 
 
+def test_how_long_the_others_may_keep_a_member_waiting() -> None:
+    """With one timeout for everything (JoinGroup v0) a lost request must not cost max.poll.interval.ms."""
+    bench = Bench()
+    bench.subscribe()
+    (outgoing,) = bench.taken()
+    assert outgoing.timeout_ms == 305_000
+    for session_ms, patience_ms in (6_000, 35_000), (90_000, 95_000):
+        bench = Bench(session_timeout_ms=session_ms)
+        bench.member.has_rebalance_timeout = False
+        bench.subscribe()
+        (outgoing,) = bench.taken()
+        assert outgoing.timeout_ms == patience_ms
+        bench.member.outbox.append(outgoing)
+        bench.join()
+        (outgoing,) = bench.taken()
+        assert (type(outgoing.call), outgoing.timeout_ms) == (SyncGroupRequest, patience_ms)
+
+
 def test_from_the_first_poll_to_the_farewell() -> None:
     bench = Bench()
     bench.subscribe()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.client.client import MAIN
 from penstock.client.metadata import Node
 from penstock.errors import DecodeError, UnsupportedVersionError
+from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from penstock.protocol.messages.find_coordinator_response import FindCoordinatorResponse
@@ -32,6 +33,8 @@ class Coordinator:
     def __init__(self, client: AsyncClient, group_id: str) -> None:
         self.group_id = group_id
         self.node: int | None = None
+        self.has_rebalance_timeout = True
+        """Whether its JoinGroup has a timeout for the rebalance besides the session's: since 0.10.1."""
         self._client = client
 
     async def find(self) -> int:
@@ -59,6 +62,7 @@ class Coordinator:
             raise error_for(found.error_code, f"looking for the coordinator of group {self.group_id!r}")
         if found.node_id not in client.cluster.nodes:
             client.cluster.nodes[found.node_id] = Node(found.node_id, found.host, found.port)
+        self.has_rebalance_timeout = peer.versions.highest(ApiKey.JOIN_GROUP) > 0
         self.node = found.node_id
         return self.node
 

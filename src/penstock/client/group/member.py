@@ -114,7 +114,9 @@ class Member:
     async def _perform(self, outgoing: Outgoing) -> Any:
         call = outgoing.call
         if isinstance(call, FindCoordinator):
-            return await self._coordinator.find()
+            node = await self._coordinator.find()
+            self.membership.has_rebalance_timeout = self._coordinator.has_rebalance_timeout
+            return node
         if isinstance(call, CountPartitions):
             await self._client.refresh(call.topics)
             return self._counts()

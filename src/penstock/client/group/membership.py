@@ -136,6 +136,8 @@ class Membership:
         self.member_id = ""
         self.generation = NO_GENERATION
         self.coordinator: int | None = None
+        self.has_rebalance_timeout = True
+        """Whether the coordinator is told how long members may take to rejoin (JoinGroup 1 and later)."""
         self.topics: tuple[str, ...] = ()
         self.owned = NOTHING
         """What the application has been told that it has."""
@@ -434,8 +436,18 @@ class Membership:
             ],
             reason=self.rejoin_reason or None,
         )
-        patience_ms = settings.max_poll_interval_ms + JOIN_SLACK_MS
-        self._send(request, max(settings.request_timeout_ms, patience_ms))
+        self._send(request, self._rebalance_patience_ms)
+
+    @property
+    def _rebalance_patience_ms(self) -> float:
+        """How long the others may keep an answer waiting. In version 0 the session timeout is for all."""
+        settings = self.settings
+        rebalance_timeout_ms = (
+            settings.max_poll_interval_ms
+            if self.has_rebalance_timeout
+            else max(self._session_timeout_ms, FALLBACK_SESSION_TIMEOUT_MS)
+        )
+        return max(settings.request_timeout_ms, rebalance_timeout_ms + JOIN_SLACK_MS)
 
     def _subscription(self, assignor: Assignor) -> bytes:
         return encode_subscription(
@@ -498,8 +510,7 @@ class Membership:
                 for member_id, partitions in assignments.items()
             ],
         )
-        patience_ms = self.settings.max_poll_interval_ms + JOIN_SLACK_MS
-        self._send(request, max(self.settings.request_timeout_ms, patience_ms))
+        self._send(request, self._rebalance_patience_ms)
 
     # -- answers
 
