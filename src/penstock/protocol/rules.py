@@ -95,9 +95,8 @@ class Parser:
         if is_api and not (isinstance(api_key, int) and 0 <= api_key <= OPEN_END):
             raise self.fail("", "apiKey must be a number from 0 to 32767")
         for common in self.items(spec, "commonStructs", ""):
-            struct_name = self.name(
-                self.keyed(common, "commonStructs", {"name", "versions", "fields", "about"}), ""
-            )
+            known = {"name", "versions", "fields", "about"}
+            struct_name = self.name(self.keyed(common, "commonStructs", known), "commonStructs")
             self.struct(
                 struct_name, common, f"commonStructs {struct_name}", self.versions(common, "versions", "")
             )
@@ -121,7 +120,7 @@ class Parser:
         for path, name, versions in self._uses:
             struct = self._structs.get(name)
             if struct is None:
-                raise self.fail(path, f"there is no type and no struct called {short_repr(name)}")
+                raise self.no_type(path, name)
             if not struct.versions.covers(versions.intersect(self._valid)):
                 raise self.fail(path, f"used in versions {versions}, but struct {name} has {struct.versions}")
         self.check_recursion(root, (root.name,))
@@ -184,7 +183,9 @@ class Parser:
         self._structs[name].fields.extend(self.fields(spec, path))
 
     def fields(self, spec: Mapping[str, Any], path: str) -> list[FieldSpec]:
-        fields = [self.field(each, path) for each in self.items(spec, "fields", path)]
+        fields = [
+            self.field(each, path, number) for number, each in enumerate(self.items(spec, "fields", path), 1)
+        ]
         seen: set[str] = set()
         for field in fields:
             if field.attribute in seen:
@@ -196,11 +197,13 @@ class Parser:
                 raise self.fail(path, f"tags must be 0, 1, 2 … without gap or repetition: {tags}")
         return fields
 
-    def field(self, source: object, parent: str) -> FieldSpec:
-        spec = self.keyed(source, parent, _FIELD_KEYS)
+    def field(self, source: object, parent: str, number: int) -> FieldSpec:
+        called = source.get("name") if isinstance(source, dict) else None
+        path = f"{parent}.{called if is_name(called) else f'field {number}'}".lstrip(".")
+        spec = self.keyed(source, path, _FIELD_KEYS)
         field = FieldSpec()
-        field.name = self.name(spec, parent)
-        field.path = path = f"{parent}.{field.name}" if parent else field.name
+        field.name = self.name(spec, path)
+        field.path = path
         field.attribute = snake_case(field.name)
         if iskeyword(field.attribute) or field.attribute in _TAKEN_ATTRIBUTES:
             raise self.fail(path, f"in Python it would be called {field.attribute}, which is taken")
@@ -227,7 +230,7 @@ class Parser:
     def check_field(self, field: FieldSpec) -> None:
         path, field_type = field.path, field.types[0][1]
         if field.nullable and not field_type.can_be_null:
-            raise self.fail(path, f"a {field_type.base} cannot be null")
+            raise self.fail(path, f"{field_type.base} cannot be null")
         if field.flexible is not None and (field_type.base not in ("string", "bytes") or field_type.is_array):
             raise self.fail(path, "flexibleVersions of a field is only for string and bytes")
         if field.entity_type is not None:
@@ -320,7 +323,7 @@ class Parser:
         if base.startswith("[]"):
             raise self.fail(path, "there are no arrays of arrays: use an array of structs")
         if not is_name(base) or not base[0].isupper():
-            raise self.fail(path, f"there is no type and no struct called {short_repr(text)}")
+            raise self.no_type(path, text)
         return FieldType(base, FIXED, is_array)
 
     # Defaults
@@ -346,14 +349,18 @@ class Parser:
         except (ValueError, OverflowError) as error:
             raise self.fail(path, f"{short_repr(source)} is no {field_type.base}: {error}") from error
 
+    def no_type(self, path: str, name: str) -> DefinitionError:
+        hint = _similar(name, {*INTEGER_BITS, *OTHER_SCALARS, *self._structs})
+        return self.fail(path, f"there is no type and no struct called {short_repr(name)}{hint}")
+
     # Pieces of JSON
 
     def keyed(self, source: object, path: str, known: set[str]) -> dict[str, Any]:
         if not isinstance(source, dict):
             raise self.fail(path, f"expected an object, found {short_repr(source)}")
         if unknown := source.keys() - known:
-            path = f"{path}.{source['name']}".lstrip(".") if path and "name" in source else path
-            raise self.fail(path, f"unknown property {short_repr(min(map(str, unknown)))}")
+            key = min(map(str, unknown))
+            raise self.fail(path, f"unknown property {short_repr(key)}{_similar(key, known)}")
         return source
 
     def items(self, spec: Mapping[str, Any], key: str, path: str) -> list[Any]:
@@ -364,6 +371,8 @@ class Parser:
 
     def name(self, spec: Mapping[str, Any], path: str) -> str:
         name = spec.get("name")
+        if name is None:
+            raise self.fail(path, "name is missing")
         if not isinstance(name, str) or not is_name(name):
             raise self.fail(path, f"{short_repr(name)} is no name: letters and digits, a letter first")
         if len(name) > _NAME_LENGTH_MAX:
@@ -396,6 +405,14 @@ class Parser:
         if missing is None:
             raise self.fail(path, f"{key} is missing")
         return missing
+
+
+def _similar(word: str, known: set[str]) -> str:
+    """Which of the known words may have been meant, as the end of a complaint."""
+    import difflib
+
+    near = difflib.get_close_matches(word[:100], sorted(known), 1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def inner_structs(struct: StructSpec) -> Iterator[str]:
