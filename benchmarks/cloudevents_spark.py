@@ -28,7 +28,7 @@ SCHEMA = ", ".join(f"{name} {'timestamp' if name == 'time' else 'string'}" for n
 
 def main() -> None:
     options = arguments("CloudEvents as columns in Spark", rounds=3)
-    rows = 200_000 if options.quick else 1_000_000
+    rows = 200_000 if options.quick else 2_000_000
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as directory, running_broker() as brokers:
         jars = jvm_connector(Path(directory))
         config = {"spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text"}

@@ -81,7 +81,7 @@ def test_only_the_columns_asked_for() -> None:
     projection = Projection(
         StructType([StructField(name, StringType()) for name in ("data", "ce_hue", "id", "outcome")]), options
     )
-    assert projection.fetched == ("key", "value", "headers")
+    assert projection.fetched == ("value", "headers")
     (piece,) = projection.batches(MIXED)
     assert piece.schema.names == ["data", "ce_hue", "id", "outcome"]
     assert piece.column("ce_hue").to_pylist() == ["red", None, "red"]

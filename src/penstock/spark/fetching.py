@@ -18,7 +18,7 @@ from penstock.spark.brokers import client_config
 from penstock.spark.options import ReadOptions
 from penstock.spark.planning import DATA_LOSS_ADVICE, DataLossError
 from penstock.spark.planning import OffsetRange as Span
-from penstock.spark.schema import BATCH_BYTES
+from penstock.spark.schema import BATCH_BYTES, EVENT_BATCH_BYTES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,7 +40,7 @@ def fetch(options: ReadOptions, columns: Sequence[str], spans: Sequence[Span]) -
         [OffsetRange(*span) for span in spans],
         columns,
         isolation=config.isolation_level,
-        batch_bytes=BATCH_BYTES,
+        batch_bytes=BATCH_BYTES if options.cloudevents is None else EVENT_BATCH_BYTES,
         fetch_bytes=config.fetch_max_bytes if "fetch.max.bytes" in options.client else FETCH_BYTES,
         fail_on_data_loss=options.fail_on_data_loss,
         check_crcs=config.check_crcs,

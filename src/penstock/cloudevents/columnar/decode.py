@@ -77,6 +77,8 @@ EVENT_COLUMNS = tuple(name for name in EVENT_SCHEMA.names if name not in ("outco
 """The columns that it makes unless told otherwise. Enough to write the same events again."""
 
 _BLOCK_ROWS = 4096
+_ENTRIES_EXPECTED = 8
+"""Extensions of a structured event on average; where a batch has more, rows at its end are asked about."""
 
 USE_KERNELS = COMPILED
 """Uncompiled, the functions for one event are the faster way through a row."""
@@ -243,8 +245,7 @@ class Decoding:
             state,
         )
         if state[ENVELOPES]:
-            room = empty(int(state[ENVELOPES]) * 32, np.int32).reshape(-1, 4)
-            self.entries = np.concatenate([self.entries[: state[ENTRIES]], room])
+            self._make_room(int(state[ENTRIES]), int(state[ENVELOPES]) * _ENTRIES_EXPECTED)
             read_envelopes(
                 records.ends,
                 records.data,
@@ -262,6 +263,12 @@ class Decoding:
                 state,
             )
         self.entries = self.entries[: state[ENTRIES]]
+
+    def _make_room(self, used: int, more: int) -> None:
+        """Keep `used` entries, with room for `more`; pages that stay empty cost nothing."""
+        entries = empty((used + more) * table.ENTRY_FIELDS, np.int32).reshape(-1, table.ENTRY_FIELDS)
+        entries[:used] = self.entries[:used]
+        self.entries = entries
 
     def _ask(self, asked: Any, batch: Any) -> None:
         """Let `from_record` judge these rows, and write their events to the side buffer."""
