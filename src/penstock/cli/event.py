@@ -158,7 +158,7 @@ def decode(
     Many, one a line; each comes back with "mode" and "event", or "error" and "rule":
       penstock event decode --jsonl records.jsonl
     """
-    from penstock.cloudevents import Event, from_record
+    from penstock.cloudevents import Event
     from penstock.cloudevents.json_format import write_event
     from penstock.cloudevents.lines import decode_line
 
@@ -168,14 +168,7 @@ def decode(
             raise ConfigError("with --jsonl the headers stand in the lines: leave out -H")
         transform(file, partial(decode_line, options=options))
         return 0
-    outcome = from_record(
-        None,
-        file.read(),
-        [_header(word) for word in headers],
-        profile=options.profile,
-        assume_structured=assume_structured,
-        extension_types=options.extension_types,
-    )
+    outcome = options.outcome(None, file.read(), [_header(word) for word in headers])
     if not isinstance(outcome, Event):
         say(str(outcome))
         return FAILURE
@@ -211,7 +204,6 @@ def encode(
     Many, one a line, each with an "event", and a "key" and more "headers" if you like:
       penstock event encode --jsonl --mode binary events.jsonl
     """
-    from penstock.cloudevents.json_format import read_event
     from penstock.cloudevents.lines import encode_line
 
     options = _options(
@@ -226,19 +218,9 @@ def encode(
     if jsonl:
         transform(file, partial(encode_line, options=options))
         return
-    from penstock.cloudevents import to_record
-
-    event = read_event(file.read(), lenient=not strict, extension_types=options.extension_types)
-    key, value, headers = to_record(
-        event,
-        mode=options.mode,
-        event_format=options.event_format,
-        text_data=text_data,
-        binary_headers=binary_headers,
-        key_mapper=options.key_mapper,
-    )
+    key, value, headers = options.record(options.event(file.read()))
     shown = [b"key: " + (b"(null)" if key is None else key)]
-    shown += [name.encode() + b": " + content for name, content in headers]
+    shown += [name.encode() + b": " + (content or b"") for name, content in headers]
     _out(b"\n".join(shown) + b"\n\n" + (b"(null)" if value is None else value) + b"\n")
 
 
@@ -452,7 +434,7 @@ def _events(body: bytes, event_format: str | None, options: LineOptions) -> list
     return read_events(
         body,
         MEDIA_TYPES[event_format],
-        lenient=options.profile == "lenient",
+        lenient=options.lenient,
         extension_types=options.extension_types,
     )
 
@@ -499,16 +481,9 @@ def _record_line(record: Record, options: LineOptions) -> bytes:
 
 def _summary(record: Record, options: LineOptions) -> bytes:
     """Where the record is, what it is, and the beginning of its data, for a person."""
-    from penstock.cloudevents import Event, from_record
+    from penstock.cloudevents import Event
 
-    outcome = from_record(
-        record.key,
-        record.value,
-        record.headers,
-        profile=options.profile,
-        assume_structured=options.assume_structured,
-        extension_types=options.extension_types,
-    )
+    outcome = options.outcome(record.key, record.value, record.headers)
     place = f"{record.topic}/{record.partition}/{record.offset}"
     if not isinstance(outcome, Event):
         return f"{place}  {outcome}\n".encode()

@@ -17,12 +17,14 @@ from __future__ import annotations
 
 import json
 from binascii import a2b_base64, b2a_base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from penstock.cloudevents.binding import (
     KeyMapper,
     Mode,
+    Outcome,
     Profile,
     content_mode,
     from_record,
@@ -40,12 +42,13 @@ RECORD = ("key", "value", "headers")
 ANSWERS = ("mode", "event", "error", "rule")
 """What a line says about its record, before or after it; never kept from the line before."""
 
+Headers = Sequence[tuple[str, bytes | None]]
 Parts = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]
 
 
 @dataclass(frozen=True)
 class LineOptions:
-    """How lines are read and written; the names are those of `from_record` and `to_record`."""
+    """How records and lines are read and written; the names are those of `from_record` and `to_record`."""
 
     profile: Profile = "strict"
     assume_structured: bool = False
@@ -55,6 +58,49 @@ class LineOptions:
     text_data: bool = False
     binary_headers: bool = False
     key_mapper: KeyMapper | None = None
+
+    @property
+    def lenient(self) -> bool:
+        return self.profile == "lenient"
+
+    def outcome(self, key: bytes | None, value: bytes | None, headers: Headers) -> Outcome:
+        """What a record is."""
+        return from_record(
+            key,
+            value,
+            headers,
+            profile=self.profile,
+            assume_structured=self.assume_structured,
+            extension_types=self.extension_types,
+        )
+
+    def event(self, text: bytes) -> Event:
+        """An event in the JSON event format.
+
+        Raises:
+            InvalidEventError: it is none.
+        """
+        return read_event(text, lenient=self.lenient, extension_types=self.extension_types)
+
+    def record(
+        self, event: Event, key: bytes | None = None, headers: Iterable[tuple[str, Any]] = ()
+    ) -> Parts:
+        """The record that carries an event, with headers of its own.
+
+        Raises:
+            InvalidEventError, EncodeError: the event cannot be written so.
+        """
+        key, value, written = to_record(
+            event,
+            mode=self.mode,
+            key=key,
+            key_mapper=self.key_mapper,
+            event_format=self.event_format,
+            text_data=self.text_data,
+            binary_headers=self.binary_headers,
+            headers=headers,
+        )
+        return key, value, [*written]
 
 
 class _Line:
@@ -108,17 +154,10 @@ def _decoded(
     kept: list[str],
     key: bytes | None,
     value: bytes | None,
-    headers: list[tuple[str, bytes | None]],
+    headers: Headers,
     options: LineOptions,
 ) -> str:
-    outcome = from_record(
-        key,
-        value,
-        headers,
-        profile=options.profile,
-        assume_structured=options.assume_structured,
-        extension_types=options.extension_types,
-    )
+    outcome = options.outcome(key, value, headers)
     if not isinstance(outcome, Event):
         return _complaint(kept, outcome)
     mode = content_mode(headers, profile=options.profile)
@@ -146,8 +185,7 @@ def encode_line(raw: bytes, options: LineOptions) -> str:
     else:
         return _complaint(line.without(ANSWERS), InvalidEventError("L4", "the line has no event"))
     try:
-        lenient = options.profile == "lenient"
-        event = read_event(text.encode(), lenient=lenient, extension_types=options.extension_types)
+        event = options.event(text.encode())
         key, _, headers = _record(line.members) if "event" in line.members else (None, None, [])
         record = _encoded(event, key, headers, options)
     except (InvalidEventError, EncodeError) as error:
@@ -163,14 +201,7 @@ def convert_line(raw: bytes, options: LineOptions) -> str:
         return _complaint([], error)
     try:
         key, value, headers = _record(line.members)
-        outcome = from_record(
-            key,
-            value,
-            headers,
-            profile=options.profile,
-            assume_structured=options.assume_structured,
-            extension_types=options.extension_types,
-        )
+        outcome = options.outcome(key, value, headers)
         if not isinstance(outcome, Event):
             raise InvalidEventError(outcome.rule, outcome.reason)
         record = _encoded(outcome, key, headers, options)
@@ -179,23 +210,11 @@ def convert_line(raw: bytes, options: LineOptions) -> str:
     return _joined(line.without((*RECORD, *ANSWERS)) + _record_members(*record))
 
 
-def _encoded(
-    event: Event, key: bytes | None, headers: list[tuple[str, bytes | None]], options: LineOptions
-) -> Parts:
+def _encoded(event: Event, key: bytes | None, headers: Headers, options: LineOptions) -> Parts:
     kept = other_headers(headers)
-    if options.profile == "lenient":
+    if options.lenient:
         kept = [(name, value) for name, value in kept if name[:3].lower() != "ce_"]
-    key, value, written = to_record(
-        event,
-        mode=options.mode,
-        key=key,
-        key_mapper=options.key_mapper,
-        event_format=options.event_format,
-        text_data=options.text_data,
-        binary_headers=options.binary_headers,
-        headers=kept,
-    )
-    return key, value, [*written]
+    return options.record(event, key, kept)
 
 
 def rule_of(error: object) -> str | None:
