@@ -31,6 +31,7 @@ CAPTIONS = {
     "records": "bytes ↔ columns",
     "model": "shared nouns",
     "clock": "time as an argument",
+    "serving_thread": "an event loop in a thread",
     "errors": "the error tree",
 }
 

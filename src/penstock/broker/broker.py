@@ -10,8 +10,8 @@ started again it keeps its port and its data, also those in memory.
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from penstock.broker.server import serving
 from penstock.broker.storage import MemoryStore, open_store
 from penstock.clock import Clock, SystemClock
 from penstock.model import setting_text
+from penstock.serving_thread import ServingThread
 
 if TYPE_CHECKING:
     import os
@@ -72,11 +73,7 @@ class Broker:
         """What serves while it runs. It belongs to the broker's thread: for looking, not for touching."""
         self._address07: tuple[str, int] | None = None
         self._memory: MemoryStore | None = None
-        self._thread: threading.Thread | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._stopping: asyncio.Event | None = None
-        self._started = threading.Event()
-        self._failure: BaseException | None = None
+        self._thread = ServingThread(self._serving)
 
     # --- where it is -------------------------------------------------------------------------------------
 
@@ -101,7 +98,7 @@ class Broker:
 
     @property
     def is_running(self) -> bool:
-        return self._thread is not None
+        return self._thread.is_running
 
     def __repr__(self) -> str:
         state = "running" if self.is_running else "stopped"
@@ -116,14 +113,7 @@ class Broker:
             NetworkError: the address cannot be listened on.
             StorageError: the data directory cannot be used, or another broker uses it.
         """
-        if self._thread is not None:
-            return self
-        self._started.clear()
-        self._failure = None
-        self._thread = threading.Thread(target=self._run, name=f"penstock-broker-{self._port}", daemon=True)
-        self._thread.start()
-        self._started.wait()
-        self._raise_failure()
+        self._thread.start(f"penstock-broker-{self._port}")
         return self
 
     def close(self) -> None:
@@ -132,22 +122,7 @@ class Broker:
         Raises:
             StorageError: the data could not be forced to disk.
         """
-        thread, self._thread = self._thread, None
-        if thread is None:
-            return
-        loop, stopping = self._loop, self._stopping
-        assert loop is not None
-        assert stopping is not None
-        loop.call_soon_threadsafe(stopping.set)
-        thread.join()
-        self._raise_failure()
-
-    def _raise_failure(self) -> None:
-        """Raise here what has ended the thread, if anything has."""
-        failure, self._failure = self._failure, None
-        if failure is not None:
-            self._thread = None
-            raise failure
+        self._thread.stop()
 
     stop = close
 
@@ -169,19 +144,8 @@ class Broker:
 
     # --- the thread --------------------------------------------------------------------------------------
 
-    def _run(self) -> None:
-        try:
-            # By name, since a policy may offer a loop that has no sendfile.
-            with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
-                runner.run(self._serve())
-        except BaseException as error:
-            self._failure = error
-        finally:
-            self._started.set()
-
-    async def _serve(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._stopping = asyncio.Event()
+    @asynccontextmanager
+    async def _serving(self) -> AsyncIterator[None]:
         store = self._open_store()
         async with serving(self.config, store, self.clock, self.host, self._port, self._connect()) as server:
             self._port = server.address[1]
@@ -189,8 +153,7 @@ class Broker:
             if server.address07 is not None:
                 self.config.settings["penstock.0.7.port"] = str(server.address07[1])
             self.server = server
-            self._started.set()
-            await self._stopping.wait()
+            yield
             self.server = None
 
     def _connect(self) -> Callable[[Server], Connection] | None:

@@ -196,9 +196,10 @@ class KafkaBroker(Broker):
         return self._call(look)
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
-        if not self.is_running or self._loop is None:
+        loop = self._thread.loop
+        if loop is None:
             raise NetworkError("the broker is not running; start it first")
-        return self._loop
+        return loop
 
     def _call(self, function: Callable[[Server], T]) -> T:
         """Have the broker's thread call `function`, and return what it returns."""

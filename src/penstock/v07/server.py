@@ -12,15 +12,15 @@ import logging
 import os
 import socket
 import termios
-import threading
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
 from penstock.clock import Clock, SystemClock
-from penstock.errors import DecodeError, NetworkError, PenstockError, StorageError
+from penstock.errors import DecodeError, NetworkError, StorageError
 from penstock.log.contract import FileRegion
+from penstock.serving_thread import ServingThread
 from penstock.v07.byte_log import OffsetOutOfRange
 from penstock.v07.settings import Settings
 from penstock.v07.topics import InvalidTopic, Topics, WrongPartition
@@ -292,11 +292,7 @@ class Broker07:
         self.port = port
         self.settings = Settings({name: str(value) for name, value in (settings or {}).items()})
         self._clock = clock
-        self._thread: threading.Thread | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._stopping: asyncio.Event | None = None
-        self._started = threading.Event()
-        self._failure: BaseException | None = None
+        self._thread = ServingThread(self._serving)
 
     def start(self) -> Broker07:
         """Start serving; return when clients can connect.
@@ -304,30 +300,12 @@ class Broker07:
         Raises:
             PenstockError: as `serving`.
         """
-        if self._thread is None:
-            self._started.clear()
-            self._thread = threading.Thread(target=self._run, name="penstock-broker-0.7", daemon=True)
-            self._thread.start()
-            self._started.wait()
-            self._raise_failure()
+        self._thread.start("penstock-broker-0.7")
         return self
 
     def close(self) -> None:
         """Stop serving and flush. Harmless when stopped."""
-        thread, self._thread = self._thread, None
-        if thread is None:
-            return
-        assert self._loop is not None
-        assert self._stopping is not None
-        self._loop.call_soon_threadsafe(self._stopping.set)
-        thread.join()
-        self._raise_failure()
-
-    def _raise_failure(self) -> None:
-        failure, self._failure = self._failure, None
-        if failure is not None:
-            self._thread = None
-            raise failure
+        self._thread.stop()
 
     def __enter__(self) -> Broker07:
         return self.start()
@@ -337,19 +315,8 @@ class Broker07:
     ) -> None:
         self.close()
 
-    def _run(self) -> None:
-        try:
-            with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
-                runner.run(self._serve())
-        except PenstockError as error:
-            self._failure = error
-        finally:
-            self._started.set()
-
-    async def _serve(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._stopping = asyncio.Event()
+    @asynccontextmanager
+    async def _serving(self) -> AsyncIterator[None]:
         async with serving(self.data_dir, self.host, self.port, self.settings, self._clock) as server:
             self.port = server.address[1]
-            self._started.set()
-            await self._stopping.wait()
+            yield

@@ -1,0 +1,88 @@
+"""An event loop on a thread of its own, which serves something until it is told to stop.
+
+Brokers inside a program run on it. Promises that `start` returns when whatever is served can be reached, and
+that whatever ends the thread is raised by the caller's next `start` or `stop`. Knows nothing of brokers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+
+
+class ServingThread:
+    """Keeps `serving()` entered, on a daemon thread, from `start` to `stop`. May be started again."""
+
+    def __init__(self, serving: Callable[[], AbstractAsyncContextManager[object]]) -> None:
+        self._serving = serving
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping: asyncio.Event | None = None
+        self._settled = threading.Event()
+        self._failure: BaseException | None = None
+
+    @property
+    def is_running(self) -> bool:
+        return self._thread is not None
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """The event loop, while it runs."""
+        return self._loop if self.is_running else None
+
+    def start(self, name: str) -> None:
+        """Start the thread, called `name`; return when `serving()` is entered. Nothing if it runs already.
+
+        Raises:
+            BaseException: whatever entering raised.
+        """
+        if self._thread is not None:
+            return
+        self._settled.clear()
+        self._failure = None
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+        self._settled.wait()
+        self._raise_failure()
+
+    def stop(self) -> None:
+        """Leave `serving()` and wait for the thread. Harmless when it does not run.
+
+        Raises:
+            BaseException: whatever leaving raised, or ended the thread before.
+        """
+        thread, self._thread = self._thread, None
+        if thread is None:
+            return
+        loop, stopping = self._loop, self._stopping
+        assert loop is not None
+        assert stopping is not None
+        if thread.is_alive():
+            loop.call_soon_threadsafe(stopping.set)
+        thread.join()
+        self._raise_failure()
+
+    def _raise_failure(self) -> None:
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            self._thread = None
+            raise failure
+
+    def _run(self) -> None:
+        try:
+            # By name, since a policy may offer a loop that has no sendfile.
+            with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+                runner.run(self._serve())
+        except BaseException as error:
+            self._failure = error
+        finally:
+            self._settled.set()
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stopping = asyncio.Event()
+        async with self._serving():
+            self._settled.set()
+            await self._stopping.wait()
