@@ -120,6 +120,40 @@ def test_formats_of_files(penstock: Penstock) -> None:
     assert penstock("event", "convert", "--to", "avro", stdin=b"{}")[0] == 1
 
 
+WHOLE = b'{"specversion":"1.0","id":"1","source":"/s","type":"t"}'
+
+
+@pytest.mark.parametrize(
+    ("words", "stdin", "code", "said"),
+    [
+        ("decode", WHOLE, 1, "add -H content-type=application/cloudevents+json, or --assume-structured"),
+        ("decode --jsonl", WHOLE, 0, "the line is an event itself, not a record"),
+        ("validate --jsonl", WHOLE, 1, "the line is an event itself, not a record"),
+        ("encode", b"[" + WHOLE + b"]", 2, "encode takes one event, or with --jsonl one a line"),
+        ("encode", b"", 1, "J1: the value is empty"),
+        ("encode", b'{"id": "1",\n "type" "t"}', 1, "not JSON: expecting ':' delimiter at line 2, column 9"),
+        ("encode", b"3", 1, "J1: the value is JSON, but not an object"),
+        ("encode --format avro", WHOLE, 2, "--format is for structured records: add --mode structured"),
+        ("convert --jsonl --binary-headers", b"", 2, "--binary-headers is for structured records"),
+        ("validate", b"[" + WHOLE + b', {"id": ""}]', 1, "C1: event 2 of the batch: the required"),
+        ("validate", b"[" + WHOLE + b", 3]", 1, "J18: event 2 of the batch: it is not a JSON object"),
+    ],
+)
+def test_what_went_wrong_and_what_to_do(
+    penstock: Penstock, words: str, stdin: bytes, code: int, said: str
+) -> None:
+    exit_code, out, err = penstock("event", *words.split(), stdin=stdin)
+    assert exit_code == code
+    assert said in out.decode() + err
+
+
+def test_an_event_in_a_protobuf_batch_is_named(penstock: Penstock) -> None:
+    body = write_events([EVENT, EVENT], "application/cloudevents-batch+protobuf")
+    broken = body[: len(body) // 2] + body[len(body) // 2 :].replace(b"1.0", b"2.0")
+    _, out, _ = penstock("event", "validate", "--format", "protobuf-batch", stdin=broken)
+    assert out.decode().startswith("stdin: D13: event 2 of the batch: ")
+
+
 def test_reading_a_topic(penstock: Penstock) -> None:
     with Broker() as broker:
         with Producer(bootstrap_servers=broker.bootstrap_servers) as producer:

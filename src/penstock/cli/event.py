@@ -168,9 +168,10 @@ def decode(
             raise ConfigError("with --jsonl the headers stand in the lines: leave out -H")
         transform(file, partial(decode_line, options=options))
         return 0
-    outcome = options.outcome(None, file.read(), [_header(word) for word in headers])
+    value = file.read()
+    outcome = options.outcome(None, value, [_header(word) for word in headers])
     if not isinstance(outcome, Event):
-        say(str(outcome))
+        say(f"{outcome}{_advice(outcome, value)}")
         return FAILURE
     _out(write_event(outcome, text_data=text_data, one_line=True) + b"\n")
     return 0
@@ -206,6 +207,7 @@ def encode(
     """
     from penstock.cloudevents.lines import encode_line
 
+    _check_mode(mode, event_format, binary_headers)
     options = _options(
         strict,
         types,
@@ -218,7 +220,10 @@ def encode(
     if jsonl:
         transform(file, partial(encode_line, options=options))
         return
-    key, value, headers = options.record(options.event(file.read()))
+    body = file.read()
+    if body.lstrip()[:1] == b"[":
+        raise ConfigError("this is a JSON array: encode takes one event, or with --jsonl one a line")
+    key, value, headers = options.record(options.event(body))
     shown = [b"key: " + (b"(null)" if key is None else key)]
     shown += [name.encode() + b": " + (content or b"") for name, content in headers]
     _out(b"\n".join(shown) + b"\n\n" + (b"(null)" if value is None else value) + b"\n")
@@ -299,6 +304,7 @@ def convert(
     """
     from penstock.cloudevents.lines import convert_line
 
+    _check_mode(mode, event_format, binary_headers)
     options = _options(
         strict,
         types,
@@ -416,6 +422,23 @@ def _key_mapper(wanted: bool) -> Any:
     from penstock.cloudevents import partitionkey_mapper
 
     return partitionkey_mapper if wanted else None
+
+
+def _check_mode(mode: str, event_format: str, binary_headers: bool) -> None:
+    """Refuse what would have no effect."""
+    if mode == "binary" and (binary_headers or event_format != "json"):
+        option = "--binary-headers" if binary_headers else "--format"
+        raise ConfigError(f"{option} is for structured records: add --mode structured")
+
+
+def _advice(outcome: object, value: bytes) -> str:
+    """What to do about a record that is not an event, though its value is one."""
+    from penstock.cloudevents import NotAnEvent
+    from penstock.cloudevents.json_format import has_required_members
+
+    if not isinstance(outcome, NotAnEvent) or not has_required_members(value):
+        return ""
+    return f"; the value is one, though: add -H content-type={MEDIA_TYPES['json']}, or --assume-structured"
 
 
 def _header(word: str) -> tuple[str, bytes | None]:

@@ -28,7 +28,7 @@ from penstock.cloudevents.event import (
 )
 from penstock.cloudevents.layouts import Layouts
 from penstock.cloudevents.mediatype import charset_of, is_json, is_text
-from penstock.cloudevents.outcome import InvalidEventError, shown
+from penstock.cloudevents.outcome import InvalidEventError, in_batch, shown
 from penstock.cloudevents.repeats import remembered
 from penstock.cloudevents.timestamps import parse_common, parse_timestamp
 from penstock.cloudevents.typed import read_extension
@@ -167,10 +167,24 @@ def scan_object(text: str) -> tuple[Members, dict[str, Span]]:
     except InvalidEventError:
         raise
     except (ValueError, IndexError):
-        raise InvalidEventError("J1", "the value is not a JSON object") from None
+        raise InvalidEventError("J1", _why_no_object(text)) from None
     except RecursionError:
         raise InvalidEventError("J1", "the JSON is nested too deeply") from None
     return members, spans
+
+
+def _why_no_object(text: str) -> str:
+    """What is in place of a JSON object."""
+    if _skip(text, 0) == len(text):
+        return "the value is empty, not a JSON object"
+    try:
+        found = _decoder.decode(text)
+    except json.JSONDecodeError as error:
+        problem = error.msg[:1].lower() + error.msg[1:]
+        return f"the value is not JSON: {problem} at line {error.lineno}, column {error.colno}"
+    except (ValueError, RecursionError):
+        return "the value is not JSON"
+    return f"the value is JSON, but {'an array, ' if isinstance(found, list) else ''}not an object"
 
 
 @remembered(maxsize=8192)
@@ -464,13 +478,13 @@ def read_batch(
     try:
         position = _skip(text, 0)
         if text[position] != "[":
-            raise InvalidEventError("J18", "a batch must be a JSON array")
+            raise ValueError("no array")
         position = _skip(text, position + 1)
         more = text[position] != "]"
         position += not more
         while more:
             if text[position] != "{":
-                raise InvalidEventError("J18", f"entry {len(events)} of the batch is not a JSON object")
+                raise InvalidEventError("J18", "it is not a JSON object")
             members, spans, end = _scan_object(text, position)
             events.append(_read_object(text, members, spans.get("data"), lenient, extension_types))
             position = _skip(text, end)
@@ -480,8 +494,8 @@ def read_batch(
             position = _skip(text, position + 1)
         if _skip(text, position) != len(text):
             raise ValueError("more text")
-    except InvalidEventError:
-        raise
+    except InvalidEventError as error:
+        raise in_batch(error, len(events)) from None
     except (ValueError, IndexError):
         raise InvalidEventError("J18", "the batch is not a JSON array") from None
     except RecursionError:

@@ -34,13 +34,15 @@ from penstock.cloudevents.binding import (
 from penstock.cloudevents.event import Event
 from penstock.cloudevents.formats import FormatName
 from penstock.cloudevents.json_format import Members, Span, read_event, scan_object, write_event
-from penstock.cloudevents.outcome import InvalidEventError, shown
+from penstock.cloudevents.outcome import InvalidEventError, NotAnEvent, shown
 from penstock.cloudevents.types import WELL_KNOWN_EXTENSIONS, AttributeType
 from penstock.errors import EncodeError
 
 RECORD = ("key", "value", "headers")
 ANSWERS = ("mode", "event", "error", "rule")
 """What a line says about its record, before or after it; never kept from the line before."""
+
+_NO_RECORD = NotAnEvent("the line is an event itself, not a record that carries one; encode makes one of it")
 
 Headers = Sequence[tuple[str, bytes | None]]
 Parts = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]
@@ -134,6 +136,8 @@ def decode_line(raw: bytes, options: LineOptions) -> str:
     except InvalidEventError as error:
         return _complaint([], error)
     kept = line.without(ANSWERS)
+    if "specversion" in line.members and not any(name in line.members for name in RECORD):
+        return _complaint(kept, _NO_RECORD)
     try:
         key, value, headers = _record(line.members)
     except InvalidEventError as error:

@@ -26,6 +26,11 @@ class InvalidEventError(PenstockError, ValueError):
         return f"{self.rule}: {self.reason}"
 
 
+def in_batch(error: InvalidEventError, before: int) -> InvalidEventError:
+    """The same about an event of a batch that has so many before it; people count from one."""
+    return InvalidEventError(error.rule, f"event {before + 1} of the batch: {error.reason}")
+
+
 class NotAnEvent(NamedTuple):
     """An ordinary Kafka record: nothing in it claims to be an event."""
 

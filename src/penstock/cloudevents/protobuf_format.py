@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from penstock.cloudevents.event import REQUIRED, Event
 from penstock.cloudevents.json_format import encode_text, is_text_in_utf8
 from penstock.cloudevents.mediatype import essence
-from penstock.cloudevents.outcome import InvalidEventError, shown
+from penstock.cloudevents.outcome import InvalidEventError, in_batch, shown
 from penstock.cloudevents.timestamps import instant, timestamp_of
 from penstock.cloudevents.typed import build_event
 from penstock.cloudevents.types import (
@@ -174,11 +174,13 @@ def read_batch(
     Raises:
         InvalidEventError: it is no such message, or one of its events is not valid.
     """
-    return [
-        read_event(_bytes_of(value), lenient=lenient, extension_types=extension_types)
-        for number, value in _fields(data)
-        if number == 1
-    ]
+    events: list[Event] = []
+    for body in [_bytes_of(value) for number, value in _fields(data) if number == 1]:
+        try:
+            events.append(read_event(body, lenient=lenient, extension_types=extension_types))
+        except InvalidEventError as error:
+            raise in_batch(error, len(events)) from None
+    return events
 
 
 def _read_data(
