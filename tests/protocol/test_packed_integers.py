@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import DecodeError, EncodeError
+from penstock.protocol import runtime
 from penstock.protocol.classes import message_class
 from penstock.protocol.codec import codec_for
 from penstock.protocol.definition import definitions_directory, parse_definition
@@ -217,6 +218,19 @@ def test_a_long_array_may_hold_long_numbers():
     for many in (list(range(-64, 64)) * 3, list(range(-1000, 1000)), [], None):
         message = cls(many=many)
         assert cls.decode(message.encode(0), 0) == message
+
+
+@pytest.mark.parametrize("limit", [0, 3, 20_000])
+def test_numbers_are_written_alike_whether_they_were_met_before_or_not(limit, monkeypatch):
+    monkeypatch.setattr(runtime, "NUMBERS_CACHED_MAX", limit)
+    monkeypatch.setattr(runtime, "_VARINT_BYTES", {})
+    monkeypatch.setattr(runtime, "_VARINT_ARRAYS", {})
+    for bits, encoding in ((16, "signed"), (32, "unsigned"), (64, "signed")):
+        cls = number_class(bits, encoding)
+        for value in (0, -1, 300, -300, 0, 300, 7):
+            message = cls(first=value, one=value, two=value + 1, many=[value] * (abs(value) % 11))
+            assert message.encode(0) == oracle.encode(cls.DEFINITION, 0, message)
+        assert all(len(known) <= limit for known in runtime._VARINT_BYTES.values())
 
 
 def test_a_field_may_become_wider():

@@ -47,6 +47,11 @@ class HeadKind:
         return self.read is not None
 
     @property
+    def recurs(self) -> bool:
+        """Whether the same numbers are sent again and again. Those of 64 bits are offsets and times."""
+        return self.is_varint and not self.name.endswith("64")
+
+    @property
     def packing(self) -> str | None:
         """How numbers are packed: ``w`` unsigned, ``z`` zig-zag, None where the size is fixed."""
         return self.name[0] if self.is_varint else None

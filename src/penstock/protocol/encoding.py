@@ -105,9 +105,15 @@ class EncodeEmitter(Emitter):
     # Packed numbers (KIP-625)
 
     def _write_packed(self, segment: list[Piece]) -> None:
-        terms = [self._term(value, part) for value, part in segment]
-        whole = len(terms) == 1 and not terms[0].startswith("*")
-        self.line(f"append({terms[0]})" if whole else f'append(b"".join(({", ".join(terms)},)))')
+        """Write packed numbers: by their bytes where all were met before, else one after the other."""
+        numbers = [kind for _, kind in _heads(segment)]
+        if not numbers or not all(kind.recurs for kind in numbers):
+            self.line(f"append({self._joined(segment)})")
+            return
+        self.line("try:")
+        self.line(f"    append({self._joined(segment, plain=True)})")
+        self.line("except KeyError:")
+        self.line(f"    append({self._concatenation(segment)}({', '.join(value for value, _ in segment)}))")
 
     def _concatenation(self, segment: list[Piece]) -> str:
         """A function that makes the bytes of a segment piece by piece, however long each is."""
@@ -115,21 +121,31 @@ class EncodeEmitter(Emitter):
         if name in self.functions:
             return name
         arguments = [f"value{number}" for number, _ in enumerate(segment)]
-        terms = [self._term(value, part) for value, (_, part) in zip(arguments, segment, strict=True)]
+        pieces = [(value, part) for value, (_, part) in zip(arguments, segment, strict=True)]
         inner = self.function(f"def {name}({', '.join(arguments)}):")
-        inner.line(f'return b"".join(({", ".join(terms)},))')
+        inner.line(f"return {self._joined(pieces)}")
         self.finish(name, inner)
         return name
 
-    def _term(self, value: str, part: HeadKind | ArrayPart) -> str:
+    def _joined(self, segment: list[Piece], plain: bool = False) -> str:
+        """An expression for the bytes of a segment. With `plain`, it is a KeyError if a number is new."""
+        terms = [self._term(value, part, plain) for value, part in segment]
+        whole = len(terms) == 1 and not terms[0].startswith("*")
+        return terms[0] if whole else f'b"".join(({", ".join(terms)},))'
+
+    def _term(self, value: str, part: HeadKind | ArrayPart, plain: bool) -> str:
         """An expression for the bytes of one piece, or for several as arguments."""
         kind = part.kind if isinstance(part, ArrayPart) else part
         if not kind.is_varint:
             pack = self.shared(f"pack_{kind.name}", lambda: Struct(">" + kind.code).pack)
             return f"{pack}({value})"
-        known = self.constant(f"bytes_of_{kind.name}", runtime.varint_bytes(kind.name, kind.write))
+        met = runtime.varint_bytes(kind.name, kind.write)
         if not isinstance(part, ArrayPart):
-            return ONE_BYTE_LITERAL[int(value)] if value.isdigit() else f"{known}[{value}]"
+            if value.isdigit():
+                return ONE_BYTE_LITERAL[int(value)]
+            known = f"known_{kind.name}" if plain else f"bytes_of_{kind.name}"
+            return f"{self.shared(known, lambda: met.plain if plain else met)}[{value}]"
+        known = self.shared(f"bytes_of_{kind.name}", lambda: met)
         if part.sent:
             return f"*[{known}[each] for each in {value}]"
         arrays = self.constant(f"arrays_of_{kind.name}", runtime.varint_arrays(kind.name, kind.write))
@@ -150,7 +166,7 @@ def _heads(segment: list[Piece]) -> list[tuple[str, HeadKind]]:
 def _piece_name(part: HeadKind | ArrayPart) -> str:
     if isinstance(part, HeadKind):
         return part.name
-    return f"{part.kind.name}s" + ("" if part.bias else "_plain")
+    return f"{part.kind.name}s" + ("" if part.bias else "_plain") + ("" if part.sent else "_counted")
 
 
 def _segments(pieces: list[Piece]) -> list[tuple[list[Piece], str | None]]:
