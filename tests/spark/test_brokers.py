@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ T0 = TopicPartition("t", 0)
 
 
 def test_partitions_and_offsets() -> None:
-    with Broker() as broker, Brokers(broker.bootstrap_servers, {}) as brokers:
+    with Broker() as broker, closing(Brokers(broker.bootstrap_servers, {})) as brokers:
         with Admin(bootstrap_servers=broker.bootstrap_servers) as admin:
             admin.create_topic("t", partitions=2)
         assert brokers.partition_counts(Selection(topics=("t", "nowhere"))) == {"t": 2}
@@ -50,5 +51,8 @@ def test_a_broker_that_restarts_is_waited_for(tmp_path: Path, monkeypatch: pytes
 def test_mistakes() -> None:
     with pytest.raises(ConfigError, match=r"fetch\.max\.byte"):
         Brokers("127.0.0.1:1", {"fetch.max.byte": "1"})
-    with pytest.raises(NetworkError, match=r"127\.0\.0\.1:1"), Brokers("127.0.0.1:1", {}) as brokers:
+    with (
+        pytest.raises(NetworkError, match=r"127\.0\.0\.1:1"),
+        closing(Brokers("127.0.0.1:1", {})) as brokers,
+    ):
         brokers.partition_counts(Selection(topics=("t",)))

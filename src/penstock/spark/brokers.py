@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from types import TracebackType
 
 from penstock.client.background import run
 from penstock.client.client import AsyncClient
@@ -40,14 +39,6 @@ class Brokers:
         self._config = client_config(bootstrap_servers, client)
         self._client: AsyncClient | None = None
         self._counts: dict[Selection, tuple[float, dict[str, int]]] = {}
-
-    def __enter__(self) -> Brokers:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         if self._client is not None:

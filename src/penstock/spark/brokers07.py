@@ -7,7 +7,6 @@ Offsets are bytes there, so a range can only end where a message does: at the en
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from penstock.errors import ConfigError, KafkaError
@@ -30,14 +29,6 @@ class Brokers07:
                 "the source reads one Kafka 0.7 broker: read each with a query of its own, and union them"
             )
         self._topics = Topics07(bootstrap_servers)
-
-    def __enter__(self) -> Brokers07:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         self._topics.close()

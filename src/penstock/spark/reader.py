@@ -12,6 +12,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -80,7 +81,7 @@ class BatchReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         options = self._options
-        with plain_errors(), open_brokers(options) as brokers:
+        with plain_errors(), closing(open_brokers(options)) as brokers:
             selected = select_partitions(options.selection, brokers.partition_counts(options.selection))
             ranges = batch_ranges(
                 resolve(options.start, selected, brokers.lookup),

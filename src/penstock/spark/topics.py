@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
+from contextlib import closing
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -124,7 +125,7 @@ class TopicSink:
         Raises:
             ConfigError: the topic does not exist.
         """
-        with Brokers(self._bootstrap_servers, {}) as brokers:
+        with closing(Brokers(self._bootstrap_servers, {})) as brokers:
             count = brokers.partition_counts(Selection(topics=(self.topic,))).get(self.topic)
             if count is None:
                 raise ConfigError(f"unknown topic {self.topic!r}: create it before writing to it")
