@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.broker.config import TopicConfig
+from penstock.broker.key_check import KeyCheck
 from penstock.errors import CorruptRecordError, KafkaError
 from penstock.model import Record
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -47,6 +48,8 @@ _CODECS = {
     "lz4": Codec.LZ4,
     "zstd": Codec.ZSTD,
 }
+
+_KEYS = KeyCheck()
 
 
 class RejectedRecords(KafkaError):
@@ -267,11 +270,11 @@ def bring_in_line(batch: memoryview, header: BatchHeader, config: TopicConfig) -
     codec = storage_codec(header.codec, config)
     if codec == header.codec and not config.compacted:
         return batch
-    rows = _rows(batch)
     if config.compacted:
-        check_keys([row.key for row in rows])
+        check_keys(batch, header.record_count)
     if codec == header.codec:
         return batch
+    rows = _rows(batch)
     encoded = encode_batch(
         [(row.key, row.value, row.headers, row.timestamp) for row in rows],
         codec=codec,
@@ -289,13 +292,17 @@ def bring_in_line(batch: memoryview, header: BatchHeader, config: TopicConfig) -
     return memoryview(bytearray(encoded))
 
 
-def check_keys(keys: Sequence[bytes | None]) -> None:
-    """Refuse records without a key: compaction could not tell what they replace.
+def check_keys(batch: memoryview, count: int) -> None:
+    """Refuse a batch with records that have no key: compaction could not tell what they replace.
 
     Raises:
         RejectedRecords: INVALID_RECORD (87).
+        KafkaError: CORRUPT_MESSAGE (2), the records cannot be read.
     """
-    missing = [index for index, key in enumerate(keys) if key is None]
+    try:
+        missing = _KEYS.keyless(batch, count)
+    except CorruptRecordError as error:
+        raise error_for(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
     if missing:
         reason = "Compacted topic cannot accept message without key"
         raise RejectedRecords(_invalid(reason), [(index, reason) for index in missing])
