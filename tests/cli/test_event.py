@@ -116,6 +116,12 @@ def test_formats_of_files(penstock: Penstock) -> None:
         code, out, err = penstock("event", "convert", "--to", name, stdin=body)
         assert (code, err) == (0, "")
         assert penstock("event", "convert", "--from", name, "--to", "json", stdin=out)[1] == body
+        if "batch" not in name:
+            for words in (["validate"], ["convert", "--to", "json"]):
+                code, told, err = penstock("event", *words, stdin=out)
+                assert code == 1
+                option = "--format" if words == ["validate"] else "--from"
+                assert f"if it is Avro or Protobuf, say so with {option}" in told.decode() + err
     assert penstock("event", "convert", stdin=body)[0] == 2
     assert penstock("event", "convert", "--to", "avro", stdin=b"{}")[0] == 1
 

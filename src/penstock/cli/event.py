@@ -30,6 +30,9 @@ MEDIA_TYPES = {
 }
 TYPES = ("Boolean", "Integer", "String", "Binary", "URI", "URI-reference", "Timestamp")
 
+_CONTROLS = frozenset(range(32)) - frozenset(b"\t\n\r")
+"""Bytes that no JSON has."""
+
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
@@ -94,8 +97,8 @@ def text_option() -> Decorator:
     )
 
 
-def jsonl_option() -> Decorator:
-    return click.option("--jsonl", is_flag=True, help="Many: one JSON object a line, in and out.")
+def jsonl_option(help: str = "Many: one JSON object a line, in and out.") -> Decorator:
+    return click.option("--jsonl", is_flag=True, help=help)
 
 
 FILE = click.argument("file", metavar="[FILE]", type=click.File("rb"), default="-")
@@ -230,7 +233,7 @@ def encode(
 
 
 @command.command("validate")
-@jsonl_option()
+@jsonl_option("FILE holds records, one JSON object a line.")
 @reading_options
 @click.option(
     "--format", "event_format", type=click.Choice(list(MEDIA_TYPES)), help="What FILE is; JSON is recognised."
@@ -324,7 +327,7 @@ def convert(
         raise ConfigError("say what to write with --to, or give --jsonl to convert records")
     from penstock.cloudevents import write_events
 
-    events = _events(file.read(), source, options)
+    events = _events(file.read(), source, options, "--from")
     _out(write_events(events, MEDIA_TYPES[target], text_data=text_data))
 
 
@@ -448,25 +451,31 @@ def _header(word: str) -> tuple[str, bytes | None]:
     return name, value.encode("utf-8", "surrogateescape") if equals else None
 
 
-def _events(body: bytes, event_format: str | None, options: LineOptions) -> list[Any]:
-    from penstock.cloudevents import read_events
+def _events(body: bytes, event_format: str | None, options: LineOptions, option: str) -> list[Any]:
+    """The events in a file; `option` is the one that says what format they are in."""
+    from penstock.cloudevents import InvalidEventError, read_events
 
     if event_format is None:
         start = body.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
-        event_format = "json-batch" if start == b"[" else "json"
-    return read_events(
-        body,
-        MEDIA_TYPES[event_format],
-        lenient=options.lenient,
-        extension_types=options.extension_types,
-    )
+        given = "json-batch" if start == b"[" else "json"
+    else:
+        given = event_format
+    try:
+        return read_events(
+            body, MEDIA_TYPES[given], lenient=options.lenient, extension_types=options.extension_types
+        )
+    except InvalidEventError as error:
+        if event_format is None and error.rule in ("J1", "J19") and _CONTROLS.intersection(body[:64]):
+            advice = f"; if it is Avro or Protobuf, say so with {option}"
+            raise InvalidEventError(error.rule, error.reason + advice) from None
+        raise
 
 
 def _broken_events(
     file: IO[bytes], event_format: str | None, options: LineOptions
 ) -> Iterator[tuple[str, str | None]]:
     try:
-        _events(file.read(), event_format, options)
+        _events(file.read(), event_format, options, "--format")
     except (DecodeError, EncodeError, ValueError) as error:
         yield "", str(error)
     else:
