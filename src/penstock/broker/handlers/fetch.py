@@ -30,9 +30,7 @@ from penstock.protocol.messages.fetch_response import (
     EpochEndOffset,
     FetchableTopicResponse,
     FetchResponse,
-    LeaderIdAndEpoch,
     PartitionData,
-    SnapshotId,
 )
 
 logger = logging.getLogger("penstock.broker")
@@ -45,9 +43,6 @@ ZSTD_SINCE = 10
 
 READ_COMMITTED = 1
 
-_NOT_DIVERGING = EpochEndOffset()
-_NO_LEADER_HINT = LeaderIdAndEpoch()
-_NO_SNAPSHOT = SnapshotId()
 _NONE_ABORTED: list[AbortedTransaction] = []
 
 
@@ -216,9 +211,6 @@ def _read(topic: Topic, asked: FetchPartition, reading: _Reading) -> PartitionDa
         high_watermark=end_offset,
         last_stable_offset=partition.last_stable_offset,
         log_start_offset=partition.log_start_offset,
-        diverging_epoch=_NOT_DIVERGING,
-        current_leader=_NO_LEADER_HINT,
-        snapshot_id=_NO_SNAPSHOT,
         aborted_transactions=_NONE_ABORTED if request.isolation_level == READ_COMMITTED else None,
         records=records,
     )

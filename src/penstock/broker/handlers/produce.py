@@ -23,7 +23,6 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from penstock.protocol.messages.produce_response import (
     BatchIndexAndErrorMessage,
-    LeaderIdAndEpoch,
     PartitionProduceResponse,
     ProduceResponse,
     TopicProduceResponse,
@@ -46,7 +45,6 @@ _WITHOUT_START_OFFSET = (
     ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
 )
 
-_NO_LEADER_HINT = LeaderIdAndEpoch()
 _NO_RECORDS: list[BatchIndexAndErrorMessage] = []
 
 
@@ -161,7 +159,6 @@ def _append(topic: Topic, data: PartitionProduceData, context: Context) -> Parti
         log_append_time_ms=time_ms,
         log_start_offset=start_offset,
         record_errors=_NO_RECORDS,
-        current_leader=_NO_LEADER_HINT,
     )
     if flusher is not None and partition.needs_flush:
         context.flushes.append((flusher.flush(partition), response))
