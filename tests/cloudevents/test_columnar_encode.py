@@ -279,8 +279,9 @@ def test_other_columns_pass_through_and_slices_and_tables_work():
     assert encode_events(pa.Table.from_batches([], batch.schema)).num_rows == 0
 
 
+@pytest.mark.parametrize("mode", ["binary", "structured"])
 @pytest.mark.parametrize("reverse", [False, True])
-def test_texts_of_every_length_at_every_distance_from_the_end_of_their_column(reverse):
+def test_texts_of_every_length_at_every_distance_from_the_end_of_their_column(reverse, mode):
     sizes = [*range(1, 70), 255, 256, 257, 300]
     sizes = sizes[::-1] if reverse else sizes
     columns = {
@@ -293,6 +294,6 @@ def test_texts_of_every_length_at_every_distance_from_the_end_of_their_column(re
     }
     whole = pa.record_batch({**columns, "data": pa.array(columns["data"], pa.binary())})
     for batch in (whole, whole.slice(3), whole.slice(0, 5), whole.slice(len(sizes) - 1)):
-        written = encode_events(batch, mode="structured").column("value").to_pylist()
-        rows = batch.to_pylist()
-        assert written == [to_record(Event(**row), mode="structured")[1] for row in rows]
+        encoded = encode_events(batch, mode=mode)
+        encoded.validate(full=True)
+        assert [*records_of(encoded)] == [to_record(Event(**row), mode=mode) for row in batch.to_pylist()]

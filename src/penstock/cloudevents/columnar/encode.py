@@ -7,7 +7,7 @@ every row goes through `to_record`; the records are the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -32,7 +32,6 @@ from penstock.cloudevents.columnar.judging import (
     UNSURE,
     VERBATIM,
     as_null_flags,
-    first_positions,
     judge_data,
 )
 from penstock.cloudevents.columnar.memory import Bytes, Int32s, addresses
@@ -50,8 +49,6 @@ USE_KERNELS = COMPILED
 """Uncompiled, the functions for one event are the faster way through a row."""
 
 _BYTES_MAX = 2**31 - 1
-_BLOCK_ROWS = 4096
-_PREFIX = read_only(np.frombuffer(b"ce_", np.uint8).copy())
 _OPENING = '{"specversion":"1.0","id":"'
 """How every envelope begins: no event of another version is valid."""
 
@@ -202,36 +199,32 @@ class _Writing:
         return text_array(pa.binary(), ends, data, np.packbits(nulls == 0, bitorder="little"), count)
 
     def _headers(self, columns: Mapping[str, Texts], with_entries: bool) -> Any:
-        entries = self.attributes.entries
+        """A header for each text of each column, and for each extension."""
+        entries, order = self.attributes.entries, self.attributes.order
         columns = {name: texts for name, texts in columns.items() if not _is_empty(texts)}
-        everywhere = [name for name, texts in columns.items() if not len(texts.nulls)]
-        counts, name_sizes, value_sizes = (empty(self.size, np.int64) for _ in range(3))
-        counts.fill(len(everywhere))
-        name_sizes.fill(sum(map(len, everywhere)))
-        value_sizes.fill(0)
-        for name, (ends, _, nulls) in columns.items():
-            rendering.measure_headers(len(name), ends, nulls, counts, name_sizes, value_sizes)
+        names = [name.encode() for name in columns]
+        facts = np.zeros((len(columns), composing.FACTS), np.int32)
+        total = name_bytes = value_bytes = 0  # at most
+        for number, texts in enumerate(columns.values()):
+            count = self.size - int(np.count_nonzero(texts.nulls))
+            total += count
+            name_bytes += count * len(names[number])
+            value_bytes += _size(texts)
+            facts[number] = len(texts.data), len(names[number]), len(texts.nulls) > 0, True
         if with_entries:
-            lengths = (entries.ends, entries.names.ends, entries.values.ends, entries.values.nulls)
-            rendering.count_entries(*lengths, self.wrong, counts, name_sizes, value_sizes)
-        firsts, name_positions, value_positions = (empty(self.size, np.int64) for _ in range(3))
-        total = first_positions(counts, firsts)
-        names = _room(first_positions(name_sizes, name_positions))
-        values = _room(first_positions(value_sizes, value_positions))
-        list_ends = zeros(self.size + 1, np.int32)
-        np.cumsum(counts, out=list_ends[1:])
-        name_ends, value_ends = zeros(total + 1, np.int32), zeros(total + 1, np.int32)
-        room: tuple[Any, ...] = (name_ends, names, value_ends, values)
-        encoded = {name: np.frombuffer(name.encode(), np.uint8) for name in columns}
-        source: tuple[Any, ...] = (*entries.names[:2], *entries.values, self.attributes.order)
-        for rows in self._blocks():
-            places: tuple[Any, ...] = (firsts[rows], name_positions[rows], value_positions[rows])
-            for name, texts in columns.items():
-                rendering.append_headers(encoded[name], *(_part(texts, rows) + places + room))
-            if with_entries:
-                ends = entries.ends[rows.start : rows.stop + 1]
-                rendering.append_entry_headers(ends, *(*source, self.wrong[rows], _PREFIX, *places, *room))
-        return self._header_lists(list_ends, name_ends, names, value_ends, values)
+            total += len(order)
+            name_bytes += _size(entries.names) + len("ce_") * len(order)
+            value_bytes += _size(entries.values)
+        room = [_room(size + composing.SLACK_BYTES) for size in (name_bytes, value_bytes)]
+        list_ends, name_ends, value_ends = (zeros(size + 1, np.int32) for size in (self.size, total, total))
+        names_at = _side_by_side(names, rendering.NAME_BYTES)
+        source: tuple[Any, ...] = (names_at, *_addresses(columns), facts.reshape(-1), entries.ends)
+        source += (*entries.names[:2], *entries.values, order if with_entries else order[:0], self.wrong)
+        target: tuple[Any, ...] = (list_ends, name_ends, room[0], value_ends, room[1])
+        rendering.write_headers(*source, *target)
+        name_ends, value_ends = name_ends[: list_ends[-1] + 1], value_ends[: list_ends[-1] + 1]
+        parts = (cut(room[0], int(name_ends[-1])), value_ends, cut(room[1], int(value_ends[-1])))
+        return self._header_lists(list_ends, name_ends, *parts)
 
     def _only_header(self, name: str, value: str) -> Any:
         """The same header for every row."""
@@ -239,11 +232,6 @@ class _Writing:
         np.cumsum(self.wrong == 0, out=ends[1:])
         parts = [constant_texts(text.encode(), int(ends[-1]))[:2] for text in (name, value)]
         return self._header_lists(ends, *parts[0], *parts[1])
-
-    def _blocks(self) -> Iterator[slice]:
-        """Rows in blocks whose records stay in the processor's cache while column after column is added."""
-        for first in range(0, self.size, _BLOCK_ROWS):
-            yield slice(first, min(first + _BLOCK_ROWS, self.size))
 
     def _header_lists(
         self, ends: Int32s, name_ends: Int32s, names: Bytes, value_ends: Int32s, values: Bytes
@@ -303,25 +291,31 @@ def _is_empty(texts: Texts) -> bool:
 
 def _members(columns: Mapping[str, Texts], ordinary: Mapping[str, bool]) -> tuple[tuple[Any, ...], int]:
     """Columns of attributes as `write_envelopes` wants them, and what their members take at most."""
-    prefixes = np.zeros((len(columns), composing.PREFIX_BYTES), np.uint8)
+    prefixes = [(_OPENING if name == "id" else f'","{name}":"').encode() for name in columns]
     facts = np.zeros((len(columns), composing.FACTS), np.int32)
     total = 0
     for number, (name, texts) in enumerate(columns.items()):
-        ends, data, nulls = texts
-        prefix = (_OPENING if name == "id" else f'","{name}":"').encode()
-        prefixes[number, : len(prefix)] = np.frombuffer(prefix, np.uint8)
-        size = quoted = int(ends[-1] - ends[0])
+        size = quoted = _size(texts)
         if not ordinary.get(name):
-            quoted = composing.quoted_column_size(ends, data)
-        facts[number] = len(data), len(prefix), len(nulls) > 0, quoted == size
-        total += len(prefix) * (len(ends) - 1 - int(np.count_nonzero(nulls))) + quoted
-    found = [addresses([texts[part] for texts in columns.values()]) for part in (1, 0, 2)]
-    return (prefixes.reshape(-1), *found, facts.reshape(-1)), total
+            quoted = composing.quoted_column_size(*texts[:2])
+        facts[number] = len(texts.data), len(prefixes[number]), len(texts.nulls) > 0, quoted == size
+        total += len(prefixes[number]) * (len(texts.ends) - 1 - int(np.count_nonzero(texts.nulls))) + quoted
+    shown = _side_by_side(prefixes, composing.PREFIX_BYTES)
+    return (shown, *_addresses(columns), facts.reshape(-1)), total
 
 
-def _part(texts: Texts, rows: slice) -> tuple[Any, ...]:
-    """The same column for some rows."""
-    return texts.ends[rows.start : rows.stop + 1], texts.data, texts.nulls[rows]
+def _size(texts: Texts) -> int:
+    return int(texts.ends[-1] - texts.ends[0])
+
+
+def _side_by_side(texts: list[bytes], width: int) -> Bytes:
+    """Each in its place of so many bytes."""
+    return np.frombuffer(b"".join(text.ljust(width, b"\0") for text in texts), np.uint8)
+
+
+def _addresses(columns: Mapping[str, Texts]) -> list[Any]:
+    """Of the texts, their ends and their nulls."""
+    return [addresses([texts[part] for texts in columns.values()]) for part in (1, 0, 2)]
 
 
 def _room(size: int) -> Bytes:

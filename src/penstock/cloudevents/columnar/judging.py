@@ -19,7 +19,6 @@ from penstock.cloudevents.columnar.headers import (
 from penstock.cloudevents.columnar.memory import (
     Bytes,
     Int32s,
-    Ints,
     byte_at,
     int_at,
     pointer,
@@ -221,13 +220,3 @@ def as_null_flags(wrong: Bytes, nulls: Bytes, result: Bytes) -> None:
     """Null where a row is wrong, or null already."""
     for row in range(len(wrong)):
         result[row] = wrong[row] | (nulls[row] if len(nulls) > 0 else 0)
-
-
-@kernel
-def first_positions(sizes: Ints, positions: Ints) -> int:
-    """Where each row's part begins if the parts lie one after another; return the size of all."""
-    total = 0
-    for row in range(len(sizes)):
-        positions[row] = total
-        total += sizes[row]
-    return total

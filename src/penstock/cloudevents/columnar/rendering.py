@@ -1,18 +1,30 @@
-"""The loops that write times and headers: one column at a time, each row's part after what it has already.
-
-A pass over a column appends one header to every row that has a value. Where the next byte of a row
-goes is kept between the passes.
-"""
+"""The loops that write times and headers."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
+from penstock.cloudevents.columnar.composing import (
+    BUFFER_SIZE,
+    FACTS,
+    HAS_NULLS,
+    PREFIX_SIZE,
+    put_text,
+)
 from penstock.cloudevents.columnar.memory import (
     Bytes,
     Int32s,
     Ints,
+    byte_at,
+    bytes_of,
+    copy_sixteen,
     int_at,
+    ints_of,
     pointer,
     put_byte,
+    put_int,
 )
 from penstock.cloudevents.columnar.spans import copy_short
 from penstock.cloudevents.columnar.texts import NO_DAY
@@ -23,6 +35,9 @@ MICROS_MIN, MICROS_MAX = -62_135_596_800_000_000, 253_402_300_799_999_999
 """The years 1 to 9999."""
 
 COLON = 0x3A
+NAME_BYTES = 16
+"""The name of a header of the core is given as so many bytes."""
+_PREFIX = np.frombuffer(b"ce_", np.uint8).copy()
 
 
 @kernel
@@ -139,117 +154,65 @@ def write_times(
 
 
 @kernel
-def measure_headers(
-    name_size: int, ends: Int32s, nulls: Bytes, counts: Ints, name_sizes: Ints, value_sizes: Ints
-) -> None:
-    """Add what a header of that name will take to the sums of every row that has a text.
-
-    Where no row is without, only the sizes of the values differ: the caller adds the rest.
-    """
-    if len(nulls) == 0:
-        for row in range(len(counts)):
-            value_sizes[row] += ends[row + 1] - ends[row]
-        return
-    for row in range(len(counts)):
-        if not nulls[row]:
-            counts[row] += 1
-            name_sizes[row] += name_size
-            value_sizes[row] += ends[row + 1] - ends[row]
-
-
-@kernel
-def append_headers(
-    name: Bytes,
-    ends: Int32s,
-    data: Bytes,
-    nulls: Bytes,
-    headers: Ints,
-    name_positions: Ints,
-    value_positions: Ints,
-    name_ends: Int32s,
-    names: Bytes,
-    value_ends: Int32s,
-    values: Bytes,
-) -> None:
-    """Give every row that has a text a header of that name."""
-    source, from_name, to_names, to_values = pointer(data), pointer(name), pointer(names), pointer(values)
-    end_at = pointer(ends)
-    name_size = len(name)
-    for row in range(len(headers)):
-        if len(nulls) > 0 and nulls[row]:
-            continue
-        at = int_at(end_at, row)
-        size = int_at(end_at, row + 1) - at
-        copy_short(to_names, name_positions[row], from_name, 0, name_size)
-        copy_short(to_values, value_positions[row], source, at, size)
-        name_positions[row] += name_size
-        value_positions[row] += size
-        headers[row] += 1
-        name_ends[headers[row]] = name_positions[row]
-        value_ends[headers[row]] = value_positions[row]
-
-
-@kernel
-def count_entries(
-    ends: Int32s,
-    name_ends: Int32s,
-    value_ends: Int32s,
-    value_nulls: Bytes,
-    wrong: Bytes,
-    counts: Ints,
-    name_sizes: Ints,
-    value_sizes: Ints,
-) -> None:
-    """Add what the headers of the extensions will take to every row's sums."""
-    end_at, name_at, value_at = pointer(ends), pointer(name_ends), pointer(value_ends)
-    for row in range(len(counts)):
-        if wrong[row]:
-            continue
-        for entry in range(int_at(end_at, row), int_at(end_at, row + 1)):
-            if len(value_nulls) > 0 and value_nulls[entry]:
-                continue
-            counts[row] += 1
-            name_sizes[row] += int_at(name_at, entry + 1) - int_at(name_at, entry) + 3
-            value_sizes[row] += int_at(value_at, entry + 1) - int_at(value_at, entry)
-
-
-@kernel
-def append_entry_headers(
-    ends: Int32s,
+def write_headers(
+    header_names: Bytes,
+    text_addresses: Any,
+    end_addresses: Any,
+    null_addresses: Any,
+    facts: Int32s,
+    entry_ends: Int32s,
     entry_name_ends: Int32s,
     entry_names: Bytes,
     entry_value_ends: Int32s,
     entry_values: Bytes,
-    value_nulls: Bytes,
+    entry_nulls: Bytes,
     order: Int32s,
     wrong: Bytes,
-    prefix: Bytes,
-    headers: Ints,
-    name_positions: Ints,
-    value_positions: Ints,
+    list_ends: Int32s,
     name_ends: Int32s,
     names: Bytes,
     value_ends: Int32s,
     values: Bytes,
 ) -> None:
-    """Give every row a header for each of its extensions, in order of name."""
-    end_at, name_at, value_at = pointer(ends), pointer(entry_name_ends), pointer(entry_value_ends)
-    from_names, from_values, from_prefix = pointer(entry_names), pointer(entry_values), pointer(prefix)
-    to_names, to_values, order_at = pointer(names), pointer(values), pointer(order)
-    for row in range(len(headers)):
-        if wrong[row]:
-            continue
-        for place in range(int_at(end_at, row), int_at(end_at, row + 1)):
-            entry = int_at(order_at, place)
-            if len(value_nulls) > 0 and value_nulls[entry]:
-                continue
-            name, at = int_at(name_at, entry), int_at(value_at, entry)
-            name_size, size = int_at(name_at, entry + 1) - name, int_at(value_at, entry + 1) - at
-            copy_short(to_names, name_positions[row], from_prefix, 0, 3)
-            copy_short(to_names, name_positions[row] + 3, from_names, name, name_size)
-            copy_short(to_values, value_positions[row], from_values, at, size)
-            name_positions[row] += name_size + 3
-            value_positions[row] += size
-            headers[row] += 1
-            name_ends[headers[row]] = name_positions[row]
-            value_ends[headers[row]] = value_positions[row]
+    """Give every row that is not wrong a header for each column that it has, and for each of its extensions.
+
+    Columns come as in `composing.write_envelopes`, with `NAME_BYTES` for each name. Extensions follow in
+    order of name; without an `order` there are none.
+    """
+    to_names, to_values, from_names = pointer(names), pointer(values), pointer(header_names)
+    fact_at, end_at, order_at = pointer(facts), pointer(entry_ends), pointer(order)
+    entry_name_at, entry_value_at = pointer(entry_name_ends), pointer(entry_value_ends)
+    from_entry_names, from_entry_values = pointer(entry_names), pointer(entry_values)
+    list_end_at, name_end_at, value_end_at = pointer(list_ends), pointer(name_ends), pointer(value_ends)
+    header = name_to = value_to = 0
+    for row in range(len(wrong)):
+        if not wrong[row]:
+            for column in range(len(facts) // FACTS):
+                fact = column * FACTS
+                if int_at(fact_at, fact + HAS_NULLS) and byte_at(bytes_of(null_addresses, column), row):
+                    continue
+                copy_sixteen(to_names, name_to, from_names, column * NAME_BYTES)
+                name_to += int_at(fact_at, fact + PREFIX_SIZE)
+                text_ends, texts = ints_of(end_addresses, column), bytes_of(text_addresses, column)
+                at, size = int_at(text_ends, row), int_at(text_ends, row + 1) - int_at(text_ends, row)
+                value_to = put_text(to_values, value_to, texts, at, size, int_at(fact_at, fact + BUFFER_SIZE))
+                header += 1
+                put_int(name_end_at, header, name_to)
+                put_int(value_end_at, header, value_to)
+            if len(order) > 0:
+                for place in range(int_at(end_at, row), int_at(end_at, row + 1)):
+                    entry = int_at(order_at, place)
+                    if len(entry_nulls) > 0 and entry_nulls[entry]:
+                        continue
+                    name, at = int_at(entry_name_at, entry), int_at(entry_value_at, entry)
+                    name_size = int_at(entry_name_at, entry + 1) - name
+                    size = int_at(entry_value_at, entry + 1) - at
+                    copy_short(to_names, name_to, pointer(_PREFIX), 0, 3)
+                    copy_short(to_names, name_to + 3, from_entry_names, name, name_size)
+                    copy_short(to_values, value_to, from_entry_values, at, size)
+                    name_to += name_size + 3
+                    value_to += size
+                    header += 1
+                    put_int(name_end_at, header, name_to)
+                    put_int(value_end_at, header, value_to)
+        put_int(list_end_at, row + 1, header)
