@@ -385,17 +385,17 @@ def write_event(event: Event, *, text_data: bool = False, one_line: bool = False
     if as_base64:
         content_type = event.content_type  # base64 implies nothing (J13)
     rest = _write_repeated(event.source, event.type, content_type, event.dataschema)
-    parts = [f'{{"specversion":"1.0","id":{_quote(event.id)}{rest}']
-    if event.subject is not None:
-        parts.append(f',"subject":{_quote(event.subject)}')
-    if event.time_text is not None:
-        parts.append(f',"time":"{event.time_text}"')
-    if event.extensions:
-        parts += [f',"{name}":{_write_value(value)}' for name, value in sorted(event.extensions.items())]
+    text = f'{{"specversion":"1.0","id":{_quote(event.id)}{rest}'
+    if (subject := event.subject) is not None:
+        text += f',"subject":{_quote(subject)}'
+    if (time_text := event.time_text) is not None:
+        text += f',"time":"{time_text}"'
+    if extensions := event.extensions:
+        for name, value in sorted(extensions.items()):
+            text += f',"{name}":{_write_value(value)}'
     if data is not None:
-        parts.append(_write_data(data, event.content_type, text_data, as_base64))
-    parts.append("}")
-    return "".join(parts).encode()
+        text += _write_data(data, content_type or event.content_type, text_data, as_base64)
+    return (text + "}").encode()
 
 
 @remembered(maxsize=4096)
