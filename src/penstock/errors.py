@@ -51,18 +51,22 @@ class KafkaError(PenstockError):
     """An error code answered by a broker.
 
     `code` is Kafka's number, `name` its constant (``UNKNOWN_TOPIC_OR_PARTITION``); `retriable`
-    says whether the same request may succeed later.
+    says whether the same request may succeed later. `detail` is what happened here, without what the code
+    means everywhere: what a broker tells, since clients add the rest.
     """
 
-    def __init__(self, code: int, name: str, message: str, *, retriable: bool = False) -> None:
+    def __init__(
+        self, code: int, name: str, message: str, *, retriable: bool = False, detail: str = ""
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.name = name
         self.retriable = retriable
+        self.detail = detail or message
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_kafka_error, (self.code, self.name, str(self), self.retriable))
+        return (_kafka_error, (self.code, self.name, str(self), self.retriable, self.detail))
 
 
-def _kafka_error(code: int, name: str, message: str, retriable: bool) -> KafkaError:
-    return KafkaError(code, name, message, retriable=retriable)
+def _kafka_error(code: int, name: str, message: str, retriable: bool, detail: str) -> KafkaError:
+    return KafkaError(code, name, message, retriable=retriable, detail=detail)

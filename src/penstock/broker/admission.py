@@ -56,7 +56,7 @@ class RejectedRecords(KafkaError):
     """A batch is refused because of some of its records: (index in the batch, reason) each."""
 
     def __init__(self, error: KafkaError, records: Sequence[tuple[int, str]]) -> None:
-        super().__init__(error.code, error.name, str(error), retriable=error.retriable)
+        super().__init__(error.code, error.name, str(error), retriable=error.retriable, detail=error.detail)
         self.records = records
 
 
@@ -228,7 +228,7 @@ def check_batch_times(batch: memoryview, header: BatchHeader, config: TopicConfi
         earliest, latest = now_ms - config.before_max_ms, now_ms + config.after_max_ms
         times = enumerate(row.timestamp for row in _rows(batch))
         blamed = [index for index, time in times if time >= 0 and not earliest <= time <= latest]
-        raise RejectedRecords(error, [(index, str(error)) for index in blamed]) from None
+        raise RejectedRecords(error, [(index, error.detail) for index in blamed]) from None
 
 
 def check_times(header: BatchHeader, config: TopicConfig, now_ms: int) -> None:
@@ -325,7 +325,9 @@ def compression_level(codec: int, config: TopicConfig) -> int | None:
 
 def _misshapen(reason: str) -> MisshapenRecords:
     error = _invalid(reason)
-    return MisshapenRecords(error.code, error.name, str(error), retriable=error.retriable)
+    return MisshapenRecords(
+        error.code, error.name, str(error), retriable=error.retriable, detail=error.detail
+    )
 
 
 def _invalid(reason: str) -> KafkaError:

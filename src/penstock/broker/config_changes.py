@@ -78,7 +78,7 @@ def answer_each(
             if not validate_only:
                 context.node.cluster.alter_configs(records, context.now_ms)
         except KafkaError as error:
-            answer.error_code, answer.error_message = error.code, str(error)
+            answer.error_code, answer.error_message = error.code, error.detail
         except StorageError as error:
             logger.error("%s", error)
             answer.error_code, answer.error_message = ErrorCode.KAFKA_STORAGE_ERROR, str(error)

@@ -172,7 +172,7 @@ def error_for(code: int, context: str = "") -> KafkaError:
     else:
         name, text, retriable = known.name, known.description, known.retriable
     message = f"{context}: {text} ({name})" if context else f"{text} ({name})"
-    return KafkaError(code, name, message, retriable=retriable)
+    return KafkaError(code, name, message, retriable=retriable, detail=context or text)
 
 
 _RETRIABLE = frozenset(

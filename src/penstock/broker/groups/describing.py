@@ -127,7 +127,7 @@ def _delete(group_id: str, context: Context) -> tuple[int, str]:
         code = service.delete(group, context.now_ms)
         return code, f"Group {group_id} is in {group.state} state." if code else ""
     except KafkaError as error:
-        return error.code, str(error)
+        return error.code, error.detail
     except StorageError as error:
         logger.error("%s", error)
         return ErrorCode.NOT_COORDINATOR, str(error)

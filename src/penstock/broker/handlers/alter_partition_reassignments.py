@@ -49,5 +49,5 @@ def _reassign(topic: str, wanted: ReassignablePartition, context: Context) -> Re
                 f"replicas on brokers {list(replicas)}; there is only broker {here}",
             )
     except KafkaError as error:
-        result.error_code, result.error_message = error.code, str(error)
+        result.error_code, result.error_message = error.code, error.detail
     return result

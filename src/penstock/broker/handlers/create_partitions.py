@@ -44,7 +44,7 @@ def _grow(
         if not validate_only:
             cluster.add_partitions(topic, wanted.count, context.now_ms)
     except KafkaError as error:
-        result.error_code, result.error_message = error.code, str(error)
+        result.error_code, result.error_message = error.code, error.detail
     except StorageError as error:
         logger.error("%s", error)
         result.error_code, result.error_message = ErrorCode.KAFKA_STORAGE_ERROR, str(error)

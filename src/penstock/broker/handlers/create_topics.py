@@ -43,7 +43,7 @@ def create_topics(request: CreateTopicsRequest, context: Context) -> CreateTopic
                     f"more than {PARTITIONS_PER_REQUEST_MAX} partitions in one request",
                 )
         except KafkaError as error:
-            results[wanted.name] = _failure(wanted.name, error.code, str(error))
+            results[wanted.name] = _failure(wanted.name, error.code, error.detail)
         else:
             plans.append(plan)
             results[plan.name] = _success(plan)

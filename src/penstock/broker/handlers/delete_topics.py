@@ -37,7 +37,7 @@ def delete_topics(request: DeleteTopicsRequest, context: Context) -> DeleteTopic
                 raise error_for(ErrorCode.INVALID_REQUEST, "a topic is named more than once")
             topic = _find(state, context)
         except KafkaError as error:
-            result.error_code, result.error_message = error.code, str(error)
+            result.error_code, result.error_message = error.code, error.detail
             continue
         result.name, result.topic_id = topic.name, topic.id
         doomed[topic.id] = topic, result

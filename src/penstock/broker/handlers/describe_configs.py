@@ -49,7 +49,7 @@ def _describe(
                 ErrorCode.INVALID_REQUEST, f"resources of type {resource.resource_type} have no settings here"
             )
     except KafkaError as error:
-        result.error_code, result.error_message = error.code, str(error)
+        result.error_code, result.error_message = error.code, error.detail
         return result
     wanted = resource.configuration_keys
     for key, settings in found:

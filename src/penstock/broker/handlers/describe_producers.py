@@ -53,7 +53,7 @@ def _describe(topic: str, index: int, context: Context) -> PartitionResponse:
                 )
             )
     except KafkaError as error:
-        result.error_code, result.error_message = error.code, str(error)
+        result.error_code, result.error_message = error.code, error.detail
     except StorageError as error:
         logger.error("%s", error)
         result.error_code, result.error_message = ErrorCode.KAFKA_STORAGE_ERROR, str(error)

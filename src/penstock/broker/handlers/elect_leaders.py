@@ -49,7 +49,7 @@ def _elect(topic: str, index: int, kind: int, context: Context) -> PartitionResu
             raise error_for(ErrorCode.INVALID_REQUEST, f"there is no election of type {kind}")
         context.node.cluster.topic(topic).partition(index)
     except KafkaError as error:
-        return PartitionResult(partition_id=index, error_code=error.code, error_message=str(error))
+        return PartitionResult(partition_id=index, error_code=error.code, error_message=error.detail)
     return PartitionResult(
         partition_id=index,
         error_code=ErrorCode.ELECTION_NOT_NEEDED,

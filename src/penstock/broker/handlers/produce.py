@@ -178,7 +178,7 @@ def _refuse(index: int, error: KafkaError, log_start_offset: int = -1) -> Partit
         error_code=error.code,
         base_offset=-1,
         log_start_offset=log_start_offset,
-        error_message=str(error),
+        error_message=error.detail,
     )
     if isinstance(error, RejectedRecords):
         response.record_errors = [

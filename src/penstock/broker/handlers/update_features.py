@@ -37,7 +37,7 @@ def update_features(request: UpdateFeaturesRequest, context: Context) -> UpdateF
             _check(update, times[update.feature])
         except KafkaError as error:
             failure = failure or error
-            result.error_code, result.error_message = error.code, str(error)
+            result.error_code, result.error_message = error.code, error.detail
         results.append(result)
     response = UpdateFeaturesResponse(error_message=None)
     if failure is None and not request.validate_only:
