@@ -189,7 +189,10 @@ def v07(data: bytes) -> None:
 
 
 def cloudevent(data: bytes) -> None:
-    """Any record as an event, in both profiles: never an exception; an event can be written and read back."""
+    """Any record as an event, in both profiles: never an exception; an event can be written and read back.
+
+    Binary mode has texts only, so that an extension that was a number comes back as its text.
+    """
     key, value, *rest = [*data.split(b"\xff", 9), b"", b""][:10]
     headers = [
         (name.decode("utf-8", "replace"), content)
@@ -204,7 +207,9 @@ def cloudevent(data: bytes) -> None:
                 except InvalidEventError:
                     continue
                 again = from_record(*written)
-                assert again == outcome, (mode, again, outcome)
+                assert isinstance(again, Event), (mode, again, outcome)
+                assert mode == "binary" or again == outcome, (mode, again, outcome)
+                assert to_record(again, mode=mode) == written, (mode, again, outcome)
 
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
