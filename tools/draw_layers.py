@@ -32,6 +32,7 @@ CAPTIONS = {
     "model": "shared nouns",
     "clock": "time as an argument",
     "serving_thread": "an event loop in a thread",
+    "reused_memory": "buffers used again",
     "errors": "the error tree",
 }
 

@@ -10,7 +10,7 @@ import pytest
 
 from client.fake_broker import FakeBroker, fake_broker
 from penstock.client.config import Address, ClientConfig
-from penstock.client.connection import SCRATCH_BYTES, Connection, FrameBuffers, connect
+from penstock.client.connection import SCRATCH_BYTES, Connection, connect
 from penstock.errors import DecodeError, NetworkError, RequestTimeoutError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
@@ -19,6 +19,7 @@ from penstock.protocol.messages.fetch_response import FetchResponse
 from penstock.protocol.messages.metadata_request import MetadataRequest
 from penstock.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from penstock.records.batch import encode_batch
+from penstock.reused_memory import ReusedMemory
 
 CONFIG = ClientConfig.parse({"bootstrap.servers": "x:1", "receive.message.max.bytes": 64 << 20}, {})
 
@@ -28,7 +29,7 @@ def played(scenario: Callable[[FakeBroker, Connection], Awaitable[None]]) -> Non
 
     async def play() -> None:
         async with fake_broker() as broker:
-            connection = await connect(Address("127.0.0.1", broker.port), CONFIG, FrameBuffers())
+            connection = await connect(Address("127.0.0.1", broker.port), CONFIG, ReusedMemory())
             try:
                 await scenario(broker, connection)
             finally:
@@ -107,7 +108,7 @@ def test_any_chunking_gives_the_same_answers() -> None:
 
 
 def test_a_buffer_serves_again_once_nobody_looks_at_it() -> None:
-    buffers = FrameBuffers()
+    buffers = ReusedMemory()
     first = buffers.take(100_000)
     second = buffers.take(100_000)
     assert first.obj is not second.obj
@@ -218,7 +219,7 @@ def test_a_frame_nobody_asked_for_ends_the_connection(frame: bytes) -> None:
 def test_who_cannot_be_reached_is_named(address: Address, words: str) -> None:
     async def scenario() -> None:
         with pytest.raises(NetworkError, match=words) as caught:
-            await connect(address, CONFIG, FrameBuffers())
+            await connect(address, CONFIG, ReusedMemory())
         assert str(address) in str(caught.value)
 
     asyncio.run(scenario())
@@ -230,7 +231,7 @@ def test_names_and_socket_options_work() -> None:
             config = ClientConfig.parse(
                 {"bootstrap.servers": "x:1", "send.buffer.bytes": 65536, "receive.buffer.bytes": 65536}, {}
             )
-            connection = await connect(Address("localhost", broker.port), config, FrameBuffers())
+            connection = await connect(Address("localhost", broker.port), config, ReusedMemory())
             assert (await connection.request(ApiVersionsRequest(), 0, 5)).error_code == 0
             connection.close()
             await asyncio.sleep(0)
@@ -254,7 +255,7 @@ def test_a_clogged_connection_says_when_it_flows_again() -> None:
 
         server = await asyncio.start_server(slow_reader, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
-        connection = await connect(Address("127.0.0.1", port), CONFIG, FrameBuffers())
+        connection = await connect(Address("127.0.0.1", port), CONFIG, ReusedMemory())
         partition = PartitionProduceData(index=0, records=bytes(32 << 20))
         request = ProduceRequest(acks=0, topic_data=[TopicProduceData(name="t", partition_data=[partition])])
         request.transactional_id = None

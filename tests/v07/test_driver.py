@@ -10,7 +10,8 @@ import pytest
 
 from penstock.errors import ConfigError, DecodeError, KafkaError, NetworkError
 from penstock.records.compression import Codec
-from penstock.v07.connection import REUSED_BYTES_MIN, Buffers
+from penstock.reused_memory import ReusedMemory
+from penstock.v07.connection import REUSED_BYTES_MIN
 from penstock.v07.driver import BrokerAddress, Driver07, parse_brokers
 from penstock.v07.message_set import encode_set
 from penstock.v07.server import Broker07
@@ -106,7 +107,7 @@ def test_broker_lists() -> None:
 
 
 def test_memory_is_used_again_only_when_nobody_looks_at_it() -> None:
-    buffers = Buffers()
+    buffers = ReusedMemory(REUSED_BYTES_MIN)
     size = 2 * REUSED_BYTES_MIN
     first = buffers.take(size)
     first[:] = b"a" * size

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.client.config import Address, ClientConfig
-from penstock.client.connection import Connection, FrameBuffers, connect
+from penstock.client.connection import Connection, connect
 from penstock.client.metadata import Cluster, TopicInfo
 from penstock.client.negotiation import NodeVersions, negotiate
 from penstock.client.retry import Backoff, Verdict, judge, timed_out
@@ -22,6 +22,7 @@ from penstock.errors import ConfigError, KafkaError, NetworkError, PenstockError
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from penstock.reused_memory import ReusedMemory
 
 if TYPE_CHECKING:
     from penstock.protocol.message import Message
@@ -64,7 +65,7 @@ class AsyncClient:
         self.backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
         self.dice = random.Random().random
         self._reconnect = Backoff(config.reconnect_backoff_ms, config.reconnect_backoff_max_ms)
-        self._buffers = FrameBuffers()
+        self._memory = ReusedMemory()
         self._peers: dict[tuple[Address, str], Peer] = {}
         self._opening: dict[tuple[Address, str], asyncio.Task[Peer]] = {}
         self._failures: dict[Address, tuple[int, float]] = {}
@@ -280,7 +281,7 @@ class AsyncClient:
     async def _greet(self, address: Address) -> Peer:
         """Connect and learn the versions. Whoever told them once is never taken for too old to know them."""
         connection, versions = await negotiate(
-            lambda: connect(address, self.config, self._buffers),
+            lambda: connect(address, self.config, self._memory),
             self.config.api_version_request_timeout_ms / 1000,
             is_ancient=self._is_ancient.get(address) if self.config.api_version_request else True,
             unstable=self.config.unstable_api_versions_enable,

@@ -24,6 +24,7 @@ from penstock.client.config import Address, ClientConfig
 from penstock.errors import DecodeError, NetworkError, PenstockError, RequestTimeoutError
 from penstock.protocol.api import API_TABLE
 from penstock.protocol.framing import decode_response, encode_request
+from penstock.reused_memory import ReusedMemory
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -42,45 +43,8 @@ UNSENT_BYTES_MAX = 1 << 20
 TCP_QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 """Linux has it."""
 
-POOLED_BUFFERS_MAX = 4
-POOLED_BYTES_MAX = 16 << 20
 IOV_MAX = 1024
 """The most pieces that one sendmsg takes (limits.h on Linux)."""
-
-
-class FrameBuffers:
-    """Buffers for long frames, used again once nobody looks at them any more.
-
-    Whether somebody does is told by the buffer itself: a bytearray refuses to change its size while a
-    memoryview of it exists. Reuse spares the kernel the mapping, and us the zeroing, of fresh pages.
-    """
-
-    def __init__(self) -> None:
-        self._buffers: list[bytearray] = []
-
-    def take(self, size: int) -> memoryview:
-        """Return a writable view of `size` bytes with whatever contents."""
-        for buffer in self._buffers:
-            if len(buffer) >= size and _is_unseen(buffer):
-                return memoryview(buffer)[:size]
-        buffer = bytearray(size)
-        if size <= POOLED_BYTES_MAX:
-            self._keep(buffer)
-        return memoryview(buffer)
-
-    def _keep(self, buffer: bytearray) -> None:
-        if len(self._buffers) >= POOLED_BUFFERS_MAX:
-            self._buffers.remove(min(self._buffers, key=len))
-        self._buffers.append(buffer)
-
-
-def _is_unseen(buffer: bytearray) -> bool:
-    try:
-        buffer.append(0)
-    except BufferError:
-        return False
-    buffer.pop()
-    return True
 
 
 class _Waiting:
@@ -112,7 +76,7 @@ class Connection(asyncio.BufferedProtocol):
         sock: socket.socket,
         client_id: str,
         frame_bytes_max: int,
-        buffers: FrameBuffers,
+        memory: ReusedMemory,
     ) -> None:
         self.address = address
         self.cause: PenstockError | None = None
@@ -120,7 +84,7 @@ class Connection(asyncio.BufferedProtocol):
         self._sock = sock
         self._client_id = client_id
         self._frame_bytes_max = frame_bytes_max
-        self._buffers = buffers
+        self._memory = memory
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._waiting: deque[_Waiting] = deque()
@@ -294,7 +258,7 @@ class Connection(asyncio.BufferedProtocol):
             elif 4 + size > SCRATCH_BYTES:
                 if not self._waiting:
                     raise DecodeError(f"{self.address} sends {size} bytes that nobody asked for")
-                self._frame = self._buffers.take(size)
+                self._frame = self._memory.take(size)
                 self._filled = end - start
                 self._frame[: self._filled] = scratch[start:end]
                 position = end
@@ -340,7 +304,7 @@ class Connection(asyncio.BufferedProtocol):
         self.close(RequestTimeoutError(f"broker {self.address} did not answer in time"))
 
 
-async def connect(address: Address, config: ClientConfig, buffers: FrameBuffers) -> Connection:
+async def connect(address: Address, config: ClientConfig, memory: ReusedMemory) -> Connection:
     """Open a TCP connection.
 
     Raises:
@@ -355,7 +319,7 @@ async def connect(address: Address, config: ClientConfig, buffers: FrameBuffers)
     loop = asyncio.get_running_loop()
     try:
         _, connection = await loop.create_connection(
-            lambda: Connection(address, sock, config.client_id, config.receive_message_max_bytes, buffers),
+            lambda: Connection(address, sock, config.client_id, config.receive_message_max_bytes, memory),
             sock=sock,
         )
     except OSError as error:

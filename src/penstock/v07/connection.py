@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from types import TracebackType
 
 from penstock.errors import DecodeError, KafkaError, NetworkError
+from penstock.reused_memory import ReusedMemory
 from penstock.v07.wire import (
     Error,
     FetchPart,
@@ -34,8 +35,8 @@ DEFAULT_TIMEOUT_S = 30.0
 
 FRAME_BYTES_MAX = 1 << 30
 
-REUSED_BYTES_MIN, REUSED_BYTES_MAX = 256 << 10, 16 << 20
-BUFFERS_KEPT = 4
+REUSED_BYTES_MIN = 256 << 10
+"""Smaller answers have memory of their own."""
 
 TCP_QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 
@@ -74,33 +75,6 @@ class Fetched07:
         return self.data
 
 
-class Buffers:
-    """Memory for answers, used again once nobody looks at it: fresh pages cost as much as reading them."""
-
-    def __init__(self) -> None:
-        self._kept: list[bytearray] = []
-
-    def take(self, size: int) -> memoryview:
-        """Memory of that size, with anything in it."""
-        if not REUSED_BYTES_MIN <= size <= REUSED_BYTES_MAX:
-            return memoryview(bytearray(size))
-        for buffer in self._kept:
-            if len(buffer) >= size and _is_free(buffer):
-                return memoryview(buffer)[:size]
-        buffer = bytearray(size)
-        self._kept = [buffer, *self._kept[: BUFFERS_KEPT - 1]]
-        return memoryview(buffer)
-
-
-def _is_free(buffer: bytearray) -> bool:
-    """Whether no view of it is left: with one, it refuses to change its size."""
-    try:
-        buffer.append(buffer.pop())
-    except BufferError:
-        return False
-    return True
-
-
 class Connection07:
     """A broker at one address. Connects on first use; may be shared by threads."""
 
@@ -111,7 +85,7 @@ class Connection07:
         self._socket: socket.socket | None = None
         self._lock = threading.Lock()
         self._is_closed = False
-        self._buffers = Buffers()
+        self._memory = ReusedMemory(REUSED_BYTES_MIN)
 
     def __repr__(self) -> str:
         return f"<Connection07 {self.host}:{self.port}>"
@@ -224,7 +198,7 @@ class Connection07:
         return self._socket
 
     def _receive(self, connected: socket.socket, size: int) -> memoryview:
-        view = self._buffers.take(size)
+        view = self._memory.take(size)
         filled = 0
         while filled < size:
             count = connected.recv_into(view[filled:])
