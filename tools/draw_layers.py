@@ -31,7 +31,7 @@ CAPTIONS = {
     "records": "bytes ↔ columns",
     "model": "shared nouns",
     "clock": "time as an argument",
-    "serving_thread": "an event loop in a thread",
+    "serving_thread": "a loop in a thread",
     "reused_memory": "buffers used again",
     "errors": "the error tree",
 }
