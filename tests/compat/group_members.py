@@ -108,6 +108,8 @@ def kafka_python_member(servers: str, group: str, topic: str, strategy: str, rel
         partition_assignment_strategy=[RangePartitionAssignor],
     )
     consumer.subscribe([topic], listener=Listener())
+    # A leader whose metadata changes while it joins may forget its assignment (FINDINGS.md).
+    consumer.partitions_for_topic(topic)
     while not stopping:
         for records in consumer.poll(100).values():
             for record in records:

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -57,6 +57,8 @@ Place = tuple[int, int]
 class Consumer(threading.Thread):
     """Somebody's consumer on a thread: what it has, what it has seen. It commits by itself."""
 
+    made: ClassVar[list[Consumer]] = []
+
     def __init__(self, servers: str, group: str, assignor: str) -> None:
         super().__init__(daemon=True)
         self.servers = servers
@@ -66,6 +68,7 @@ class Consumer(threading.Thread):
         self.seen: list[Place] = []
         self.stopping = threading.Event()
         self.failure: BaseException | None = None
+        self.made.append(self)
 
     def run(self) -> None:
         try:
@@ -75,6 +78,16 @@ class Consumer(threading.Thread):
 
     def consume(self) -> None:
         raise AssertionError
+
+    @classmethod
+    def end_all(cls) -> None:
+        """What a failed test leaves would trouble every later test with the sockets it loses."""
+        for consumer in cls.made:
+            consumer.stopping.set()
+        for consumer in cls.made:
+            if consumer.ident is not None:
+                consumer.join(PATIENCE_S)
+        cls.made.clear()
 
     def stop(self) -> None:
         self.stopping.set()
@@ -116,6 +129,8 @@ class KafkaPython(Consumer):
             session_timeout_ms=6000,
             heartbeat_interval_ms=300,
         )
+        # A leader whose metadata changes while it joins may forget its assignment (FINDINGS.md).
+        consumer.partitions_for_topic("t")
         while not self.stopping.is_set():
             for records in consumer.poll(100).values():
                 self.seen.extend((record.partition, record.offset) for record in records)
@@ -152,6 +167,7 @@ CLIENTS: list[type[Consumer]] = [Confluent, KafkaPython, AioKafka]
 def broker(tmp_path: Path) -> Iterator[Broker]:
     with Broker(tmp_path, num_partitions=PARTITIONS) as broker:
         yield broker
+        Consumer.end_all()
 
 
 def write(servers: str, first: int, count: int) -> None:
