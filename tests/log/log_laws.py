@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import random
 import struct
 import zlib
 from collections.abc import Callable, Sequence
@@ -323,6 +324,25 @@ def truncates(make_log: MakeLog) -> None:
         assert (log.start_offset, log.end_offset, log.size_bytes) == (0, 0, 0)
 
 
+def answers_the_same_again(make_log: MakeLog) -> None:
+    """Where an offset was found is remembered; what is appended and cut meanwhile changes the answer."""
+    for config in (LogConfig(), SMALL, LogConfig(index_interval_bytes=1)):
+        log = make_log(config, now_ms=T0)
+        made = fill(log, 30)
+        rng = random.Random(7)
+        for number in range(40):
+            for offset in rng.choices(range(log.end_offset + 1), k=20) + [log.end_offset] * 2:
+                assert cut(read_all(log, offset, 1)) == made[offset // 3 : offset // 3 + 1]
+                assert read_all(log, offset) == b"".join(made[offset // 3 :])
+            if number % 3:
+                made += fill(log, rng.randrange(3))
+            else:
+                left = log.end_offset // 3 - rng.randrange(4)
+                log.truncate_to(left * 3)
+                # Other bytes in the same place, shorter and longer than what was there.
+                made = made[:left] + fill(log, 2, value=b"w" * rng.randrange(60))
+
+
 def truncates_below_its_start(make_log: MakeLog) -> None:
     log = make_log(SMALL, now_ms=T0)
     fill(log, 30)
@@ -432,6 +452,7 @@ LAWS: list[Callable[[MakeLog], None]] = [
     deletes_from_the_front,
     keeps_slices_readable,
     truncates,
+    answers_the_same_again,
     truncates_below_its_start,
     offers_what_is_too_old_or_too_much,
     notes_leader_epochs,

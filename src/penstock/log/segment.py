@@ -350,6 +350,7 @@ class FileSegment(Segment):
         start = self._tail_position if offset == self._tail_offset else self._places.get(offset, -1)
         if start < 0:
             start = self._position_of(offset)
+            self._remember(offset, start)
         if self.size - start <= max_bytes and up_to_offset >= self.end_offset:
             stop = self.size
             self._remember(self.end_offset, stop)
@@ -418,7 +419,7 @@ class FileSegment(Segment):
         return stop
 
     def _remember(self, offset: int, position: int) -> None:
-        """Note where the batch after a read begins: the reader will come back for it."""
+        """Note where a read begins, or the batch after it: this reader or another will ask for it."""
         if len(self._places) >= PLACES_REMEMBERED:
             self._places.clear()
         self._places[offset] = position
