@@ -121,7 +121,7 @@ def test_an_unknown_topic_is_named_with_its_neighbours() -> None:
 def test_a_topic_that_is_being_created_is_waited_for() -> None:
     async def scenario(broker: FakeBroker, client: AsyncClient) -> None:
         await client.bootstrap()
-        broker.fail(ApiKey.METADATA, 5, 3, 5)
+        broker.fail(ApiKey.METADATA, 5, 3, -1, 5)
         assert len((await client.topic("t")).partitions) == 2
 
     played(scenario, allow_auto_create_topics=True)

@@ -365,7 +365,9 @@ class AsyncClient:
             if tries:
                 error = self._topic_error(missing[0])
                 deadline = deadline or loop.time() + self._patience_s()
-                if judge(error) is Verdict.FATAL or loop.time() >= deadline:
+                # A broker of 0.8 that is not in ZooKeeper yet says -1 of a topic to be created.
+                passes = judge(error) is not Verdict.FATAL or error.code == ErrorCode.UNKNOWN_SERVER_ERROR
+                if not passes or loop.time() >= deadline:
                     raise await self._with_hint(missing[0], error)
                 await asyncio.sleep(self.backoff.seconds(tries - 1, self.dice))
             await self.refresh(names)
