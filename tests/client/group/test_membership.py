@@ -7,16 +7,15 @@ from typing import Any, TypeVar
 import pytest
 
 from penstock.client.group.assignors import Assignor, assignor_named
-from penstock.client.group.membership import (
+from penstock.client.group.calls import (
     Change,
     CountPartitions,
     FindCoordinator,
     Kind,
     MemberSettings,
-    Membership,
     Outgoing,
-    Phase,
 )
+from penstock.client.group.membership import Membership, Phase
 from penstock.client.group.subscription import decode_subscription, encode_assignment
 from penstock.errors import KafkaError, NetworkError, UnsupportedVersionError
 from penstock.model import TopicPartition

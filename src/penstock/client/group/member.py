@@ -10,15 +10,9 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from penstock.client.group.calls import CountPartitions, FindCoordinator, Outgoing, is_first_join
 from penstock.client.group.coordinator import Coordinator
-from penstock.client.group.membership import (
-    CountPartitions,
-    FindCoordinator,
-    Membership,
-    Outgoing,
-    Phase,
-    is_first_join,
-)
+from penstock.client.group.membership import Membership, Phase
 from penstock.errors import NetworkError, PenstockError, RequestTimeoutError
 from penstock.protocol.messages.leave_group_request import LeaveGroupRequest
 

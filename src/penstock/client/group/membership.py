@@ -12,19 +12,29 @@ must not lose a partition in the middle of a batch.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
 
 from penstock.client.group.assignors.base import Assignor, Previous
+from penstock.client.group.calls import (
+    Call,
+    Change,
+    CountPartitions,
+    FindCoordinator,
+    Kind,
+    MemberSettings,
+    Outgoing,
+    heartbeat_request,
+    is_first_join,
+    join_request,
+    leave_request,
+    sync_request,
+)
 from penstock.client.group.refusals import explain
 from penstock.client.group.subscription import (
     NO_GENERATION,
-    PROTOCOL_TYPE,
     Subscription,
     decode_assignment,
     decode_subscription,
-    encode_assignment,
     encode_subscription,
 )
 from penstock.errors import DecodeError, KafkaError, NetworkError, PenstockError, RequestTimeoutError
@@ -32,11 +42,11 @@ from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.heartbeat_request import HeartbeatRequest
 from penstock.protocol.messages.heartbeat_response import HeartbeatResponse
-from penstock.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
+from penstock.protocol.messages.join_group_request import JoinGroupRequest
 from penstock.protocol.messages.join_group_response import JoinGroupResponse
-from penstock.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
+from penstock.protocol.messages.leave_group_request import LeaveGroupRequest
 from penstock.protocol.messages.leave_group_response import LeaveGroupResponse
-from penstock.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
+from penstock.protocol.messages.sync_group_request import SyncGroupRequest
 from penstock.protocol.messages.sync_group_response import SyncGroupResponse
 
 JOIN_SLACK_MS = 5_000
@@ -61,65 +71,6 @@ class Phase(Enum):
     SYNCING = "SyncGroup is under way"
     STABLE = "a member with an assignment"
     FENCED = "another member has taken the instance id"
-
-
-class Kind(Enum):
-    """What happens to partitions of the application."""
-
-    ASSIGNED = "assigned"
-    REVOKED = "revoked"
-    LOST = "lost"
-
-
-class Change(NamedTuple):
-    """Something to tell the application: partitions come, must be given up, or are gone already."""
-
-    kind: Kind
-    partitions: tuple[TopicPartition, ...]
-
-
-class FindCoordinator(NamedTuple):
-    """Ask any broker for the coordinator. The answer is its node id."""
-
-
-class CountPartitions(NamedTuple):
-    """Ask for the number of partitions of topics. The answer maps those that exist to it."""
-
-    topics: tuple[str, ...]
-
-
-Call = (
-    FindCoordinator
-    | CountPartitions
-    | JoinGroupRequest
-    | SyncGroupRequest
-    | HeartbeatRequest
-    | LeaveGroupRequest
-)
-
-
-class Outgoing(NamedTuple):
-    """A request. `node` is the coordinator, or None for calls that go elsewhere."""
-
-    ticket: int
-    call: Call
-    node: int | None
-    timeout_ms: float
-
-
-@dataclass(frozen=True, slots=True)
-class MemberSettings:
-    """What a member must know. Field names are Kafka's with underscores for dots."""
-
-    group_id: str
-    group_instance_id: str | None = None
-    session_timeout_ms: float = 45_000
-    heartbeat_interval_ms: float = 3_000
-    max_poll_interval_ms: float = 300_000
-    request_timeout_ms: float = 30_000
-    client_rack: str | None = None
-    may_lower_session_timeout: bool = False
-    """Whether the session timeout is a default that nobody has asked for."""
 
 
 class Membership:
@@ -422,19 +373,9 @@ class Membership:
         self._rejoin = False
         self.phase = Phase.JOINING
         self._forget_requests(HeartbeatRequest, CountPartitions)
-        settings = self.settings
-        request = JoinGroupRequest(
-            group_id=settings.group_id,
-            session_timeout_ms=int(self._session_timeout_ms),
-            rebalance_timeout_ms=int(settings.max_poll_interval_ms),
-            member_id=self.member_id,
-            group_instance_id=settings.group_instance_id,
-            protocol_type=PROTOCOL_TYPE,
-            protocols=[
-                JoinGroupRequestProtocol(name=name, metadata=self._subscription(assignor))
-                for name, assignor in self._assignors.items()
-            ],
-            reason=self.rejoin_reason or None,
+        protocols = {name: self._subscription(assignor) for name, assignor in self._assignors.items()}
+        request = join_request(
+            self.settings, self.member_id, self._session_timeout_ms, protocols, self.rejoin_reason
         )
         self._send(request, self._rebalance_patience_ms)
 
@@ -462,15 +403,8 @@ class Membership:
 
     def _beat(self, now: float) -> None:
         self._heartbeat_at = now + self.settings.heartbeat_interval_ms
-        self._send(
-            HeartbeatRequest(
-                group_id=self.settings.group_id,
-                generation_id=self.generation,
-                member_id=self.member_id,
-                group_instance_id=self.settings.group_instance_id,
-            ),
-            min(self.settings.request_timeout_ms, self._session_timeout_ms),
-        )
+        request = heartbeat_request(self.settings, self.member_id, self.generation)
+        self._send(request, min(self.settings.request_timeout_ms, self._session_timeout_ms))
 
     def _go(self, reason: str, now: float) -> None:
         """Tell the coordinator, unless the member is static: its place is kept until its session ends."""
@@ -483,11 +417,7 @@ class Membership:
         self._rejoin = False
 
     def _say_farewell(self, member_id: str, reason: str) -> None:
-        request = LeaveGroupRequest(
-            group_id=self.settings.group_id,
-            member_id=member_id,
-            members=[MemberIdentity(member_id=member_id, reason=reason)],
-        )
+        request = leave_request(self.settings, member_id, reason)
         self._send(request, self.settings.request_timeout_ms)
 
     def _turn_down(self, answer: JoinGroupResponse) -> None:
@@ -498,18 +428,8 @@ class Membership:
     def _sync(self, assignments: Mapping[str, Sequence[TopicPartition]]) -> None:
         self.phase = Phase.SYNCING
         assert self._assignor is not None
-        request = SyncGroupRequest(
-            group_id=self.settings.group_id,
-            generation_id=self.generation,
-            member_id=self.member_id,
-            group_instance_id=self.settings.group_instance_id,
-            protocol_type=PROTOCOL_TYPE,
-            protocol_name=self._assignor.name,
-            assignments=[
-                SyncGroupRequestAssignment(member_id=member_id, assignment=encode_assignment(partitions))
-                for member_id, partitions in assignments.items()
-            ],
-        )
+        name = self._assignor.name
+        request = sync_request(self.settings, self.member_id, self.generation, name, assignments)
         self._send(request, self._rebalance_patience_ms)
 
     # -- answers
@@ -668,8 +588,3 @@ class Membership:
         self.error = error
         self._awaits_poll = True
         self._lose("an error", keeps_id=True)
-
-
-def is_first_join(call: Call) -> bool:
-    """Whether the answer will bring a member id, for which the coordinator then waits."""
-    return isinstance(call, JoinGroupRequest) and not call.member_id

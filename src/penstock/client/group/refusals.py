@@ -8,7 +8,7 @@ from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode, error_for
 
 if TYPE_CHECKING:
-    from penstock.client.group.membership import MemberSettings
+    from penstock.client.group.calls import MemberSettings
 
 
 def explain(code: int, settings: MemberSettings) -> KafkaError:

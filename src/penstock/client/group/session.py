@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from penstock.client.group.assignors import Assignor, assignor_named
+from penstock.client.group.calls import Change, Kind, MemberSettings
 from penstock.client.group.coordinator import Coordinator
 from penstock.client.group.member import Member
-from penstock.client.group.membership import Change, Kind, MemberSettings, Membership
+from penstock.client.group.membership import Membership
 from penstock.client.group.offsets import Committable, GroupOffsets, Identity, OffsetAndMetadata
 from penstock.client.group.refusals import explain_commit
 from penstock.errors import ConfigError, PenstockError
