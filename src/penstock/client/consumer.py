@@ -20,26 +20,15 @@ from penstock.client.client import AsyncClient, no_such_partition
 from penstock.client.config import ConsumerConfig
 from penstock.client.fetch_plan import Cursor, FetchedPart
 from penstock.client.fetcher import Fetcher, FetchSettings
-from penstock.client.group.commits import CommitCalls
 from penstock.client.group.session import Callback, Callbacks, GroupSession
 from penstock.client.handout import ColumnReading, RowReading
-from penstock.client.offsets import fetch_known_offsets, fetch_offsets
-from penstock.clock import SystemClock
+from penstock.client.offset_calls import BY_AGE, COMMITTED, NO_POSITION, OffsetCalls
 from penstock.errors import ConfigError, DecodeError, KafkaError, NetworkError, PenstockError
 from penstock.model import COLUMN_NAMES, EARLIEST, LATEST, Record, TopicPartition
 from penstock.protocol.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-NO_POSITION = -4
-"""Stands for "the application must say", as ``auto.offset.reset=none`` wants it."""
-
-COMMITTED = -5
-"""Stands for what the group has committed."""
-
-BY_AGE = -6
-"""Stands for the first record that is not older than ``auto.offset.reset`` says."""
 
 BREATH_S = 0.02
 """How long ``async for`` may run without letting the event loop do anything else."""
@@ -50,7 +39,7 @@ THREADED_BYTES_MIN = 128 << 10
 """Parts from this size on are decoded in another thread, so that the event loop goes on."""
 
 
-class AsyncConsumer(CommitCalls):
+class AsyncConsumer(OffsetCalls):
     """Reads records of partitions, those of its choice or those that its group gives it.
 
     >>> async with AsyncConsumer("localhost:9092", group_id="billing") as consumer:
@@ -206,13 +195,6 @@ class AsyncConsumer(CommitCalls):
     async def unsubscribe(self) -> None:
         """Leave the group. Commits before, if commits are automatic."""
         await self._leave()
-
-    @property
-    def _reset_marker(self) -> int:
-        reset = self.config.auto_offset_reset
-        if self.config.reset_age_ms is not None:
-            return BY_AGE
-        return {"earliest": EARLIEST, "latest": LATEST}.get(reset, NO_POSITION)
 
     @property
     def member_id(self) -> str:
@@ -373,28 +355,6 @@ class AsyncConsumer(CommitCalls):
         ends = await self.end_offsets(wanted)
         return {where: max(0, ends[where] - await self.position(where)) for where in wanted}
 
-    async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The first offset of each partition. Raises as `fetch_offsets`."""
-        return await fetch_known_offsets(self._client, map(_place, partitions), EARLIEST)
-
-    async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The offset that the next record of each partition will get. Raises as `fetch_offsets`.
-
-        With ``isolation.level=read_committed``, where the first open transaction begins.
-        """
-        isolation = self.config.isolation_level
-        return await fetch_known_offsets(self._client, map(_place, partitions), LATEST, isolation=isolation)
-
-    async def offsets_for_times(
-        self, times: Mapping[TopicPartition, int]
-    ) -> dict[TopicPartition, int | None]:
-        """The first offset whose record is not older than the given time in milliseconds, or None.
-
-        Raises as `fetch_offsets`.
-        """
-        found = await fetch_offsets(self._client, {_place(where): time for where, time in times.items()})
-        return {where: None if at is None else at.offset for where, at in found.items()}
-
     async def _look_up_positions(self) -> None:
         for marker in (COMMITTED, BY_AGE, EARLIEST, LATEST):
             unknown = [where for where, position in self._positions.items() if position == marker]
@@ -407,19 +367,6 @@ class AsyncConsumer(CommitCalls):
         nowhere = [where for where, position in self._positions.items() if position == NO_POSITION]
         if nowhere:
             raise ConfigError(f"partition {nowhere[0]} has no position: seek(), or set auto.offset.reset")
-
-    async def _look_up(self, marker: int, unknown: list[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """What stands behind a marker: offsets, or other markers."""
-        if marker == LATEST:
-            return await self.end_offsets(unknown)
-        if marker == EARLIEST:
-            return await self.beginning_offsets(unknown)
-        if marker == BY_AGE:
-            begin_ms = SystemClock().now_ms() - (self.config.reset_age_ms or 0)
-            young = await self.offsets_for_times(dict.fromkeys(unknown, begin_ms))
-            return {where: LATEST if offset is None else offset for where, offset in young.items()}
-        stored = await self.committed(unknown)
-        return {where: self._reset_marker if at is None else at.offset for where, at in stored.items()}
 
     # -- records
 
@@ -684,7 +631,3 @@ class AsyncConsumer(CommitCalls):
                 yield record
                 if self.needs_attention:
                     return
-
-
-def _place(where: TopicPartition | tuple[str, int]) -> TopicPartition:
-    return TopicPartition(*where)
