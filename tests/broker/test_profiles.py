@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import struct
 import time
 from collections.abc import Iterator
@@ -30,7 +31,7 @@ from penstock.protocol.messages.list_offsets_request import (
 from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from penstock.protocol.releases import RELEASES, api_versions
 from penstock.records.batch import split_batches
-from penstock.records.legacy import encode_message_set
+from penstock.records.legacy import encode_message, encode_message_set, iter_messages
 
 VERSIONS = ApiVersionsRequest(client_software_name="x", client_software_version="1")
 NOW_MS = 1_700_000_000_000
@@ -188,7 +189,35 @@ def test_a_format_from_the_future_is_corrupt() -> None:
         assert produce(client, batch_of(b"a"), 2).error_code == 2
     with client_of("0.9") as client:
         ask_for_topic(client)
-        assert produce(client, encode_message_set([(None, b"a", NOW_MS)], 1), 1).error_code == 2
+        assert produce(client, batch_of(b"a"), 1).error_code == 2
+
+
+@pytest.mark.parametrize("as_version", ["0.8.2", "0.9"])
+@pytest.mark.parametrize("codec", [None, 0, 1], ids=["plain", "wrapper of magic 0", "wrapper of magic 1"])
+def test_before_0_10_nobody_looked_at_the_magic(as_version: str, codec: int | None) -> None:
+    """kafka-node puts magic 1 into a wrapper of magic 0. Consumers of that time are given magic 0."""
+    inner = encode_message_set([(b"k", b"a", NOW_MS), (None, b"b", NOW_MS)], 1)
+    wrapped = inner if codec is None else encode_message(codec, 0, None, gzip.compress(inner), NOW_MS, 1)
+    with client_of(as_version) as client:
+        ask_for_topic(client)
+        assert produce(client, wrapped, 0).error_code == 0
+        records = fetch(client, 0).records
+        assert {magic for _, _, magic in split_batches(records)} == {0}
+        found = [
+            each for start, end, _ in split_batches(records) for each in iter_messages(records, start, end)
+        ]
+        assert [(each.magic, each.offset, bytes(each.value)) for each in found] == [
+            (0, 0, b"a"),
+            (0, 1, b"b"),
+        ]
+
+
+def test_from_0_10_on_a_wrapper_holds_its_own_magic() -> None:
+    inner = encode_message_set([(b"k", b"a", NOW_MS)], 1)
+    with client_of("0.10.2") as client:
+        ask_for_topic(client)
+        wrapped = encode_message(0, 0, None, gzip.compress(inner), NOW_MS, 1)
+        assert produce(client, wrapped, 2).error_code == 2
 
 
 # --- ways of old --------------------------------------------------------------------------------------------

@@ -4,6 +4,9 @@ The log holds magic 2 only, as Apache Kafka's does since 4.0, so that everything
 one format to deal with. Conversion keeps keys, values, times and the codec; messages of magic 0 have
 no time, and get none. Batches of magic 2 in an old Produce version come this way too, unconverted:
 what decides is the magic byte (aiokafka does this).
+
+A broker that behaves as 0.8 or 0.9 takes magic 1 as well, even within a wrapper of magic 0 (kafka-node
+compresses this way), and stores it as the magic 0 that consumers of that time understand.
 """
 
 from __future__ import annotations
@@ -36,10 +39,11 @@ def batches_of(records: memoryview, config: TopicConfig, now_ms: int) -> list[tu
         if not entries:
             return []
         newest = max(magic for _, _, magic in entries)
-        if newest > config.stored_magic:
-            raise error_for(
-                ErrorCode.CORRUPT_MESSAGE, f"magic {newest}; this broker knows up to {config.stored_magic}"
-            )
+        # Releases before 0.10 did not look at the magic byte, so producers that run ahead got away with 1.
+        unseen = config.stored_magic == 0
+        known = 1 if unseen else config.stored_magic
+        if newest > known:
+            raise error_for(ErrorCode.CORRUPT_MESSAGE, f"magic {newest}; this broker knows up to {known}")
         if entries[0][2] == 2:
             if len(entries) > 1:
                 raise error_for(ErrorCode.INVALID_RECORD, "more than one batch for a partition")
@@ -52,7 +56,7 @@ def batches_of(records: memoryview, config: TopicConfig, now_ms: int) -> list[tu
                 f"a message of {largest} bytes, max.message.bytes is {config.max_message_bytes}",
             )
         whole = records[: entries[-1][1]]
-        batch = memoryview(bytearray(convert_up(whole, base_offset=0)))
+        batch = memoryview(bytearray(convert_up(whole, base_offset=0, mixed=unseen)))
     except CorruptRecordError as error:
         raise error_for(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
     header = read_header(batch)

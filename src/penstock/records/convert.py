@@ -97,12 +97,13 @@ def convert_up(
     partition_leader_epoch: int = -1,
     verify: bool = True,
     limit_bytes: int = DECOMPRESSED_BYTES_MAX,
+    mixed: bool = False,
 ) -> bytes:
     """Return the messages of magic 0 and 1 in `buffer` as one batch of magic 2.
 
     `codec` is the batch's, by default the one of the first message. With a `base_offset`, offsets
     count from there, as a broker assigns them to a producer's set; without, they stay, gaps and all.
-    Messages of magic 0 get `timestamp_ms`.
+    Messages of magic 0 get `timestamp_ms`. Where `mixed`, a wrapper may hold messages of another magic.
 
     Raises:
         CorruptRecordError: nothing in it, a batch of magic 2 among it, a partial message, wrong layout
@@ -118,7 +119,7 @@ def convert_up(
             raise CorruptRecordError("a batch of magic 2 among messages")
         if codec is None:
             codec = read_message(view, start, end).codec
-        for message in iter_messages(view, start, end, verify=verify, limit_bytes=limit_bytes):
+        for message in iter_messages(view, start, end, verify=verify, limit_bytes=limit_bytes, mixed=mixed):
             key = None if message.key is None else bytes(message.key)
             value = None if message.value is None else bytes(message.value)
             rows.append((key, value, (), timestamp_ms if message.magic == 0 else message.timestamp))

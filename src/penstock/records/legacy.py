@@ -109,11 +109,14 @@ def verify_message_crc(buffer: Buffer, start: int, end: int) -> None:
         )
 
 
-def inner_messages(wrapper: Message, limit_bytes: int = DECOMPRESSED_BYTES_MAX) -> tuple[memoryview, int]:
+def inner_messages(
+    wrapper: Message, limit_bytes: int = DECOMPRESSED_BYTES_MAX, *, mixed: bool = False
+) -> tuple[memoryview, int]:
     """Return the message set inside a compressed `wrapper`, and what to add to the offsets in it.
 
     Inner offsets of magic 1 are relative to the last one, which has the wrapper's; a wrapper offset
-    of 0 comes from producers that leave it out. Inner offsets of magic 0 are absolute.
+    of 0 comes from producers that leave it out. Inner offsets of magic 0 are absolute. Where `mixed`,
+    the magic inside may be another than the wrapper's.
 
     Raises:
         CorruptRecordError: nothing inside, cut short, wrappers inside, or more than `limit_bytes`.
@@ -126,7 +129,7 @@ def inner_messages(wrapper: Message, limit_bytes: int = DECOMPRESSED_BYTES_MAX) 
     last_offset = None
     position = 0
     for start, end, magic in split_batches(inner):
-        if magic != wrapper.magic or inner[start + 17] & CODEC_MASK:
+        if (magic != wrapper.magic and not mixed) or inner[start + 17] & CODEC_MASK:
             raise CorruptRecordError("a compressed message holds one of another magic, or a compressed one")
         last_offset = _INT64.unpack_from(inner, start)[0]
         position = end
@@ -138,11 +141,18 @@ def inner_messages(wrapper: Message, limit_bytes: int = DECOMPRESSED_BYTES_MAX) 
 
 
 def iter_messages(
-    buffer: Buffer, start: int, end: int, *, verify: bool = True, limit_bytes: int = DECOMPRESSED_BYTES_MAX
+    buffer: Buffer,
+    start: int,
+    end: int,
+    *,
+    verify: bool = True,
+    limit_bytes: int = DECOMPRESSED_BYTES_MAX,
+    mixed: bool = False,
 ) -> Iterator[Message]:
     """Yield what the entry in `buffer[start:end]` holds: itself, or the messages inside it.
 
-    Offsets are absolute, and a log-append timestamp of the wrapper is everybody's.
+    Offsets are absolute, and a log-append timestamp of the wrapper is everybody's. Where `mixed`, the
+    magic inside may be another than the wrapper's.
 
     Raises:
         CorruptRecordError: wrong checksum (if `verify`) or layout.
@@ -153,7 +163,7 @@ def iter_messages(
     if not message.codec:
         yield message
         return
-    inner, delta = inner_messages(message, limit_bytes)
+    inner, delta = inner_messages(message, limit_bytes, mixed=mixed)
     appended = message.timestamp_type == TimestampType.LOG_APPEND_TIME
     for inner_start, inner_end, _ in split_batches(inner):
         one = read_message(inner, inner_start, inner_end)
