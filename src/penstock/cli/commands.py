@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import click
 
+from penstock.cli import completion
 from penstock.cli.outcome import INTERRUPTED, WRONG_USE, say
 
 NOUNS = {
@@ -21,6 +22,7 @@ NOUNS = {
     "wire": "penstock.cli.wire",
     "schema": "penstock.cli.schema",
     "demo": "penstock.cli.demo",
+    "completion": "penstock.cli.completion",
 }
 
 
@@ -60,6 +62,8 @@ def penstock() -> None:
 
 def run(words: Sequence[str]) -> int:
     """Run the command that `words` name; mistakes become one line and exit code 2."""
+    if (code := completion.complete(penstock)) is not None:
+        return code
     # Not through click's own main: it would end quietly on a closed pipe and talk on Ctrl-C, each with a
     # code of its own, where `penstock.cli.outcome` has one way for every command.
     try:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from penstock.cli import completion
 from penstock.cli.options import bootstrap_option, pairs, property_option
 
 if TYPE_CHECKING:
@@ -26,8 +27,17 @@ def command() -> None:
     """
 
 
-_topic = click.argument("topic", required=False)
+_topic = click.argument("topic", required=False, shell_complete=completion.topics)
 _broker = click.option("--node", "broker", type=int, help="Settings of the broker with this number.")
+
+
+def _topic_then_names(context: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    given: tuple[str, ...] = context.params.get(param.name or "") or ()
+    broker: int | None = context.params.get("broker")
+    if broker is None and not given:
+        return completion.topics(context, param, incomplete)
+    topic = given[0] if broker is None else None
+    return completion.ask(context, incomplete, lambda admin: admin.describe_config(topic, broker=broker))
 
 
 def _where(topic: str | None, broker: int | None) -> None:
@@ -55,7 +65,7 @@ def describe(
 @command.command("get")
 @bootstrap_option()
 @property_option()
-@click.argument("words", metavar="[TOPIC] NAME", nargs=-1, required=True)
+@click.argument("words", metavar="[TOPIC] NAME", nargs=-1, required=True, shell_complete=_topic_then_names)
 @_broker
 def get(bootstrap: str, properties: tuple[str, ...], words: tuple[str, ...], broker: int | None) -> None:
     """The value in force of one setting of TOPIC, or of a broker."""
@@ -75,7 +85,7 @@ def get(bootstrap: str, properties: tuple[str, ...], words: tuple[str, ...], bro
 @command.command("set")
 @bootstrap_option()
 @property_option()
-@click.argument("words", metavar="[TOPIC] NAME=VALUE...", nargs=-1)
+@click.argument("words", metavar="[TOPIC] NAME=VALUE...", nargs=-1, shell_complete=_topic_then_names)
 @_broker
 @click.option("--all-brokers", is_flag=True, help="What every broker takes unless it has a value of its own.")
 @click.option("--delete", metavar="NAME", multiple=True, help="Back to the default; may be repeated.")

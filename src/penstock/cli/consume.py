@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
+from penstock.cli import completion
 from penstock.cli.cluster import partitions_of
 from penstock.cli.formats import Printer, format_printer, json_printer
 from penstock.cli.options import bootstrap_option, delimiter, pairs, property_option
@@ -26,9 +27,21 @@ POLL_MS = 200
 
 @click.command("consume")
 @bootstrap_option()
-@click.option("-t", "--topic", "topics", required=True, multiple=True, help="Topic to read.")
 @click.option(
-    "-G", "--group", metavar="GROUP", help="Share the topic with the members of GROUP, and commit offsets."
+    "-t",
+    "--topic",
+    "topics",
+    required=True,
+    multiple=True,
+    shell_complete=completion.topics,
+    help="Topic to read.",
+)
+@click.option(
+    "-G",
+    "--group",
+    metavar="GROUP",
+    shell_complete=completion.groups,
+    help="Share the topic with the members of GROUP, and commit offsets.",
 )
 @click.option(
     "-p", "--partition", "chosen", type=click.IntRange(0), multiple=True, help="Only this partition."

@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from penstock.cli import completion
 from penstock.cli.options import bootstrap_option, pairs, property_option
 from penstock.cli.outcome import FAILURE, say
 from penstock.errors import ConfigError, DecodeError, EncodeError
@@ -334,7 +335,7 @@ def convert(
 @command.command("read")
 @bootstrap_option()
 @property_option()
-@click.option("-t", "--topic", required=True, help="Topic to read.")
+@click.option("-t", "--topic", required=True, shell_complete=completion.topics, help="Topic to read.")
 @click.option(
     "-p", "--partition", "chosen", type=click.IntRange(0), multiple=True, help="Only this partition."
 )

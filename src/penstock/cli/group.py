@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from penstock.cli import completion
 from penstock.cli.group_reset import Target, parse_places, parse_target, planned
 from penstock.cli.options import bootstrap_option, pairs, property_option
 from penstock.errors import ConfigError
@@ -55,7 +56,7 @@ def list_groups(bootstrap: str, properties: tuple[str, ...], states: tuple[str, 
 @command.command("describe")
 @bootstrap_option()
 @property_option()
-@click.argument("names", metavar="GROUP...", nargs=-1, required=True)
+@click.argument("names", metavar="GROUP...", nargs=-1, required=True, shell_complete=completion.groups)
 def describe_groups(bootstrap: str, properties: tuple[str, ...], names: tuple[str, ...]) -> None:
     """Members of GROUP and what each of them reads."""
     from penstock.client import Admin
@@ -81,7 +82,7 @@ def _print_group(group: GroupDescription) -> None:
 @command.command("lag")
 @bootstrap_option()
 @property_option()
-@click.argument("name", metavar="GROUP")
+@click.argument("name", metavar="GROUP", shell_complete=completion.groups)
 def show_lag(bootstrap: str, properties: tuple[str, ...], name: str) -> None:
     """How far GROUP is behind the end of each partition that it reads or has read."""
     from penstock.client import Admin
@@ -114,13 +115,14 @@ def show_lag(bootstrap: str, properties: tuple[str, ...], name: str) -> None:
 @command.command("reset")
 @bootstrap_option()
 @property_option()
-@click.argument("name", metavar="GROUP")
+@click.argument("name", metavar="GROUP", shell_complete=completion.groups)
 @click.option(
     "-t",
     "--topic",
     "topics",
     multiple=True,
     metavar="TOPIC[:P,P]",
+    shell_complete=completion.topics,
     help="Only this topic, or some of its partitions. May be repeated. Default: all that was committed.",
 )
 @click.option("--to-earliest", is_flag=True, help="To the first record there is.")
@@ -198,8 +200,15 @@ def _places_to_reset(
 @command.command("delete")
 @bootstrap_option()
 @property_option()
-@click.argument("names", metavar="GROUP...", nargs=-1, required=True)
-@click.option("-t", "--topic", "topics", multiple=True, help="Forget the offsets of this topic only.")
+@click.argument("names", metavar="GROUP...", nargs=-1, required=True, shell_complete=completion.groups)
+@click.option(
+    "-t",
+    "--topic",
+    "topics",
+    multiple=True,
+    shell_complete=completion.topics,
+    help="Forget the offsets of this topic only.",
+)
 def delete_groups(
     bootstrap: str, properties: tuple[str, ...], names: tuple[str, ...], topics: tuple[str, ...]
 ) -> None:

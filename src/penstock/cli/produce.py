@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
+from penstock.cli import completion
 from penstock.cli.options import bootstrap_option, delimiter, pairs, property_option
 from penstock.errors import ConfigError, PenstockError
 from penstock.model import Header
@@ -22,7 +23,7 @@ READ_BYTES = 1 << 16
 
 @click.command("produce")
 @bootstrap_option()
-@click.option("-t", "--topic", required=True, help="Topic to write to.")
+@click.option("-t", "--topic", required=True, shell_complete=completion.topics, help="Topic to write to.")
 @click.option(
     "-p", "--partition", type=click.IntRange(-1), default=-1, help="Partition; -1 lets the key decide."
 )

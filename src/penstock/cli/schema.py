@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from penstock.cli import completion
 from penstock.cli.outcome import FAILURE
 from penstock.errors import ConfigError, DecodeError
 
@@ -35,7 +36,7 @@ def command() -> None:
 
 
 @command.command("show")
-@click.argument("api", metavar="API")
+@click.argument("api", metavar="API", shell_complete=completion.definitions)
 @click.argument("version", type=int, required=False)
 def show(api: str, version: int | None) -> None:
     """The grammar of a message, as in Kafka's protocol guide, and its fields as a table.
@@ -67,7 +68,7 @@ def show(api: str, version: int | None) -> None:
 
 
 @command.command("code")
-@click.argument("api", metavar="API")
+@click.argument("api", metavar="API", shell_complete=completion.definitions)
 @click.argument("version", type=int)
 def code(api: str, version: int) -> None:
     """The source that reads and writes a message at a version: what the codec compiles.
@@ -129,7 +130,7 @@ def check(old: str, new: str, quiet: bool) -> int:
 
 
 @command.command("sizes")
-@click.argument("definition", metavar="DEFINITION")
+@click.argument("definition", metavar="DEFINITION", shell_complete=completion.definitions)
 @click.argument("sample", metavar="SAMPLE.json")
 @click.option(
     "-v", "--version", type=int, metavar="N", help="The version of the sample; without it the newest."
@@ -188,12 +189,16 @@ def _definitions(word: str) -> list[Definition]:
 def _similar(word: str) -> str:
     import difflib
 
+    found = difflib.get_close_matches(word[:100], known_names(), 1)
+    return f"; did you mean {found[0]}?" if found else ""
+
+
+def known_names() -> list[str]:
+    """The names of all APIs and messages."""
     from penstock.protocol.api import API_TABLE
     from penstock.protocol.message_index import HOMES
 
-    known = [*(api.name for api in API_TABLE.values()), *HOMES]
-    found = difflib.get_close_matches(word[:100], known, 1)
-    return f"; did you mean {found[0]}?" if found else ""
+    return [*(api.name for api in API_TABLE.values()), *HOMES]
 
 
 def _in_version(definitions: list[Definition], version: int | None) -> list[Definition]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from penstock.cli import completion
 from penstock.cli.options import bootstrap_option, pairs, property_option
 from penstock.errors import KafkaError
 from penstock.model import EARLIEST, LATEST, TopicPartition
@@ -81,7 +82,7 @@ def create_topic(
 @command.command("delete")
 @bootstrap_option()
 @property_option()
-@click.argument("names", metavar="TOPIC...", nargs=-1, required=True)
+@click.argument("names", metavar="TOPIC...", nargs=-1, required=True, shell_complete=completion.topics)
 def delete_topics(bootstrap: str, properties: tuple[str, ...], names: tuple[str, ...]) -> None:
     """Delete topics and everything in them."""
     from penstock.client import Admin
@@ -93,7 +94,7 @@ def delete_topics(bootstrap: str, properties: tuple[str, ...], names: tuple[str,
 @command.command("grow")
 @bootstrap_option()
 @property_option()
-@click.argument("name", metavar="TOPIC")
+@click.argument("name", metavar="TOPIC", shell_complete=completion.topics)
 @click.option(
     "--partitions", type=click.IntRange(1), required=True, help="How many it is to have altogether."
 )
@@ -108,7 +109,7 @@ def grow_topic(bootstrap: str, properties: tuple[str, ...], name: str, partition
 @command.command("trim")
 @bootstrap_option()
 @property_option()
-@click.argument("name", metavar="TOPIC")
+@click.argument("name", metavar="TOPIC", shell_complete=completion.topics)
 @click.option(
     "--before",
     metavar="PARTITION:OFFSET",
@@ -140,7 +141,7 @@ def _bound(word: str) -> tuple[int, int]:
 @command.command("describe")
 @bootstrap_option()
 @property_option()
-@click.argument("name", metavar="TOPIC")
+@click.argument("name", metavar="TOPIC", shell_complete=completion.topics)
 def describe_topic(bootstrap: str, properties: tuple[str, ...], name: str) -> None:
     """Partitions of TOPIC, where each begins and ends, and the settings that are not the default."""
     from penstock.client import Admin

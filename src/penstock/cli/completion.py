@@ -1,0 +1,81 @@
+"""``penstock completion``: the TAB key in bash, zsh and fish. Topics and groups come from the cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, cast
+
+import click
+from click.shell_completion import CompletionItem, get_completion_class, shell_complete
+
+from penstock.cli.options import DEFAULT_BOOTSTRAP, pairs
+from penstock.errors import PenstockError
+
+if TYPE_CHECKING:
+    from penstock.client import Admin
+
+VARIABLE = "_PENSTOCK_COMPLETE"
+"""Where the shell says, when TAB is pressed, that words are to be completed instead of obeyed."""
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command("completion")
+@click.argument("shell", type=click.Choice(SHELLS))
+def command(shell: str) -> None:
+    """Print what makes SHELL complete commands, options, topics and groups.
+
+    \b
+    Examples:
+      eval "$(penstock completion bash)"                                  # in ~/.bashrc
+      eval "$(penstock completion zsh)"                                   # in ~/.zshrc
+      penstock completion fish > ~/.config/fish/completions/penstock.fish
+    """
+    kind = get_completion_class(shell)
+    assert kind is not None
+    # Not `source()` of the bash one: it would start bash, to complain if that is older than 4.4.
+    plain = kind(command, {}, "penstock", VARIABLE)
+    print(plain.source_template % plain.source_vars())
+
+
+def complete(root: click.Command) -> int | None:
+    """Answer the shell if it asks for words; None if it does not."""
+    asked = os.environ.get(VARIABLE)
+    return None if not asked else shell_complete(root, {}, "penstock", VARIABLE, asked)
+
+
+def topics(context: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of topics. Those of the cluster itself come where the word begins with an underscore."""
+    internal = incomplete.startswith("_")
+    return ask(context, incomplete, lambda admin: admin.list_topics(include_internal=internal))
+
+
+def groups(context: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of consumer groups."""
+    return ask(context, incomplete, lambda admin: [group.group_id for group in admin.list_groups()])
+
+
+def definitions(context: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Names of APIs and messages, or else files."""
+    from penstock.cli.schema import known_names
+
+    found = _beginning(incomplete, known_names())
+    return [CompletionItem(name) for name in found] or [CompletionItem(incomplete, type="file")]
+
+
+def ask(context: click.Context, incomplete: str, find: Callable[[Admin], Iterable[str]]) -> list[str]:
+    """What the cluster at ``-b`` knows. Somebody presses a key and waits: no answer is no error."""
+    from penstock.client import Admin
+
+    given = context.params
+    with contextlib.suppress(PenstockError, OSError):
+        config = pairs(cast("tuple[str, ...]", given.get("properties") or ()), "-X")
+        with Admin(given.get("bootstrap") or DEFAULT_BOOTSTRAP, config=config) as admin:
+            return _beginning(incomplete, find(admin))
+    return []
+
+
+def _beginning(incomplete: str, names: Iterable[str]) -> list[str]:
+    return sorted(name for name in names if name.startswith(incomplete))
