@@ -87,7 +87,7 @@ def test_what_does_not_fit_is_named(config: dict[str, object], error: type[Excep
 
 
 def test_the_command_says_where(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "penstock.cli", "broker", "--port", "0", "--listen-0.7", "0"]
+    command = [sys.executable, "-m", "penstock", "broker", "--port", "0", "--listen-0.7", "0"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path
     ) as process:

@@ -141,7 +141,7 @@ def test_lines_of_the_log_and_an_orderly_end(tmp_path: Path) -> None:
         f"listeners=PLAINTEXT://127.0.0.1:0\nlog.dirs={tmp_path / 'data'}\n"
         "num.io.threads=4\nnum.partition=1\n"
     )
-    command = [sys.executable, "-m", "penstock.cli", "broker", "--config-file", str(properties)]
+    command = [sys.executable, "-m", "penstock", "broker", "--config-file", str(properties)]
     command += ["--metrics-port", "0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None

@@ -208,7 +208,7 @@ def test_a_port_in_use_is_told_in_one_line(penstock: Penstock, address: str) -> 
 
 def start(*words: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-m", "penstock.cli", *words],
+        [sys.executable, "-m", "penstock", *words],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -85,7 +85,7 @@ def test_what_the_shell_is_told(shell: str, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_bash_takes_it() -> None:
-    line = f'eval "$({sys.executable} -m penstock.cli completion bash)" && complete -p penstock'
+    line = f'eval "$({sys.executable} -m penstock completion bash)" && complete -p penstock'
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert "_penstock_completion" in done.stdout

@@ -181,7 +181,7 @@ def test_reading_a_topic(penstock: Penstock) -> None:
 
 
 def test_lines_are_answered_as_they_come() -> None:
-    words = [sys.executable, "-m", "penstock.cli", "event", "decode", "--jsonl"]
+    words = [sys.executable, "-m", "penstock", "event", "decode", "--jsonl"]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None

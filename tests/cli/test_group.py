@@ -98,7 +98,7 @@ def test_a_group_with_members_is_shown_and_left_alone(penstock: Penstock, addres
 
 def test_a_member_that_is_terminated_leaves_its_group(penstock: Penstock, address: str) -> None:
     words = ["consume", "-b", address, "-t", "t", "-G", "ended", "-q"]
-    with subprocess.Popen([sys.executable, "-m", "penstock.cli", *words], stdout=subprocess.PIPE) as process:
+    with subprocess.Popen([sys.executable, "-m", "penstock", *words], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert len([process.stdout.readline() for _ in range(20)]) == 20
         process.terminate()

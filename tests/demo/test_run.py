@@ -105,7 +105,7 @@ def check(output: Path, expected: dict[tuple[str, str, str], Cell]) -> None:
 def demo(output: Path, *more: str) -> Iterator[subprocess.Popen[str]]:
     """A running demo in a process group of its own, which ends with the block."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "penstock.cli", "demo", "--limit", str(DAYS), "--output", str(output), *more],
+        [sys.executable, "-m", "penstock", "demo", "--limit", str(DAYS), "--output", str(output), *more],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         stdin=subprocess.DEVNULL,

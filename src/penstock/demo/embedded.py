@@ -77,7 +77,7 @@ class EmbeddedBroker:
 
 def _command(output: Output, port: int) -> list[str]:
     where = ["--data-dir", str(output.broker_directory), "--host", HOST, "--port", str(port)]
-    return [sys.executable, "-m", "penstock.cli", "broker", *where]
+    return [sys.executable, "-m", "penstock", "broker", *where]
 
 
 class Leftover(NamedTuple):
