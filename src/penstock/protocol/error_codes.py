@@ -279,7 +279,7 @@ _DESCRIPTIONS = {
     92: "The request names something twice, or it exists already.",
     93: "The new credential does not meet the rules.",
     94: "One side knows voters of the quorum that the other does not.",
-    95: "The version that an update assumes is not the current one.",
+    95: "There is no such level of the feature, or it cannot be reached from the present one.",
     96: "The cluster's features could not be changed.",
     97: "The principal inside a forwarded request cannot be read.",
     98: "There is no such snapshot.",

@@ -17,6 +17,7 @@ from penstock.protocol.messages import (
     alter_partition_reassignments_request,
     create_partitions_request,
     delete_records_request,
+    describe_client_quotas_request,
     describe_configs_request,
     describe_topic_partitions_request,
     incremental_alter_configs_request,
@@ -327,11 +328,39 @@ def test_features() -> None:
 
     same = update(2, feature="metadata.version", max_version_level=25)
     assert (same.error_code, same.results) == (0, [])
-    assert update(2, feature="metadata.version", max_version_level=24).error_code == 95
+    other = update(2, feature="metadata.version", max_version_level=24)
+    assert other.error_code == 95
+    assert "feature had an error: Invalid update version 24 for" in other.error_message
+    assert "(INVALID_UPDATE_VERSION)" not in other.error_message
     assert update(1, feature="wings", max_version_level=1).results[0].error_code == 95
     answer = ask(node, ApiVersionsRequest(client_software_name="x", client_software_version="1"), 4)
     assert [(f.name, f.max_version_level) for f in answer.finalized_features] == [("metadata.version", 25)]
     assert [(f.name, f.max_version) for f in answer.supported_features] == [("metadata.version", 25)]
+
+
+@pytest.mark.parametrize(
+    ("components", "code"),
+    [
+        ([], 0),
+        ([("user", 0, "ada"), ("client-id", 1, None)], 0),
+        ([("ip", 2, None)], 0),
+        ([("", 0, "ada")], 42),
+        ([("user", 0, "ada"), ("user", 1, None)], 42),
+        ([("colour", 0, "red")], 35),
+        ([("user", 0, None)], 42),
+        ([("user", 1, "ada")], 42),
+        ([("user", 3, None)], 42),
+        ([("ip", 0, "127.0.0.1"), ("user", 1, None)], 42),
+    ],
+)
+def test_filters_of_quotas(components: list[tuple[str, int, str | None]], code: int) -> None:
+    wanted = [
+        describe_client_quotas_request.ComponentData(entity_type=kind, match_type=how, match=match)
+        for kind, how, match in components
+    ]
+    request = describe_client_quotas_request.DescribeClientQuotasRequest(components=wanted)
+    answer = ask(make_node(), request, 1)
+    assert (answer.error_code, answer.entries) == (code, [] if code == 0 else None)
 
 
 def test_log_directories(tmp_path: Path) -> None:

@@ -16,9 +16,12 @@ from broker.bench_node import (
     produce,
     produce_request,
 )
+from penstock.broker.config import BrokerConfig
 from penstock.broker.dispatch import ROUTES, CloseConnection
 from penstock.broker.node import Node
+from penstock.broker.storage import MemoryStore
 from penstock.broker.waiting import Wait
+from penstock.clock import ManualClock
 from penstock.errors import StorageError
 from penstock.model import TimestampType
 from penstock.protocol.api import ApiKey
@@ -88,11 +91,14 @@ def test_unknown_places() -> None:
     assert produce(node, batch_of(b"a"), version=13, topic="", topic_id=topic.id).error_code == 0
 
 
-def test_too_few_replicas_matter_to_acks_all_only() -> None:
-    node = make_node()
+@pytest.mark.parametrize(("release", "code"), [("2.8", 19), ("3.6", 19), ("3.7", 0), (None, 0)])
+def test_too_few_replicas_matter_to_acks_all_only_and_only_long_ago(release: str | None, code: int) -> None:
+    clock = ManualClock(NOW_MS)
+    config = BrokerConfig({}, as_version=release)
+    node = Node(config, MemoryStore(config.node_id, clock), clock)
     make_topic(node, min_insync_replicas="2")
-    assert produce(node, batch_of(b"a"), acks=-1).error_code == ErrorCode.NOT_ENOUGH_REPLICAS
-    assert produce(node, batch_of(b"a"), acks=1).error_code == 0
+    assert produce(node, batch_of(b"a"), version=9, acks=-1).error_code == code
+    assert produce(node, batch_of(b"a"), version=9, acks=1).error_code == 0
 
 
 def test_larger_than_a_segment() -> None:

@@ -34,6 +34,9 @@ TOPIC_IDS_SINCE = 13
 ALL_REPLICAS = -1
 STORAGE_ERROR_SINCE = 4
 
+FEWER_REPLICAS_DO_SINCE = (3, 7)
+"""From this release on, min.insync.replicas asks for no more replicas than the partition has."""
+
 FLUSH_PATIENCE_S = 3600
 """A device that takes longer to force data to disk has failed in a way of its own."""
 
@@ -136,7 +139,8 @@ def _find_topic(data: TopicProduceData, acks: int, context: Context) -> Topic | 
         return error_for(ErrorCode.INVALID_REQUIRED_ACKS, f"acks must be -1, 0 or 1, not {acks}")
     if topic.is_internal:
         return error_for(ErrorCode.INVALID_TOPIC_EXCEPTION, f"clients may not write to {topic.name}")
-    if acks == ALL_REPLICAS and topic.config.min_insync_replicas > 1:
+    is_strict = profile is not None and profile.numbers < FEWER_REPLICAS_DO_SINCE
+    if is_strict and acks == ALL_REPLICAS and topic.config.min_insync_replicas > 1:
         return error_for(
             ErrorCode.NOT_ENOUGH_REPLICAS,
             f"min.insync.replicas is {topic.config.min_insync_replicas}, there is 1 replica",

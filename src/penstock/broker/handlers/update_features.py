@@ -24,6 +24,8 @@ logger = logging.getLogger("penstock.broker")
 
 NO_RESULTS_SINCE = 2
 
+WHOLE_UPDATE_FAILED = "The update failed for all features since the following feature had an error:"
+
 
 @handler(ApiKey.UPDATE_FEATURES, 0, 2)
 def update_features(request: UpdateFeaturesRequest, context: Context) -> UpdateFeaturesResponse:
@@ -50,7 +52,8 @@ def update_features(request: UpdateFeaturesRequest, context: Context) -> UpdateF
     if context.version < NO_RESULTS_SINCE:
         response.results = results
     elif failure is not None:
-        response.error_code, response.error_message = failure.code, str(failure)
+        response.error_code = failure.code
+        response.error_message = f"{WHOLE_UPDATE_FAILED} {failure.detail}"
     return response
 
 

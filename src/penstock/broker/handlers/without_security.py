@@ -8,10 +8,12 @@ authenticated connection (64). Of client quotas (48) and users' SCRAM credential
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from penstock.broker.dispatch import Context, handler
+from penstock.errors import KafkaError
 from penstock.protocol.api import ApiKey
-from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.create_acls_request import CreateAclsRequest
 from penstock.protocol.messages.create_acls_response import AclCreationResult, CreateAclsResponse
 from penstock.protocol.messages.create_delegation_token_request import CreateDelegationTokenRequest
@@ -20,7 +22,10 @@ from penstock.protocol.messages.delete_acls_request import DeleteAclsRequest
 from penstock.protocol.messages.delete_acls_response import DeleteAclsFilterResult, DeleteAclsResponse
 from penstock.protocol.messages.describe_acls_request import DescribeAclsRequest
 from penstock.protocol.messages.describe_acls_response import DescribeAclsResponse
-from penstock.protocol.messages.describe_client_quotas_request import DescribeClientQuotasRequest
+from penstock.protocol.messages.describe_client_quotas_request import (
+    ComponentData,
+    DescribeClientQuotasRequest,
+)
 from penstock.protocol.messages.describe_client_quotas_response import DescribeClientQuotasResponse
 from penstock.protocol.messages.describe_delegation_token_request import DescribeDelegationTokenRequest
 from penstock.protocol.messages.describe_delegation_token_response import DescribeDelegationTokenResponse
@@ -42,6 +47,7 @@ from penstock.protocol.messages.sasl_handshake_response import SaslHandshakeResp
 
 NO_AUTHORIZER = "No Authorizer is configured."
 QUOTA_ENTITIES = ("user", "client-id", "ip")
+MATCH_EXACT, MATCH_DEFAULT, MATCH_SPECIFIED = MATCH_TYPES = range(3)
 USER, ANONYMOUS = "User", "ANONYMOUS"
 REQUESTER_SINCE = 3
 
@@ -129,14 +135,30 @@ def describe_delegation_token(
 def describe_client_quotas(
     request: DescribeClientQuotasRequest, context: Context
 ) -> DescribeClientQuotasResponse:
-    """Nobody is limited; entities that there are not are refused (35)."""
-    unknown = [c.entity_type for c in request.components if c.entity_type not in QUOTA_ENTITIES]
-    if unknown:
-        message = f"Custom entity type '{unknown[0]}' not supported"
-        return DescribeClientQuotasResponse(
-            error_code=ErrorCode.UNSUPPORTED_VERSION, error_message=message, entries=None
-        )
+    """Nobody is limited. Refused: entities that there are not (35), filters that no quota could pass (42)."""
+    try:
+        _check_filter(request.components)
+    except KafkaError as error:
+        return DescribeClientQuotasResponse(error_code=error.code, error_message=error.detail, entries=None)
     return DescribeClientQuotasResponse(error_message=None)
+
+
+def _check_filter(components: Sequence[ComponentData]) -> None:
+    seen: set[str] = set()
+    for component in components:
+        kind, match_type = component.entity_type, component.match_type
+        if not kind or kind in seen:
+            raise error_for(ErrorCode.INVALID_REQUEST, f"entity type '{kind}' is empty, or named twice")
+        if kind not in QUOTA_ENTITIES:
+            raise error_for(ErrorCode.UNSUPPORTED_VERSION, f"Custom entity type '{kind}' not supported")
+        if match_type not in MATCH_TYPES or (component.match is None) == (match_type == MATCH_EXACT):
+            raise error_for(
+                ErrorCode.INVALID_REQUEST,
+                f"match type {match_type} of '{kind}' does not go with the match {component.match!r}",
+            )
+        seen.add(kind)
+    if "ip" in seen and len(seen) > 1:
+        raise error_for(ErrorCode.INVALID_REQUEST, "a quota of an ip has no user and no client-id")
 
 
 @handler(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, 0)
