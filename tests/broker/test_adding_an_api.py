@@ -142,7 +142,7 @@ def test_adding_an_api_and_a_version_changes_the_files_that_the_recipe_names(tmp
     (copy.handlers / "echo.py").write_text(HANDLER.replace("ECHO, 0, 1", "ECHO, 0, 0"))
     init = copy.handlers / "__init__.py"
     init.write_text(
-        init.read_text().replace("    describe_configs,\n", "    describe_configs,\n    echo,\n", 1)
+        init.read_text().replace("    describe_cluster,\n", "    describe_cluster,\n    echo,\n", 1)
     )
     added = copy.changed_since(before)
     assert copy.run("-c", ASK.format(loud=0)) == "(0, 0)\na b\n"

@@ -99,6 +99,8 @@ class Cluster:
         self.cluster_id = store.cluster_id
         self.topics: dict[str, Topic] = {}
         self.topics_by_id: dict[bytes, Topic] = {}
+        self.kept: dict[tuple[int, str], dict[str, str]] = {}
+        """What is set for groups and for subscriptions to metrics, by kind of resource and name."""
         self.features: dict[str, int] = {}
         """Features that the cluster has settled on, each at a level."""
         self._store = store
@@ -425,36 +427,40 @@ class Cluster:
         if record.resource_type == BROKER_RESOURCE:
             self._apply_broker_config(record)
             return
+        if record.resource_type not in (TOPIC_RESOURCE, BROKER_RESOURCE):
+            place = record.resource_type, record.resource_name
+            kept = self.kept.setdefault(place, {})
+            _put(kept, record)
+            if not kept:
+                del self.kept[place]
+            return
         topic = self.topics.get(record.resource_name)
         # A directory written by Apache Kafka may name settings that mean nothing here.
-        if (
-            record.resource_type != TOPIC_RESOURCE
-            or topic is None
-            or record.name not in self.config.topic_keys
-        ):
+        if topic is None or record.name not in self.config.topic_keys:
             return
         overrides = dict(topic.config.overrides)
-        if record.value is None:
-            overrides.pop(record.name, None)
-        else:
-            overrides[record.name] = record.value
+        _put(overrides, record)
         self._configure(topic, overrides)
 
     def _apply_broker_config(self, record: ConfigRecord) -> None:
-        if record.name not in BROKER_KEYS or record.resource_name not in ("", str(self.node_id)):
+        if record.resource_name not in ("", str(self.node_id)):
             return
-        texts = self.config.dynamic if record.resource_name else self.config.dynamic_defaults
-        if record.value is None:
-            texts.pop(record.name, None)
-        else:
-            texts[record.name] = record.value
-        for topic in self.topics.values():
-            self._configure(topic, topic.config.overrides)
+        _put(self.config.dynamic if record.resource_name else self.config.dynamic_defaults, record)
+        if record.name in BROKER_KEYS:
+            for topic in self.topics.values():
+                self._configure(topic, topic.config.overrides)
 
     def _configure(self, topic: Topic, overrides: Mapping[str, str]) -> None:
         topic.config = TopicConfig(self.config, overrides)
         for partition in topic.partitions:
             partition.configure(topic.config)
+
+
+def _put(texts: dict[str, str], record: ConfigRecord) -> None:
+    if record.value is None:
+        texts.pop(record.name, None)
+    else:
+        texts[record.name] = record.value
 
 
 def check_topic_name(name: str) -> None:

@@ -8,6 +8,7 @@ Nothing here reads a file or knows what a setting is used for.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import inf, isfinite
 from re import compile as compile_
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,9 +31,16 @@ from penstock.errors import ConfigError
 if TYPE_CHECKING:
     from penstock.broker.profiles import Profile
 
-SOURCE_TOPIC, SOURCE_DYNAMIC_BROKER, SOURCE_DYNAMIC_DEFAULT, SOURCE_STATIC_BROKER, SOURCE_DEFAULT = range(
-    1, 6
-)
+(
+    SOURCE_TOPIC,
+    SOURCE_DYNAMIC_BROKER,
+    SOURCE_DYNAMIC_DEFAULT,
+    SOURCE_STATIC_BROKER,
+    SOURCE_DEFAULT,
+    SOURCE_LOGGER,
+    SOURCE_METRICS,
+    SOURCE_GROUP,
+) = range(1, 9)
 """Where a value comes from, as DescribeConfigs numbers it."""
 
 _INTEGER_LIMITS = {INT: INT_MAX, SHORT: 2**15 - 1, LONG: LONG_MAX}
@@ -217,10 +225,13 @@ class BrokerConfig:
             raise ConfigError(f"log.dirs names {len(directories)} directories; Penstock uses one")
         return directories[0] if directories else None
 
-    def settings_of(self, name: str) -> Iterator[Setting]:
-        """Every place that gives the setting a value, the one in force first."""
+    def settings_of(self, name: str, key: ConfigKey | None = None) -> Iterator[Setting]:
+        """Every place that gives the setting a value, the one in force first.
+
+        `key` is given for a setting that is not among `BROKER_KEYS`.
+        """
         yield from self.set_texts(name)
-        default = self.default(name)
+        default = self.default(name) if key is None or name in BROKER_KEYS else key.default
         if default is not None:
             yield Setting(name, default, SOURCE_DEFAULT)
 
@@ -336,7 +347,20 @@ def canonical(key: ConfigKey, text: str | None) -> str | None:
         return None
     if isinstance(value, list):
         return ",".join(value)
+    if isinstance(value, float):
+        return _java_double(value)
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _java_double(number: float) -> str:
+    """A number as Java writes it: 0.5, 1.0E10."""
+    if not isfinite(number):
+        return {inf: "Infinity", -inf: "-Infinity"}.get(number, "NaN")
+    if number == 0 or 1e-3 <= abs(number) < 1e7:
+        return repr(number)
+    shortest = next(short for size in range(1, 18) if float(short := f"{number:.{size}e}") == number)
+    digits, _, exponent = shortest.partition("e")
+    return f"{digits}E{int(exponent)}"
 
 
 def _scaled(number: int, factor: int) -> int:

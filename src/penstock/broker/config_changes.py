@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from penstock.broker.cluster import BROKER_RESOURCE, TOPIC_RESOURCE, Cluster, check_topic_name
 from penstock.broker.config import TopicConfig, parse, unknown_name
-from penstock.broker.config_keys import BROKER_KEYS, DYNAMIC_KEYS, LIST, ConfigKey
+from penstock.broker.config_keys import LIST
+from penstock.broker.kept_settings import check_kept, check_kept_name, kept_kinds
+from penstock.broker.other_settings import (
+    BROKER,
+    LISTENER,
+    READ_ONLY,
+    UNKNOWN,
+    broker_setting,
+)
 from penstock.errors import ConfigError, KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.config_record import ConfigRecord
@@ -42,6 +50,12 @@ A = TypeVar("A", bound=_Answer)
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
 """What may be done to a setting, as IncrementalAlterConfigs numbers it."""
+
+KEPT_RESOURCES_MAX = 10_000
+"""Groups and subscriptions for which something can be set."""
+
+BROKER_TEXTS_MAX = 1000
+"""Settings of the broker that can be set while it runs, whether there are such or not."""
 
 
 class Change(NamedTuple):
@@ -107,41 +121,69 @@ def plan_changes(
     """Return the records that carry out `changes`; none for what is so already.
 
     Raises:
-        KafkaError: INVALID_REQUEST (42), INVALID_CONFIG (40), UNKNOWN_TOPIC_OR_PARTITION (3) or
-            INVALID_TOPIC_EXCEPTION (17), as it applies. Then nothing of it is to be done.
+        KafkaError: INVALID_REQUEST (42), INVALID_CONFIG (40), UNKNOWN_TOPIC_OR_PARTITION (3),
+            INVALID_TOPIC_EXCEPTION (17) or POLICY_VIOLATION (44), as it applies. Then nothing of it is to
+            be done.
     """
-    if len({change.name for change in changes}) < len(changes):
-        raise error_for(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
-    null = [change.name for change in changes if change.value is None and change.operation != DELETE]
-    if null:
-        raise error_for(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {','.join(null)}")
+    check_changes(changes)
     present = _texts_of(cluster, resource_type, name)
-    is_topic = resource_type == TOPIC_RESOURCE
-    keys = cluster.config.topic_keys if is_topic else BROKER_KEYS
-    if not is_topic:
-        fixed = [change.name for change in changes if change.name in keys and change.name not in DYNAMIC_KEYS]
-        if fixed:
-            raise error_for(
-                ErrorCode.INVALID_REQUEST, f"Cannot update these configs dynamically: {', '.join(fixed)}"
-            )
     texts = dict(present)
     for change in changes:
-        _apply(cluster, texts, change, keys, resource_type, name)
-    try:
-        if is_topic:
-            TopicConfig(cluster.config, texts)
-        else:
-            for setting, text in texts.items():
-                parse(keys[setting], text)
-    except ConfigError as error:
-        raise error_for(
-            ErrorCode.INVALID_CONFIG if is_topic else ErrorCode.INVALID_REQUEST, str(error)
-        ) from None
+        _apply(cluster, texts, change, resource_type, name)
+    if resource_type == TOPIC_RESOURCE:
+        _check_topic(cluster, texts)
+    elif resource_type == BROKER_RESOURCE:
+        _check_broker(cluster, texts, name)
+    else:
+        check_kept(cluster.config, resource_type, texts)
+        if texts and not present and len(cluster.kept) >= KEPT_RESOURCES_MAX:
+            raise error_for(
+                ErrorCode.POLICY_VIOLATION, f"{KEPT_RESOURCES_MAX} groups and subscriptions have settings"
+            )
     return [
         ConfigRecord(resource_type=resource_type, resource_name=name, name=setting, value=texts.get(setting))
         for setting in sorted({*texts, *present})
         if texts.get(setting) != present.get(setting)
     ]
+
+
+def check_changes(changes: Sequence[Change]) -> None:
+    """Raises KafkaError: INVALID_REQUEST (42): a name comes twice, or a value is missing."""
+    if len({change.name for change in changes}) < len(changes):
+        raise error_for(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    null = [change.name for change in changes if change.value is None and change.operation != DELETE]
+    if null:
+        raise error_for(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {','.join(null)}")
+
+
+def _check_topic(cluster: Cluster, texts: Mapping[str, str]) -> None:
+    try:
+        TopicConfig(cluster.config, texts)
+    except ConfigError as error:
+        raise error_for(ErrorCode.INVALID_CONFIG, str(error)) from None
+
+
+def _check_broker(cluster: Cluster, texts: Mapping[str, str], name: str) -> None:
+    """Everything that is to be set for one broker, or for all where `name` is empty."""
+    settings = {setting: broker_setting(cluster.config, setting) for setting in texts}
+    for change, reason in (
+        (READ_ONLY, "Cannot update these configs dynamically"),
+        (LISTENER, "These settings can be changed only behind listener.name.NAME."),
+        (BROKER, "Cannot update these configs at default cluster level, broker id must be specified"),
+    ):
+        if change == BROKER and name:
+            continue
+        wrong = [setting for setting, (_, how) in settings.items() if how == change]
+        if wrong:
+            raise error_for(ErrorCode.INVALID_REQUEST, f"{reason}: {', '.join(wrong)}")
+    if len(texts) > BROKER_TEXTS_MAX:
+        raise error_for(ErrorCode.POLICY_VIOLATION, f"more than {BROKER_TEXTS_MAX} settings of a broker")
+    try:
+        for setting, text in texts.items():
+            if settings[setting].key.type != UNKNOWN:
+                parse(settings[setting].key, text)
+    except ConfigError as error:
+        raise error_for(ErrorCode.INVALID_REQUEST, str(error)) from None
 
 
 def _texts_of(cluster: Cluster, resource_type: int, name: str) -> Mapping[str, str]:
@@ -166,42 +208,44 @@ def _texts_of(cluster: Cluster, resource_type: int, name: str) -> Mapping[str, s
             ErrorCode.INVALID_REQUEST,
             f"Unexpected broker id, expected {cluster.node_id}, but received {name}",
         )
-    raise error_for(ErrorCode.INVALID_REQUEST, f"resources of type {resource_type} have no settings here")
+    if resource_type in kept_kinds(cluster.config):
+        check_kept_name(resource_type, name)
+        return cluster.kept.get((resource_type, name), {})
+    raise error_for(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource_type}")
 
 
 def _apply(
-    cluster: Cluster,
-    texts: dict[str, str],
-    change: Change,
-    keys: Mapping[str, ConfigKey],
-    resource_type: int,
-    resource: str,
+    cluster: Cluster, texts: dict[str, str], change: Change, resource_type: int, resource: str
 ) -> None:
     """Carry out one change on `texts`."""
     setting, operation, value = change
+    is_topic = resource_type == TOPIC_RESOURCE
     if operation == DELETE:
         texts.pop(setting, None)
         return
-    key = keys.get(setting)
-    if key is None:
-        raise error_for(ErrorCode.INVALID_CONFIG, str(unknown_name(setting, keys)))
+    if is_topic and setting not in cluster.config.topic_keys:
+        raise error_for(ErrorCode.INVALID_CONFIG, str(unknown_name(setting, cluster.config.topic_keys)))
     if operation == SET:
         texts[setting] = value or ""
         return
     if operation not in (APPEND, SUBTRACT):
         raise error_for(ErrorCode.INVALID_REQUEST, f"Unknown operation type {operation}.")
-    word = "APPEND" if operation == APPEND else "SUBTRACT"
-    if key.type != LIST:
+    present: str | None = None
+    if is_topic:
+        type_ = cluster.config.topic_keys[setting].type
+        present = cluster.topics[resource].config.text(setting)
+    elif resource_type == BROKER_RESOURCE:
+        key = broker_setting(cluster.config, setting).key
+        type_ = key.type
+        present = next((each.text for each in cluster.config.settings_of(setting, key)), None)
+    else:
+        type_ = UNKNOWN  # Apache Kafka knows no lists among these
+    if type_ != LIST:
+        word = "APPEND" if operation == APPEND else "SUBTRACT"
         raise error_for(
             ErrorCode.INVALID_CONFIG, f"Can't {word} to key {setting} because its type is not LIST."
         )
-    if setting in texts:
-        present: str | None = texts[setting]
-    elif resource_type == TOPIC_RESOURCE:
-        present = cluster.topics[resource].config.text(setting)
-    else:
-        present = cluster.config.text(setting)
-    items, named = _items(present), _items(value)
+    items, named = _items(texts.get(setting, present)), _items(value)
     if operation == APPEND:
         items += [item for item in named if item not in items]
     else:

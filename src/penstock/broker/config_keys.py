@@ -346,7 +346,8 @@ def _topic_defaults() -> list[ConfigKey]:
             if default is not None and factor > 1:
                 default = str(int(default) // factor)
             doc = f"Default of the topic setting {key.name}. {key.doc}"
-            keys[name] = ConfigKey(name, key.type, default, doc, key.choices, key.at_least)
+            type_ = INT if factor > 1 else key.type  # hours and minutes are 32 bits wide
+            keys[name] = ConfigKey(name, type_, default, doc, key.choices, key.at_least)
     return list(keys.values())
 
 
@@ -408,7 +409,7 @@ BROKER_KEYS = _table(
         at_least=0,
     ),
     _broker(
-        "advertised.listeners", STRING, None, "Addresses told to clients, where they differ from listeners."
+        "advertised.listeners", LIST, None, "Addresses told to clients, where they differ from listeners."
     ),
     _broker("auto.create.topics.enable", BOOLEAN, "true", "Whether asking for an unknown topic creates it."),
     _broker("auto.leader.rebalance.enable", BOOLEAN, "true", _NO_REPLICAS),
@@ -417,7 +418,7 @@ BROKER_KEYS = _table(
     _broker(
         "connections.max.idle.ms", LONG, "600000", "Connections without a request for this long are closed."
     ),
-    _broker("controller.listener.names", STRING, None, _NO_QUORUM),
+    _broker("controller.listener.names", LIST, None, _NO_QUORUM),
     _broker("controller.quorum.bootstrap.servers", LIST, "", _NO_QUORUM),
     _broker("controller.quorum.voters", LIST, "", _NO_QUORUM),
     _broker("create.topic.policy.class.name", CLASS, None, "No effect: there are no policies."),
@@ -459,8 +460,8 @@ BROKER_KEYS = _table(
         at_least=1,
     ),
     _broker("log.cleaner.threads", INT, "1", _NO_THREADS, at_least=0),
-    _broker("log.dir", STRING, None, "Data directory; empty keeps everything in memory."),
-    _broker("log.dirs", STRING, None, "Data directory; one only."),
+    _broker("log.dir", LIST, None, "Data directory; empty keeps everything in memory."),
+    _broker("log.dirs", LIST, None, "Data directory; one only."),
     _broker(
         "log.flush.offset.checkpoint.interval.ms",
         INT,
@@ -585,12 +586,20 @@ BROKER_KEYS = _table(
 RETIRED_KEYS = frozenset(("message.format.version", "message.timestamp.difference.max.ms"))
 """Settings of topics that only old releases have: unknown unless the broker behaves as one."""
 
-DYNAMIC_KEYS = frozenset(key.synonyms[0][0] for key in TOPIC_KEYS.values() if key.synonyms) | {
+DYNAMIC_KEYS = frozenset(
+    key.synonyms[0][0]
+    for name, key in TOPIC_KEYS.items()
+    if key.synonyms and name != "message.format.version"
+) | {
+    "log.cleaner.backoff.ms",
+    "log.cleaner.dedupe.buffer.size",
     "log.cleaner.threads",
+    "max.connections",
+    "max.connections.per.ip",
     "num.io.threads",
     "num.network.threads",
     "num.recovery.threads.per.data.dir",
     "num.replica.fetchers",
     "producer.id.expiration.ms",
 }
-"""Broker settings that clients may change while it runs: the defaults of topics, and Kafka's thread pools."""
+"""Broker settings that clients may change while it runs, for one broker or for all."""

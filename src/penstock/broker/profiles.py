@@ -96,6 +96,7 @@ _DEFAULTS: tuple[tuple[Numbers, str, str], ...] = (
     ((2, 0), "group.max.session.timeout.ms", "300000"),
     ((0, 11), "group.initial.rebalance.delay.ms", "0"),
     ((4, 0), "log.message.timestamp.after.max.ms", str(2**63 - 1)),
+    ((4, 0), "num.recovery.threads.per.data.dir", "1"),
     ((2, 0), "offsets.retention.minutes", "1440"),
 )
 """Defaults that were others before a release; of several the first that applies counts."""

@@ -76,8 +76,6 @@ class Server:
         self.frame_bytes_max = config.integer("socket.request.max.bytes")
         self.connections: dict[Connection, None] = {}
         self._by_peer: dict[str, int] = {}
-        self._connections_max = config.integer("max.connections")
-        self._connections_per_peer_max = config.integer("max.connections.per.ip")
         self._idle_s = config.integer("connections.max.idle.ms") / 1000
         self._checkpoint_s = config.integer("log.flush.offset.checkpoint.interval.ms") / 1000
         self._checkpoint_at = self.monotonic() + self._checkpoint_s
@@ -187,7 +185,10 @@ class Server:
         self._by_peer[peer] = count + 1
         if self.is_stopping:
             return False
-        if len(self.connections) > self._connections_max or count >= self._connections_per_peer_max:
+        config = self.node.config  # clients may change both while the broker runs
+        if len(self.connections) > config.integer("max.connections") or count >= config.integer(
+            "max.connections.per.ip"
+        ):
             self.refused += 1
             logger.warning("refusing a connection from %s: too many are open", peer)
             return False

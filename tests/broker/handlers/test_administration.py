@@ -328,7 +328,16 @@ def test_settings_of_the_broker() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "name", "code"), [(2, "missing", 3), (2, "bad/name", 17), (4, "2", 42), (32, "g", 42)]
+    ("kind", "name", "code"),
+    [
+        (2, "missing", 3),
+        (2, "bad/name", 17),
+        (4, "2", 42),
+        (8, "x", 42),
+        (16, "", 42),
+        (32, "", 42),
+        (99, "g", 42),
+    ],
 )
 def test_things_without_settings(kind: int, name: str, code: int) -> None:
     result = describe(make_node(), kind, name)

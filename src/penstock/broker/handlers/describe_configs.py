@@ -1,15 +1,33 @@
-"""DescribeConfigs (32), versions 0-4: the settings of topics and of the broker, and where they come from.
+"""DescribeConfigs (32), versions 0-4: settings of topics, the broker, its loggers, groups and subscriptions
+to metrics, and where they come from.
 
-v1 sources and synonyms; v3 types and documentation; v4 flexible. Of the broker's settings those are not
-read-only that give topics their defaults; the rest is fixed while it runs.
+v1 sources and synonyms; v3 types and documentation; v4 flexible.
 """
 
 from __future__ import annotations
 
 from penstock.broker.cluster import BROKER_RESOURCE, TOPIC_RESOURCE, check_topic_name
-from penstock.broker.config import SOURCE_DEFAULT, SOURCE_DYNAMIC_DEFAULT, SOURCE_TOPIC, Setting, canonical
-from penstock.broker.config_keys import BROKER_KEYS, DYNAMIC_KEYS, PASSWORD, ConfigKey
+from penstock.broker.config import (
+    SOURCE_DEFAULT,
+    SOURCE_DYNAMIC_DEFAULT,
+    SOURCE_GROUP,
+    SOURCE_LOGGER,
+    SOURCE_METRICS,
+    SOURCE_TOPIC,
+    Setting,
+    canonical,
+)
+from penstock.broker.config_keys import PASSWORD, ConfigKey
 from penstock.broker.dispatch import Context, handler
+from penstock.broker.kept_settings import check_kept_name, kept_kinds, kept_settings
+from penstock.broker.log_levels import LOGGER_RESOURCE, level_of, loggers
+from penstock.broker.other_settings import (
+    READ_ONLY,
+    UNKNOWN,
+    broker_setting,
+    listed_settings,
+    listener_setting,
+)
 from penstock.errors import KafkaError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -23,6 +41,9 @@ from penstock.protocol.messages.describe_configs_response import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
+
+_PARSED_SOURCES = (SOURCE_TOPIC, SOURCE_METRICS, SOURCE_GROUP)
+"""Where values come from that are shown as they are read. Those of the broker are shown as they were set."""
 
 
 @handler(ApiKey.DESCRIBE_CONFIGS, 0, 4)
@@ -44,6 +65,10 @@ def _describe(
             found = _topic_settings(resource.resource_name, context)
         elif resource.resource_type == BROKER_RESOURCE:
             found = _broker_settings(resource.resource_name, context)
+        elif resource.resource_type == LOGGER_RESOURCE:
+            found = _levels(resource.resource_name, context)
+        elif resource.resource_type in kept_kinds(context.node.config):
+            found = _kept(resource.resource_type, resource.resource_name, context)
         else:
             raise error_for(
                 ErrorCode.INVALID_REQUEST, f"resources of type {resource.resource_type} have no settings here"
@@ -54,7 +79,9 @@ def _describe(
     wanted = resource.configuration_keys
     for key, settings in found:
         if not wanted or key.name in wanted:
-            result.configs.append(_entry(key, settings, resource.resource_type, request, context.version))
+            result.configs.append(
+                _entry(key, settings, resource.resource_type, resource.resource_name, request, context)
+            )
     return result
 
 
@@ -73,45 +100,76 @@ def _broker_settings(name: str, context: Context) -> list[tuple[ConfigKey, list[
     """Settings of this broker. The empty name asks for what clients have set for every broker."""
     config = context.node.config
     if name == "":
-        found = [
-            (BROKER_KEYS[name], list(config.set_texts(name))) for name in sorted(config.dynamic_defaults)
-        ]
-        defaults = [(key, [s for s in set_ if s.source == SOURCE_DYNAMIC_DEFAULT]) for key, set_ in found]
-        return [(key, [set_[0], *set_]) for key, set_ in defaults]
+        defaults = []
+        for setting in sorted(config.dynamic_defaults):
+            places = [place for place in config.set_texts(setting) if place.source == SOURCE_DYNAMIC_DEFAULT]
+            defaults.append((broker_setting(config, setting).key, [places[0], *places]))
+        return defaults
+    _check_broker(name, context)
+    found = []
+    for key in listed_settings(config).values():
+        places = list(config.settings_of(key.name, key))
+        if listener_setting(key.name) != key.name:
+            base = broker_setting(config, listener_setting(key.name)).key
+            places += config.settings_of(base.name, base)
+        found.append((key, [places[0] if places else Setting(key.name, None, SOURCE_DEFAULT), *places]))
+    return found
+
+
+def _check_broker(name: str, context: Context) -> None:
     if name != str(context.node.node_id):
         raise error_for(
             ErrorCode.INVALID_REQUEST, f"this is broker {context.node.node_id}, not broker {name}"
         )
-    found = []
-    for key in BROKER_KEYS.values():
-        settings = list(config.settings_of(key.name))
-        found.append((key, [settings[0] if settings else Setting(key.name, None, SOURCE_DEFAULT), *settings]))
-    return found
+
+
+def _levels(name: str, context: Context) -> list[tuple[ConfigKey, list[Setting]]]:
+    _check_broker(name, context)
+    return [
+        (ConfigKey(each, UNKNOWN, None, ""), [Setting(each, level_of(logger), SOURCE_LOGGER)])
+        for each, logger in loggers().items()
+    ]
+
+
+def _kept(kind: int, name: str, context: Context) -> list[tuple[ConfigKey, list[Setting]]]:
+    check_kept_name(kind, name)
+    return kept_settings(context.node.config, kind, context.node.cluster.kept.get((kind, name), {}))
 
 
 def _entry(
     key: ConfigKey,
     settings: list[Setting],
     resource_type: int,
+    resource_name: str,
     request: DescribeConfigsRequest,
-    version: int,
+    context: Context,
 ) -> DescribeConfigsResourceResult:
     """`settings` is the value in force, then every place that gives one."""
     in_force, *synonyms = settings
     is_topic = resource_type == TOPIC_RESOURCE
+    is_broker = resource_type == BROKER_RESOURCE
+    is_secret = key.type == PASSWORD or (is_broker and key.type == UNKNOWN)
+
+    for_all = is_broker and not resource_name  # told as it was set
+
+    def shown(setting: Setting, *, is_parsed: bool) -> str | None:
+        if is_secret:
+            return None
+        return canonical(key, setting.text) if is_parsed and key.type != UNKNOWN else setting.text
+
     return DescribeConfigsResourceResult(
         name=key.name,
-        value=None if key.type == PASSWORD else canonical(key, in_force.text),
-        read_only=not is_topic and key.name not in DYNAMIC_KEYS,
-        is_default=version == 0
+        value=shown(in_force, is_parsed=not for_all),
+        read_only=is_broker and _is_fixed(key.name, context),
+        is_default=context.version == 0
         and in_force.source != SOURCE_TOPIC
         and (is_topic or in_force.source == SOURCE_DEFAULT),
         config_source=in_force.source,
-        is_sensitive=key.type == PASSWORD,
+        is_sensitive=is_secret,
         synonyms=[
             DescribeConfigsSynonym(
                 name=synonym.name,
-                value=canonical(key, synonym.text) if synonym.source == SOURCE_TOPIC else synonym.text,
+                value=shown(synonym, is_parsed=synonym.source in _PARSED_SOURCES),
                 source=synonym.source,
             )
             for synonym in (synonyms if request.include_synonyms else ())
@@ -119,3 +177,9 @@ def _entry(
         config_type=key.type,
         documentation=key.doc if request.include_documentation else None,
     )
+
+
+def _is_fixed(name: str, context: Context) -> bool:
+    """Whether a setting is shown as read-only, as Kafka says of those behind a prefix, too."""
+    key, change = broker_setting(context.node.config, name)
+    return change == READ_ONLY or key.type == UNKNOWN or listener_setting(name) != name

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from penstock.broker.config_changes import Change, answer_each, plan_changes
+from penstock.broker.config_changes import Change, answer_each, check_changes, plan_changes
 from penstock.broker.dispatch import Context, handler
+from penstock.broker.log_levels import LOGGER_RESOURCE, change_levels, check_node
 from penstock.protocol.api import ApiKey
 from penstock.protocol.messages.config_record import ConfigRecord
 from penstock.protocol.messages.incremental_alter_configs_request import (
@@ -24,6 +25,11 @@ def incremental_alter_configs(
 
     def plan(resource: AlterConfigsResource) -> list[ConfigRecord]:
         changes = [Change(config.name, config.config_operation, config.value) for config in resource.configs]
+        if resource.resource_type == LOGGER_RESOURCE:
+            check_changes(changes)
+            check_node(resource.resource_name, context.node.node_id)
+            change_levels(changes, validate_only=request.validate_only)
+            return []  # levels hold as long as the process
         return plan_changes(context.node.cluster, resource.resource_type, resource.resource_name, changes)
 
     return IncrementalAlterConfigsResponse(
