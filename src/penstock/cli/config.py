@@ -8,8 +8,12 @@ import click
 
 from penstock.cli import completion
 from penstock.cli.options import bootstrap_option, pairs, property_option
+from penstock.cli.outcome import say
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.client import Admin
     from penstock.client.admin import ConfigValue
 
 
@@ -74,11 +78,7 @@ def get(bootstrap: str, properties: tuple[str, ...], words: tuple[str, ...], bro
     name = words[-1]
     settings = _describe(bootstrap, properties, words[0] if broker is None else None, broker)
     if name not in settings:
-        from difflib import get_close_matches
-
-        near = get_close_matches(name, settings, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise click.UsageError(f"there is no setting {name}{hint}")
+        raise click.UsageError(f"there is no setting {name}{_near(name, settings)}")
     print(_shown(settings[name]))
 
 
@@ -112,19 +112,38 @@ def set_values(
     topic, values = (words[0], words[1:]) if of_topic else (None, words)
     if not (values or delete or append or subtract):
         raise click.UsageError("nothing to change; write NAME=VALUE, or use --delete NAME")
+    present = pairs(values, "a setting")
     from penstock.client import Admin
 
     with Admin(bootstrap_servers=bootstrap, config=pairs(properties, "-X")) as admin:
+        if not of_topic:
+            _warn_of_unknown(admin, broker, present)
         admin.alter_config(
             topic,
             broker=broker,
             all_brokers=all_brokers,
-            set=pairs(values, "a setting"),
+            set=present,
             delete=delete,
             append=pairs(append, "--append"),
             subtract=pairs(subtract, "--subtract"),
             validate_only=dry_run,
         )
+
+
+def _warn_of_unknown(admin: Admin, broker: int | None, names: Iterable[str]) -> None:
+    """Brokers keep any name, so a mistyped one would go unnoticed."""
+    node = admin.describe_cluster().nodes[0].node_id if broker is None else broker
+    known = admin.describe_config(broker=node)
+    for name in names:
+        if name not in known:
+            say(f"broker {node} has no setting {name}, and would keep it without effect{_near(name, known)}")
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, known, n=1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def _describe(
