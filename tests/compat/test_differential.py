@@ -15,7 +15,8 @@ from typing import NamedTuple
 import pytest
 
 import compat.config_scripts
-import compat.group_scripts  # noqa: F401  both add to the scripts
+import compat.group_scripts
+import compat.quota_scripts  # noqa: F401  they add to the scripts
 from compat.peers import shared_kafka, stop_shared
 from compat.scripts import SCRIPTS
 from compat.transcript import Exchange, Mismatch, Talk, compare

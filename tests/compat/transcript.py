@@ -45,7 +45,7 @@ DROPPED = {"throttle_time_ms", "error_message", "batch_index_error_message", "do
 NAMES = (
     "api_key", "name", "topic", "topic_name", "group_id", "resource_name", "key", "transactional_id", "value",
     "partition_index", "partition", "index", "broker_id", "node_id", "replica_id", "producer_id",
-    "base_offset", "topic_id", "member_id",
+    "base_offset", "topic_id", "member_id", "entity", "entity_type",
 )  # fmt: skip
 """Fields by which entries of a list are told apart: the order of most lists has no meaning."""
 

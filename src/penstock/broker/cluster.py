@@ -16,8 +16,10 @@ from penstock.broker.config import BrokerConfig, TopicConfig
 from penstock.broker.config_keys import BROKER_KEYS
 from penstock.broker.metadata import MetadataLog
 from penstock.broker.partition import Partition
+from penstock.broker.quotas import Entity, entity_of
 from penstock.errors import ConfigError
 from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.messages.client_quota_record import ClientQuotaRecord
 from penstock.protocol.messages.config_record import ConfigRecord
 from penstock.protocol.messages.feature_level_record import FeatureLevelRecord
 from penstock.protocol.messages.partition_record import PartitionRecord
@@ -101,6 +103,8 @@ class Cluster:
         self.topics_by_id: dict[bytes, Topic] = {}
         self.kept: dict[tuple[int, str], dict[str, str]] = {}
         """What is set for groups and for subscriptions to metrics, by kind of resource and name."""
+        self.quotas: dict[Entity, dict[str, float]] = {}
+        """Quotas of clients, by whose they are and what they are called."""
         self.features: dict[str, int] = {}
         """Features that the cluster has settled on, each at a level."""
         self._store = store
@@ -337,6 +341,15 @@ class Cluster:
         if records:
             self._commit(records, now_ms)
 
+    def alter_quotas(self, records: Sequence[ClientQuotaRecord], now_ms: int) -> None:
+        """Change quotas of clients, which the handler found good, in one step.
+
+        Raises:
+            StorageError: the metadata log cannot be written; nothing has changed.
+        """
+        if records:
+            self._commit(records, now_ms)
+
     def set_features(self, levels: Mapping[str, int], now_ms: int) -> None:
         """Settle on levels of features.
 
@@ -404,6 +417,8 @@ class Cluster:
             self._apply_partition(record)
         elif isinstance(record, ConfigRecord):
             self._apply_config(record)
+        elif isinstance(record, ClientQuotaRecord):
+            self._apply_quota(record)
         elif isinstance(record, RemoveTopicRecord):
             removed = self.topics_by_id.pop(record.topic_id, None)
             if removed is not None:
@@ -441,6 +456,16 @@ class Cluster:
         overrides = dict(topic.config.overrides)
         _put(overrides, record)
         self._configure(topic, overrides)
+
+    def _apply_quota(self, record: ClientQuotaRecord) -> None:
+        entity = entity_of({part.entity_type: part.entity_name for part in record.entity})
+        values = self.quotas.setdefault(entity, {})
+        if record.remove:
+            values.pop(record.key, None)
+        else:
+            values[record.key] = record.value
+        if not values:
+            del self.quotas[entity]
 
     def _apply_broker_config(self, record: ConfigRecord) -> None:
         if record.resource_name not in ("", str(self.node_id)):

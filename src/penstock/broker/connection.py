@@ -62,6 +62,7 @@ class Connection(asyncio.BufferedProtocol):
         "_out",
         "_out_bytes",
         "_parked",
+        "_resting",
         "_sending",
         "_server",
         "_transport",
@@ -86,6 +87,7 @@ class Connection(asyncio.BufferedProtocol):
         self._unanswered: Unanswered | None = None
         self._parked: Parked | None = None
         self._sending: asyncio.Task[None] | None = None
+        self._resting: asyncio.TimerHandle | None = None
         self._drained: asyncio.Future[None] | None = None
         self.active_at = 0.0
         self.peer = "?"
@@ -155,6 +157,8 @@ class Connection(asyncio.BufferedProtocol):
         self._forget_unanswered()
         if self._sending is not None:
             self._sending.cancel()
+        if self._resting is not None:
+            self._resting.cancel()
         self.drop_frame()
         self._server.forget(self)
 
@@ -268,16 +272,34 @@ class Connection(asyncio.BufferedProtocol):
             self._deliver(outcome)
 
     def _deliver(self, outcome: list[Piece] | Unanswered | None) -> None:
-        if outcome is None:
-            return
         if type(outcome) is list:
             if len(outcome) == 1:
                 self._out.append(outcome[0])
                 self._out_bytes += len(outcome[0])
             else:
                 self._send(outcome)
+        elif outcome is not None:
+            assert isinstance(outcome, Unanswered)
+            self._wait(outcome)
             return
-        assert isinstance(outcome, Unanswered)
+        if self._context.throttle_ms:
+            self._rest()
+
+    def _rest(self) -> None:
+        """The client has used more than its quota: its answer leaves, and no request is taken for a while."""
+        self._busy = True
+        self._flush()
+        seconds = self._context.throttle_ms / 1000
+        self._context.throttle_ms = 0
+        self._resting = self._server.loop.call_later(seconds, self._end_rest)
+
+    def _end_rest(self) -> None:
+        self._resting = None
+        if self._sending is None:
+            self._busy = False
+            self._go_on()
+
+    def _wait(self, outcome: Unanswered) -> None:
         if not self._server.hold(outcome.frame_bytes):
             self._close("requests that wait take too much memory")
             return
@@ -376,7 +398,7 @@ class Connection(asyncio.BufferedProtocol):
             self._close(f"sending failed: {error}")
         finally:
             self._sending = None
-            self._busy = False
+            self._busy = self._resting is not None
             self.active_at = self._server.monotonic()
         self._go_on()
 

@@ -63,6 +63,7 @@ class Context:
         "now",
         "now_ms",
         "peer",
+        "throttle_ms",
         "version",
     )
 
@@ -73,6 +74,8 @@ class Context:
         self.peer = ""
         """The address of whoever asks, without the port."""
         self.version = 0
+        self.throttle_ms = 0
+        """For how long the connection is to rest once the answer is given: its client has used too much."""
         self.now_ms = 0
         self.now = self.arrived = 0.0
         self.flushes: list[tuple[Flush, PartitionProduceResponse]] = []
@@ -154,8 +157,9 @@ def dialect_for(node: Node, key: int, version: int) -> Dialect:
     if route is None or not route.min_version <= version <= route.max_version:
         raise UnsupportedVersionError(f"API {key} in version {version} is not offered")
     api = API_TABLE[key]
+    handle = route.handle if node.throttle is None else node.throttle.wrap(route.key, route.handle)
     dialect = node.dialects[key, asked] = Dialect(
-        route.handle,
+        handle,
         codec_for(api.request, version),
         codec_for(api.response, version),
         version,

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.errors import DecodeError, StorageError
+from penstock.protocol.messages.client_quota_record import ClientQuotaRecord
 from penstock.protocol.messages.config_record import ConfigRecord
 from penstock.protocol.messages.feature_level_record import FeatureLevelRecord
 from penstock.protocol.messages.partition_record import PartitionRecord
@@ -37,6 +38,7 @@ WRITTEN_VERSIONS: dict[type[Message], int] = {
     TopicRecord: 0,
     PartitionRecord: 1,
     ConfigRecord: 0,
+    ClientQuotaRecord: 0,
     RemoveTopicRecord: 0,
     ProducerIdsRecord: 0,
     FeatureLevelRecord: 0,

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from penstock.broker.groups.service import GroupService
     from penstock.broker.partition import Partition
     from penstock.broker.storage import LogStore
+    from penstock.broker.throttling import Throttle
     from penstock.clock import Clock
 
 logger = logging.getLogger("penstock.broker")
@@ -53,6 +54,9 @@ class Node:
         """What has been asked for so far, by API and version, ready to answer."""
         self.fetch_sessions = FetchSessions(config.integer("max.incremental.fetch.session.cache.slots"))
         self.cluster = Cluster(config, store, clock.now_ms())
+        self.throttle: Throttle | None = None
+        """Who sees to quotas of clients; None as long as there are none."""
+        self.quotas_changed()
         self.fetch_bytes_max = config.integer("fetch.max.bytes")
         self.rack = config.text("broker.rack")
         self._retention_interval_ms = config.integer("log.retention.check.interval.ms")
@@ -65,6 +69,18 @@ class Node:
         """Who forces logs to disk, once a topic asks for it."""
         self.call_soon: Callable[[Callable[[], None]], object] | None = None
         """Has a function run in the broker's thread, from any other; set by the server, if there is one."""
+
+    def quotas_changed(self) -> None:
+        """Quotas of clients have been read or changed: from now on handlers heed them."""
+        if self.cluster.quotas and self.throttle is None:
+            from penstock.broker.throttling import Throttle
+
+            self.throttle = Throttle(self.cluster.quotas, self.clock.monotonic)
+        elif not self.cluster.quotas:
+            self.throttle = None
+        if self.throttle is not None:
+            self.throttle.quotas.changed()
+        self.dialects.clear()
 
     @property
     def node_id(self) -> int:

@@ -18,6 +18,12 @@ from penstock.broker.handlers import RARELY_ASKED, WITHOUT_SECURITY
 from penstock.broker.node import Node
 from penstock.protocol.api import API_TABLE, ApiKey
 from penstock.protocol.message import Message
+from penstock.protocol.messages.alter_client_quotas_request import (
+    AlterClientQuotasRequest,
+    EntityData,
+    EntryData,
+    OpData,
+)
 from penstock.protocol.messages.alter_configs_request import AlterConfigsRequest
 from penstock.protocol.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
@@ -290,6 +296,14 @@ REQUESTS: dict[ApiKey, Callable[[Node, int], Message]] = {
     ApiKey.RENEW_DELEGATION_TOKEN: lambda node, version: RenewDelegationTokenRequest(),
     ApiKey.EXPIRE_DELEGATION_TOKEN: lambda node, version: ExpireDelegationTokenRequest(),
     ApiKey.DESCRIBE_DELEGATION_TOKEN: lambda node, version: DescribeDelegationTokenRequest(owners=None),
+    ApiKey.ALTER_CLIENT_QUOTAS: lambda node, version: AlterClientQuotasRequest(
+        entries=[
+            EntryData(
+                entity=[EntityData(entity_type="client-id", entity_name=None)],
+                ops=[OpData(key="producer_byte_rate", value=1e6)],
+            )
+        ]
+    ),
     ApiKey.DESCRIBE_CLIENT_QUOTAS: lambda node, version: DescribeClientQuotasRequest(),
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: lambda node, version: DescribeUserScramCredentialsRequest(
         users=[UserName(name=name) for name in "aab"]

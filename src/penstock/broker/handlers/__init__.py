@@ -25,11 +25,13 @@ from penstock.broker.handlers import (
 from penstock.protocol.api import ApiKey
 
 RARELY_ASKED = {
+    "alter_client_quotas": (ApiKey.ALTER_CLIENT_QUOTAS, 0, 1),
     "alter_configs": (ApiKey.ALTER_CONFIGS, 0, 2),
     "alter_partition_reassignments": (ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, 1),
     "alter_replica_log_dirs": (ApiKey.ALTER_REPLICA_LOG_DIRS, 0, 2),
     "create_partitions": (ApiKey.CREATE_PARTITIONS, 0, 3),
     "delete_records": (ApiKey.DELETE_RECORDS, 0, 2),
+    "describe_client_quotas": (ApiKey.DESCRIBE_CLIENT_QUOTAS, 0, 1),
     "describe_configs": (ApiKey.DESCRIBE_CONFIGS, 0, 4),
     "describe_log_dirs": (ApiKey.DESCRIBE_LOG_DIRS, 0, 5),
     "describe_producers": (ApiKey.DESCRIBE_PRODUCERS, 0, 0),
@@ -56,7 +58,6 @@ WITHOUT_SECURITY = {
     ApiKey.RENEW_DELEGATION_TOKEN: (0, 2),
     ApiKey.EXPIRE_DELEGATION_TOKEN: (0, 2),
     ApiKey.DESCRIBE_DELEGATION_TOKEN: (0, 3),
-    ApiKey.DESCRIBE_CLIENT_QUOTAS: (0, 1),
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: (0, 0),
 }
 """What the module `without_security` answers."""

@@ -2,18 +2,16 @@
 
 SaslHandshake (17) and SaslAuthenticate (36): there is nothing to authenticate for (34). DescribeAcls (29),
 CreateAcls (30), DeleteAcls (31): no authorizer is configured (54). Delegation tokens (38 to 41) need an
-authenticated connection (64). Of client quotas (48) and users' SCRAM credentials (50) there are none.
+authenticated connection (64). Of users' SCRAM credentials (50) there are none.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 
 from penstock.broker.dispatch import Context, handler
-from penstock.errors import KafkaError
 from penstock.protocol.api import ApiKey
-from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.create_acls_request import CreateAclsRequest
 from penstock.protocol.messages.create_acls_response import AclCreationResult, CreateAclsResponse
 from penstock.protocol.messages.create_delegation_token_request import CreateDelegationTokenRequest
@@ -22,11 +20,6 @@ from penstock.protocol.messages.delete_acls_request import DeleteAclsRequest
 from penstock.protocol.messages.delete_acls_response import DeleteAclsFilterResult, DeleteAclsResponse
 from penstock.protocol.messages.describe_acls_request import DescribeAclsRequest
 from penstock.protocol.messages.describe_acls_response import DescribeAclsResponse
-from penstock.protocol.messages.describe_client_quotas_request import (
-    ComponentData,
-    DescribeClientQuotasRequest,
-)
-from penstock.protocol.messages.describe_client_quotas_response import DescribeClientQuotasResponse
 from penstock.protocol.messages.describe_delegation_token_request import DescribeDelegationTokenRequest
 from penstock.protocol.messages.describe_delegation_token_response import DescribeDelegationTokenResponse
 from penstock.protocol.messages.describe_user_scram_credentials_request import (
@@ -46,8 +39,6 @@ from penstock.protocol.messages.sasl_handshake_request import SaslHandshakeReque
 from penstock.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
 
 NO_AUTHORIZER = "No Authorizer is configured."
-QUOTA_ENTITIES = ("user", "client-id", "ip")
-MATCH_EXACT, MATCH_DEFAULT, MATCH_SPECIFIED = MATCH_TYPES = range(3)
 USER, ANONYMOUS = "User", "ANONYMOUS"
 REQUESTER_SINCE = 3
 
@@ -129,36 +120,6 @@ def describe_delegation_token(
 ) -> DescribeDelegationTokenResponse:
     """As above."""
     return DescribeDelegationTokenResponse(error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
-
-
-@handler(ApiKey.DESCRIBE_CLIENT_QUOTAS, 0, 1)
-def describe_client_quotas(
-    request: DescribeClientQuotasRequest, context: Context
-) -> DescribeClientQuotasResponse:
-    """Nobody is limited. Refused: entities that there are not (35), filters that no quota could pass (42)."""
-    try:
-        _check_filter(request.components)
-    except KafkaError as error:
-        return DescribeClientQuotasResponse(error_code=error.code, error_message=error.detail, entries=None)
-    return DescribeClientQuotasResponse(error_message=None)
-
-
-def _check_filter(components: Sequence[ComponentData]) -> None:
-    seen: set[str] = set()
-    for component in components:
-        kind, match_type = component.entity_type, component.match_type
-        if not kind or kind in seen:
-            raise error_for(ErrorCode.INVALID_REQUEST, f"entity type '{kind}' is empty, or named twice")
-        if kind not in QUOTA_ENTITIES:
-            raise error_for(ErrorCode.UNSUPPORTED_VERSION, f"Custom entity type '{kind}' not supported")
-        if match_type not in MATCH_TYPES or (component.match is None) == (match_type == MATCH_EXACT):
-            raise error_for(
-                ErrorCode.INVALID_REQUEST,
-                f"match type {match_type} of '{kind}' does not go with the match {component.match!r}",
-            )
-        seen.add(kind)
-    if "ip" in seen and len(seen) > 1:
-        raise error_for(ErrorCode.INVALID_REQUEST, "a quota of an ip has no user and no client-id")
 
 
 @handler(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, 0)

@@ -1,0 +1,137 @@
+"""AlterClientQuotas (49), versions 0-1: set and remove quotas of clients and users. v1 flexible.
+
+Those that nothing here would enforce are refused: the rates at which connections come and topics change.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Sequence
+
+from penstock.broker.dispatch import Context, handler
+from penstock.broker.quotas import CLIENT_ID, FETCHED, PRODUCED, TIME, USER, Entity, entity_of
+from penstock.errors import KafkaError, StorageError
+from penstock.protocol.api import ApiKey
+from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.messages import client_quota_record as stored
+from penstock.protocol.messages.alter_client_quotas_request import (
+    AlterClientQuotasRequest,
+    OpData,
+)
+from penstock.protocol.messages.alter_client_quotas_request import EntityData as AskedEntity
+from penstock.protocol.messages.alter_client_quotas_request import EntryData as AskedEntry
+from penstock.protocol.messages.alter_client_quotas_response import (
+    AlterClientQuotasResponse,
+    EntityData,
+    EntryData,
+)
+
+logger = logging.getLogger("penstock.broker")
+
+IP = "ip"
+ENFORCED = (PRODUCED, FETCHED, TIME)
+NOT_ENFORCED = {
+    (False, "controller_mutation_rate"): "how often topics may change",
+    (True, "connection_creation_rate"): "how many connections may come",
+}
+"""Kafka's other quotas, those of an ip and those of users and clients."""
+
+LONG_MAX = 2**63 - 1
+FRACTION = 1e-6
+"""Kafka takes a number of bytes for whole that is no farther from it."""
+
+ENTITIES_MAX = 10_000
+"""Entities that can have quotas."""
+
+
+@handler(ApiKey.ALTER_CLIENT_QUOTAS, 0, 1)
+def alter_client_quotas(request: AlterClientQuotasRequest, context: Context) -> AlterClientQuotasResponse:
+    """Every entity has its own outcome; one that is named twice is refused."""
+    cluster = context.node.cluster
+    times = Counter(map(_entity_of, request.entries))
+    answers = {}
+    for entry in request.entries:
+        entity = _entity_of(entry)
+        answer = EntryData(
+            entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in _in_order(entity)],
+            error_message=None,
+        )
+        answers[entity] = answer
+        try:
+            if times[entity] > 1 or len({op.key for op in entry.ops}) < len(entry.ops):
+                raise error_for(ErrorCode.INVALID_REQUEST, "an entity, or one of its quotas, comes twice")
+            _check_entity(entry.entity)
+            _check_values(entry.ops, is_ip=IP in dict(entity))
+            if entity not in cluster.quotas and len(cluster.quotas) >= ENTITIES_MAX:
+                raise error_for(ErrorCode.POLICY_VIOLATION, f"{ENTITIES_MAX} entities have quotas")
+            if not request.validate_only:
+                cluster.alter_quotas(
+                    _records(entity, entry.ops, cluster.quotas.get(entity, {})), context.now_ms
+                )
+        except KafkaError as error:
+            answer.error_code, answer.error_message = error.code, error.detail
+        except StorageError as error:
+            logger.error("%s", error)
+            answer.error_code, answer.error_message = ErrorCode.KAFKA_STORAGE_ERROR, str(error)
+    context.node.quotas_changed()
+    return AlterClientQuotasResponse(entries=list(answers.values()))
+
+
+def _entity_of(entry: AskedEntry) -> Entity:
+    return entity_of({part.entity_type: part.entity_name for part in entry.entity})
+
+
+def _in_order(entity: Entity) -> list[tuple[str, str | None]]:
+    """The parts of an entity in the order in which Apache Kafka answers them."""
+    order = (CLIENT_ID, USER, IP)
+    return sorted(entity, key=lambda part: order.index(part[0]) if part[0] in order else len(order))
+
+
+def _check_entity(parts: Sequence[AskedEntity]) -> None:
+    if not parts:
+        raise error_for(ErrorCode.INVALID_REQUEST, "Invalid empty client quota entity")
+    kinds = {part.entity_type for part in parts}
+    for part in parts:
+        if part.entity_type not in (USER, CLIENT_ID, IP):
+            raise error_for(
+                ErrorCode.INVALID_REQUEST, f"Unhandled client quota entity type: {part.entity_type}"
+            )
+        if part.entity_name == "":
+            raise error_for(ErrorCode.INVALID_REQUEST, f"Empty {part.entity_type} not supported")
+    if IP in kinds and len(kinds) > 1:
+        raise error_for(ErrorCode.INVALID_REQUEST, "a quota of an ip has no user and no client-id")
+
+
+def _check_values(ops: Sequence[OpData], *, is_ip: bool) -> None:
+    for op in ops:
+        if op.remove:
+            continue
+        what = NOT_ENFORCED.get((is_ip, op.key))
+        if what is not None:
+            raise error_for(ErrorCode.INVALID_REQUEST, f"{op.key}: {what} is not limited by this broker")
+        if is_ip or op.key not in ENFORCED:
+            raise error_for(ErrorCode.INVALID_REQUEST, f"Invalid configuration key {op.key}")
+        if not op.value > 0:
+            raise error_for(ErrorCode.INVALID_REQUEST, f"Quota {op.key} must be greater than 0")
+        if op.key != TIME:
+            if op.value > LONG_MAX:
+                raise error_for(
+                    ErrorCode.INVALID_REQUEST, f"Proposed value for {op.key} is too large for a LONG."
+                )
+            if abs(op.value - round(op.value)) > FRACTION:
+                raise error_for(ErrorCode.INVALID_REQUEST, f"{op.key} cannot be a fractional value.")
+
+
+def _records(
+    entity: Entity, ops: Sequence[OpData], present: dict[str, float]
+) -> list[stored.ClientQuotaRecord]:
+    """What carries out the changes; nothing for what is so already."""
+    parts = [stored.EntityData(entity_type=kind, entity_name=name) for kind, name in entity]
+    return [
+        stored.ClientQuotaRecord(
+            entity=parts, key=op.key, value=0.0 if op.remove else op.value, remove=op.remove
+        )
+        for op in ops
+        if present.get(op.key) != (None if op.remove else op.value)
+    ]

@@ -1,0 +1,68 @@
+"""DescribeClientQuotas (48), versions 0-1: the quotas of the entities that fit. v1 flexible."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.broker.dispatch import Context, handler
+from penstock.broker.quotas import Filter, matching
+from penstock.errors import KafkaError
+from penstock.protocol.api import ApiKey
+from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.messages.describe_client_quotas_request import (
+    ComponentData,
+    DescribeClientQuotasRequest,
+)
+from penstock.protocol.messages.describe_client_quotas_response import (
+    DescribeClientQuotasResponse,
+    EntityData,
+    EntryData,
+    ValueData,
+)
+
+ENTITY_TYPES = ("client-id", "user", "ip")
+MATCH_EXACT, MATCH_DEFAULT, MATCH_ANY = range(3)
+
+
+@handler(ApiKey.DESCRIBE_CLIENT_QUOTAS, 0, 1)
+def describe_client_quotas(
+    request: DescribeClientQuotasRequest, context: Context
+) -> DescribeClientQuotasResponse:
+    """Refused: entities that there are not (35), filters that no quota could pass (42)."""
+    try:
+        filters = _filters(request.components)
+    except KafkaError as error:
+        return DescribeClientQuotasResponse(error_code=error.code, error_message=error.detail, entries=None)
+    quotas = context.node.cluster.quotas
+    return DescribeClientQuotasResponse(
+        error_message=None,
+        entries=[
+            EntryData(
+                entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
+                values=[ValueData(key=key, value=value) for key, value in sorted(quotas[entity].items())],
+            )
+            for entity in matching(quotas, filters, strict=request.strict)
+        ],
+    )
+
+
+def _filters(components: Sequence[ComponentData]) -> list[Filter]:
+    found: dict[str, Filter] = {}
+    for component in components:
+        kind, match_type = component.entity_type, component.match_type
+        if not kind or kind in found:
+            raise error_for(ErrorCode.INVALID_REQUEST, f"entity type '{kind}' is empty, or named twice")
+        if kind not in ENTITY_TYPES:
+            raise error_for(ErrorCode.UNSUPPORTED_VERSION, f"Custom entity type '{kind}' not supported")
+        if match_type not in (MATCH_EXACT, MATCH_DEFAULT, MATCH_ANY) or (component.match is None) == (
+            match_type == MATCH_EXACT
+        ):
+            raise error_for(
+                ErrorCode.INVALID_REQUEST,
+                f"match type {match_type} of '{kind}' does not go with the match {component.match!r}",
+            )
+        # The match of the default is None, which is its name among entities, too.
+        found[kind] = Filter(kind, None if match_type == MATCH_ANY else frozenset((component.match,)))
+    if "ip" in found and len(found) > 1:
+        raise error_for(ErrorCode.INVALID_REQUEST, "a quota of an ip has no user and no client-id")
+    return list(found.values())

@@ -1,0 +1,162 @@
+"""Quotas of clients (KIP-13, KIP-219): who may use how much, and how long whoever has used more must rest.
+
+A quota belongs to an entity: a client id, a user, both, or whoever has none of their own. Nobody logs in
+here, so every client is the user `ANONYMOUS`. What clients use is measured as Apache Kafka does it, in
+eleven windows of a second, and the rest is as long as brings the rate of those windows down to the quota.
+
+Knows neither requests nor connections: amounts and `now` go in, delays come out.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+USER, CLIENT_ID = "user", "client-id"
+ANONYMOUS = "ANONYMOUS"
+
+PRODUCED, FETCHED, TIME = "producer_byte_rate", "consumer_byte_rate", "request_percentage"
+"""Bytes per second, bytes per second, hundredths of the time of the broker's one thread."""
+
+Entity = tuple[tuple[str, str | None], ...]
+"""Pairs of a type and a name, by type. None stands for all that have no quota of their own."""
+
+WINDOW_S = 1.0
+WINDOWS = 11
+"""Kafka's `quota.window.size.seconds` and `quota.window.num`."""
+
+TIME_DELAY_MAX_S = WINDOW_S
+"""The longest rest for having used too much time, as in Apache Kafka."""
+
+CLIENTS_MAX = 10_000
+"""Clients that are measured at a time; beyond that, those heard of longest ago begin anew."""
+
+
+def entity_of(names: Mapping[str, str | None]) -> Entity:
+    """The entity with these names by type."""
+    return tuple(sorted(names.items()))
+
+
+class Usage:
+    """What was used lately, in windows of a second."""
+
+    __slots__ = ("_windows",)
+
+    def __init__(self) -> None:
+        self._windows: deque[list[float]] = deque()
+
+    def add(self, amount: float, now: float) -> None:
+        """`now` is in seconds of a clock that never goes back."""
+        windows = self._windows
+        self._forget(now)
+        if windows and now - windows[-1][0] < WINDOW_S:
+            windows[-1][1] += amount
+        else:
+            windows.append([now, amount])
+
+    def _forget(self, now: float) -> None:
+        while self._windows and now - self._windows[0][0] >= WINDOWS * WINDOW_S:
+            self._windows.popleft()
+
+    def rate(self, now: float) -> tuple[float, float]:
+        """What was used per second, and over how many seconds that is reckoned: ten at least."""
+        self._forget(now)
+        if not self._windows:
+            return 0.0, (WINDOWS - 1) * WINDOW_S
+        elapsed = now - self._windows[0][0]
+        missing = WINDOWS - 1 - int(elapsed / WINDOW_S)
+        seconds = elapsed + max(missing, 0) * WINDOW_S
+        return sum(amount for _, amount in self._windows) / seconds, seconds
+
+
+class Limit(NamedTuple):
+    """What applies to a client: so much per second, shared by everybody with the same `shared_by`."""
+
+    shared_by: tuple[str | None, str | None]
+    most: float
+
+
+class Quotas:
+    """The quotas of a broker, and what its clients have used."""
+
+    def __init__(self, limits: Mapping[Entity, Mapping[str, float]]) -> None:
+        self._limits = limits
+        self._found: dict[tuple[str, str], Limit | None] = {}
+        self._used: dict[tuple[str, tuple[str | None, str | None]], Usage] = {}
+
+    def changed(self) -> None:
+        """The limits have changed. What was used stays used."""
+        self._found.clear()
+
+    def limit(self, kind: str, client_id: str) -> Limit | None:
+        """The quota that applies to a client; None where there is none."""
+        place = kind, client_id
+        if place not in self._found:
+            if len(self._found) >= CLIENTS_MAX:
+                self._found.clear()
+            self._found[place] = self._find(kind, client_id)
+        return self._found[place]
+
+    def _find(self, kind: str, client_id: str) -> Limit | None:
+        """The nearest quota counts, in Kafka's order: that of the user goes before that of the client id."""
+        for user, client, shared_by in (
+            (ANONYMOUS, client_id, (ANONYMOUS, client_id)),
+            (ANONYMOUS, None, (ANONYMOUS, client_id)),
+            (ANONYMOUS, "", (ANONYMOUS, None)),
+            (None, client_id, (ANONYMOUS, client_id)),
+            (None, None, (ANONYMOUS, client_id)),
+            (None, "", (ANONYMOUS, None)),
+            ("", client_id, (None, client_id)),
+            ("", None, (None, client_id)),
+        ):
+            # The empty name stands for an entity without this part: no entity is called so.
+            parts = ((CLIENT_ID, client), (USER, user))
+            most = self._limits.get(tuple(part for part in parts if part[1] != ""), {}).get(kind)
+            if most is not None:
+                return Limit(shared_by, most)
+        return None
+
+    def charge(self, kind: str, client_id: str, amount: float, now: float) -> float:
+        """Note what a client has used; return for how many seconds it has to rest."""
+        limit = self.limit(kind, client_id)
+        if limit is None:
+            return 0.0
+        place = kind, limit.shared_by
+        usage = self._used.pop(place, None)
+        if usage is None:
+            usage = Usage()
+            if len(self._used) >= CLIENTS_MAX:
+                del self._used[next(iter(self._used))]
+        self._used[place] = usage
+        usage.add(amount, now)
+        rate, seconds = usage.rate(now)
+        delay_s = max(0.0, (rate - limit.most) / limit.most * seconds)
+        return min(delay_s, TIME_DELAY_MAX_S) if kind == TIME else delay_s
+
+    def burst(self, kind: str, client_id: str) -> float | None:
+        """The most that a client may use at once: what its windows hold. None where it has no quota."""
+        limit = self.limit(kind, client_id)
+        return None if limit is None else limit.most * (WINDOWS - 1) * WINDOW_S
+
+
+class Filter(NamedTuple):
+    """One part of what quotas are asked for: entities with this type, and the names that fit."""
+
+    entity_type: str
+    names: frozenset[str | None] | None
+    """None where any name fits."""
+
+
+def matching(entities: Iterable[Entity], filters: list[Filter], *, strict: bool) -> list[Entity]:
+    """The entities that fit every filter and, if `strict`, have no part beside them."""
+    found = []
+    for entity in entities:
+        names = dict(entity)
+        fits = all(
+            each.entity_type in names and (each.names is None or names[each.entity_type] in each.names)
+            for each in filters
+        )
+        if fits and not (strict and len(names) > len(filters)):
+            found.append(entity)
+    return found

@@ -1,0 +1,95 @@
+"""Quotas as other people's clients set them, see them and heed them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from compat.peers import java, maven_classpath, need_module
+from penstock import Broker
+
+confluent_kafka = need_module("confluent_kafka")
+
+pytestmark = [pytest.mark.compat, pytest.mark.timeout(300)]
+
+PATIENCE_S = 60
+
+
+@pytest.fixture
+def servers() -> Iterator[str]:
+    with Broker() as broker:
+        yield broker.bootstrap_servers
+
+
+def configs(servers: str, *args: str) -> str:
+    """What Kafka's own tool says."""
+    classpath = maven_classpath("kafka-4.3.0")
+    command = ("kafka.admin.ConfigCommand", "--bootstrap-server", servers, *args)
+    return java(classpath, *command, timeout_s=120, check=True).stdout
+
+
+def wait_for(what: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not what():
+        assert time.monotonic() < deadline, "nothing came of it"
+        time.sleep(0.05)
+
+
+def test_kafkas_tool_sets_lists_and_removes_quotas(servers: str) -> None:
+    one = ("--entity-type", "clients", "--entity-name", "one")
+    configs(servers, *one, "--alter", "--add-config", "producer_byte_rate=1024,consumer_byte_rate=2048")
+    both = ("--entity-type", "users", "--entity-default", "--entity-type", "clients", "--entity-default")
+    configs(servers, *both, "--alter", "--add-config", "request_percentage=200")
+    listed = configs(servers, *one, "--describe")
+    assert "client-id 'one' are consumer_byte_rate=2048.0, producer_byte_rate=1024.0" in listed
+    listed = configs(servers, "--entity-type", "users", "--entity-type", "clients", "--describe")
+    assert "the default user-principal, the default client-id are request_percentage=200.0" in listed
+    configs(servers, *one, "--alter", "--delete-config", "producer_byte_rate")
+    assert "client-id 'one' are consumer_byte_rate=2048.0\n" in configs(servers, *one, "--describe")
+
+
+def test_librdkafka_is_told_to_rest_and_rests(servers: str) -> None:
+    limit = ("--entity-type", "clients", "--entity-name", "limited")
+    configs(servers, *limit, "--alter", "--add-config", "producer_byte_rate=10000,consumer_byte_rate=20000")
+    throttled: list[float] = []
+
+    def on_throttle(event: Any) -> None:
+        throttled.append(event.throttle_time)
+
+    settings = {"bootstrap.servers": servers, "client.id": "limited", "throttle_cb": on_throttle}
+    producer = confluent_kafka.Producer({**settings, "linger.ms": 0, "batch.num.messages": 1})
+    began = time.monotonic()
+    for _ in range(13):
+        producer.produce("limited", b"x" * 10_000)
+    assert producer.flush(PATIENCE_S) == 0
+    # Ten seconds' worth may come at once; what is beyond has its second for each.
+    assert time.monotonic() - began >= 1.5
+    wait_for(lambda: producer.poll(0.05) or throttled)
+    assert max(throttled) > 0.5
+
+    throttled.clear()
+    group = {"group.id": "g", "auto.offset.reset": "earliest", "fetch.message.max.bytes": 20_000}
+    consumer = confluent_kafka.Consumer({**settings, **group, "enable.auto.commit": False})
+    consumer.assign([confluent_kafka.TopicPartition("limited", 0, 0)])
+    found: list[bytes] = []
+
+    def read_all() -> bool:
+        message = consumer.poll(0.1)
+        if message is not None:
+            assert message.error() is None
+            found.append(message.value())
+        return len(found) == 13
+
+    wait_for(read_all)
+    consumer.close()
+    assert set(found) == {b"x" * 10_000}
+
+    unlimited = confluent_kafka.Producer({**settings, "client.id": "unlimited", "linger.ms": 0})
+    throttled.clear()
+    for _ in range(50):
+        unlimited.produce("limited", b"x" * 10_000)
+    assert unlimited.flush(PATIENCE_S) == 0
+    assert throttled == []
