@@ -7,7 +7,16 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-CLIENTS = ("broker_clients", "java_tools", "profiles_clients", "programs")
+CLIENTS = (
+    "broker_clients",
+    "java_admin",
+    "java_connect",
+    "java_libraries",
+    "java_streams",
+    "java_tools",
+    "profiles_clients",
+    "programs",
+)
 PASSING = (ROOT / "tests" / "compat" / "passing.txt").read_text().split()
 
 

@@ -1,0 +1,46 @@
+"""Every call of the newest Java Admin: what comes of it, by class, is what `java/admin/outcomes.txt` says.
+
+The table has a second column where Apache Kafka 4.3 differs; `make soak` runs the same against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from compat.peers import HERE, java, maven_classpath, real_kafka
+from penstock import Broker
+
+pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
+
+SETTINGS = {"offsets.topic.num.partitions": "5"}
+HERE_COLUMN, KAFKA_COLUMN = 1, 2
+
+
+def outcomes(column: int) -> dict[str, str]:
+    """Of each call that is in the table, what comes of it on this side."""
+    lines = (HERE / "java" / "admin" / "outcomes.txt").read_text().splitlines()[1:]
+    rows = [line.split(" | ") for line in lines]
+    return {row[0]: row[min(column, len(row) - 1)] for row in rows}
+
+
+@pytest.fixture(params=["Penstock", pytest.param("Apache Kafka", marks=pytest.mark.soak)])
+def place(request: pytest.FixtureRequest) -> Iterator[tuple[str, int]]:
+    """Bootstrap servers, and the column that is theirs."""
+    if request.param == "Penstock":
+        with Broker(config=SETTINGS) as broker:
+            yield broker.bootstrap_servers, HERE_COLUMN
+    else:
+        with real_kafka("4.3.0", settings=SETTINGS) as servers:
+            yield servers, KAFKA_COLUMN
+
+
+def test_every_call_of_the_admin(place: tuple[str, int]) -> None:
+    servers, column = place
+    program = HERE / "java" / "admin" / "AdminCalls.java"
+    done = java(maven_classpath("kafka-4.3.0"), program, servers, timeout_s=300, check=True)
+    said = dict(line.split("\t", 1) for line in done.stdout.splitlines() if "\t" in line)
+    assert len(said) > 120
+    expected = outcomes(column)
+    assert {name: text for name, text in said.items() if "!" in text or name in expected} == expected

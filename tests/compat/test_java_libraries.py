@@ -1,0 +1,69 @@
+"""The Java clients as libraries: of releases from 2017 on, and the newest with every call of its Admin.
+
+The programs call what an application would; what came of it is a line of text for each thing.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from compat.peers import HERE, java, maven_classpath
+from penstock import Broker
+
+pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
+
+SETTINGS = {"offsets.topic.num.partitions": "5", "num.partitions": "3", "log.retention.ms": "-1"}
+"""The records are of 2020: where time limits what is kept, they are gone after half a minute."""
+RELEASES = {
+    "0.10.2.2": ("none gzip snappy lz4", "Range RoundRobin"),
+    "1.1.1": ("none gzip snappy lz4", "Range RoundRobin Sticky"),
+    "2.4.1": ("none gzip snappy lz4 zstd", "Range RoundRobin Sticky CooperativeSticky"),
+    "3.0.2": ("none gzip snappy lz4 zstd", "Range RoundRobin Sticky CooperativeSticky"),
+}
+"""Codecs and assignors that each has."""
+EACH = 200
+NO_TRANSACTIONS = "Unexpected error in InitProducerIdResponse; The version of API is not supported."
+
+
+def program(classpath: str, path: str, *args: str) -> dict[str, str]:
+    """Run one of our Java programs to its end: the lines it printed, what each is about and what it says."""
+    done = java(maven_classpath(classpath), HERE / "java" / path, *args, timeout_s=300, check=True)
+    return dict(line.split("\t", 1) for line in done.stdout.splitlines() if "\t" in line)
+
+
+def expected(version: str) -> dict[str, str]:
+    codecs, assignors = (words.split() for words in RELEASES[version])
+    total = EACH * len(codecs)
+    in_first, in_last = (total + 2) // 3, total // 3
+    lines = {
+        "version": version,
+        "produced": f"{total} [{', '.join(codecs)}]",
+        "ends": f"{total}",
+        "read": f"{total}",
+        "offsetsForTimes": "[101@303, 100@301, 100@302]",
+        "after seek": f"301 to {total - 1}, position {in_first}",
+        "at the end": f"{in_last} 0",
+    }
+    for name in assignors:
+        lines[f"{name}Assignor"] = f"{total} read, {total} committed, failures null null"
+    if version >= "1":
+        lines |= {"topics": "true 2", "cluster": "1", "config": "delete", "transactions": NO_TRANSACTIONS}
+        lines["administered"] = "true" if version >= "2" else "false"
+    if version >= "2":
+        lines["group"] = "Empty 3"
+    return lines
+
+
+def test_old_clients() -> None:
+    """Every codec, headers, an idempotent producer, seeks, times, groups of two, commits, administration."""
+    with Broker(config=SETTINGS) as broker, ThreadPoolExecutor(2) as pool:
+        servers = broker.bootstrap_servers
+
+        def run(version: str) -> dict[str, str]:
+            return program(f"clients-{version}", "clients/OldClients.java", servers, f"of-{version}")
+
+        assert dict(zip(RELEASES, pool.map(run, RELEASES), strict=True)) == {
+            version: expected(version) for version in RELEASES
+        }

@@ -1,0 +1,223 @@
+"""Kafka Streams, unchanged, against our broker: its stores, its internal topics, its groups that rebalance.
+
+In `make soak` the same runs against Apache Kafka.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import struct
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from compat.peers import HERE, java, java_command, maven_classpath, real_kafka
+from penstock import Admin, Broker, Consumer, Producer, TopicPartition
+
+pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
+
+SETTINGS = {"offsets.topic.num.partitions": "5", "num.partitions": "3"}
+TOPICS = ("lines", "names", "counts", "windows", "named")
+PARTITIONS = 3
+PATIENCE_S = 120
+WINDOW_MS = 10_000
+STEP_MS = 20
+BEGIN_MS = (time.time_ns() // 1_000_000 // WINDOW_MS - 6) * WINDOW_MS
+"""The beginning of a window a minute ago: records of long ago would not be kept."""
+
+
+def until(holds: Callable[[], bool], what: str) -> None:
+    """Wait for a condition."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        time.sleep(0.1)
+
+
+class Application:
+    """One instance of the word count, in a JVM of its own."""
+
+    def __init__(self, servers: str, name: str, directory: Path, *settings: str) -> None:
+        program = HERE / "java" / "streams" / "WordCount.java"
+        command = java_command(maven_classpath("streams"), program, servers, name, directory, *settings)
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        self.lines: list[str] = []
+        self._reader = Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.append(line.strip())
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it says so. An error fails the test."""
+        assert not any(line.startswith("error") for line in self.lines), self.lines
+        return [line for line in self.lines if line.startswith("state")][-1:] == ["state RUNNING"]
+
+    def ask(self, word: str) -> int:
+        """What its store says of a word."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{word}\n")
+        self.process.stdin.flush()
+        until(lambda: any(line.startswith(f"get {word} ") for line in self.lines), f"the count of {word}")
+        return int(next(line for line in self.lines if line.startswith(f"get {word} ")).split()[-1])
+
+    def close(self) -> None:
+        """Let it end in order."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait(PATIENCE_S)
+
+    def kill(self) -> None:
+        """End it at once, and close the pipes."""
+        self.process.kill()
+        self.process.wait()
+        self._reader.join()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        assert self.process.stdin is not None
+        with contextlib.suppress(OSError):
+            self.process.stdin.close()
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., Application]]:
+    """Start instances; all end with the test."""
+    with contextlib.ExitStack() as stack:
+
+        def started(*args: object) -> Application:
+            application = Application(*args)  # type: ignore[arg-type]
+            stack.callback(application.kill)
+            return application
+
+        yield started
+
+
+@pytest.fixture(params=["Penstock", pytest.param("Apache Kafka", marks=pytest.mark.soak)])
+def servers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    if request.param == "Penstock":
+        with Broker(tmp_path / "data", config=SETTINGS) as broker:
+            yield broker.bootstrap_servers
+    else:
+        with real_kafka("4.3.0", settings=SETTINGS) as found:
+            yield found
+
+
+def read(servers: str, topic: str) -> list[tuple[str, bytes]]:
+    """Keys and values of a topic, from its beginning to its end."""
+    partitions = [TopicPartition(topic, number) for number in range(PARTITIONS)]
+    rows: list[tuple[str, bytes]] = []
+    with Consumer(bootstrap_servers=servers) as consumer:
+        consumer.assign(partitions)
+        ends = consumer.end_offsets(partitions)
+        consumer.seek_to_beginning()
+        while any(consumer.position(partition) < end for partition, end in ends.items()):
+            rows += [((r.key or b"").decode(), r.value or b"") for r in consumer.poll(timeout_ms=500)]
+    return rows
+
+
+def numbers(servers: str, topic: str) -> dict[str, int]:
+    """The last number of each key."""
+    return {key: int(struct.unpack(">q", value)[0]) for key, value in read(servers, topic)}
+
+
+class Writer:
+    """Writes lines of random words, and knows what should come of them."""
+
+    def __init__(self, servers: str) -> None:
+        self._servers = servers
+        self._dice = random.Random(7)
+        self.words: Counter[str] = Counter()
+        self.count = 0
+
+    def prepare(self) -> None:
+        """Make the topics, and fill the table of names."""
+        with Admin(bootstrap_servers=self._servers) as admin:
+            for topic in TOPICS:
+                admin.create_topic(topic, PARTITIONS)
+        with Producer(bootstrap_servers=self._servers) as producer:
+            for number in range(9):
+                producer.send("names", b"name %d" % number, key=b"key %d" % number)
+
+    def write(self, count: int) -> None:
+        with Producer(bootstrap_servers=self._servers) as producer:
+            for _ in range(count):
+                words = self._dice.choices("abcdefghij", k=4)
+                self.words.update(words)
+                key = b"key %d" % (self.count % 9)
+                producer.send(
+                    "lines", " ".join(words).encode(), key=key, timestamp=BEGIN_MS + self.count * STEP_MS
+                )
+                self.count += 1
+
+
+def test_word_count(servers: str, start: Callable[..., Application], tmp_path: Path) -> None:
+    """Two instances share the work; one is killed, and the other goes on where its changelog ends."""
+    writer = Writer(servers)
+    writer.prepare()
+    writer.write(300)
+    first = start(servers, "wordcount", tmp_path / "first")
+    second = start(servers, "wordcount", tmp_path / "second", "num.stream.threads=2")
+    until(lambda: first.is_running and second.is_running, "both instances")
+    writer.write(300)
+    until(lambda: numbers(servers, "counts") == dict(writer.words), "the counts")
+    named = read(servers, "named")
+    assert len(named) == writer.count
+    assert all(value.startswith(b"name " + key.encode()[-1:] + b": ") for key, value in named)
+    first_window = Counter(f"key {number % 9}@{BEGIN_MS}" for number in range(WINDOW_MS // STEP_MS))
+    assert numbers(servers, "windows") == first_window
+
+    first.kill()
+    writer.write(300)
+    until(lambda: numbers(servers, "counts").keys() == writer.words.keys(), "all words")
+    until(lambda: all(numbers(servers, "counts")[w] >= n for w, n in writer.words.items()), "the rest")
+    until(lambda: second.is_running, "the one that is left")
+    assert second.ask("a") == numbers(servers, "counts")["a"]
+    with Admin(bootstrap_servers=servers) as admin:
+        made = {topic for topic in admin.list_topics() if topic.startswith("wordcount-")}
+        changelog = admin.describe_config("wordcount-counts-changelog")
+    assert {"wordcount-words-repartition", "wordcount-counts-changelog"} <= made
+    assert changelog["cleanup.policy"].value == "compact"
+    second.close()
+    _reset(servers)
+
+
+def _reset(servers: str) -> None:
+    """Apache Kafka's tool brings the group back to the beginning, and takes the internal topics away."""
+    asked = ("--bootstrap-server", servers, "--application-id", "wordcount", "--input-topics", "lines")
+    tool = "org.apache.kafka.tools.StreamsResetter"
+    java(maven_classpath("kafka-4.3.0"), tool, *asked, "--force", timeout_s=120, check=True)
+    with Admin(bootstrap_servers=servers) as admin:
+        assert not [topic for topic in admin.list_topics() if topic.startswith("wordcount-")]
+
+
+REFUSALS = {
+    "processing.guarantee=exactly_once_v2": "Unexpected error in InitProducerIdResponse; The version of",
+    "group.protocol=streams": "The cluster does not support the STREAMS group protocol",
+}
+
+
+def test_what_is_not_offered_ends_it_at_once(start: Callable[..., Application], tmp_path: Path) -> None:
+    """Neither waits for what will never come; the exception says why."""
+    with Broker(config=SETTINGS) as broker:
+        servers = broker.bootstrap_servers
+        Writer(servers).prepare()
+        started = {
+            setting: start(servers, f"refused-{number}", tmp_path / str(number), setting)
+            for number, setting in enumerate(REFUSALS)
+        }
+        for setting, reason in REFUSALS.items():
+            application = started[setting]
+            application.process.wait(PATIENCE_S)
+            application.kill()  # what it printed has been read by then
+            assert any(reason in line for line in application.lines), application.lines
