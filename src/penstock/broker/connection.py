@@ -400,7 +400,8 @@ class Connection(asyncio.BufferedProtocol):
             self._sending = None
             self._busy = self._resting is not None
             self.active_at = self._server.monotonic()
-        self._go_on()
+        if not self._busy:
+            self._go_on()
 
     def _cork(self, is_corked: bool) -> None:
         """Have the kernel fill its segments from one piece to the next, where it can.
