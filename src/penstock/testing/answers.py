@@ -180,6 +180,11 @@ class Answerer:
                 made.error_message = "a fault on demand"  # type: ignore[attr-defined]
             elif code and attribute in _ON_FAILURE and field.entity_type in (None, "brokerId"):
                 setattr(made, attribute, _ON_FAILURE[attribute])
+            elif attribute == "entity" and item is not None:  # whose quota it is, in several parts
+                part = getattr(self._classes, kind.base)
+                made.entity = [  # type: ignore[attr-defined]
+                    part(entity_type=each.entity_type, entity_name=each.entity_name) for each in item.entity
+                ]
             elif not (kind.is_array or kind.is_struct):
                 value = _counterpart(item, field, source, place)
                 if value is not None:

@@ -20,7 +20,7 @@ PARTITION_FIELDS = frozenset(
 NAMED = ("topicName", "groupId", "transactionalId")
 """Entities whose names, in an array, each have an entry of the answer."""
 
-NAMING_FIELDS = ("topic_id", "resource_name", "resource_name_filter", "member_id")
+NAMING_FIELDS = ("topic_id", "resource_name", "resource_name_filter", "member_id", "entity")
 """So do structs with one of these."""
 
 TOPIC_RESOURCE = 2
