@@ -1,4 +1,4 @@
-"""Other people's software for tests: Java from Maven, Go and Node programs, real Apache Kafka of any age.
+"""Other people's software for tests: Java from Maven; Go, Node and Python programs; Apache Kafka of any age.
 
 What is fetched stays in `.venv/peers`, keyed by the file that asked for it: a second run fetches nothing.
 A missing tool skips the test on a developer's machine and fails it where `CI` is ``true``.
@@ -14,6 +14,7 @@ import shutil
 import socket
 import struct
 import subprocess
+import sys
 import tempfile
 import time
 import warnings
@@ -306,7 +307,7 @@ def stop_shared() -> None:
         _shared.popitem()[1][0].close()
 
 
-# --- Go and Node --------------------------------------------------------------------------------------------
+# --- Go, Node and Python ------------------------------------------------------------------------------------
 
 
 def go_program(directory: str | Path) -> Path:
@@ -336,3 +337,21 @@ def node_program(directory: str | Path) -> Path:
         _run([need("npm"), "ci", "--no-audit", "--no-fund", "--ignore-scripts"], target)
         (target / ".installed").touch()
     return target
+
+
+def python_program(directory: str | Path) -> Path:
+    """Install what `directory` names in its `requirements.txt`; the interpreter to run the program with.
+
+    The file names everything, dependencies too. For clients that cannot live beside those of the `dev` group.
+    """
+    requirements = HERE / directory / "requirements.txt"
+    target = CACHE / f"{requirements.parent.name}-{_digest(requirements)}"
+    python = target / "bin" / "python"
+    if not (target / ".installed").exists():
+        shutil.rmtree(target, ignore_errors=True)
+        CACHE.mkdir(parents=True, exist_ok=True)
+        _run([sys.executable, "-m", "venv", str(target)], CACHE)
+        install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+        _run([str(python), *install, "-r", str(requirements)], CACHE)
+        (target / ".installed").touch()
+    return python

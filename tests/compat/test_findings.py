@@ -14,6 +14,7 @@ CLIENTS = (
     "java_libraries",
     "java_streams",
     "java_tools",
+    "older_clients",
     "profiles_clients",
     "programs",
 )
