@@ -244,6 +244,9 @@ class Cluster:
             )
         if len(assignments) > PARTITIONS_PER_REQUEST_MAX:
             self._partition_count(len(assignments))
+        self._check_brokers(assignments)
+
+    def _check_brokers(self, assignments: Mapping[int, Sequence[int]]) -> None:
         for index, replicas in assignments.items():
             if list(replicas) != [self.node_id]:
                 raise error_for(
@@ -320,7 +323,7 @@ class Cluster:
                     ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                     f"{count - have} partitions are to be added, {len(assignments)} assigned",
                 )
-            self._check_assignments(dict(enumerate(assignments)))
+            self._check_brokers(dict(enumerate(assignments, have)))
         return topic
 
     def add_partitions(self, topic: Topic, count: int, now_ms: int) -> None:

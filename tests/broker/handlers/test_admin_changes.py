@@ -196,6 +196,19 @@ def test_a_topic_that_is_to_grow_twice_does_not() -> None:
     assert [result.error_code for result in ask(node, request, 3).results] == [42]
 
 
+def test_a_partition_on_another_broker_is_named() -> None:
+    node = make_node()
+    make_topic(node, "t", 4)
+    api = create_partitions_request
+    assigned = [api.CreatePartitionsAssignment(broker_ids=[broker]) for broker in (1, 9)]
+    wanted = api.CreatePartitionsTopic(name="t", count=6, assignments=assigned)
+    (result,) = ask(node, api.CreatePartitionsRequest(topics=[wanted]), 3).results
+    assert (result.error_code, result.error_message) == (
+        39,
+        "partition 5 on brokers [9]; there is only broker 1",
+    )
+
+
 def test_partitions_are_described_page_by_page() -> None:
     node = make_node()
     for name, count in (("a", 3), ("b", 1), ("c", 2)):
