@@ -65,12 +65,16 @@ class Application:
         return [line for line in self.lines if line.startswith("state")][-1:] == ["state RUNNING"]
 
     def ask(self, word: str) -> int:
-        """What its store says of a word."""
+        """What its store says of a word; -1 while it cannot be asked."""
         assert self.process.stdin is not None
+        before = len(self._answers())
         self.process.stdin.write(f"{word}\n")
         self.process.stdin.flush()
-        until(lambda: any(line.startswith(f"get {word} ") for line in self.lines), f"the count of {word}")
-        return int(next(line for line in self.lines if line.startswith(f"get {word} ")).split()[-1])
+        until(lambda: len(self._answers()) > before, f"the count of {word}")
+        return int(self._answers()[-1].split()[-1])
+
+    def _answers(self) -> list[str]:
+        return [line for line in self.lines if line.startswith("get ")]
 
     def close(self) -> None:
         """Let it end in order."""
@@ -131,6 +135,13 @@ def numbers(servers: str, topic: str) -> dict[str, int]:
     return {key: int(struct.unpack(">q", value)[0]) for key, value in read(servers, topic)}
 
 
+def has_all(found: dict[str, int], wanted: Counter[str]) -> bool:
+    """Whether everything was counted at least once: more is allowed, though not twice as much."""
+    is_there = found.keys() == wanted.keys() and all(found[key] >= count for key, count in wanted.items())
+    assert sum(found.values()) < 2 * wanted.total()
+    return is_there
+
+
 class Writer:
     """Writes lines of random words, and knows what should come of them."""
 
@@ -138,6 +149,7 @@ class Writer:
         self._servers = servers
         self._dice = random.Random(7)
         self.words: Counter[str] = Counter()
+        self.named: set[tuple[str, bytes]] = set()
         self.count = 0
 
     def prepare(self) -> None:
@@ -154,10 +166,10 @@ class Writer:
             for _ in range(count):
                 words = self._dice.choices("abcdefghij", k=4)
                 self.words.update(words)
-                key = b"key %d" % (self.count % 9)
-                producer.send(
-                    "lines", " ".join(words).encode(), key=key, timestamp=BEGIN_MS + self.count * STEP_MS
-                )
+                number, line = self.count % 9, " ".join(words).encode()
+                time_ms = BEGIN_MS + self.count * STEP_MS
+                producer.send("lines", line, key=b"key %d" % number, timestamp=time_ms)
+                self.named.add((f"key {number}", b"name %d: %s" % (number, line)))
                 self.count += 1
 
 
@@ -170,19 +182,16 @@ def test_word_count(servers: str, start: Callable[..., Application], tmp_path: P
     second = start(servers, "wordcount", tmp_path / "second", "num.stream.threads=2")
     until(lambda: first.is_running and second.is_running, "both instances")
     writer.write(300)
-    until(lambda: numbers(servers, "counts") == dict(writer.words), "the counts")
-    named = read(servers, "named")
-    assert len(named) == writer.count
-    assert all(value.startswith(b"name " + key.encode()[-1:] + b": ") for key, value in named)
+    until(lambda: has_all(numbers(servers, "counts"), writer.words), "the counts")
+    until(lambda: set(read(servers, "named")) == writer.named, "the names")
     first_window = Counter(f"key {number % 9}@{BEGIN_MS}" for number in range(WINDOW_MS // STEP_MS))
-    assert numbers(servers, "windows") == first_window
+    until(lambda: has_all(numbers(servers, "windows"), first_window), "the windows")
 
     first.kill()
     writer.write(300)
-    until(lambda: numbers(servers, "counts").keys() == writer.words.keys(), "all words")
-    until(lambda: all(numbers(servers, "counts")[w] >= n for w, n in writer.words.items()), "the rest")
+    until(lambda: has_all(numbers(servers, "counts"), writer.words), "the rest")
     until(lambda: second.is_running, "the one that is left")
-    assert second.ask("a") == numbers(servers, "counts")["a"]
+    until(lambda: second.ask("a") == numbers(servers, "counts")["a"], "its store and what it told")
     with Admin(bootstrap_servers=servers) as admin:
         made = {topic for topic in admin.list_topics() if topic.startswith("wordcount-")}
         changelog = admin.describe_config("wordcount-counts-changelog")
@@ -198,7 +207,7 @@ def _reset(servers: str) -> None:
     tool = "org.apache.kafka.tools.StreamsResetter"
     java(maven_classpath("kafka-4.3.0"), tool, *asked, "--force", timeout_s=120, check=True)
     with Admin(bootstrap_servers=servers) as admin:
-        assert not [topic for topic in admin.list_topics() if topic.startswith("wordcount-")]
+        until(lambda: not any(t.startswith("wordcount-") for t in admin.list_topics()), "their end")
 
 
 REFUSALS = {

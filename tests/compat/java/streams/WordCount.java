@@ -9,6 +9,7 @@ import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.StoreQueryParameters;
 import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.errors.InvalidStateStoreException;
 import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
 import org.apache.kafka.streams.kstream.*;
 import org.apache.kafka.streams.state.*;
@@ -39,6 +40,15 @@ public class WordCount {
         lines.join(names, (key, line) -> key, (line, name) -> name + ": " + line).to("named");
     }
 
+    static Long count(KafkaStreams streams, String word) {
+        try {
+            return streams.store(StoreQueryParameters.fromNameAndType(
+                "counts", QueryableStoreTypes.<String, Long>keyValueStore())).get(word);
+        } catch (InvalidStateStoreException rebalancing) {
+            return -1L;
+        }
+    }
+
     public static void main(String[] args) throws Exception {
         Properties settings = new Properties();
         settings.put("bootstrap.servers", args[0]);
@@ -66,11 +76,7 @@ public class WordCount {
         });
         streams.start();
         BufferedReader input = new BufferedReader(new InputStreamReader(System.in));
-        for (String word; (word = input.readLine()) != null; ) {
-            ReadOnlyKeyValueStore<String, Long> store =
-                streams.store(StoreQueryParameters.fromNameAndType("counts", QueryableStoreTypes.keyValueStore()));
-            System.out.println("get " + word + " " + store.get(word));
-        }
+        for (String word; (word = input.readLine()) != null; ) System.out.println("get " + word + " " + count(streams, word));
         streams.close(Duration.ofSeconds(30));
     }
 }
