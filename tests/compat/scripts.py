@@ -14,7 +14,7 @@ from penstock.records.batch import encode_batch, refresh_crc
 from penstock.records.compression import Codec
 from penstock.records.legacy import encode_message_set
 
-LOADING = (14, 15)
+LOADING = (14, 15, 16)
 """COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE."""
 
 Script = Callable[[Talk], None]
