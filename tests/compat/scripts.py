@@ -15,7 +15,7 @@ from penstock.records.compression import Codec
 from penstock.records.legacy import encode_message_set
 
 LOADING = (14, 15, 16)
-"""COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE."""
+"""COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR."""
 
 Script = Callable[[Talk], None]
 SCRIPTS: dict[str, Script] = {}
