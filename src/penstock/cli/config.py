@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from penstock.cli import completion
-from penstock.cli.options import bootstrap_option, pairs, property_option
+from penstock.cli.options import bootstrap_option, did_you_mean, pairs, property_option
 from penstock.cli.outcome import say
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def get(bootstrap: str, properties: tuple[str, ...], words: tuple[str, ...], bro
     name = words[-1]
     settings = _describe(bootstrap, properties, words[0] if broker is None else None, broker)
     if name not in settings:
-        raise click.UsageError(f"there is no setting {name}{_near(name, settings)}")
+        raise click.UsageError(f"there is no setting {name}{did_you_mean(name, settings)}")
     print(_shown(settings[name]))
 
 
@@ -136,14 +136,8 @@ def _warn_of_unknown(admin: Admin, broker: int | None, names: Iterable[str]) -> 
     known = admin.describe_config(broker=node)
     for name in names:
         if name not in known:
-            say(f"broker {node} has no setting {name}, and would keep it without effect{_near(name, known)}")
-
-
-def _near(name: str, known: Iterable[str]) -> str:
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, known, n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+            hint = did_you_mean(name, known)
+            say(f"broker {node} has no setting {name}, and would keep it without effect{hint}")
 
 
 def _describe(

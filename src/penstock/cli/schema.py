@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from penstock.cli import completion
+from penstock.cli.options import did_you_mean
 from penstock.cli.outcome import FAILURE
 from penstock.errors import ConfigError, DecodeError
 
@@ -183,14 +184,7 @@ def _definitions(word: str) -> list[Definition]:
     for api in API_TABLE.values():
         if word == str(api.key) or word.lower() == api.name.lower():
             return [load_definition(f"{api.name}{kind}") for kind in ("Request", "Response")]
-    raise ConfigError(f"there is no message, API or file called {word!r}{_similar(word)}")
-
-
-def _similar(word: str) -> str:
-    import difflib
-
-    found = difflib.get_close_matches(word[:100], known_names(), 1)
-    return f"; did you mean {found[0]}?" if found else ""
+    raise ConfigError(f"there is no message, API or file called {word!r}{did_you_mean(word, known_names())}")
 
 
 def known_names() -> list[str]:
