@@ -335,17 +335,8 @@ class Cluster:
         added = range(len(topic.partitions), count)
         self._commit([self._partition_record(topic.id, index) for index in added], now_ms)
 
-    def alter_configs(self, records: Sequence[ConfigRecord], now_ms: int) -> None:
-        """Change settings of topics and of the broker, which `config_changes` found good, in one step.
-
-        Raises:
-            StorageError: the metadata log cannot be written; nothing has changed.
-        """
-        if records:
-            self._commit(records, now_ms)
-
-    def alter_quotas(self, records: Sequence[ClientQuotaRecord], now_ms: int) -> None:
-        """Change quotas of clients, which the handler found good, in one step.
+    def alter(self, records: Sequence[ConfigRecord] | Sequence[ClientQuotaRecord], now_ms: int) -> None:
+        """Change settings, or quotas of clients, which have been found good, in one step.
 
         Raises:
             StorageError: the metadata log cannot be written; nothing has changed.
@@ -445,7 +436,7 @@ class Cluster:
         if record.resource_type == BROKER_RESOURCE:
             self._apply_broker_config(record)
             return
-        if record.resource_type not in (TOPIC_RESOURCE, BROKER_RESOURCE):
+        if record.resource_type != TOPIC_RESOURCE:
             place = record.resource_type, record.resource_name
             kept = self.kept.setdefault(place, {})
             _put(kept, record)

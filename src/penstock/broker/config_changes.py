@@ -90,7 +90,7 @@ def answer_each(
                 raise error_for(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
             records = plan(resource)
             if not validate_only:
-                context.node.cluster.alter_configs(records, context.now_ms)
+                context.node.cluster.alter(records, context.now_ms)
         except KafkaError as error:
             answer.error_code, answer.error_message = error.code, error.detail
         except StorageError as error:

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from penstock.broker.config_changes import DELETE, SET, Change
 from penstock.protocol.error_codes import ErrorCode, error_for
-
-if TYPE_CHECKING:
-    from penstock.broker.config_changes import Change
 
 LOGGER_RESOURCE = 8
 """The kind of thing that has loggers' levels for settings, as DescribeConfigs numbers it."""
@@ -58,23 +55,23 @@ def change_levels(changes: Sequence[Change], *, validate_only: bool) -> None:
     known = loggers()
     levels = []
     for name, operation, value in changes:
-        if operation not in (0, 1):
+        if operation not in (SET, DELETE):
             raise error_for(
                 ErrorCode.INVALID_REQUEST, "levels of loggers can be set and deleted, and nothing else"
             )
         if name not in known:
             raise error_for(ErrorCode.INVALID_CONFIG, f"Logger {name} does not exist!")
-        if operation == 1 and name == ROOT:
+        if operation == DELETE and name == ROOT:
             raise error_for(
                 ErrorCode.INVALID_REQUEST, "Removing the log level of the root logger is not allowed"
             )
-        if operation == 0 and value not in LEVELS:
+        if operation == SET and value not in LEVELS:
             raise error_for(
                 ErrorCode.INVALID_CONFIG,
                 f"Cannot set the log level of {name} to {value} as it is not a supported log level."
                 f" Valid log levels are {', '.join(sorted(LEVELS))}",
             )
-        levels.append((known[name], LEVELS[value or ""] if operation == 0 else logging.NOTSET))
+        levels.append((known[name], LEVELS[value or ""] if operation == SET else logging.NOTSET))
     if not validate_only:
         for logger, level in levels:
             logger.setLevel(level)

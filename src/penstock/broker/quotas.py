@@ -13,7 +13,10 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-USER, CLIENT_ID = "user", "client-id"
+CLIENT_ID, USER, IP = ENTITY_TYPES = ("client-id", "user", "ip")
+"""What quotas can belong to, in the order in which Apache Kafka answers them."""
+
+IP_STANDS_ALONE = "a quota of an ip has no user and no client-id"
 ANONYMOUS = "ANONYMOUS"
 
 PRODUCED, FETCHED, TIME = "producer_byte_rate", "consumer_byte_rate", "request_percentage"

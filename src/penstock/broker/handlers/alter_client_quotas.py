@@ -10,7 +10,16 @@ from collections import Counter
 from collections.abc import Sequence
 
 from penstock.broker.dispatch import Context, handler
-from penstock.broker.quotas import CLIENT_ID, FETCHED, PRODUCED, TIME, USER, Entity, entity_of
+from penstock.broker.quotas import (
+    ENTITY_TYPES,
+    FETCHED,
+    IP,
+    IP_STANDS_ALONE,
+    PRODUCED,
+    TIME,
+    Entity,
+    entity_of,
+)
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -29,7 +38,6 @@ from penstock.protocol.messages.alter_client_quotas_response import (
 
 logger = logging.getLogger("penstock.broker")
 
-IP = "ip"
 ENFORCED = (PRODUCED, FETCHED, TIME)
 NOT_ENFORCED = {
     (False, "controller_mutation_rate"): "how often topics may change",
@@ -66,9 +74,7 @@ def alter_client_quotas(request: AlterClientQuotasRequest, context: Context) -> 
             if entity not in cluster.quotas and len(cluster.quotas) >= ENTITIES_MAX:
                 raise error_for(ErrorCode.POLICY_VIOLATION, f"{ENTITIES_MAX} entities have quotas")
             if not request.validate_only:
-                cluster.alter_quotas(
-                    _records(entity, entry.ops, cluster.quotas.get(entity, {})), context.now_ms
-                )
+                cluster.alter(_records(entity, entry.ops, cluster.quotas.get(entity, {})), context.now_ms)
         except KafkaError as error:
             answer.error_code, answer.error_message = error.code, error.detail
         except StorageError as error:
@@ -84,8 +90,8 @@ def _entity_of(entry: AskedEntry) -> Entity:
 
 def _in_order(entity: Entity) -> list[tuple[str, str | None]]:
     """The parts of an entity in the order in which Apache Kafka answers them."""
-    order = (CLIENT_ID, USER, IP)
-    return sorted(entity, key=lambda part: order.index(part[0]) if part[0] in order else len(order))
+    known = len(ENTITY_TYPES)
+    return sorted(entity, key=lambda part: ENTITY_TYPES.index(part[0]) if part[0] in ENTITY_TYPES else known)
 
 
 def _check_entity(parts: Sequence[AskedEntity]) -> None:
@@ -93,14 +99,14 @@ def _check_entity(parts: Sequence[AskedEntity]) -> None:
         raise error_for(ErrorCode.INVALID_REQUEST, "Invalid empty client quota entity")
     kinds = {part.entity_type for part in parts}
     for part in parts:
-        if part.entity_type not in (USER, CLIENT_ID, IP):
+        if part.entity_type not in ENTITY_TYPES:
             raise error_for(
                 ErrorCode.INVALID_REQUEST, f"Unhandled client quota entity type: {part.entity_type}"
             )
         if part.entity_name == "":
             raise error_for(ErrorCode.INVALID_REQUEST, f"Empty {part.entity_type} not supported")
     if IP in kinds and len(kinds) > 1:
-        raise error_for(ErrorCode.INVALID_REQUEST, "a quota of an ip has no user and no client-id")
+        raise error_for(ErrorCode.INVALID_REQUEST, IP_STANDS_ALONE)
 
 
 def _check_values(ops: Sequence[OpData], *, is_ip: bool) -> None:

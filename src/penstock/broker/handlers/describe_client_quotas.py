@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.broker.dispatch import Context, handler
-from penstock.broker.quotas import Filter, matching
+from penstock.broker.quotas import ENTITY_TYPES, IP, IP_STANDS_ALONE, Filter, matching
 from penstock.errors import KafkaError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -20,7 +20,6 @@ from penstock.protocol.messages.describe_client_quotas_response import (
     ValueData,
 )
 
-ENTITY_TYPES = ("client-id", "user", "ip")
 MATCH_EXACT, MATCH_DEFAULT, MATCH_ANY = range(3)
 
 
@@ -63,6 +62,6 @@ def _filters(components: Sequence[ComponentData]) -> list[Filter]:
             )
         # The match of the default is None, which is its name among entities, too.
         found[kind] = Filter(kind, None if match_type == MATCH_ANY else frozenset((component.match,)))
-    if "ip" in found and len(found) > 1:
-        raise error_for(ErrorCode.INVALID_REQUEST, "a quota of an ip has no user and no client-id")
+    if IP in found and len(found) > 1:
+        raise error_for(ErrorCode.INVALID_REQUEST, IP_STANDS_ALONE)
     return list(found.values())
