@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,14 @@ RELEASES = ("4.3.0", "3.9.1", "2.8.2", "0.9.0.1", "0.8.2.2")
 """The releases of Apache Kafka that have a directory under `java/`."""
 
 CLUSTER_ID = "cGVuc3RvY2stcGVlcnMtMQ"
+
+
+def until(holds: Callable[[], object], what: str, patience_s: float = 120) -> None:
+    """Wait for a condition of somebody else's program. Fails with `what` it was, or what it means."""
+    deadline = time.monotonic() + patience_s
+    while not holds():
+        assert time.monotonic() < deadline, f"waited in vain: {what}"
+        time.sleep(0.05)
 
 
 def need(tool: str) -> str:

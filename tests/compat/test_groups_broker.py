@@ -9,11 +9,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
+from compat import peers
 from compat.peers import need_module
 from penstock import Broker
 
@@ -177,11 +179,7 @@ def write(servers: str, first: int, count: int) -> None:
     producer.flush(PATIENCE_S)
 
 
-def until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
+until = partial(peers.until, patience_s=PATIENCE_S)
 
 
 def share(consumers: list[Any]) -> Callable[[], bool]:

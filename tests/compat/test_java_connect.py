@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from compat import peers
 from compat.peers import free_ports, java_command, maven_classpath, real_kafka
 from penstock import Admin, Broker, Consumer, Producer, TopicPartition
 
@@ -46,13 +47,13 @@ WORKER = {
 
 def until(holds: Callable[[], bool], what: str) -> None:
     """Wait for a condition; what cannot be asked yet does not hold."""
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
+
+    def can_be_asked_and_holds() -> bool:
         with contextlib.suppress(OSError):
-            if holds():
-                return
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
-        time.sleep(0.1)
+            return holds()
+        return False
+
+    peers.until(can_be_asked_and_holds, what, PATIENCE_S)
 
 
 @pytest.fixture(params=["Penstock", pytest.param("Apache Kafka", marks=pytest.mark.soak)])

@@ -17,7 +17,7 @@ from threading import Thread
 
 import pytest
 
-from compat.peers import HERE, java, java_command, maven_classpath, real_kafka
+from compat.peers import HERE, java, java_command, maven_classpath, real_kafka, until
 from penstock import Admin, Broker, Consumer, Producer, TopicPartition
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
@@ -30,14 +30,6 @@ WINDOW_MS = 10_000
 STEP_MS = 20
 BEGIN_MS = (time.time_ns() // 1_000_000 // WINDOW_MS - 6) * WINDOW_MS
 """The beginning of a window a minute ago: records of long ago would not be kept."""
-
-
-def until(holds: Callable[[], bool], what: str) -> None:
-    """Wait for a condition."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
-        time.sleep(0.1)
 
 
 class Application:

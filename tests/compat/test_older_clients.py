@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from compat.peers import HERE, need, node_program, python_program
+from compat.peers import HERE, need, node_program, python_program, until
 from penstock import Broker, Producer
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
@@ -82,13 +81,6 @@ class Member:
             self.process.stdout.close()
 
 
-def until(met: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not met():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
-
-
 @pytest.mark.parametrize("client", ["kafka-node", "no-kafka"])
 def test_members_share_leave_and_die(client: str) -> None:
     with ExitStack() as stack:
@@ -116,12 +108,14 @@ def test_members_share_leave_and_die(client: str) -> None:
                 write()
                 return all(len(each.places) > count for each, count in zip(readers, before, strict=True))
 
-            until(all_have, f"of {len(readers)} members not every one reads")
+            until(all_have, f"of {len(readers)} members not every one reads", PATIENCE_S)
 
         def everything_is_read() -> None:
             write()
             until(
-                lambda: sent <= set().union(*(each.places for each in members)), "records that nobody reads"
+                lambda: sent <= set().union(*(each.places for each in members)),
+                "records that nobody reads",
+                PATIENCE_S,
             )
 
         first = joins()

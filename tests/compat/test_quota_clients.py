@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from compat.peers import java, maven_classpath, need_module
+from compat.peers import java, maven_classpath, need_module, until
 from penstock import Broker
 
 confluent_kafka = need_module("confluent_kafka")
@@ -29,13 +29,6 @@ def configs(servers: str, *args: str) -> str:
     classpath = maven_classpath("kafka-4.3.0")
     command = ("kafka.admin.ConfigCommand", "--bootstrap-server", servers, *args)
     return java(classpath, *command, timeout_s=120, check=True).stdout
-
-
-def wait_for(what: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not what():
-        assert time.monotonic() < deadline, "nothing came of it"
-        time.sleep(0.05)
 
 
 def test_kafkas_tool_sets_lists_and_removes_quotas(servers: str) -> None:
@@ -67,7 +60,7 @@ def test_librdkafka_is_told_to_rest_and_rests(servers: str) -> None:
     assert producer.flush(PATIENCE_S) == 0
     # Ten seconds' worth may come at once; what is beyond has its second for each.
     assert time.monotonic() - began >= 1.5
-    wait_for(lambda: producer.poll(0.05) or throttled)
+    until(lambda: producer.poll(0.05) or throttled, "the producer is not told to rest", PATIENCE_S)
     assert max(throttled) > 0.5
 
     throttled.clear()
@@ -83,7 +76,7 @@ def test_librdkafka_is_told_to_rest_and_rests(servers: str) -> None:
             found.append(message.value())
         return len(found) == 13
 
-    wait_for(read_all)
+    until(read_all, "not everything was read", PATIENCE_S)
     consumer.close()
     assert set(found) == {b"x" * 10_000}
 
