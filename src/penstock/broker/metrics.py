@@ -123,6 +123,7 @@ def render(server: Server, metrics: Metrics) -> str:
         *_connections(server, metrics),
         *_logs(server),
         *_groups(server),
+        *_failures(server),
         *_process(metrics),
     ):
         lines += [f"# HELP {family.name} {family.help}", f"# TYPE {family.name} {family.kind}"]
@@ -208,6 +209,15 @@ def _groups(server: Server) -> Iterator[_Family]:
             states[state] = states.get(state, 0) + 1
         values = [(f'penstock_groups{{state="{state}"}}', float(n)) for state, n in sorted(states.items())]
         yield _Family("penstock_groups", "gauge", "Groups by state.", values)
+
+
+def _failures(server: Server) -> Iterator[_Family]:
+    counts = sorted(server.node.failures.counts.items())
+    values = [
+        (f'penstock_broker_exceptions_total{{component="{component}"}}', float(n)) for component, n in counts
+    ]
+    text = "Exceptions that ended one request, timer or background task."
+    yield _Family("penstock_broker_exceptions_total", "counter", text, values)
 
 
 def _process(metrics: Metrics) -> Iterator[_Family]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import penstock.broker.handlers  # noqa: F401  registers every API
 from penstock.broker.cluster import OFFSETS_TOPIC, Cluster
 from penstock.broker.dispatch import ROUTES
+from penstock.broker.failures import Failures
 from penstock.broker.fetch_sessions import FetchSessions
 from penstock.broker.listeners import advertised_at
 from penstock.broker.stability import without_unstable
@@ -45,6 +46,8 @@ class Node:
         self.clock = clock
         self.store = store
         self.parking = Parking()
+        self.failures = Failures(clock.monotonic)
+        """What barriers report exceptions to."""
         self.profile = config.profile
         """The release of Kafka that this broker behaves as; None for everything there is."""
         known = ROUTES if config.boolean("unstable.api.versions.enable") else without_unstable(ROUTES)
