@@ -7,8 +7,9 @@ binding, and a pipeline on Spark. Every name below is imported on first use, so 
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from penstock.common.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from penstock.broker import Broker as Broker
@@ -49,15 +50,4 @@ _HOMES = {
 
 __all__ = sorted([*_HOMES, "__version__"])
 
-
-def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'penstock' has no attribute {name!r}")
-    value: object = getattr(importlib.import_module(f"penstock.{home}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

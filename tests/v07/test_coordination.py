@@ -15,7 +15,6 @@ from penstock.v07.coordination import (
     broker_data,
     choose,
     destinations,
-    java_hash,
     parse_broker,
     parse_count,
     parse_pattern,
@@ -154,7 +153,6 @@ def test_a_topic_not_listed_by_a_live_broker_goes_to_its_partition_0() -> None:
     ("key", "number"),
     [("", 0), ("a", 97), ("kafka", 101807910), ("polygenelubricants", -(1 << 31)), ("😀", 1772899)],
 )
-def test_keys_hash_as_in_java(key: str, number: int) -> None:
-    assert java_hash(key) == number
+def test_keys_choose_partitions_by_javas_hash(key: str, number: int) -> None:
     places = destinations({0: 3}, [0])
     assert choose(places, key) == places[abs(number) % 3]

@@ -26,6 +26,7 @@ from penstock.broker.config_keys import (
     TOPIC_KEYS,
     ConfigKey,
 )
+from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -127,11 +128,7 @@ def _profile(as_version: str) -> Profile:
 
 def unknown_name(name: str, known: Mapping[str, ConfigKey]) -> ConfigError:
     """The error for a name that is not in the table, with the nearest one that is."""
-    from difflib import get_close_matches  # costs milliseconds to import, needed for mistakes only
-
-    near = get_close_matches(name, known, n=1)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    return ConfigError(f"Unknown configuration {name}{hint}")
+    return ConfigError(f"Unknown configuration {name}{did_you_mean(name, known)}")
 
 
 class BrokerConfig:

@@ -11,6 +11,7 @@ import re
 from typing import NamedTuple
 
 from penstock.broker.config_keys import BROKER_KEYS
+from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError
 
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -74,17 +75,10 @@ def read_properties(path: str) -> Reading:
         elif name.startswith(_OTHERS):
             idle.append(name)
         else:
-            remarks.append(f"{where}unknown setting {name}, passed over{_nearest(name)}")
+            remarks.append(f"{where}unknown setting {name}, passed over{did_you_mean(name, BROKER_KEYS)}")
     if idle:
         remarks.append(f"{path}: without effect in a single process: {', '.join(dict.fromkeys(idle))}")
     return Reading(settings, remarks)
-
-
-def _nearest(name: str) -> str:
-    from difflib import get_close_matches  # costs milliseconds to import, needed for mistakes only
-
-    near = get_close_matches(name, BROKER_KEYS, n=1)
-    return f"; did you mean {near[0]}?" if near else ""
 
 
 def parse_properties(text: str, origin: str = "properties") -> list[Property]:

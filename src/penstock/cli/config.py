@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from penstock.cli import completion
-from penstock.cli.options import bootstrap_option, did_you_mean, pairs, property_option
+from penstock.cli.options import bootstrap_option, pairs, property_option
 from penstock.cli.outcome import say
+from penstock.common.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -57,14 +57,6 @@ def pairs(values: Iterable[str], option: str) -> dict[str, str]:
     return found
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """``; did you mean x?`` with the known word that is nearest; nothing if none is near."""
-    from difflib import get_close_matches
-
-    near = get_close_matches(word[:100], known, n=1)
-    return f"; did you mean {near[0]}?" if near else ""
-
-
 def unescape(text: str) -> bytes:
     r"""Bytes of `text`, in which ``\n``, ``\t``, ``\r``, ``\0``, ``\\`` and ``\xHH`` mean what they do in C.
 

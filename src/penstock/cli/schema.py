@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from penstock.cli import completion
-from penstock.cli.options import did_you_mean
 from penstock.cli.outcome import FAILURE
+from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError, DecodeError
 
 if TYPE_CHECKING:

@@ -5,8 +5,9 @@ Every name is imported on first use: what handles Arrow needs numpy and pyarrow,
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from penstock.common.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from penstock.client.admin import AsyncAdmin as AsyncAdmin
@@ -69,15 +70,4 @@ _HOMES = {
 
 __all__ = sorted(_HOMES)
 
-
-def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'penstock.client' has no attribute {name!r}")
-    value: object = getattr(importlib.import_module(f"penstock.client.{home}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -11,12 +11,12 @@ field says why not.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -413,12 +413,4 @@ def _unknown(name: str, known: Mapping[str, object], config_class: type[ClientCo
         if dotted in _known_names(other):
             return f"option {name!r} belongs to the {'producer' if other is ProducerConfig else 'consumer'}"
     spelt = [known_name if "." in name else known_name.replace(".", "_") for known_name in known]
-    return f"unknown option {name!r}{did_you_mean(name, spelt)}"
-
-
-def did_you_mean(word: str, known: Iterator[str] | tuple[str, ...] | list[str]) -> str:
-    """``; did you mean 'x' or 'y'?`` with the nearest known words, or nothing."""
-    near = difflib.get_close_matches(word, list(known), n=3, cutoff=0.6)
-    if not near:
-        return ""
-    return "; did you mean " + " or ".join(repr(match) for match in near) + "?"
+    return f"unknown option {name!r}{did_you_mean(name, spelt, 3, quoted=True)}"

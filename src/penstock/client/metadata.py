@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.client.config import Address, did_you_mean
+from penstock.client.config import Address
+from penstock.common.suggestions import did_you_mean
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode
 
@@ -134,7 +135,7 @@ class Cluster:
     def unknown_topic_hint(self, name: str) -> str:
         """Near names among the known topics, as the end of a sentence."""
         usable = [t.name for t in self.topics.values() if t.partitions and not t.is_internal]
-        return did_you_mean(name, usable)
+        return did_you_mean(name, usable, 3, quoted=True)
 
 
 def _newer(known: PartitionInfo | None, told: MetadataResponsePartition) -> PartitionInfo:

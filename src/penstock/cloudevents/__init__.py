@@ -7,8 +7,9 @@ first use.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from penstock.common.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from penstock.cloudevents.batches import read_events as read_events
@@ -57,15 +58,4 @@ _HOMES = {
 
 __all__ = sorted(_HOMES)
 
-
-def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'penstock.cloudevents' has no attribute {name!r}")
-    value: object = getattr(importlib.import_module(f"penstock.cloudevents.{home}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

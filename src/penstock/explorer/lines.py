@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError, DecodeError, PenstockError
 from penstock.protocol import messages
 from penstock.protocol.codec import codec_for
@@ -32,18 +33,11 @@ def message_class(name: object) -> type[Message]:
         ConfigError: there is none.
     """
     if not isinstance(name, str) or name not in HOMES:
-        raise ConfigError(f"there is no message called {name!r}{_similar(name)}")
+        raise ConfigError(f"there is no message called {name!r}{did_you_mean(str(name), HOMES)}")
     found: type[Message] = getattr(messages, name)
     if found.DEFINITION is None:  # kept, because lines ask for many versions of a message
         found.DEFINITION = load_definition(name)
     return found
-
-
-def _similar(name: object) -> str:
-    import difflib
-
-    found = difflib.get_close_matches(name, HOMES, 1) if isinstance(name, str) and len(name) < 100 else []
-    return f"; did you mean {found[0]}?" if found else ""
 
 
 def decode_line(text: bytes | str) -> str:

@@ -6,8 +6,9 @@ library, which is why every name here is imported on first use.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from penstock.common.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from penstock.log.contract import FileRegion as FileRegion
@@ -34,11 +35,4 @@ _HOMES = {
 
 __all__ = sorted(_HOMES)
 
-
-def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'penstock.log' has no attribute {name!r}")
-    value: object = getattr(importlib.import_module(f"penstock.log.{home}"), name)
-    globals()[name] = value
-    return value
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -12,6 +12,7 @@ from keyword import iskeyword
 from types import NoneType
 from typing import Any
 
+from penstock.common.suggestions import did_you_mean
 from penstock.protocol.definition import (
     FIXED,
     INTEGER_BITS,
@@ -350,7 +351,7 @@ class Parser:
             raise self.fail(path, f"{short_repr(source)} is no {field_type.base}: {error}") from error
 
     def no_type(self, path: str, name: str) -> DefinitionError:
-        hint = _similar(name, {*INTEGER_BITS, *OTHER_SCALARS, *self._structs})
+        hint = did_you_mean(name, sorted({*INTEGER_BITS, *OTHER_SCALARS, *self._structs}))
         return self.fail(path, f"there is no type and no struct called {short_repr(name)}{hint}")
 
     # Pieces of JSON
@@ -360,7 +361,7 @@ class Parser:
             raise self.fail(path, f"expected an object, found {short_repr(source)}")
         if unknown := source.keys() - known:
             key = min(map(str, unknown))
-            raise self.fail(path, f"unknown property {short_repr(key)}{_similar(key, known)}")
+            raise self.fail(path, f"unknown property {short_repr(key)}{did_you_mean(key, sorted(known))}")
         return source
 
     def items(self, spec: Mapping[str, Any], key: str, path: str) -> list[Any]:
@@ -405,14 +406,6 @@ class Parser:
         if missing is None:
             raise self.fail(path, f"{key} is missing")
         return missing
-
-
-def _similar(word: str, known: set[str]) -> str:
-    """Which of the known words may have been meant, as the end of a complaint."""
-    import difflib
-
-    near = difflib.get_close_matches(word[:100], sorted(known), 1)
-    return f"; did you mean {near[0]}?" if near else ""
 
 
 def inner_structs(struct: StructSpec) -> Iterator[str]:

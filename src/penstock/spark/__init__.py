@@ -6,8 +6,9 @@ do not use.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from penstock.common.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from penstock.spark.frames import from_cloudevents as from_cloudevents
@@ -45,18 +46,7 @@ _HOMES = {
 
 __all__ = sorted([*_HOMES, "session"])
 
-
-def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'penstock.spark' has no attribute {name!r}")
-    value: object = getattr(importlib.import_module(f"penstock.spark.{home}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)
 
 
 # A module of this package has the same name, and would take its place once anything imports it.

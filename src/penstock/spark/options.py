@@ -7,12 +7,12 @@ they are documented. Nothing here knows a broker or Spark.
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 
+from penstock.common.suggestions import nearest
 from penstock.errors import ConfigError
 from penstock.model import EARLIEST, LATEST, TopicPartition
 
@@ -240,7 +240,7 @@ def _known(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _nearest(lowered: str) -> str:
-    near = difflib.get_close_matches(lowered, _CANONICAL, n=1, cutoff=0.6)
+    near = nearest(lowered, _CANONICAL)
     if near:
         return f"; did you mean {_CANONICAL[near[0]]!r}?"
     return "; options for the Kafka client start with 'kafka.'"

@@ -10,8 +10,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from penstock.common.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from penstock.testing.broker import KafkaBroker as KafkaBroker
@@ -23,9 +24,4 @@ _HOMES = {"Fault": "faults", "Faults": "faults", "KafkaBroker": "broker", "Reque
 
 __all__ = ["Fault", "Faults", "KafkaBroker", "Request"]
 
-
-def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'penstock.testing' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"penstock.testing.{home}"), name)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -11,10 +11,10 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from difflib import get_close_matches
 from types import TracebackType
 from typing import Literal, TypedDict, Unpack
 
+from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError, RequestTimeoutError
 from penstock.protocol.api import API_TABLE, ApiKey
 from penstock.protocol.error_codes import ErrorCode
@@ -316,9 +316,8 @@ def key_of(api: str | int) -> int:
     names = {each.name.lower(): key for key, each in API_TABLE.items()}
     folded = api.lower().replace("_", "")
     if folded not in names:
-        near = get_close_matches(folded, names, n=1)
-        hint = f"; did you mean {API_TABLE[names[near[0]]].name}?" if near else ""
-        raise ConfigError(f"there is no API {api}{hint}")
+        known = [each.name for each in API_TABLE.values()]
+        raise ConfigError(f"there is no API {api}{did_you_mean(api.replace('_', '').title(), known)}")
     return names[folded]
 
 
@@ -332,9 +331,7 @@ def code_of(error: str | int) -> int:
         name = error.upper()
         if name in ErrorCode.__members__ and ErrorCode[name] != ErrorCode.NONE:
             return int(ErrorCode[name])
-        near = get_close_matches(name, ErrorCode.__members__, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise ConfigError(f"there is no error {error}{hint}")
+        raise ConfigError(f"there is no error {error}{did_you_mean(name, ErrorCode.__members__)}")
     if error == 0 or error not in set(ErrorCode):
         raise ConfigError(f"there is no error with code {error}")
     return int(error)

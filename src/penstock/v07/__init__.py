@@ -9,8 +9,9 @@ Every name is imported on first use: the broker's listener needs neither driver 
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from penstock.common.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from penstock.v07.driver import Driver07 as Driver07
@@ -22,15 +23,4 @@ _HOMES = {"Broker07": "server", "Driver07": "driver", "GroupConsumer07": "group"
 
 __all__ = sorted(_HOMES)
 
-
-def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'penstock.v07' has no attribute {name!r}")
-    value: object = getattr(importlib.import_module(f"penstock.v07.{home}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from penstock.common.java_hash import string_hash
 from penstock.errors import ConfigError, DecodeError
 from penstock.v07.driver import BrokerAddress
 
@@ -229,15 +230,6 @@ def destinations(counts: Mapping[int, int], live_brokers: Iterable[int]) -> list
     ]
 
 
-def java_hash(key: str) -> int:
-    """`String.hashCode`: what the 0.7 producer's default partitioner takes the absolute value of."""
-    value = 0
-    data = key.encode("utf-16-be", "surrogatepass")
-    for at in range(0, len(data), 2):
-        value = (value * 31 + int.from_bytes(data[at : at + 2], "big")) & 0xFFFFFFFF
-    return value - (1 << 32) if value >= 1 << 31 else value
-
-
 def choose(places: Sequence[BrokerPartition], key: str) -> BrokerPartition:
     """The place for a key, as the 0.7 producer chooses it."""
-    return places[abs(java_hash(key)) % len(places)]
+    return places[abs(string_hash(key)) % len(places)]

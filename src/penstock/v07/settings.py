@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError
 from penstock.v07.byte_log import HOUR_MS, ByteLogConfig
 
@@ -63,9 +63,7 @@ class Settings:
         known = [*NUMBERS, *TEXTS, *PER_TOPIC]
         for name in given:
             if name not in known:
-                near = difflib.get_close_matches(name, known, 1)
-                hint = f"; did you mean {near[0]}?" if near else ""
-                raise ConfigError(f"a Kafka 0.7 broker has no setting {name!r}{hint}")
+                raise ConfigError(f"a Kafka 0.7 broker has no setting {name!r}{did_you_mean(name, known)}")
         self._numbers = {
             name: _number(name, given.get(name, setting.default), setting.least)
             for name, setting in NUMBERS.items()

@@ -22,7 +22,7 @@ from penstock.broker.groups.records import (
     offset_record,
     read_record,
 )
-from penstock.broker.groups.topic import NAME, OffsetsTopic, java_hash
+from penstock.broker.groups.topic import NAME, OffsetsTopic
 from penstock.clock import ManualClock
 from penstock.errors import DecodeError, StorageError
 from penstock.protocol.error_codes import ErrorCode
@@ -125,14 +125,6 @@ def test_damaged_values_are_reported(value: bytes) -> None:
     for key, _ in (group_record("g", None), offset_record("g", ("t", 0), None)):
         with pytest.raises(DecodeError):
             read_record(key, value)
-
-
-@pytest.mark.parametrize(
-    ("text", "number"),
-    [("", 0), ("g", 103), ("hello", 99162322), ("polygenelubricants", -(2**31)), ("\U0001f600", 1772899)],
-)
-def test_the_hash_is_javas(text: str, number: int) -> None:
-    assert java_hash(text) == number
 
 
 def test_the_smallest_hash_lives_in_partition_0() -> None:

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from penstock.client.group.assignors import NAMES, Assignor, assignor_named
 from penstock.client.group.assignors.base import Previous
-from penstock.client.group.assignors.javahash import hash_order, place_hash, text_hash
 from penstock.client.group.assignors.sticky import decode_previous, encode_previous
 from penstock.client.group.subscription import (
     Subscription,
@@ -155,12 +154,6 @@ def test_a_moving_partition_is_withheld_until_it_is_revoked() -> None:
         {"m": Subscription(("a",), tuple(first["m"]), None, 4), "n": Subscription(("a",), (), None, 4)},
     )
     assert len(second["m"]) == len(second["n"]) == 2
-
-
-def test_hashes_are_javas() -> None:
-    assert (text_hash("ab"), text_hash("penstock")) == (3_105, 328_797_597)
-    assert place_hash(TopicPartition("", 0)) == 961
-    assert hash_order(["b", "a", "q"], text_hash) == ["a", "q", "b"]  # a and q share a bucket
 
 
 def test_java_class_names_are_understood_and_others_are_not() -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from penstock.broker.cluster import OFFSETS_TOPIC
 from penstock.broker.groups.records import KeyAndValue, StoredGroup, StoredOffset, read_record
+from penstock.common.java_hash import string_hash
 from penstock.errors import DecodeError, StorageError
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.records.batch import decode_batch, encode_batch, read_header, read_marker, split_batches
@@ -27,15 +28,6 @@ _READ_BYTES = 1 << 20
 _COMMIT_MARKER = 1
 
 Stored = StoredGroup | StoredOffset
-
-
-def java_hash(text: str) -> int:
-    """`String.hashCode` of Java, of which every client and broker knows where a group lives."""
-    number = 0
-    data = text.encode("utf-16-be", "surrogatepass")
-    for index in range(0, len(data), 2):
-        number = (31 * number + (data[index] << 8 | data[index + 1])) & 0xFFFFFFFF
-    return number - (1 << 32) if number >= 1 << 31 else number
 
 
 class OffsetsTopic:
@@ -55,7 +47,7 @@ class OffsetsTopic:
         topic = self._cluster.topics.get(NAME)
         count = len(topic.partitions) if topic is not None else 0
         count = count or self._cluster.config.integer("offsets.topic.num.partitions")
-        number = java_hash(group_id)
+        number = string_hash(group_id)
         return 0 if number == -(1 << 31) else abs(number) % count
 
     def used_partitions(self) -> list[int]:

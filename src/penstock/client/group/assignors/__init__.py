@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib
 
-from penstock.client.config import did_you_mean
 from penstock.client.group.assignors.base import Assignor as Assignor
+from penstock.common.suggestions import did_you_mean
 
 _HOMES = {
     "range": ("dealt", "RangeAssignor"),
@@ -27,7 +27,7 @@ def assignor_named(name: str) -> Assignor:
         if short == class_name or short == f"org.apache.kafka.clients.consumer.{class_name}":
             short = known
     if short not in _HOMES:
-        raise ValueError(f"expected some of {', '.join(NAMES)}{did_you_mean(short, NAMES)}")
+        raise ValueError(f"expected some of {', '.join(NAMES)}{did_you_mean(short, NAMES, 3, quoted=True)}")
     module, class_name = _HOMES[short]
     made: Assignor = getattr(importlib.import_module(f"{__name__}.{module}"), class_name)()
     return made

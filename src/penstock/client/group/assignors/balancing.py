@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from penstock.client.group.assignors.base import Assignment, java_order
-from penstock.client.group.assignors.javahash import hash_order, place_hash
 from penstock.client.group.subscription import Subscription
+from penstock.common.java_hash import hash_order, partition_hash
 from penstock.model import TopicPartition
 
 
@@ -196,7 +196,7 @@ class _Moves:
         if where in self._pairs:
             source = self._pairs[where][0]
         came_back = self._moved.get((where.topic, target, source))
-        return hash_order(came_back, place_hash)[0] if came_back else where
+        return hash_order(came_back, lambda each: partition_hash(*each))[0] if came_back else where
 
     def note(self, where: TopicPartition, source: str, target: str) -> None:
         earlier = self._pairs.pop(where, None)

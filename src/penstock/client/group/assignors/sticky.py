@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from penstock.client.group.assignors.balancing import Claims, balance
 from penstock.client.group.assignors.base import Assignment, Assignor, Previous, java_order
-from penstock.client.group.assignors.javahash import hash_order, text_hash
 from penstock.client.group.subscription import NO_GENERATION, Subscription, group_by_topic, ungroup
+from penstock.common.java_hash import hash_order, string_hash
 from penstock.model import TopicPartition
 
 _INT32 = struct.Struct(">i")
@@ -71,7 +71,7 @@ def encode_previous(partitions: Sequence[TopicPartition], generation: int) -> by
     groups = dict(group_by_topic(partitions))
     pieces = [_INT32.pack(len(groups))]
     # Java groups with computeIfAbsent, which puts what is new first in its bucket.
-    for topic in hash_order(reversed(groups), text_hash):
+    for topic in hash_order(reversed(groups), string_hash):
         numbers = groups[topic]
         name = topic.encode()
         pieces += [_INT16.pack(len(name)), name, struct.pack(f">i{len(numbers)}i", len(numbers), *numbers)]
@@ -144,7 +144,7 @@ def settle_claims(
     owned: dict[str, list[TopicPartition]] = {}
     owner_of: dict[TopicPartition, str] = {}
     disputed: set[TopicPartition] = set()
-    for member in hash_order(members, text_hash):
+    for member in hash_order(members, string_hash):
         partitions, generation = told[member]
         since = NO_GENERATION if generation is None else generation
         mine = owned[member] = []
@@ -175,7 +175,7 @@ def _outdated(
     newest = max((g for g in generations.values() if g is not None), default=NO_GENERATION)
     newest = max(newest, NO_GENERATION)
     found: dict[TopicPartition, tuple[str, int]] = {}
-    for member in hash_order(members, text_hash):
+    for member in hash_order(members, string_hash):
         generation = generations[member]
         if generation is None:
             if newest == NO_GENERATION:

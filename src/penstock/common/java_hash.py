@@ -1,0 +1,47 @@
+"""Java's hash codes, bit by bit.
+
+Several rules of Kafka follow from ``String.hashCode`` and ``HashMap``: which partition of
+`__consumer_offsets` holds a group, which of equally good assignments the Java client takes, and which
+partition a keyed message of Kafka 0.7 goes to. Java's programs and ours have to agree on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
+TABLE_SIZE_MIN = 16
+LOAD_FACTOR = 0.75
+
+
+def string_hash(text: str) -> int:
+    """Return ``String.hashCode`` of `text` as Java's signed number of 32 bits."""
+    units = text.encode("utf-16-be", "surrogatepass")
+    value = 0
+    for position in range(0, len(units), 2):
+        value = (31 * value + (units[position] << 8 | units[position + 1])) & 0xFFFFFFFF
+    return value - (1 << 32) if value >= 1 << 31 else value
+
+
+def partition_hash(topic: str, partition: int) -> int:
+    """Return ``TopicPartition.hashCode`` as an unsigned number of 32 bits."""
+    return (31 * (31 + partition) + string_hash(topic)) & 0xFFFFFFFF
+
+
+def hash_order(keys: Iterable[T], hash_of: Callable[[T], int]) -> Sequence[T]:
+    """Return `keys` in the order of a ``HashMap`` into which they were put one by one.
+
+    `hash_of` gives the hash code of a key, signed or unsigned. Keys of one bucket keep their order.
+    """
+    listed = list(keys)
+    size = TABLE_SIZE_MIN
+    while len(listed) > size * LOAD_FACTOR:
+        size *= 2
+
+    def bucket(key: T) -> int:
+        value = hash_of(key) & 0xFFFFFFFF
+        return (value ^ value >> 16) & (size - 1)
+
+    return sorted(listed, key=bucket)

@@ -1,0 +1,36 @@
+"""Names of a package that are imported on first use, so that importing the package stays cheap.
+
+    __getattr__, __dir__ = lazy_names(__name__, {"Broker": "broker"})
+
+makes `Broker` an attribute that imports the submodule `broker` when it is first asked for (PEP 562).
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+
+
+def lazy_names(
+    package: str, homes: Mapping[str, str]
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Return ``__getattr__`` and ``__dir__`` for `package`.
+
+    `homes` maps each public name to the submodule that holds it, relative to the package. A name is
+    imported once and kept.
+    """
+
+    def __getattr__(name: str) -> object:  # noqa: N807
+        home = homes.get(name)
+        if home is None:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value: object = getattr(importlib.import_module(f"{package}.{home}"), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def __dir__() -> list[str]:  # noqa: N807
+        names: list[str] = list(getattr(sys.modules[package], "__all__", homes))
+        return names
+
+    return __getattr__, __dir__

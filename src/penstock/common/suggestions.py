@@ -1,0 +1,30 @@
+"""Suggestions for a word that is not known: "did you mean …?", the end of many error messages.
+
+`difflib` costs milliseconds to import and grows with the length of both words, so it is imported when a
+mistake was made, and only the beginning of long words is compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+WORD_CHARACTERS_MAX = 100
+"""Only so much of a misspelt word is compared: comparing takes time in the square of its length."""
+
+
+def nearest(word: str, known: Iterable[str], count: int = 1) -> list[str]:
+    """Return up to `count` of the `known` words that are similar to `word`, the most similar one first."""
+    from difflib import get_close_matches
+
+    return get_close_matches(word[:WORD_CHARACTERS_MAX], list(known), n=count, cutoff=0.6)
+
+
+def did_you_mean(word: str, known: Iterable[str], count: int = 1, *, quoted: bool = False) -> str:
+    """Return ``; did you mean x or y?`` with the similar words, or an empty text if there is none.
+
+    `quoted` puts the words in quotes.
+    """
+    near = nearest(word, known, count)
+    if not near:
+        return ""
+    return "; did you mean " + " or ".join(repr(match) if quoted else match for match in near) + "?"
