@@ -33,6 +33,7 @@ CAPTIONS = {
     "clock": "time as an argument",
     "serving_thread": "a loop in a thread",
     "reused_memory": "buffers used again",
+    "common": "suggestions, Java's hash",
     "errors": "the error tree",
 }
 
@@ -63,6 +64,7 @@ FILLS = (
     "#bfd6ea",
     "#b7d1e7",
     "#aecbe4",
+    "#a5c5e0",
 )
 LEFT, WIDTH, GAP, HEIGHT, PITCH, TOP = 40, 640, 14, 52, 62, 24
 TEXT_LEFT = 726

@@ -9,7 +9,8 @@ NAMES = ["group.id", "group.instance.id", "client.id"]
 
 def test_the_nearest_word_is_suggested_and_far_ones_are_not() -> None:
     assert did_you_mean("grup.id", NAMES) == "; did you mean group.id?"
-    assert did_you_mean("grup.id", NAMES, 3, quoted=True) == "; did you mean 'group.id' or 'client.id'?"
+    assert did_you_mean("grop.i", NAMES, 3, quoted=True) == "; did you mean 'group.id'?"
+    assert did_you_mean("ab", ["abc", "abd", "xyz"], 3, quoted=True) == "; did you mean 'abd' or 'abc'?"
     assert did_you_mean("zzzz", NAMES) == ""
 
 

@@ -80,7 +80,13 @@ def test_finding_it_imports_nothing_of_the_broker() -> None:
         "print(*sorted(name for name in set(sys.modules) - before))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["penstock", "penstock.testing", "penstock.testing.plugin"]
+    assert done.stdout.split() == [
+        "penstock",
+        "penstock.common",
+        "penstock.common.lazy_names",
+        "penstock.testing",
+        "penstock.testing.plugin",
+    ]
 
 
 def test_the_fixtures_here(kafka_broker: KafkaBroker, kafka_topic: str) -> None:

@@ -123,7 +123,7 @@ def one_of(*words: str) -> Callable[[object], str]:
     def parse(value: object) -> str:
         word = str(value).strip().lower()
         if word not in words:
-            raise ValueError(f"expected one of {', '.join(words)}{did_you_mean(word, words)}")
+            raise ValueError(f"expected one of {', '.join(words)}{did_you_mean(word, words, 3, quoted=True)}")
         return word
 
     return parse
