@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.broker.config import BrokerConfig, TopicConfig
 from penstock.broker.config_keys import BROKER_KEYS
+from penstock.broker.metadata import TOPIC_NAME as METADATA_TOPIC
 from penstock.broker.metadata import MetadataLog
 from penstock.broker.partition import Partition
 from penstock.broker.quotas import Entity, entity_of
@@ -380,8 +381,27 @@ class Cluster:
 
     # --- producers -------------------------------------------------------------------------------------
 
+    def skip_producer_ids(self, seen: int) -> None:
+        """Begin above a producer id that partitions hold, where the metadata log does not know of it.
+
+        Ids are given out in blocks: the rest of the block of `seen`, and the next one, may have been given
+        to producers that had not written yet.
+        """
+        if seen >= self._producer_ids_end:
+            first = (seen // PRODUCER_ID_BLOCK + 2) * PRODUCER_ID_BLOCK
+            logger.warning(
+                "partitions hold producer id %d, but %s ends its ids at %d: new ones begin at %d",
+                seen,
+                METADATA_TOPIC,
+                self._producer_ids_end,
+                first,
+            )
+            self._next_producer_id = self._producer_ids_end = first
+
     def new_producer_id(self, now_ms: int) -> int:
         """A producer id never given before, not even by an earlier run on the same directory.
+
+        What partitions hold has to be told to `skip_producer_ids` before.
 
         Raises:
             StorageError: the metadata log cannot be written.
@@ -419,7 +439,7 @@ class Cluster:
                 del self.topics[removed.name]
                 self._folded_names.pop(_folded(removed.name), None)
         elif isinstance(record, ProducerIdsRecord):
-            self._producer_ids_end = record.next_producer_id
+            self._producer_ids_end = max(self._producer_ids_end, record.next_producer_id)
         elif isinstance(record, FeatureLevelRecord):
             self.features[record.name] = record.feature_level
 

@@ -52,6 +52,9 @@ class DiskStore:
     def partitions(self) -> Iterator[tuple[str, int]]:
         return iter([partition for partition in sorted(self._on_disk) if partition.topic != METADATA_TOPIC])
 
+    def directories(self) -> Sequence[str]:
+        return [f"{self._directory.path}/{topic}-{index}" for topic, index in self.partitions()]
+
     def topic_id(self, topic: str, partition: int) -> bytes | None:
         try:
             return self._directory.topic_id(TopicPartition(topic, partition))

@@ -15,6 +15,7 @@ from penstock.broker.dispatch import ROUTES
 from penstock.broker.failures import Failures
 from penstock.broker.fetch_sessions import FetchSessions
 from penstock.broker.listeners import advertised_at
+from penstock.broker.producer_ids import ProducerIds
 from penstock.broker.stability import without_unstable
 from penstock.broker.waiting import Parking
 from penstock.errors import KafkaError, StorageError
@@ -57,6 +58,7 @@ class Node:
         """What has been asked for so far, by API and version, ready to answer."""
         self.fetch_sessions = FetchSessions(config.integer("max.incremental.fetch.session.cache.slots"))
         self.cluster = Cluster(config, store, clock.now_ms())
+        self.producer_ids = ProducerIds(self.cluster, store.directories())
         self.throttle: Throttle | None = None
         """Who sees to quotas of clients; None as long as there are none."""
         self.quotas_changed()
@@ -139,6 +141,19 @@ class Node:
             self.flusher.failures.clear()
         if compacted:
             failures.extend(self.compactor.step(compacted, now_ms))
+        return failures
+
+    def note_producers(self) -> list[StorageError]:
+        """Write down what is known of producers, as the last thing before the store is closed.
+
+        Return what went wrong: the next start finds the same in the logs, only later.
+        """
+        failures = []
+        for partition in self.cluster.partitions():
+            try:
+                partition.note_producers(self.clock.now_ms())
+            except StorageError as error:
+                failures.append(error)
         return failures
 
     def flusher_for(self, partition: Partition) -> Flusher | None:

@@ -46,6 +46,8 @@ class Partition:
     """One partition of one topic, led by this broker. It is itself the key under which fetches wait."""
 
     __slots__ = (
+        "_base_offset",
+        "_batches_behind_base",
         "_batches_since_snapshot",
         "_log",
         "_producers",
@@ -71,6 +73,8 @@ class Partition:
         self._producers: Producers | None = None
         self._snapshots: ProducerSnapshots | None = None
         self._batches_since_snapshot = 0
+        # Where the next start would begin to read about producers, and what it would read until here.
+        self._base_offset = self._batches_behind_base = 0
 
     def __repr__(self) -> str:
         return f"<Partition {self.topic}-{self.index}>"
@@ -167,9 +171,43 @@ class Partition:
         if self._producers is not None:
             self._producers.expire(now_ms)
         if self._batches_since_snapshot >= BATCHES_PER_SNAPSHOT and self._snapshots is not None:
-            self._batches_since_snapshot = 0
-            self._snapshots.save(log.end_offset, self.producers(now_ms))
+            self._save_producers(self._snapshots, log.end_offset, self.producers(now_ms))
         return flush
+
+    def _save_producers(self, snapshots: ProducerSnapshots, offset: int, producers: Producers) -> None:
+        """Write a snapshot; the one before it is where the next start begins to read.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        self._batches_behind_base, self._batches_since_snapshot = self._batches_since_snapshot, 0
+        snapshots.save(offset, producers)
+        self._base_offset = max((each for each in snapshots.offsets() if each < offset), default=0)
+
+    def note_producers(self, now_ms: int) -> None:
+        """Write down what is known of the producers, because the broker stops in order.
+
+        The snapshot that a start begins with stays as long as not too much lies behind it: a snapshot
+        knows the last batch of each producer only, and the walk from there finds the last five.
+
+        Raises:
+            StorageError: the log cannot be read, or the snapshot not be written.
+        """
+        log, snapshots = self._log, self._snapshots
+        if log is None or snapshots is None:
+            return
+        there = snapshots.offsets()
+        # A reader walks on behind any snapshot; without one, Kafka takes it that there are no producers.
+        is_needed = not there if self._producers is None else log.end_offset not in there
+        if not is_needed or log.end_offset == 0:
+            return
+        producers = self._producers or self._read_producers(now_ms, 2 * BATCHES_PER_SNAPSHOT)
+        if producers is None:
+            return
+        if self._batches_behind_base + self._batches_since_snapshot > 2 * BATCHES_PER_SNAPSHOT:
+            self._save_producers(snapshots, log.end_offset, producers)
+        else:
+            snapshots.save(log.end_offset, producers, self._base_offset)
 
     def enforce_retention(self, now_ms: int) -> None:
         """Drop what age and size no longer allow to be kept.
@@ -276,22 +314,37 @@ class Partition:
         """
         producers = self._producers
         if producers is None:
-            producers = self._no_producers()
-            log = self.log
-            known_to = log.start_offset
-            if self._snapshots is not None:
-                known_to = self._snapshots.load(producers, known_to, now_ms)
-            for header in log.iter_batch_headers(known_to):
-                if header.producer_id >= 0 and not header.is_control:
-                    seen = SeenBatch(
-                        header.base_sequence,
-                        header.last_sequence,
-                        header.base_offset,
-                        header.last_offset,
-                        header.max_timestamp,
-                    )
-                    producers.record(header.producer_id, header.producer_epoch, seen, now_ms)
+            producers = self._read_producers(now_ms)
+            assert producers is not None
             self._producers = producers
+        return producers
+
+    def _read_producers(self, now_ms: int, batches_max: int | None = None) -> Producers | None:
+        """What snapshots and the log say about producers; None if more batches had to be looked at.
+
+        Raises:
+            StorageError: the log cannot be read.
+        """
+        producers = self._no_producers()
+        log = self.log
+        known_to = log.start_offset
+        if self._snapshots is not None:
+            known_to = self._snapshots.load(producers, known_to, now_ms)
+        looked_at = 0
+        for header in log.iter_batch_headers(known_to):
+            looked_at += 1
+            if looked_at == batches_max:
+                return None
+            if header.producer_id >= 0 and not header.is_control:
+                seen = SeenBatch(
+                    header.base_sequence,
+                    header.last_sequence,
+                    header.base_offset,
+                    header.last_offset,
+                    header.max_timestamp,
+                )
+                producers.record(header.producer_id, header.producer_epoch, seen, now_ms)
+        self._base_offset, self._batches_behind_base = known_to, looked_at
         return producers
 
     def last_offsets_of_producers(self, now_ms: int) -> dict[int, int]:

@@ -2,7 +2,8 @@
 
 A snapshot at offset N says what is known of the producers of a partition when its log ended at N: of
 each the epoch and the last batch. The two newest are kept, and the older one is where a start begins:
-the batches behind it, which are read from the log, fill the window of five again.
+the batches behind it, which are read from the log, fill the window of five again. One more is written when
+the broker stops in order, so that Apache Kafka, too, knows the producers of a directory that it is handed.
 
 A snapshot is only a shortcut. One that is damaged, or past the end of the log, is passed over.
 """
@@ -12,11 +13,12 @@ from __future__ import annotations
 import logging
 import os
 import struct
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from penstock.broker.producers import ProducerState, SeenBatch, first_sequence
 from penstock.errors import DecodeError
-from penstock.log.files import remove_file, storage, storage_error
+from penstock.log.files import remove_file, storage
 from penstock.protocol.messages.producer_snapshot import ProducerEntry, ProducerSnapshot
 from penstock.records.crc import crc32c
 
@@ -60,8 +62,10 @@ class ProducerSnapshots:
             if offset > end_offset:
                 remove_file(self._path(offset))
 
-    def save(self, offset: int, producers: Producers) -> None:
-        """Write what is known now that the log ends at `offset`; drop all but the newest.
+    def save(self, offset: int, producers: Producers, base: int | None = None) -> None:
+        """Write what is known now that the log ends at `offset`.
+
+        Of the older ones the newest is kept, or the one at `base` where that is given.
 
         Raises:
             StorageError: it cannot be written.
@@ -73,8 +77,11 @@ class ProducerSnapshots:
             with open(fresh, "wb") as file:
                 file.write(data)
             os.replace(fresh, path)
-        for older in self.offsets()[:-KEPT]:
-            remove_file(self._path(older))
+        there = self.offsets()
+        kept = there[-KEPT:] if base is None else (base, offset)
+        for older in there:
+            if older not in kept:
+                remove_file(self._path(older))
 
     def load(self, producers: Producers, start_offset: int, now_ms: int) -> int:
         """Fill `producers` from a snapshot; return the offset from which the log has to be read.
@@ -84,17 +91,25 @@ class ProducerSnapshots:
         """
         usable = [offset for offset in self.offsets() if offset >= start_offset]
         for offset in reversed(usable[:-1]):
-            try:
-                with open(self._path(offset), "rb") as file:
-                    states = decode(file.read(), now_ms)
-            except OSError as error:
-                raise storage_error("read", self._path(offset), error) from error
-            except DecodeError as error:
-                logger.warning("passing over %s: %s", self._path(offset), error)
-            else:
+            states = self._read(offset, now_ms)
+            if states is not None:
                 producers.restore(states)
                 return offset
         return start_offset
+
+    def producer_ids(self, offset: int) -> Iterable[int] | None:
+        """The producer ids that the snapshot at `offset` knows; None if it cannot be read."""
+        return self._read(offset, 0)
+
+    def _read(self, offset: int, now_ms: int) -> dict[int, ProducerState] | None:
+        """What a snapshot says. One that cannot be read is reported: the log says the same."""
+        path = self._path(offset)
+        try:
+            with open(path, "rb") as file:
+                return decode(file.read(), now_ms)
+        except (OSError, DecodeError) as error:
+            logger.warning("passing over %s: %s", path, error)
+            return None
 
     def _path(self, offset: int) -> str:
         return f"{self._directory}/{offset:020d}{SUFFIX}"

@@ -449,6 +449,9 @@ async def serving(
         if server is not None and server.dies:
             store.abandon()
         else:
+            if server is not None:
+                for failure in server.node.note_producers():
+                    logger.warning("what is known of producers is not written down: %s", failure)
             store.close()
 
 

@@ -43,6 +43,9 @@ class LogStore(Protocol):
     def partitions(self) -> Iterator[tuple[str, int]]:
         """Topic and number of every partition that is there, but for the cluster's own log."""
 
+    def directories(self) -> Sequence[str]:
+        """The directories of the partitions that were there at the start, but for the cluster's own log."""
+
     def topic_id(self, topic: str, partition: int) -> bytes | None:
         """The id that a partition which is there notes; None if it has none."""
 
@@ -97,6 +100,10 @@ class MemoryStore:
     def partitions(self) -> Iterator[tuple[str, int]]:
         """Those of an earlier broker are in its metadata log, which is here as well."""
         return iter(())
+
+    def directories(self) -> Sequence[str]:
+        """None: the logs and the metadata that counts producer ids live and die together."""
+        return ()
 
     def topic_id(self, topic: str, partition: int) -> bytes | None:
         return None

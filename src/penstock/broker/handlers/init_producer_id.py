@@ -2,6 +2,8 @@
 
 v3 lets a producer hand in its id and epoch to get the next epoch (KIP-360). Transactions are not offered:
 a transactional id is refused with UNSUPPORTED_VERSION, which no client retries.
+
+The first request after a start waits until it is known which ids the partitions hold (`producer_ids`).
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import logging
 
 from penstock.broker.dispatch import Context, handler
+from penstock.broker.waiting import Wait
 from penstock.errors import StorageError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
@@ -17,9 +20,12 @@ from penstock.protocol.messages.init_producer_id_response import InitProducerIdR
 
 logger = logging.getLogger("penstock.broker")
 
+SEARCH_PATIENCE_S = 30.0
+"""How long a request waits for what partitions know of producer ids, before it is told to come again."""
+
 
 @handler(ApiKey.INIT_PRODUCER_ID, 0, 5)
-def init_producer_id(request: InitProducerIdRequest, context: Context) -> InitProducerIdResponse:
+def init_producer_id(request: InitProducerIdRequest, context: Context) -> InitProducerIdResponse | Wait:
     """Give a new producer id with epoch 0. Without a transactional id there is no epoch to go on from."""
     if request.transactional_id is not None:
         empty = request.transactional_id == ""
@@ -27,8 +33,19 @@ def init_producer_id(request: InitProducerIdRequest, context: Context) -> InitPr
         return InitProducerIdResponse(error_code=code, producer_epoch=-1)
     if (request.producer_id < 0) != (request.producer_epoch < 0):
         return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_epoch=-1)
+    ids = context.node.producer_ids
+    if not ids.is_known and context.node.call_soon is not None:
+        ids.search(context.node)
+        return Wait((ids,), context.arrived + SEARCH_PATIENCE_S, answer=lambda: _give(context))
+    return _give(context)
+
+
+def _give(context: Context) -> InitProducerIdResponse:
+    ids = context.node.producer_ids
+    if not ids.is_known and context.node.call_soon is not None:
+        return InitProducerIdResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, producer_epoch=-1)
     try:
-        producer_id = context.node.cluster.new_producer_id(context.now_ms)
+        producer_id = ids.new_id(context.node.clock.now_ms())
     except StorageError as error:
         logger.error("%s", error)
         # The code Kafka's clients retry here; they do not expect 56 in this answer.

@@ -1,0 +1,86 @@
+"""The batch headers in a partition's directory, whatever state the log is in and whoever writes to it.
+
+For those who ask what producers have written before the log itself is opened. Reads only; nothing is locked,
+repaired or held open. A segment that is damaged is reported and read as far as it goes, then the next.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+
+from penstock.errors import CorruptRecordError, StorageError
+from penstock.log.files import open_file, storage
+from penstock.log.index import OffsetIndex, last_entry_in
+from penstock.log.recovery import segments_in
+from penstock.log.segment import SUFFIX_INDEX, SUFFIX_LOG, SUFFIX_SWAP, segment_path
+from penstock.log.walk import HEAD_BYTES, Entry, fetch_file, walk
+from penstock.records.batch import HEADER_BYTES, BatchHeader, read_header
+
+logger = logging.getLogger("penstock.log")
+
+
+def headers_behind(directory: str, offset: int = 0) -> Iterator[tuple[str, Entry, BatchHeader]]:
+    """Yield (path, entry, header) of every batch of magic 2 that reaches `offset` or follows it.
+
+    Raises:
+        StorageError: the directory or a file cannot be read.
+    """
+    with storage("read", directory):
+        names = os.listdir(directory)
+    bases = segments_in(names)
+    first = max((base for base in bases if base <= offset), default=-1)
+    for suffix in ("", SUFFIX_SWAP):
+        for base in segments_in(names, SUFFIX_LOG + suffix):
+            if base >= first:
+                yield from _headers_in(directory, base, suffix, offset)
+
+
+def _headers_in(
+    directory: str, base: int, suffix: str, offset: int
+) -> Iterator[tuple[str, Entry, BatchHeader]]:
+    path = segment_path(directory, base, SUFFIX_LOG + suffix)
+    try:
+        file = open_file(path, writable=False)
+    except StorageError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return  # retention or compaction has just taken it away
+        raise
+    fetch = fetch_file(file)
+    try:
+        with storage("read", path):
+            size = os.fstat(file.fileno()).st_size
+            start = _place_of(segment_path(directory, base, SUFFIX_INDEX + suffix), base, offset, size)
+            if start and not _begins_batch(file.fileno(), start, base, offset):
+                start = 0
+            for entry in walk(fetch, start, size):
+                if entry.magic == 2 and entry.last_offset >= offset:
+                    yield path, entry, read_header(fetch(entry.position, HEADER_BYTES))
+    except CorruptRecordError as error:
+        logger.warning("%s is damaged: %s; what follows in it is not looked at", path, error)
+
+
+def _place_of(index_path: str, base: int, offset: int, size: int) -> int:
+    """The position in the last index entry that is not past `offset`; 0 without one."""
+    if offset <= base:
+        return 0
+    last = last_entry_in(index_path)
+    if last is not None and base + last[0] < offset and last[1] < size:
+        return last[1]
+    try:
+        index = OffsetIndex.load(index_path, base, size)
+    except StorageError:
+        return 0
+    place = index.place_of(offset)
+    return index.positions[place] if place >= 0 else 0
+
+
+def _begins_batch(fd: int, position: int, base: int, offset: int) -> bool:
+    """Whether a batch of the segment that is not past `offset` begins at `position`."""
+    head = os.pread(fd, HEAD_BYTES, position)
+    try:
+        entry = next(walk(lambda at, size: head[at : at + size], 0, 1 << 62, HEAD_BYTES), None)
+    except CorruptRecordError:
+        return False
+    return entry is not None and base <= entry.base_offset <= offset
