@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from broker.bench_node import NOW_MS, batch_of, make_node, make_topic, produce
-from penstock.broker.compactor import policy_of
+from penstock.broker import compactor
+from penstock.broker.compactor import RETRY_S, policy_of
 from penstock.broker.config import BrokerConfig
 from penstock.broker.node import Node
 from penstock.broker.storage import LogStore, MemoryStore, open_store
 from penstock.clock import ManualClock
-from penstock.records.batch import decode_batch, split_batches
+from penstock.log import compaction
+from penstock.records.batch import decode_batch, encode_batch, refresh_crc, split_batches
 
 BACKOFF_MS = 15_000
 
@@ -166,3 +169,117 @@ def test_settings() -> None:
     )
     assert policy_of(topic.config) == (5, 6, 7, 0.25)
     assert topic.partitions[0].log.config.segment_ms == 6  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError(), ValueError("odd"), SystemExit(1)], ids=["memory", "value", "exit"]
+)
+@pytest.mark.filterwarnings("error")
+def test_a_compaction_whose_thread_dies_changes_nothing_is_reported_and_tried_again(
+    clock_and_store: tuple[ManualClock, LogStore],
+    error: BaseException,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock, store = clock_and_store
+    node = make_node(store, clock)
+    topic = make_topic(node, cleanup_policy="compact", segment_bytes="300")
+    fill(node, keys=30)
+    keep_house(node, clock, 1000)
+    before = contents(topic)
+    calls = 0
+
+    def failing(*args: Any, **kwargs: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 40:  # in the middle of a segment that is being written
+            raise error
+        return clean(*args, **kwargs)
+
+    clean = compaction.clean
+    monkeypatch.setattr(compaction, "clean", failing)
+    clock.advance(BACKOFF_MS)
+    caplog.set_level("INFO")
+    assert node.maintain(clock.now_ms()) == []
+    (problem,) = node.compactor.wait()
+    assert "t-0" in str(problem)
+    assert contents(topic) == before
+    assert "compacted" not in [record.msg.split()[0] for record in caplog.records]
+    assert node.failures.counts == {"compactor": 1}
+    assert node.compactor.failed == topic.partitions
+    monkeypatch.undo()
+    # Not at once, and not never.
+    keep_house(node, clock)
+    assert contents(topic) == before
+    keep_house(node, clock, int(RETRY_S * 1000))
+    assert {key: value for _, key, value in contents(topic)} == {key: value for _, key, value in before}
+    assert len(contents(topic)) < len(before) / 2
+    assert node.compactor.failed == []
+    store.close()
+
+
+def test_an_error_before_the_thread_begins_harms_one_partition_only(
+    clock_and_store: tuple[ManualClock, LogStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, store = clock_and_store
+    node = make_node(store, clock)
+    for name in ("bad", "good"):
+        make_topic(node, name, cleanup_policy="compact", segment_bytes="300")
+        for turn in range(9):
+            produce(node, batch_of(b"%d" % turn), topic=name)
+
+    def failing(log: Any, *rest: Any) -> Any:
+        if log is node.cluster.topic("bad").partitions[0].log:
+            raise RuntimeError("odd")
+        return find_dirt(log, *rest)
+
+    find_dirt = compactor.find_dirt
+    monkeypatch.setattr(compactor, "find_dirt", failing)
+    clock.advance(1000)
+    node.maintain(clock.now_ms())
+    clock.advance(BACKOFF_MS)
+    (problem,) = node.maintain(clock.now_ms())
+    assert "bad" in str(problem)
+    assert node.compactor.wait() == []
+    assert len(contents(node.cluster.topic("good"))) < 5
+    assert node.failures.counts == {"compactor": 1}
+    store.close()
+
+
+def test_times_beyond_64_bits_cost_no_other_key(
+    clock_and_store: tuple[ManualClock, LogStore], caplog: pytest.LogCaptureFixture
+) -> None:
+    """A batch whose base timestamp is 2^63 - 1, with deltas on top, among records of everybody else."""
+    clock, store = clock_and_store
+    node = make_node(store, clock)
+    topic = make_topic(node, cleanup_policy="compact", segment_bytes="2000")
+    fill(node, keys=40)
+    log: Any = topic.partitions[0].log
+    data = bytearray(
+        encode_batch(
+            [(b"odd%d" % n, b"x", (), NOW_MS + n) for n in range(3)],
+            base_offset=log.end_offset,
+            partition_leader_epoch=0,
+        )
+    )
+    struct.pack_into(">q", data, 27, (1 << 63) - 1)
+    refresh_crc(data, 0, len(data))
+    log.append(
+        memoryview(data),
+        first_offset=log.end_offset,
+        last_offset=log.end_offset + 2,
+        max_timestamp=NOW_MS,
+        now_ms=NOW_MS,
+    )
+    fill(node, keys=40)
+    whole = log.read(0, 1 << 30).to_bytes()
+    keep_house(node, clock, 1000)
+    keep_house(node, clock)
+    after = log.read(0, 1 << 30).to_bytes()
+    assert len(after) < len(whole) / 2
+    assert bytes(data) in after
+    for n in range(40):
+        assert b"k%d" % n in after
+    assert "make no sense" in caplog.text
+    assert node.compactor.failed == []
+    store.close()

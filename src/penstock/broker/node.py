@@ -177,5 +177,5 @@ class Node:
         if self._compactor is None:
             from penstock.broker.compactor import Compactor
 
-            self._compactor = Compactor(self.config, self.store, self.clock.now_ms())
+            self._compactor = Compactor(self.config, self.store, self.clock, self.failures)
         return self._compactor

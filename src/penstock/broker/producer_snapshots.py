@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from penstock.broker.producers import ProducerState, SeenBatch, first_sequence
 from penstock.errors import DecodeError
-from penstock.log.files import remove_file, storage
+from penstock.log.files import remove_file, storage, write_whole
 from penstock.protocol.messages.producer_snapshot import ProducerEntry, ProducerSnapshot
 from penstock.records.crc import crc32c
 
@@ -70,13 +70,8 @@ class ProducerSnapshots:
         Raises:
             StorageError: it cannot be written.
         """
-        path = self._path(offset)
-        data = encode(producers)
-        fresh = path + ".tmp"
-        with storage("write", path):
-            with open(fresh, "wb") as file:
-                file.write(data)
-            os.replace(fresh, path)
+        # Not forced to disk: its checksum tells what a power cut has left of it, and it only saves reading.
+        write_whole(self._path(offset), encode(producers), sync=False)
         there = self.offsets()
         kept = there[-KEPT:] if base is None else (base, offset)
         for older in there:

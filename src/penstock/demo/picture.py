@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from penstock.spark.durable import write_whole
 
 FIRST_HOUR, LAST_HOUR = 5, 23
 """Hours of the day at which flights are scheduled, local time."""
@@ -57,10 +58,8 @@ def draw_year(cells: pa.Table, path: Path) -> None:
         bar = figure.colorbar(image, ax=heat, pad=0.01, extend="both", aspect=22)
         bar.outline.set_visible(False)
         bar.set_label("mean delay, minutes")
-        temporary = path.with_name(f".{path.name}.part")
-        figure.savefig(temporary, dpi=130, format="png", facecolor=PAPER)
+        write_whole(path, lambda hidden: figure.savefig(hidden, dpi=130, format="png", facecolor=PAPER))
         pyplot.close(figure)
-    os.replace(temporary, path)
 
 
 def _grids(cells: pa.Table) -> tuple[list[datetime], Any, Any]:

@@ -6,6 +6,9 @@ batch (KIP-534). Offsets never change: a batch keeps its first and last one what
 stays with no records at all where somebody counts on it: the last batch of a producer carries its sequence
 numbers, the last batch of a segment says where the segment ends.
 
+A record whose offset lies outside its batch, or whose time is no 64-bit number, makes its whole batch one
+that cannot be read: believed, such an offset would remove other records. The caller leaves it as it is.
+
 Batches of transactions are left as they are, and their keys replace nothing: only markers tell whether they
 count. Messages of magic 0 and 1 stay whole or go whole. Knows bytes, not files.
 """
@@ -15,7 +18,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 
+from penstock.errors import CorruptRecordError
 from penstock.log.walk import Entry
+from penstock.model import Record
 from penstock.records.batch import (
     CONTROL_BIT,
     DELETE_HORIZON_BIT,
@@ -31,10 +36,12 @@ from penstock.records.batch import (
 )
 from penstock.records.compression import compress
 from penstock.records.key_scan import Scanner, Span, scan_keys
-from penstock.records.row_format import encode_records
+from penstock.records.varint import encode_varint, read_unsigned
 
 LatestOffsets = Mapping[bytes, int]
 """The offset of the last record with each key, within what was looked at."""
+
+INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 _UNTOUCHED = CONTROL_BIT | TRANSACTIONAL_BIT
 
@@ -53,8 +60,7 @@ def keys_of(batch: bytes, entry: Entry, scan: Scanner = scan_keys) -> list[tuple
         CorruptRecordError: the records cannot be read.
     """
     if entry.magic < 2:
-        rows = decode_batch(batch, 0, entry.size, "", -1, verify=False)
-        return [(row.key, row.offset) for row in rows if row.key is not None]
+        return [(row.key, row.offset) for row in _rows(batch, entry) if row.key is not None]
     if entry.attributes & _UNTOUCHED:
         return []
     header = read_header(batch)
@@ -106,7 +112,7 @@ def clean(
             return None
         return _emptied(header) if spans else batch
     if not header.has_delete_horizon and not all(span.has_value for span in kept):
-        return _with_horizon(batch, header, kept, now_ms + delete_retention_ms)
+        return _with_horizon(data, header, kept, min(now_ms + delete_retention_ms, INT64_MAX))
     if len(kept) == len(spans):
         return batch
     body = b"".join([data[span.start : span.end] for span in kept])
@@ -115,31 +121,75 @@ def clean(
 
 
 def _spans(batch: bytes, header: BatchHeader, scan: Scanner) -> tuple[bytes, list[Span]]:
+    """The records of a batch of magic 2: their bytes, and where each lies.
+
+    Raises:
+        CorruptRecordError: they cannot be read; or an offset lies outside the batch, or is not above the
+            one before; or a time is no 64-bit number.
+    """
     data = bytes(records_bytes(batch, 0, len(batch), header))
-    return data, scan(data, header.record_count)
+    spans = scan(data, header.record_count)
+    previous, base_timestamp = -1, header.base_timestamp
+    for span in spans:
+        if not previous < span.offset_delta <= header.last_offset_delta:
+            raise CorruptRecordError(
+                f"a record with offset delta {span.offset_delta} after {previous}, in a batch whose last is "
+                f"{header.last_offset_delta}"
+            )
+        previous = span.offset_delta
+        if not INT64_MIN <= base_timestamp + span.timestamp_delta <= INT64_MAX:
+            raise CorruptRecordError(
+                f"a record with timestamp delta {span.timestamp_delta}, counted from {base_timestamp}"
+            )
+    return data, spans
 
 
 def _is_needed(batch: bytes, entry: Entry, latest: LatestOffsets) -> bool:
     """Whether some message in an entry of magic 0 or 1 is the last of its key."""
+    return any(row.key is not None and latest.get(row.key, -1) <= row.offset for row in _rows(batch, entry))
+
+
+def _rows(batch: bytes, entry: Entry) -> list[Record]:
+    """The messages of an entry of magic 0 or 1.
+
+    Raises:
+        CorruptRecordError: they cannot be read, or an offset is past the entry's.
+    """
     rows = decode_batch(batch, 0, entry.size, "", -1, verify=False)
-    return any(row.key is not None and latest.get(row.key, -1) <= row.offset for row in rows)
+    for row in rows:
+        if row.offset > entry.last_offset:
+            raise CorruptRecordError(
+                f"a message with offset {row.offset} in one that ends with {entry.last_offset}"
+            )
+    return rows
 
 
-def _with_horizon(batch: bytes, header: BatchHeader, kept: list[Span], horizon_ms: int) -> bytes:
+def _with_horizon(data: bytes, header: BatchHeader, kept: list[Span], horizon_ms: int) -> bytes:
     """Write the records that stay, noting when tombstones among them may go.
 
-    The horizon takes the place of the base timestamp, from which the records' own times are counted.
+    The horizon takes the place of the base timestamp, from which the records' own times are counted. All
+    other bytes of a record stay as they are.
+
+    Raises:
+        CorruptRecordError: a record's time is too far from the horizon for a 64-bit number.
     """
-    rows = decode_batch(batch, 0, len(batch), "", -1, verify=False)
-    wanted = {span.offset_delta for span in kept}
-    rows = [row for row in rows if row.offset - header.base_offset in wanted]
-    body = encode_records(
-        [(row.key, row.value, row.headers, row.timestamp) for row in rows],
-        horizon_ms,
-        [row.offset - header.base_offset for row in rows],
-    )
-    latest_ms = max(row.timestamp for row in rows)
-    return _rebuilt(header, body, len(rows), horizon_ms, latest_ms, DELETE_HORIZON_BIT)
+    shift = header.base_timestamp - horizon_ms
+    body = []
+    for span in kept:
+        delta = span.timestamp_delta + shift
+        if not INT64_MIN <= delta <= INT64_MAX:
+            raise CorruptRecordError(f"a record {-delta} ms from the horizon {horizon_ms}")
+        _, position = read_unsigned(data, span.start)
+        _, rest = read_unsigned(data, position + 1, 64)
+        time = encode_varint(delta)
+        body += [
+            encode_varint(1 + len(time) + span.end - rest),
+            data[position : position + 1],
+            time,
+            data[rest : span.end],
+        ]
+    latest_ms = header.base_timestamp + max(span.timestamp_delta for span in kept)
+    return _rebuilt(header, b"".join(body), len(kept), horizon_ms, latest_ms, DELETE_HORIZON_BIT)
 
 
 def _emptied(header: BatchHeader) -> bytes:

@@ -5,6 +5,12 @@ decides what is worth doing. `Compaction.run`, in any thread, reads sealed segme
 and writes new ones beside them. `Compaction.finish` puts those in place, if nothing else has happened to the
 old ones meanwhile, which readers may go on reading.
 
+Only a new segment that is complete, forced to disk and read back replaces anything, and only once all of
+one compaction are: whatever ends `run` early, an error of any kind included, leaves the log as it was. What
+is read is not believed either. A batch whose checksum fails, or a segment that does not end with a whole
+batch, ends the compaction; a batch whose checksum fits and whose records make no sense was written so by a
+client: it stays as it is, and its keys replace nothing.
+
 The last segment is never touched, nor is what is younger than `min.compaction.lag.ms`. Names and order of
 the temporary files are Kafka's: `.cleaned` while a segment is written, `.swap` once it is complete and on
 the disk; whatever a crash leaves of that, `recovery.tidy` finishes or undoes.
@@ -19,6 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from penstock.errors import CorruptRecordError, StorageError
 from penstock.log.cleaning import WhenEmpty, clean, keys_of
 from penstock.log.contract import NEVER, RELATIVE_OFFSET_MAX
+from penstock.log.walk import has_valid_checksum
 from penstock.records.batch import read_header
 from penstock.records.key_scan import Scanner, fast_scanner, scan_keys
 
@@ -91,8 +98,9 @@ def plan(
     `last_of_producers` is the offset of the last batch of every producer id that is remembered.
 
     Raises:
-        StorageError: a segment cannot be opened.
+        StorageError: a segment cannot be opened, or what an earlier compaction could not finish still cannot.
     """
+    log.settle()
     dirt = find_dirt(log, policy, now_ms)
     if dirt is None or not (dirt.ratio > policy.min_dirty_ratio or dirt.is_overdue):
         return None
@@ -124,6 +132,10 @@ class Compaction:
         self._latest: dict[bytes, int] = {}
         self._map_end = dirt.start_offset
         self._scan: Scanner = scan_keys
+        self._unreadable: dict[int, str] = {}
+        """Batches that stay because their records make no sense: why, by base offset."""
+        self.is_complete = False
+        """Whether `run` has come to its end: every new segment is whole and on the disk."""
         self.bytes_before = sum(segment.size for segment in segments)
         self.bytes_after = self.bytes_before
 
@@ -132,45 +144,89 @@ class Compaction:
     def run(self) -> None:
         """Read what is old, write what is new. Touches nothing that the log's own thread uses.
 
-        Stops half-way if the log is closed meanwhile; `finish` then does nothing.
+        Stops half-way if the log is closed meanwhile. However it ends, `is_complete` says whether
+        `finish` will put anything in place; what was written is removed where it will not.
 
         Raises:
-            StorageError: the disk refuses, or a segment is damaged. What was written is removed.
+            StorageError: the disk refuses, or a segment is damaged.
         """
-        if self.bytes_before >= FAST_FROM_BYTES:
-            self._scan = fast_scanner()
         try:
+            if self.bytes_before >= FAST_FROM_BYTES:
+                self._scan = fast_scanner()
             self._find_latest()
             for group in self._groups():
                 self._rewrite(group)
-        except (CorruptRecordError, StorageError) as error:
-            self.abandon()
-            if self.log.is_closed:
-                return  # its directory may be gone
-            if isinstance(error, StorageError):
+            self._report_unreadable()
+            self.is_complete = not self.log.is_closed
+        except StorageError:
+            if not self.log.is_closed:  # its directory may be gone
                 raise
-            raise StorageError(f"{self.log!r} cannot be compacted: {error}") from error
+        finally:
+            if not self.is_complete:
+                self.abandon()
+
+    def _report_unreadable(self) -> None:
+        if self._unreadable:
+            offset, reason = min(self._unreadable.items())
+            logger.warning(
+                "%r keeps %d batches uncompacted whose records make no sense, the first at offset %d: %s",
+                self.log,
+                len(self._unreadable),
+                offset,
+                reason,
+            )
 
     def _find_latest(self) -> None:
         latest = self._latest
         for segment, source in self._sources:
             if segment.end_offset <= self._dirt.start_offset:
                 continue
-            for entry in self._entries(source):
+            for entry in self._entries(segment, source):
                 if entry.last_offset < self._dirt.start_offset:
                     continue
                 if len(latest) >= self._keys_max:
                     return
-                # Later entries overrule earlier ones.
-                latest.update(keys_of(source.load(entry.position, entry.size), entry, self._scan))
+                batch = self._load(source, entry)
+                try:
+                    keys = keys_of(batch, entry, self._scan)
+                except CorruptRecordError as error:
+                    self._unreadable[entry.base_offset] = str(error)
+                else:
+                    latest.update(keys)  # later entries overrule earlier ones
                 self._map_end = entry.last_offset + 1
             self._map_end = segment.end_offset
 
-    def _entries(self, source: Source) -> Iterator[Entry]:
+    def _entries(self, segment: Segment, source: Source) -> Iterator[Entry]:
+        """The batches of a segment; fewer if the log is closed meanwhile.
+
+        Raises:
+            StorageError: it does not hold whole batches, in order, from its beginning to its end.
+        """
+        next_offset = segment.base_offset
         for entry in source.entries():
             if self.log.is_closed:
                 return
+            if not next_offset <= entry.base_offset <= entry.last_offset < segment.end_offset:
+                raise StorageError(
+                    f"{self.log!r} is damaged: the batch at position {entry.position} of segment "
+                    f"{segment.base_offset} has offsets {entry.base_offset} to {entry.last_offset}"
+                )
+            next_offset = entry.last_offset + 1
             yield entry
+
+    def _load(self, source: Source, entry: Entry) -> bytes:
+        """Read a batch.
+
+        Raises:
+            StorageError: it cannot be read, or fails its checksum.
+        """
+        batch = source.load(entry.position, entry.size)
+        if len(batch) != entry.size or not has_valid_checksum(batch, 0, entry):
+            raise StorageError(
+                f"{self.log!r} is damaged: the batch with offsets {entry.base_offset} to "
+                f"{entry.last_offset} fails its checksum"
+            )
+        return batch
 
     def _groups(self) -> Iterator[list[tuple[Segment, Source]]]:
         """Neighbouring segments that fit into one: what compaction leaves would be ever smaller files."""
@@ -195,74 +251,98 @@ class Compaction:
         target = self.log.new_compacted(segments[0])
         self._made.append((segments, target))
         changed = len(segments) > 1
+        batches = 0
         for segment, source in group:
             last_of_group = _last_offset(source) if segment is segments[-1] else -1
-            for entry in self._entries(source):
-                batch = source.load(entry.position, entry.size)
+            for entry in self._entries(segment, source):
+                batch = self._load(source, entry)
                 left = self._clean(batch, entry, is_last=entry.last_offset == last_of_group)
                 changed |= left is not batch
                 if left is not None:
                     latest_ms = read_header(left).max_timestamp if entry.magic == 2 else entry.max_timestamp
                     target.append(left, len(left), entry.last_offset, latest_ms, segment.last_append_ms)
+                    batches += 1
         if self.log.is_closed:
             return
         if changed:
             target.complete(segments[-1])
+            self._verify(target, batches)
         else:
             self._made.pop()
             target.delete()
+
+    def _verify(self, target: Segment, batches: int) -> None:
+        """Read back what was written.
+
+        Raises:
+            StorageError: the segment does not hold so many whole batches, in order.
+        """
+        source = target.source()
+        found = 0
+        for entry in self._entries(target, source):
+            self._load(source, entry)
+            found += 1
+        if found != batches and not self.log.is_closed:
+            raise StorageError(
+                f"{self.log!r} cannot be compacted: {batches} batches were written, {found} can be read back"
+            )
 
     def _clean(self, batch: bytes, entry: Entry, *, is_last: bool) -> bytes | None:
         keep = is_last
         if not keep and self._last_of_producers and entry.magic == 2:
             producer_id = read_header(batch).producer_id
             keep = producer_id >= 0 and self._last_of_producers.get(producer_id) == entry.last_offset
-        return clean(
-            batch,
-            entry,
-            self._latest,
-            up_to_offset=self._map_end,
-            now_ms=self._now_ms,
-            delete_retention_ms=self._policy.delete_retention_ms,
-            when_empty=WhenEmpty.KEEP if keep else WhenEmpty.DROP,
-            scan=self._scan,
-        )
+        try:
+            return clean(
+                batch,
+                entry,
+                self._latest,
+                up_to_offset=self._map_end,
+                now_ms=self._now_ms,
+                delete_retention_ms=self._policy.delete_retention_ms,
+                when_empty=WhenEmpty.KEEP if keep else WhenEmpty.DROP,
+                scan=self._scan,
+            )
+        except CorruptRecordError as error:
+            self._unreadable[entry.base_offset] = str(error)
+            return batch
 
     # --- in the log's own thread --------------------------------------------------------------------
 
     def finish(self) -> bool:
-        """Put the new segments in place; say whether all of them were.
+        """Put the new segments in place; say whether all of them were. None is if `run` did not complete.
 
         Raises:
-            StorageError: the disk refuses. Whatever is in place by then is as good as what it replaced.
+            StorageError: the disk refuses. Whatever is in place by then is as good as what it replaced,
+                and the rest is removed.
         """
         log = self.log
-        if log.is_closed:
-            self.abandon()
-            return False
-        made, self._made = self._made, []
-        done = True
-        for number, (old, new) in enumerate(made):
-            try:
+        done = self.is_complete and not log.is_closed
+        try:
+            while self._made and self.is_complete and not log.is_closed:
+                old, new = self._made[0]
                 as_before = all(self._sizes[segment.base_offset] == segment.size for segment in old)
-                replaced = as_before and log.replace(old, new)
-            except StorageError:
-                self._made = made[number + 1 :]
-                self.abandon()
-                raise
-            if not replaced:
-                new.delete()
-                done = False
-                continue
-            self.bytes_after += new.size - sum(segment.size for segment in old)
+                if not (as_before and log.replace(old, new)):
+                    new.delete()
+                    done = False
+                else:
+                    self.bytes_after += new.size - sum(segment.size for segment in old)
+                del self._made[0]
+        except BaseException:
+            # The first may be in place by now; if it is not, `replace` has removed it.
+            del self._made[0]
+            raise
+        finally:
+            self.abandon()
         if done:
             log.cleaned_to = max(log.cleaned_to, self._map_end)
         return done
 
     def abandon(self) -> None:
-        """Remove what was written."""
-        made, self._made = self._made, []
-        for _, new in made:
+        """Remove what was written and is not in place."""
+        self.is_complete = False
+        while self._made:
+            _, new = self._made.pop()
             try:
                 new.delete()
             except StorageError as error:

@@ -9,9 +9,9 @@ from penstock.errors import StorageError
 from penstock.log.checkpoint import LEADER_EPOCHS
 from penstock.log.contract import LogConfig
 from penstock.log.epochs import LeaderEpochs
-from penstock.log.files import OpenFile, storage, storage_error, sync_directory
+from penstock.log.files import OpenFile, remove_file, storage, storage_error, sync_directory
 from penstock.log.recovery import open_segments
-from penstock.log.segment import SUFFIX_CLEANED, FileSegment
+from penstock.log.segment import SUFFIX_CLEANED, SUFFIX_SWAP, FileSegment
 from penstock.log.segmented import Segment, SegmentedLog
 
 logger = getLogger("penstock.log")
@@ -127,6 +127,18 @@ class DiskLog(SegmentedLog):
             self.directory, first.base_offset, self.config, first.created_ms, suffix=SUFFIX_CLEANED
         )
 
+    def settle(self) -> None:
+        """Finish what compaction has decided, and remove what an earlier one could not remove.
+
+        A start after a crash would take such leftovers for part of the next compaction.
+        """
+        super().settle()
+        with storage("read", self.directory):
+            names = os.listdir(self.directory)
+        for name in names:
+            if name.endswith((SUFFIX_CLEANED, SUFFIX_SWAP)):
+                remove_file(f"{self.directory}/{name}")
+
     def _complete_epochs(self) -> None:
         """Take the leader epochs from the batches if the file does not reach back to the first of them."""
         epochs, known = self.leader_epochs, self.leader_epochs.entries
@@ -135,7 +147,7 @@ class DiskLog(SegmentedLog):
             return
         if known and known[0][1] <= max(first.base_offset, self.start_offset):
             return
-        known.clear()
+        epochs.entries = []
         for entry in self.entries():
             if entry.leader_epoch > epochs.latest:
                 epochs.assign(entry.leader_epoch, entry.base_offset)

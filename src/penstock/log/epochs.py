@@ -46,11 +46,11 @@ class LeaderEpochs:
         """Note that `epoch` began at `start_offset`; later or higher entries are overruled."""
         if epoch < 0 or epoch == self.latest:
             return
-        entries = self.entries
+        entries = self.entries[:]
         while entries and (entries[-1][0] >= epoch or entries[-1][1] >= start_offset):
             entries.pop()
         entries.append((epoch, start_offset))
-        self._save()
+        self._become(entries)
 
     def end_of(self, epoch: int, log_end_offset: int) -> tuple[int, int] | None:
         """Return (epoch, end offset) of the last epoch not above `epoch`; None if there is none.
@@ -68,21 +68,22 @@ class LeaderEpochs:
 
     def truncate_end(self, end_offset: int) -> None:
         """Forget the epochs that began at `end_offset` or later: their batches are gone."""
-        if self.entries and self.entries[-1][1] >= end_offset:
-            while self.entries and self.entries[-1][1] >= end_offset:
-                self.entries.pop()
-            self._save()
+        kept = [entry for entry in self.entries if entry[1] < end_offset]
+        if len(kept) < len(self.entries):
+            self._become(kept)
 
     def truncate_start(self, start_offset: int) -> None:
         """Forget the epochs that ended by `start_offset`; the one it lies in begins there now."""
-        entries = self.entries
+        entries = self.entries[:]
         if not entries or entries[0][1] >= start_offset:
             return
         while len(entries) > 1 and entries[1][1] <= start_offset:
             del entries[0]
         entries[0] = (entries[0][0], start_offset)
-        self._save()
+        self._become(entries)
 
-    def _save(self) -> None:
+    def _become(self, entries: list[tuple[int, int]]) -> None:
+        """Change to `entries`, in the file first: what cannot be written has not happened."""
         if self._path is not None:
-            write_checkpoint(self._path, self.entries, sync=False)
+            write_checkpoint(self._path, entries, sync=False)
+        self.entries = entries

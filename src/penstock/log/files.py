@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import FileIO
 
 from penstock.errors import StorageError
@@ -28,6 +28,10 @@ _REASONS = {
     errno.ENOTDIR: "a part of the path is not a directory",
     errno.EISDIR: "it is a directory",
 }
+
+
+FILE_MODE, DIRECTORY_MODE = 0o600, 0o700
+"""Modes of what is made in a data directory: records are for the user whom the broker runs as."""
 
 
 def storage_error(action: str, path: str, error: OSError) -> StorageError:
@@ -87,18 +91,37 @@ def read_text(path: str) -> str | None:
 
 
 def write_text(path: str, text: str, *, sync: bool) -> None:
-    """Replace a small file as a whole: a reader, or a crash, meets the old text or the new.
+    """Replace a small file as a whole, as `write_whole`."""
+    write_whole(path, text.encode(), sync=sync)
 
-    With `sync` the text is on the disk before the old one goes.
+
+def write_whole(path: str, data: bytes, *, sync: bool) -> None:
+    """Replace a small file as a whole: a reader, or a crash, meets the old bytes or the new.
+
+    They are written beside it, under the name with `.tmp` behind, which replaces the old file once all is
+    written. Whatever ends this early removes that again and leaves the old file. With `sync` the bytes are
+    on the disk before the old file goes; without, a power cut may leave none, or zeros.
+
+    Raises:
+        StorageError: it cannot be written.
     """
     fresh = path + ".tmp"
     with storage("write", path):
-        with open(fresh, "w", encoding="utf-8") as file:
-            file.write(text)
-            if sync:
-                file.flush()
-                os.fsync(file.fileno())
-        os.replace(fresh, path)
+        try:
+            fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
+            try:
+                written = os.write(fd, data)
+                while written < len(data):
+                    written += os.write(fd, data[written:])
+                if sync:
+                    os.fsync(fd)
+            finally:
+                os.close(fd)
+            os.replace(fresh, path)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(fresh)
+            raise
 
 
 def remove_file(path: str) -> None:

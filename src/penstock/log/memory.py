@@ -112,6 +112,9 @@ class MemorySegment(Segment):
     def take_place_of(self, old: Sequence[Segment]) -> None:
         """Nothing is kept but by the log itself."""
 
+    def settle(self) -> None:
+        """There is nothing left to be done."""
+
     def source(self) -> MemorySource:
         return MemorySource(self._batches, self._positions)
 

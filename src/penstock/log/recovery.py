@@ -30,7 +30,7 @@ from penstock.log.segment import (
     FileSegment,
     segment_path,
 )
-from penstock.log.walk import fetch_file, walk
+from penstock.log.walk import fetch_file, walk_checked
 
 logger = getLogger("penstock.log")
 
@@ -89,7 +89,19 @@ def tidy(directory: str) -> list[int]:
 
 
 def _put_in_place(directory: str, swaps: set[str], names: set[str]) -> None:
-    """Remove the segments that `.swap` files cover, then give these their proper names."""
+    """Remove the segments that `.swap` files cover, then give these their proper names.
+
+    An index that waits without its log is of no use, nor is the one whose place it was to take: whether the
+    log there is the old one or the new cannot be told. Both can be found again in the log.
+
+    Raises:
+        StorageError: the disk refuses; or a `.swap` is damaged, and may be the only copy of what it holds.
+    """
+    logs = {name[:20] for name in swaps if name.endswith(SUFFIX_LOG + SUFFIX_SWAP)}
+    for name in [name for name in swaps if name[:20] not in logs]:
+        swaps.discard(name)
+        remove_file(f"{directory}/{name}")
+        remove_file(f"{directory}/{name.removesuffix(SUFFIX_SWAP)}")
     for start in segments_in(swaps, SUFFIX_LOG + SUFFIX_SWAP):
         end = _end_offset_of(segment_path(directory, start, SUFFIX_LOG + SUFFIX_SWAP), start)
         for base in segments_in(names):
@@ -104,14 +116,26 @@ def _put_in_place(directory: str, swaps: set[str], names: set[str]) -> None:
 
 
 def _end_offset_of(path: str, base_offset: int) -> int:
-    """Return the offset after the last whole batch in a `.log` file."""
+    """Return the offset after the last batch in a `.log` file.
+
+    Raises:
+        StorageError: it does not consist of whole batches whose checksums fit.
+    """
     file = open_file(path, writable=False)
-    end = base_offset
-    try:
-        for entry in walk(fetch_file(file), 0, os.fstat(file.fileno()).st_size):
-            end = entry.last_offset + 1
-    except CorruptRecordError as error:
-        raise StorageError(f"{path} is damaged: {error}") from error
+    end, position = base_offset, 0
+    with storage("read", path):
+        size = os.fstat(file.fileno()).st_size
+        try:
+            for entry in walk_checked(fetch_file(file), size, base_offset):
+                end, position = entry.last_offset + 1, entry.position + entry.size
+            if position != size:
+                raise CorruptRecordError(f"no whole batch at position {position}")
+        except CorruptRecordError as error:
+            raise StorageError(
+                f"{path} is damaged: {error}; it is what compaction left, and was to replace the "
+                f"segments from offset {base_offset} on: restore it from a copy, or remove it where "
+                "those are still there"
+            ) from error
     return end
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from logging import getLogger
 from weakref import ref
 
@@ -37,7 +38,7 @@ from penstock.log.index import (
     last_entry_in,
 )
 from penstock.log.segmented import Segment
-from penstock.log.walk import HEAD_BYTES, Entry, fetch_file, walk, walk_checked
+from penstock.log.walk import HEAD_BYTES, Entry, fetch_file, walk, walk_checked, walk_whole
 
 logger = getLogger("penstock.log")
 
@@ -70,6 +71,7 @@ class FileSegment(Segment):
         "_lent",
         "_offset_index",
         "_places",
+        "_replaced",
         "_sealed",
         "_tail_offset",
         "_tail_position",
@@ -111,6 +113,8 @@ class FileSegment(Segment):
         self._unindexed = 0
         self._valid_bytes = 0
         self._sealed = False
+        self._replaced: list[FileSegment] = []
+        """Segments that this one replaces, as long as their files may still be there."""
         self._places: dict[int, int] = {}
         self._tail_offset = self._tail_position = -1
         self.configure(config)
@@ -273,16 +277,21 @@ class FileSegment(Segment):
         self._fd = -1
 
     def delete(self) -> None:
+        for segment in self._replaced:
+            segment.remove_files()
         self.remove_files()
-        if not self.suffix:
+        if self.suffix in ("", SUFFIX_SWAP):
             for suffix in SUFFIXES_OF_OTHERS:
                 remove_file(segment_path(self.directory, self.base_offset, suffix))
         self.release()
 
     def remove_files(self) -> None:
         """Delete log and indexes, and nothing else that goes by the segment's offset."""
-        for suffix in (SUFFIX_LOG, SUFFIX_INDEX, SUFFIX_TIME_INDEX):
-            remove_file(segment_path(self.directory, self.base_offset, suffix + self.suffix))
+        self._remove_files_named(self.suffix)
+
+    def _remove_files_named(self, suffix: str) -> None:
+        for kind in (SUFFIX_LOG, SUFFIX_INDEX, SUFFIX_TIME_INDEX):
+            remove_file(segment_path(self.directory, self.base_offset, kind + suffix))
 
     # --- compaction -------------------------------------------------------------------------------
 
@@ -299,28 +308,48 @@ class FileSegment(Segment):
             os.utime(file.fileno(), ns=(last.last_append_ms * 1_000_000,) * 2)
 
     def take_place_of(self, old: Sequence[Segment]) -> None:
-        self._rename(SUFFIX_SWAP)
+        try:
+            self._rename(SUFFIX_SWAP)
+            sync_directory(self.directory)
+        except BaseException:
+            # A `.swap` left behind would replace, at the next start, what others have been added to.
+            self._remove_files_named(SUFFIX_SWAP)
+            self._remove_files_named(self.suffix)
+            raise
         # From here on this segment counts, whatever happens: a start would put it in place, too.
-        sync_directory(self.directory)
-        for segment in old[1:]:
-            assert isinstance(segment, FileSegment)
-            segment.remove_files()
-        self._rename("")
+        self._replaced = [segment for segment in old if isinstance(segment, FileSegment)]
+
+    def settle(self) -> None:
+        if self._replaced:
+            for segment in self._replaced[1:]:
+                segment.remove_files()
+            self._rename("")
+            self._replaced = []
 
     def _rename(self, suffix: str) -> None:
-        """Give all files of the segment another suffix behind their usual names.
+        """Give all files of the segment another suffix behind their usual names, the log last.
+
+        So the log has its new name only when its indexes have theirs.
 
         Raises:
             StorageError: one cannot be renamed.
         """
-        for kind in (SUFFIX_LOG, SUFFIX_INDEX, SUFFIX_TIME_INDEX):
+        # Everything that takes memory comes first: nothing may come between a name and our knowing it.
+        index_paths = [
+            segment_path(self.directory, self.base_offset, kind + suffix)
+            for kind in (SUFFIX_INDEX, SUFFIX_TIME_INDEX)
+        ]
+        log_path = segment_path(self.directory, self.base_offset, SUFFIX_LOG + suffix)
+        indexes = self._indexes()
+        for kind, target in zip((SUFFIX_INDEX, SUFFIX_TIME_INDEX), index_paths, strict=True):
             path = segment_path(self.directory, self.base_offset, kind + self.suffix)
-            with storage("rename", path):
-                os.replace(path, segment_path(self.directory, self.base_offset, kind + suffix))
-        self.suffix = suffix
-        self.path = segment_path(self.directory, self.base_offset, SUFFIX_LOG + suffix)
-        offsets, times = self._indexes()
-        offsets.path, times.path = (index.path for index in self._empty_indexes())
+            # It may be gone: an earlier attempt came so far; or else the log tells all that was in it.
+            with storage("rename", path), suppress(FileNotFoundError):
+                os.replace(path, target)
+        with storage("rename", self.path):
+            os.replace(self.path, log_path)
+            self.path, self.suffix = log_path, suffix
+            indexes[0].path, indexes[1].path = index_paths
 
     def truncate_to(self, offset: int) -> None:
         self._sealed = False
@@ -591,7 +620,7 @@ class FileSource:
     def entries(self) -> Iterator[Entry]:
         path = str(self._file.name)
         try:
-            yield from walk(fetch_file(self._file), 0, self._size)
+            yield from walk_whole(fetch_file(self._file), 0, self._size)
         except CorruptRecordError as error:
             raise StorageError(f"{path} is damaged: {error}") from error
         except StorageError:

@@ -107,10 +107,20 @@ class Segment(ABC):
 
     @abstractmethod
     def take_place_of(self, old: Sequence[Segment]) -> None:
-        """Be kept from now on where `old` were kept, the first of which begins alike.
+        """Be what counts from now on, in place of `old`, the first of which begins alike.
+
+        Where they are kept may lag behind: `settle` sees to that.
 
         Raises:
-            StorageError: the disk refuses.
+            StorageError: the disk refuses. `old` count as before, and of this segment nothing is left.
+        """
+
+    @abstractmethod
+    def settle(self) -> None:
+        """Finish what `take_place_of` has begun: remove the old segments, take their place.
+
+        Raises:
+            StorageError: the disk refuses. The segment counts all the same; ask again later.
         """
 
     def complete(self, last: Segment) -> None:
@@ -455,7 +465,8 @@ class SegmentedLog(ABC):
         """Put a compacted segment in the place of sealed ones; say whether they were still there.
 
         Raises:
-            StorageError: the disk refuses.
+            StorageError: the disk refuses. Either nothing has changed and the files of `new` are removed;
+                or `new` is in place, and what is left to be done in the directory is for `settle`.
         """
         if old[0] not in self._segments or old[-1] is self._active:
             return False
@@ -466,7 +477,17 @@ class SegmentedLog(ABC):
         new.take_place_of(old)
         self._segments[start:end] = [new]
         self._bases[start:end] = [new.base_offset]
+        new.settle()
         return True
+
+    def settle(self) -> None:
+        """Finish in the directory what compaction has decided, where the disk refused the first time.
+
+        Raises:
+            StorageError: it still does.
+        """
+        for segment in self._segments:
+            segment.settle()
 
     def _drop(self, count: int) -> None:
         """Delete the first `count` segments."""

@@ -9,7 +9,7 @@ not an error, the walk ends before it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from io import FileIO
 from struct import Struct
 from typing import NamedTuple
@@ -64,10 +64,14 @@ class Entry(NamedTuple):
     magic: int
 
 
-def walk(fetch: Fetch, position: int, end: int, fetch_bytes: int = FETCH_BYTES) -> Iterator[Entry]:
+def walk(
+    fetch: Fetch, position: int, end: int, fetch_bytes: int = FETCH_BYTES
+) -> Generator[Entry, None, int]:
     """Yield the entries from `position`, where one must begin, up to `end`.
 
-    Stops quietly at a partial entry, and at zeros, which a preallocated file ends with.
+    Stops at a partial entry, and at zeros, which a preallocated file ends with. The generator's return
+    value is where it stopped: `end`, unless one of these was met. What should hold whole entries is
+    damaged where that differs; `walk_whole` says so.
 
     Raises:
         CorruptRecordError: a header that makes no sense; the message names its position.
@@ -76,7 +80,7 @@ def walk(fetch: Fetch, position: int, end: int, fetch_bytes: int = FETCH_BYTES) 
     while position < end:
         chunk = fetch(position, min(fetch_bytes, end - position))
         if len(chunk) < _ENTRY_BYTES_MIN:
-            return
+            return position
         last = len(chunk) - HEAD_BYTES
         if last < 0:
             # Near the end: a message of magic 0 may be shorter than what is unpacked of magic 2.
@@ -85,7 +89,7 @@ def walk(fetch: Fetch, position: int, end: int, fetch_bytes: int = FETCH_BYTES) 
         while at <= last:
             base_offset, length, epoch, magic, attributes, delta, timestamp = unpack(chunk, at)
             if length == 0 and base_offset == 0 and magic == 0:
-                return
+                return position + at
             if not 0 <= magic <= 2 or length < _LENGTH_MIN[magic] or base_offset < 0:
                 raise CorruptRecordError(
                     f"no batch at position {position + at}: "
@@ -93,7 +97,7 @@ def walk(fetch: Fetch, position: int, end: int, fetch_bytes: int = FETCH_BYTES) 
                 )
             size = length + EXTRA_BYTES
             if position + at + size > end:
-                return
+                return position + at
             if magic < 2:
                 delta, epoch, attributes = 0, -1, 0
                 timestamp = _INT64.unpack_from(chunk, at + _LEGACY_TIMESTAMP_AT)[0] if magic else NO_TIMESTAMP
@@ -106,6 +110,20 @@ def walk(fetch: Fetch, position: int, end: int, fetch_bytes: int = FETCH_BYTES) 
             )
             at += size
         position += at
+    return position
+
+
+def walk_whole(fetch: Fetch, position: int, end: int) -> Iterator[Entry]:
+    """Yield the entries from `position` to `end`, where the last of them has to end.
+
+    Raises:
+        CorruptRecordError: as `walk`; or the last entry does not end at `end`.
+    """
+    stopped = yield from walk(fetch, position, end)
+    if stopped != end:
+        raise CorruptRecordError(
+            f"no whole batch at position {stopped}, {end - stopped} bytes before the end"
+        )
 
 
 def fetch_from(buffer: bytes | memoryview) -> Fetch:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from penstock.errors import StorageError
@@ -15,8 +16,9 @@ TEMPORARY_SUFFIX = ".unfinished"
 def write_whole(target: Path, write: Callable[[Path], None]) -> None:
     """Let `write` fill a hidden file beside `target`, then give it the name of `target`.
 
-    Replaces what had that name before. The hidden file starts with a dot and ends in
-    TEMPORARY_SUFFIX, so that no reader of the directory takes it for data.
+    Replaces what had that name before, once all is written and on the disk. Whatever ends this early, an
+    error of any kind in `write` included, removes the hidden file and leaves what was there. Its name
+    starts with a dot and ends in TEMPORARY_SUFFIX, so that no reader of the directory takes it for data.
 
     Raises:
         StorageError: the disk is full, the directory not writable, or the like.
@@ -27,9 +29,12 @@ def write_whole(target: Path, write: Callable[[Path], None]) -> None:
         _flush(hidden)
         hidden.rename(target)
         _flush(target.parent)
-    except OSError as error:
-        hidden.unlink(missing_ok=True)
-        raise storage_error(target, error) from error
+    except BaseException as error:
+        with suppress(OSError):
+            hidden.unlink(missing_ok=True)
+        if isinstance(error, OSError) and not isinstance(error, StorageError):
+            raise storage_error(target, error) from error
+        raise
 
 
 def make_directory(directory: Path) -> None:

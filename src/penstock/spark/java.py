@@ -171,7 +171,8 @@ def _make_home(home: Path, made: Path, wrapper: str) -> None:
         if made.exists():
             shutil.rmtree(made)
         building.rename(made)
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(building, ignore_errors=True)
-        if not made.exists():
+        # Another session may have been faster; no other error is excused by that.
+        if not isinstance(error, OSError) or not made.exists():
             raise
