@@ -14,9 +14,10 @@ import json
 import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from penstock.protocol.classes import message_class
@@ -129,14 +130,14 @@ def offset_commit(partitions: int) -> OffsetCommitRequest:
     )
 
 
-def produce(records: bytes) -> ProduceRequest:
+def produce(records: bytes, topic: str = "flights") -> ProduceRequest:
     partition = PartitionProduceData(index=3, records=records)
-    return ProduceRequest(acks=-1, topic_data=[TopicProduceData(name="flights", partition_data=[partition])])
+    return ProduceRequest(acks=-1, topic_data=[TopicProduceData(name=topic, partition_data=[partition])])
 
 
-def fetched(records: bytes) -> FetchResponse:
+def fetched(records: bytes, topic: str = "flights") -> FetchResponse:
     partition = PartitionData(partition_index=3, high_watermark=9, records=records)
-    return FetchResponse(responses=[FetchableTopicResponse(topic="flights", partitions=[partition])])
+    return FetchResponse(responses=[FetchableTopicResponse(topic=topic, partitions=[partition])])
 
 
 Pair = tuple[Callable[[], Any], Callable[[], Any]]
@@ -196,29 +197,65 @@ PEERS = {
 }
 
 
-def compare(title: str, message: Message, versions: tuple[int, ...]) -> None:
-    """One message in our codec and those of others: microseconds, and how many times as long as ours."""
+def compare(title: str, messages: Sequence[Message], versions: tuple[int, ...]) -> None:
+    """Messages in turn in our codec and those of others: microseconds of one, and how many times ours."""
     for version in versions:
-        data = message.encode(version)
-        print(f"\n{title}, v{version}, {len(data):,} bytes")
-        pairs = {}
+        data = [message.encode(version) for message in messages]
+        size = sum(map(len, data)) // len(data)
+        print(f"\n{title}, v{version}, {size:,} bytes")
+        pairs: dict[str, list[Pair]] = {}
         for name, make in PEERS.items():
             with contextlib.suppress(ImportError):
-                pairs[name] = make(message, version, data)
-                assert pairs[name][0]() == data, name
-        writes = best_of([write for write, _ in pairs.values()])
-        reads = best_of([read for _, read in pairs.values()])
+                made = [make(message, version, each) for message, each in zip(messages, data, strict=True)]
+                assert [write() for write, _ in made] == data, name
+                pairs[name] = made
+        writes = best_of([in_turn([write for write, _ in made]) for made in pairs.values()])
+        reads = best_of([in_turn([read for _, read in made]) for made in pairs.values()])
         for name, write, read in zip(pairs, writes, reads, strict=True):
             ratios = f"{write / writes[0]:6.1f}× {read / reads[0]:6.1f}×"
-            print(f"  {name:20} write {write:9.1f}  read {read:9.1f}   {ratios}")
+            times = f"write {write / len(data):9.1f}  read {read / len(data):9.1f}"
+            print(f"  {name:20} {times}   {ratios}")
+
+
+def in_turn(works: Sequence[Callable[[], Any]]) -> Callable[[], Any]:
+    """One call that does all of them."""
+    if len(works) == 1:
+        return works[0]
+
+    def do_all() -> None:
+        for work in works:
+            work()
+
+    return do_all
+
+
+def mixed_metadata(random: Random) -> MetadataResponse:
+    """Twenty topics of 1 to 12 partitions; some partitions have lost a replica."""
+    response = metadata(20, 12)
+    for topic in response.topics:
+        topic.name = "t" * random.randrange(3, 40)
+        del topic.partitions[random.randrange(1, 13) :]
+        for partition in topic.partitions:
+            del partition.isr_nodes[random.choice((1, 2, 2, 2)) :]
+    return response
+
+
+TOPICS = ("orders", "payments", "users.events", "clicks-and-views", "a")
 
 
 def compare_all() -> None:
-    compare("MetadataResponse, 1 × 100 partitions × 2 replicas", metadata(1, 100), (5, 12))
-    compare("MetadataResponse, 1,000 × 10", metadata(1000, 10), (5, 12))
-    compare("OffsetCommitRequest, 1,000 partitions", offset_commit(1000), (3, 8))
-    compare("ProduceRequest, one partition", produce(bytes(120)), (8, 9))
-    compare("FetchResponse, one partition", fetched(bytes(120)), (11, 12))
+    compare("MetadataResponse, 1 × 100 partitions × 2 replicas", [metadata(1, 100)], (5, 12))
+    compare("MetadataResponse, 1,000 × 10", [metadata(1000, 10)], (5, 12))
+    compare("OffsetCommitRequest, 1,000 partitions", [offset_commit(1000)], (3, 8))
+    compare("ProduceRequest, one partition", [produce(bytes(120))], (8, 9))
+    compare("FetchResponse, one partition", [fetched(bytes(120))], (11, 12))
+    random = Random(7)
+    compare("MetadataResponse, 40 different ones", [mixed_metadata(random) for _ in range(40)], (5, 12))
+    sizes = [random.randrange(80, 1200) for _ in range(100)]
+    requests = [produce(bytes(size), random.choice(TOPICS)) for size in sizes]
+    compare("ProduceRequest, 100 different ones", requests, (8, 9))
+    answers = [fetched(bytes(size), random.choice(TOPICS)) for size in sizes]
+    compare("FetchResponse, 100 different ones", answers, (11, 12))
 
 
 def hot_path() -> None:

@@ -110,11 +110,7 @@ class Codec(Generic[M]):
         source, constants = decoder_source(layout, from_views=layout.holds_records and not from_bytes)
         constants["decode_view"] = self._decode_view
         classes = classes_of(self.message_class)
-        self.decode = read = build("decode", layout, source, constants, classes)
-        if layout.holds_records:
-            from penstock.protocol.straight import Learner
-
-            self.decode = Learner(self, read, classes)
+        self.decode = build("decode", layout, source, constants, classes)
 
     def _decode_view(self, data: Any, position: int) -> tuple[M, int]:
         """Read what comes in a view, where the codec was compiled for bytes."""

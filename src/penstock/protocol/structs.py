@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.protocol.alike import STRETCH_MIN, AlikeReader, can_be_alike
 from penstock.protocol.decoding import DecodeEmitter
 from penstock.protocol.definition import FieldSpec, NewStruct, StructSpec
 from penstock.protocol.emit import INT8, UVARINT
 from penstock.protocol.encoding import EncodeEmitter
 from penstock.protocol.shown import short_repr
-from penstock.protocol.wire import Length, WireType
+from penstock.protocol.wire import WireType
 
 
 class PlacedField:
@@ -70,31 +69,6 @@ class Structure(WireType):
         decode_struct(out, self.layout, made)
         if made != target:
             out.line(f"{target} = {made}")
-
-    def decode_array(self, out: DecodeEmitter, target: str, sent: str, length: Length) -> None:
-        if not can_be_alike(self.layout):
-            super().decode_array(out, target, sent, length)
-            return
-        out.flush()
-        count = self.checked_count(out, sent, length)
-        items, item, misses, wait = out.name("items"), out.name("item"), out.name("misses"), out.name("wait")
-        name = self.layout.spec.name
-        alike = out.shared(f"read_alike_{name}", lambda: AlikeReader(self.layout, out.view))
-        out.line(f"{target} = {items} = []")
-        out.line(f"{misses} = {wait} = 0")
-        with out.block(f"if {count} >= {STRETCH_MIN}:"):
-            out.line(f"pos = {alike}.again({items}, data, pos, {count})")
-        with out.block(f"while len({items}) < {count}:"):
-            self.decode(out, item)
-            out.flush()
-            out.line(f"{items}.append({item})")
-            with out.block(f"if {wait}:"):
-                out.line(f"{wait} -= 1")
-            with out.block(f"elif {count} - len({items}) >= {STRETCH_MIN}:"):
-                out.line("end = pos")
-                out.line(f"pos = {alike}({name}, {items}, data, pos, {count})")
-                # After looking in vain, look less and less often.
-                out.line(f"{wait} = {misses} = 0 if pos > end else min(2 * {misses} + 1, 63)")
 
     def encode(self, out: EncodeEmitter, value: str) -> None:
         struct = value if value.isidentifier() else out.name("part")
