@@ -126,9 +126,23 @@ def _profile(as_version: str) -> Profile:
     return Profile(as_version)
 
 
-def unknown_name(name: str, known: Mapping[str, ConfigKey]) -> ConfigError:
-    """The error for a name that is not in the table, with the nearest one that is."""
-    return ConfigError(f"Unknown configuration {name}{did_you_mean(name, known)}")
+SUGGESTIONS_MAX = 3
+"""Unknown names in one request of a client that are compared with all known ones: each takes milliseconds."""
+
+SUGGESTION_CHARACTERS_MAX = 64
+"""Longer names are no misspelt settings, and comparing takes time with the square of the length."""
+
+
+def unknown_name(name: str, known: Mapping[str, ConfigKey], broker: BrokerConfig) -> ConfigError:
+    """Return the error for a name that is not in the table, with the nearest one that is.
+
+    The nearest one is looked for as long as `broker.suggestions_left` says so.
+    """
+    hint = ""
+    if broker.suggestions_left > 0 and len(name) <= SUGGESTION_CHARACTERS_MAX:
+        broker.suggestions_left -= 1
+        hint = did_you_mean(name, known)
+    return ConfigError(f"Unknown configuration {name}{hint}")
 
 
 class BrokerConfig:
@@ -144,6 +158,8 @@ class BrokerConfig:
 
     def __init__(self, settings: Mapping[str, str] | None = None, as_version: str | None = None) -> None:
         self.settings: dict[str, str] = {}
+        self.suggestions_left = SUGGESTIONS_MAX
+        """For how many more unknown names a known one may be looked for; handlers set it for each request."""
         self.profile = _profile(as_version) if as_version is not None else None
         unknown = RETIRED_KEYS if self.profile is None else self.profile.unknown_settings
         self.topic_keys = {name: key for name, key in TOPIC_KEYS.items() if name not in unknown}
@@ -151,7 +167,7 @@ class BrokerConfig:
         for name, text in (settings or {}).items():
             key = BROKER_KEYS.get(name)
             if key is None:
-                raise unknown_name(name, BROKER_KEYS)
+                raise unknown_name(name, BROKER_KEYS, self)
             parse(key, text)
             self.settings[name] = text
         self.dynamic: dict[str, str] = {}
@@ -266,7 +282,7 @@ class TopicConfig:
         for name, text in (overrides or {}).items():
             key = broker.topic_keys.get(name)
             if key is None:
-                raise unknown_name(name, broker.topic_keys)
+                raise unknown_name(name, broker.topic_keys, broker)
             parse(key, text)
             self.overrides[name] = text
         self.max_message_bytes = self.integer("max.message.bytes")

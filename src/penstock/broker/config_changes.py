@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from penstock.broker.cluster import BROKER_RESOURCE, TOPIC_RESOURCE, Cluster, check_topic_name
-from penstock.broker.config import TopicConfig, parse, unknown_name
+from penstock.broker.config import SUGGESTIONS_MAX, TopicConfig, parse, unknown_name
 from penstock.broker.config_keys import LIST
 from penstock.broker.kept_settings import check_kept, check_kept_name, kept_kinds
 from penstock.broker.other_settings import (
@@ -80,6 +80,7 @@ def answer_each(
     context: Context,
 ) -> list[A]:
     """Carry out the changes that `plan` makes of each resource, all of one resource's or none."""
+    context.node.config.suggestions_left = SUGGESTIONS_MAX
     repeated = repeated_resources([(r.resource_type, r.resource_name) for r in resources])
     answers = []
     for resource in resources:
@@ -224,7 +225,8 @@ def _apply(
         texts.pop(setting, None)
         return
     if is_topic and setting not in cluster.config.topic_keys:
-        raise error_for(ErrorCode.INVALID_CONFIG, str(unknown_name(setting, cluster.config.topic_keys)))
+        unknown = unknown_name(setting, cluster.config.topic_keys, cluster.config)
+        raise error_for(ErrorCode.INVALID_CONFIG, str(unknown))
     if operation == SET:
         texts[setting] = value or ""
         return

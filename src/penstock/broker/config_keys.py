@@ -400,6 +400,20 @@ BROKER_KEYS = _table(
         at_least=0,
         at_most=65535,
     ),
+    _broker(
+        "penstock.request.entries.max",
+        INT,
+        "20000",
+        "Most topics, partitions and other entries in one request; one with more closes its connection.",
+        at_least=1000,
+    ),
+    _broker(
+        "penstock.response.bytes.max",
+        INT,
+        "16777216",
+        "Largest answer that carries no records. One that would be larger closes its connection.",
+        at_least=65536,
+    ),
     _broker("penstock.metrics.host", STRING, "127.0.0.1", "Where /metrics is served for Prometheus."),
     _broker(
         "penstock.metrics.port",

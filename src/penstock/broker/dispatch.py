@@ -34,8 +34,14 @@ _HEAD_TAGGED = Struct(">iiB")
 PLAIN_REQUEST_BYTES_MAX = 4 << 20
 """The largest request that carries no records. Millions of small entries would become large objects."""
 
-BESIDE_RECORDS_BYTES_MAX = 1 << 20
-"""What a larger Produce may have beside its records: the names of tens of thousands of topics."""
+WEIGHED_REQUEST_BYTES = 64 << 10
+"""Larger requests are looked through for how many entries they have, before these become objects."""
+
+WEIGHED_PRODUCE_BYTES = 1 << 20
+"""Of a larger Produce it is found out first how much of it are records."""
+
+BESIDE_RECORDS_BYTES_MAX = 256 << 10
+"""What a large Produce may have beside its records: the names of thousands of topics."""
 
 Piece = Any
 """Something to send that has a length: bytes, a memoryview, or a region of a file."""
@@ -63,6 +69,7 @@ class Context:
         "now",
         "now_ms",
         "peer",
+        "room",
         "throttle_ms",
         "version",
     )
@@ -74,12 +81,39 @@ class Context:
         self.peer = ""
         """The address of whoever asks, without the port."""
         self.version = 0
+        self.room = 0
+        """Bytes that the answer at work may still take, where its handler counts them."""
         self.throttle_ms = 0
         """For how long the connection is to rest once the answer is given: its client has used too much."""
         self.now_ms = 0
         self.now = self.arrived = 0.0
         self.flushes: list[tuple[Flush, PartitionProduceResponse]] = []
         """Of the Produce at work: what is to reach the disk before it is answered, and for whom."""
+
+    def begin_claims(self) -> None:
+        """Count what the answer of this request takes from now on, with `claim`.
+
+        Handlers whose answers tell much about little do so, so that an answer beyond the limit is never
+        made. What is sent is measured in any case.
+        """
+        self.room = self.node.response_bytes_max
+
+    def claim(self, size: int) -> None:
+        """Note that the answer being made grows by about `size` bytes.
+
+        Raises:
+            CloseConnection: the answer exceeds `penstock.response.bytes.max`.
+        """
+        self.room -= size
+        if self.room < 0:
+            raise _too_large(self.node)
+
+
+def _too_large(node: Node) -> CloseConnection:
+    return CloseConnection(
+        f"an answer of more than {node.response_bytes_max} bytes, which penstock.response.bytes.max forbids;"
+        " ask for less at a time"
+    )
 
 
 class Route(NamedTuple):
@@ -210,9 +244,10 @@ def answer(frame: memoryview, context: Context) -> list[Piece] | Unanswered | No
         header, position = decode_request_header(frame)
         key = header.api_key, header.api_version
         dialect = context.node.dialects.get(key) or dialect_for(context.node, *key)
-        if len(frame) > PLAIN_REQUEST_BYTES_MAX:
-            _check_weight(frame, position, header)
-        request = dialect.request.decode(frame, position)[0]
+        if len(frame) > WEIGHED_REQUEST_BYTES:
+            request = _read_large(frame, position, header, dialect, context.node)
+        else:
+            request = dialect.request.decode(frame, position)[0]
     except UnsupportedVersionError as error:
         return _answer_unsupported(frame, context, error)
     except DecodeError as error:
@@ -229,18 +264,33 @@ def answer(frame: memoryview, context: Context) -> list[Piece] | Unanswered | No
     return outcome
 
 
-def _check_weight(frame: memoryview, position: int, header: RequestHeader) -> None:
-    """A large request is one of records.
+def _read_large(frame: memoryview, position: int, header: RequestHeader, dialect: Dialect, node: Node) -> Any:
+    """Read a request that may have very many entries; they are counted before they become objects.
+
+    The Produce of usual size is read first: most of it are records, and of the rest there is not much.
 
     Raises:
-        CloseConnection: it is another, or has too much beside them.
+        CloseConnection: it has too much beside its records, or too many entries.
+        DecodeError: it cannot be read.
     """
-    if header.api_key != ApiKey.PRODUCE:
-        raise CloseConnection(f"a request of {len(frame)} bytes to API {header.api_key}")
-    from penstock.broker.weighing import is_mostly_records  # few requests are so large
+    from penstock.broker.weighing import has_more_entries, is_mostly_records  # few requests are so large
 
-    if not is_mostly_records(frame, position, header.api_version, BESIDE_RECORDS_BYTES_MAX):
-        raise CloseConnection(f"a Produce of {len(frame)} bytes, most of them no records")
+    size, limit = len(frame), node.request_entries_max
+    too_many = f"more than {limit} entries, which penstock.request.entries.max forbids; name fewer at a time"
+    if header.api_key == ApiKey.PRODUCE:
+        if size > WEIGHED_PRODUCE_BYTES and not is_mostly_records(
+            frame, position, dialect.version, BESIDE_RECORDS_BYTES_MAX
+        ):
+            raise CloseConnection(f"a Produce of {size} bytes, most of them no records")
+        request = dialect.request.decode(frame, position)[0]
+        if sum(len(topic.partition_data) for topic in request.topic_data) > limit:
+            raise CloseConnection(f"a Produce with {too_many}")
+        return request
+    if size > PLAIN_REQUEST_BYTES_MAX:
+        raise CloseConnection(f"a request of {size} bytes to API {header.api_key}")
+    if has_more_entries(dialect.request.layout, frame, position, limit):
+        raise CloseConnection(f"a request to API {header.api_key} with {too_many}")
+    return dialect.request.decode(frame, position)[0]
 
 
 def _answer_unsupported(
@@ -274,6 +324,8 @@ def call(
     else:
         pieces = [dialect.response.encode(response)]
         size = len(pieces[0])
+        if size > context.node.response_bytes_max:
+            raise _too_large(context.node)
     if dialect.tagged:
         head = _HEAD_TAGGED.pack(size + 5, correlation_id, 0)
     else:

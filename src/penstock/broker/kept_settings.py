@@ -87,6 +87,9 @@ _MATCHED = {
     "client_source_port",
 }
 
+_PATTERN_CHARACTERS_MAX = 1000
+"""Compiling a pattern takes time with its length."""
+
 _OFFSET_RESET = re.compile(
     r"earliest|latest|by_duration:[pP](?=.)(\d+[dD])?([tT](?=\d)(\d+[hH])?(\d+[mM])?(\d+([.,]\d{0,9})?[sS])?)?"
 )
@@ -192,9 +195,11 @@ def _check_metrics(values: Mapping[str, object]) -> None:
 
 
 def _is_pattern(text: str) -> bool:
+    if len(text) > _PATTERN_CHARACTERS_MAX:
+        return False
     try:
         re.compile(text)
-    except re.error:
+    except (re.error, OverflowError, RecursionError):
         return False
     return True
 

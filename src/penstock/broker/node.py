@@ -63,6 +63,10 @@ class Node:
         """Who sees to quotas of clients; None as long as there are none."""
         self.quotas_changed()
         self.fetch_bytes_max = config.integer("fetch.max.bytes")
+        self.response_bytes_max = config.integer("penstock.response.bytes.max")
+        """The most that an answer without records may have."""
+        self.request_entries_max = config.integer("penstock.request.entries.max")
+        """The most that a request may name: elements of all its arrays together."""
         self.rack = config.text("broker.rack")
         self._retention_interval_ms = config.integer("log.retention.check.interval.ms")
         # Kafka waits half a minute after the start, so as not to add to its work.

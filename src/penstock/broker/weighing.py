@@ -1,12 +1,20 @@
-"""What a large Produce request holds beside its records, found without making an object of any of it.
+"""What a large request would become, found without making an object of any of it.
 
 Records stay bytes, whatever their number; topics and partitions become objects fifty times their size.
-A request of the greatest size that names nothing but empty topics would become gigabytes.
+A Produce of the greatest size that names nothing but empty topics would become gigabytes, and other
+requests hold up everybody else for seconds. Counting stops at the limit.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from penstock.protocol.runtime import read_uvarint
+from penstock.protocol.structs import NullableStructure, Structure
+from penstock.protocol.wire import Array, Blob, Length, Text
+
+if TYPE_CHECKING:
+    from penstock.protocol.structs import StructLayout
 
 FLEXIBLE_SINCE = 9
 TRANSACTIONAL_SINCE = 3
@@ -74,3 +82,90 @@ def _beside_records(frame: memoryview, start: int, version: int, limit_bytes: in
         if position - start - records > limit_bytes:
             return position - start - records
     return len(frame) - start - records
+
+
+def has_more_entries(layout: StructLayout, frame: memoryview, position: int, limit: int) -> bool:
+    """Whether the arrays of the message at `position` have more than `limit` elements, all together.
+
+    Tagged fields that the message does not know count as entries, too. What cannot be read is left for the
+    decoder to complain of.
+    """
+    try:
+        _Counter(frame, limit).skip_struct(layout, position)
+    except _TooMany:
+        return True
+    except (IndexError, ValueError):
+        return False
+    return False
+
+
+class _TooMany(Exception):
+    """Counting has come to the limit."""
+
+
+class _Counter:
+    """Walks over the values of a frame. What is beyond its end raises IndexError."""
+
+    def __init__(self, frame: memoryview, limit: int) -> None:
+        self._frame = frame
+        self._left = limit
+
+    def skip_struct(self, layout: StructLayout, position: int) -> int:
+        """Return the position behind a struct."""
+        for field in layout.fields:
+            position = self._skip(field.wire, position)
+        if layout.flexible:
+            tags, position = read_uvarint(self._frame, position)
+            self._count(tags)
+            for _ in range(tags):
+                _, position = read_uvarint(self._frame, position)
+                size, position = read_uvarint(self._frame, position)
+                position += size
+        return position
+
+    def _count(self, entries: int) -> None:
+        self._left -= entries
+        if self._left < 0:
+            raise _TooMany
+
+    def _length(self, length: Length, position: int) -> tuple[int, int]:
+        """A length or count, with nothing and null as 0, and the position behind it."""
+        if length.bias:
+            sent, position = read_uvarint(self._frame, position)
+            return max(sent - 1, 0), position
+        end = position + length.kind.size
+        if end > len(self._frame):
+            raise IndexError
+        return max(int.from_bytes(self._frame[position:end], "big", signed=True), 0), end
+
+    def _skip(self, wire: Any, position: int) -> int:
+        if isinstance(wire, Array):
+            return self._skip_array(wire, position)
+        if isinstance(wire, (Text, Blob)):
+            size, position = self._length(wire.length, position)
+            return position + size
+        if isinstance(wire, NullableStructure):
+            # The mark is one byte, negative for null.
+            is_there = self._frame[position] < 128
+            return self.skip_struct(wire.layout, position + 1) if is_there else position + 1
+        if isinstance(wire, Structure):
+            return self.skip_struct(wire.layout, position)
+        return self._skip_number(wire, position)
+
+    def _skip_number(self, wire: Any, position: int) -> int:
+        if wire.kind.is_varint:
+            while self._frame[position] & 0x80:
+                position += 1
+            return position + 1
+        return position + int(wire.kind.size)
+
+    def _skip_array(self, wire: Array, position: int) -> int:
+        count, position = self._length(wire.length, position)
+        self._count(count)
+        element = wire.element
+        kind = getattr(element, "kind", None)
+        if kind is not None and not kind.is_varint and not isinstance(element, Structure):
+            return position + count * int(kind.size)
+        for _ in range(count):
+            position = self._skip(element, position)
+        return position

@@ -251,9 +251,13 @@ def update_features(node: Node, version: int) -> Message:
 
 
 def alter_replica_log_dirs(node: Node, version: int) -> Message:
-    topics = [AlterReplicaLogDirTopic(name="t", partitions=[0, 9])]
-    paths = (node.store.describe(), "/elsewhere")
-    return AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=path, topics=topics) for path in paths])
+    places = {node.store.describe(): [9, 8], "/elsewhere": [0]}
+    return AlterReplicaLogDirsRequest(
+        dirs=[
+            AlterReplicaLogDir(path=path, topics=[AlterReplicaLogDirTopic(name="t", partitions=partitions)])
+            for path, partitions in places.items()
+        ]
+    )
 
 
 REQUESTS: dict[ApiKey, Callable[[Node, int], Message]] = {

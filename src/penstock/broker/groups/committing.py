@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from penstock.broker.cluster import Topic
 from penstock.broker.dispatch import Context, handler
 from penstock.broker.groups.offsets import NEVER_EXPIRES, Committed, Place
+from penstock.broker.repetition import merged
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -52,6 +53,9 @@ TOPIC_IDS_SINCE = 10
 GROUP_ID_NOT_FOUND_SINCE = 9
 SEVERAL_GROUPS_SINCE = 8
 NO_OFFSET_SINCE = 1
+
+OFFSET_BYTES = 20
+"""What an offset takes in an answer beside its metadata."""
 
 NO_OFFSET = Committed(-1, -1, "", -1)
 
@@ -157,8 +161,9 @@ def _commit(
 @handler(ApiKey.OFFSET_FETCH, 0, 10)
 def offset_fetch(request: OffsetFetchRequest, context: Context) -> OffsetFetchResponse:
     """Tell what groups have committed. Nothing is ever pending, so `require_stable` changes nothing."""
+    context.begin_claims()
     if context.version >= SEVERAL_GROUPS_SINCE:
-        return OffsetFetchResponse(groups=[_fetch_group(group, context) for group in request.groups])
+        return OffsetFetchResponse(groups=[_fetch_group(group, context) for group in _groups_once(request)])
     try:
         context.node.groups.open(request.group_id)
     except KafkaError as error:
@@ -167,7 +172,8 @@ def offset_fetch(request: OffsetFetchRequest, context: Context) -> OffsetFetchRe
     if request.topics is None:
         asked: Iterable[tuple[str, Iterable[int]]] = _by_topic(offsets)
     else:
-        asked = [(topic.name, topic.partition_indexes) for topic in request.topics]
+        topics = merged(request.topics, lambda topic: topic.name, "partition_indexes")
+        asked = [(topic.name, topic.partition_indexes) for topic in topics]
     missing = ErrorCode.NONE if context.version >= NO_OFFSET_SINCE else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     response = OffsetFetchResponse()
     for name, indexes in asked:
@@ -176,6 +182,7 @@ def offset_fetch(request: OffsetFetchRequest, context: Context) -> OffsetFetchRe
         for index in indexes:
             found = offsets.get((name, index))
             committed = found or NO_OFFSET
+            context.claim(OFFSET_BYTES + len(committed.metadata))
             topic.partitions.append(
                 OffsetFetchResponsePartition(
                     partition_index=index,
@@ -186,6 +193,20 @@ def offset_fetch(request: OffsetFetchRequest, context: Context) -> OffsetFetchRe
                 )
             )
     return response
+
+
+def _groups_once(request: OffsetFetchRequest) -> list[OffsetFetchRequestGroup]:
+    """The groups of a request, each once, with all topics that are asked for wherever it is named."""
+    found: dict[str, OffsetFetchRequestGroup] = {}
+    for group in request.groups:
+        first = found.setdefault(group.group_id, group)
+        if first is group:
+            continue
+        if first.topics is None or group.topics is None:
+            first.topics = None
+        else:
+            first.topics += group.topics
+    return list(found.values())
 
 
 def _by_topic(offsets: Iterable[Place]) -> list[tuple[str, list[int]]]:
@@ -209,12 +230,13 @@ def _fetch_group(asked: OffsetFetchRequestGroup, context: Context) -> OffsetFetc
         for name, indexes in _by_topic(offsets):
             topic_id = topics[name].id if name in topics else ZERO_UUID
             if not by_id or name in topics:
-                response.topics.append(_fetched(name, topic_id, indexes, offsets.get))
+                response.topics.append(_fetched(name, topic_id, indexes, offsets.get, context))
         return response
-    for topic in asked.topics:
+    topics_once = merged(asked.topics, lambda topic: (topic.name, topic.topic_id), "partition_indexes")
+    for topic in topics_once:
         found, missing = _find(topic.name, topic.topic_id, by_id, context)
         name = found.name if by_id and found is not None else topic.name
-        answer = _fetched(name, topic.topic_id, topic.partition_indexes, offsets.get)
+        answer = _fetched(name, topic.topic_id, topic.partition_indexes, offsets.get, context)
         if by_id and missing:
             for partition in answer.partitions:
                 partition.error_code = missing
@@ -223,11 +245,16 @@ def _fetch_group(asked: OffsetFetchRequestGroup, context: Context) -> OffsetFetc
 
 
 def _fetched(
-    name: str, topic_id: bytes, indexes: Iterable[int], find: Callable[[Place], Committed | None]
+    name: str,
+    topic_id: bytes,
+    indexes: Iterable[int],
+    find: Callable[[Place], Committed | None],
+    context: Context,
 ) -> OffsetFetchResponseTopics:
     topic = OffsetFetchResponseTopics(name=name, topic_id=topic_id)
     for index in indexes:
         committed = find((name, index)) or NO_OFFSET
+        context.claim(OFFSET_BYTES + len(committed.metadata))
         topic.partitions.append(
             OffsetFetchResponsePartitions(
                 partition_index=index,

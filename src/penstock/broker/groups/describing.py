@@ -12,6 +12,7 @@ import logging
 from penstock.broker.dispatch import Context, handler
 from penstock.broker.groups.coordinator import CLASSIC
 from penstock.broker.groups.group import Group
+from penstock.broker.groups.member import Member
 from penstock.broker.groups.states import State
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.api import ApiKey
@@ -32,14 +33,18 @@ logger = logging.getLogger("penstock.broker")
 NOT_FOUND_SINCE = 6
 
 NOT_ASKED = -(2**31)
+MEMBER_BYTES = 24
+"""What a member takes in an answer beside its names and data."""
+
 GROUP_OPERATIONS = sum(1 << operation for operation in (3, 6, 8, 10, 11))
 """Read, delete, describe, and describe and alter configs."""
 
 
 @handler(ApiKey.DESCRIBE_GROUPS, 0, 6)
 def describe_groups(request: DescribeGroupsRequest, context: Context) -> DescribeGroupsResponse:
-    """Describe groups by their ids, those that do not exist as dead."""
-    groups = [_describe(group_id, context) for group_id in request.groups]
+    """Describe groups by their ids, those that do not exist as dead; each once, however often it is named."""
+    context.begin_claims()
+    groups = [_describe(group_id, context) for group_id in dict.fromkeys(request.groups)]
     if request.include_authorized_operations:
         for group in groups:
             if not group.error_code:
@@ -60,6 +65,7 @@ def _describe(group_id: str, context: Context) -> DescribedGroup:
             described.error_message = f"Group {group_id} not found."
         return described
     is_stable = group.state is State.STABLE
+    context.claim(sum(_size(member, group.protocol) for member in group.members.values()))
     return DescribedGroup(
         group_id=group_id,
         group_state=group.state,
@@ -67,6 +73,12 @@ def _describe(group_id: str, context: Context) -> DescribedGroup:
         protocol_data=(group.protocol or "") if is_stable else "",
         members=_members(group, is_stable),
     )
+
+
+def _size(member: Member, protocol: str | None) -> int:
+    """About how many bytes of an answer a member takes."""
+    names = len(member.id) + len(member.instance_id or "") + len(member.client_id) + len(member.client_host)
+    return names + len(member.metadata(protocol)) + len(member.assignment) + MEMBER_BYTES
 
 
 def _members(group: Group, is_stable: bool) -> list[DescribedGroupMember]:

@@ -18,20 +18,26 @@ from penstock.protocol.messages.alter_replica_log_dirs_response import (
 def alter_replica_log_dirs(
     request: AlterReplicaLogDirsRequest, context: Context
 ) -> AlterReplicaLogDirsResponse:
-    """Every partition is where it can be; any other directory is not there (57)."""
+    """Every partition is where it can be; any other directory is not there (57).
+
+    A partition that is named more than once is to go where it is named last, as in Apache Kafka.
+    """
+    paths: dict[str, dict[int, str]] = {}
+    for directory in request.dirs:
+        for topic in directory.topics:
+            paths.setdefault(topic.name, {}).update(dict.fromkeys(topic.partitions, directory.path))
     return AlterReplicaLogDirsResponse(
         results=[
             AlterReplicaLogDirTopicResult(
-                topic_name=topic.name,
+                topic_name=name,
                 partitions=[
                     AlterReplicaLogDirPartitionResult(
-                        partition_index=index, error_code=_code(directory.path, topic.name, index, context)
+                        partition_index=index, error_code=_code(path, name, index, context)
                     )
-                    for index in topic.partitions
+                    for index, path in partitions.items()
                 ],
             )
-            for directory in request.dirs
-            for topic in directory.topics
+            for name, partitions in paths.items()
         ]
     )
 

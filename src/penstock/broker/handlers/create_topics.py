@@ -10,6 +10,7 @@ from collections import Counter
 from uuid import uuid4
 
 from penstock.broker.cluster import PARTITIONS_PER_REQUEST_MAX, NewTopic
+from penstock.broker.config import SUGGESTIONS_MAX
 from penstock.broker.dispatch import Context, handler
 from penstock.broker.metadata import TOPIC_NAME as METADATA_TOPIC
 from penstock.errors import KafkaError, StorageError
@@ -23,12 +24,18 @@ from penstock.protocol.messages.create_topics_response import (
 )
 
 REPLICAS = 1
+SETTINGS_SINCE = 5
+
+SETTING_BYTES = 60
+"""About what one setting takes in an answer."""
 
 
 @handler(ApiKey.CREATE_TOPICS, 0, 7)
 def create_topics(request: CreateTopicsRequest, context: Context) -> CreateTopicsResponse:
     """Check every topic, then create those that are good, all in one step."""
     cluster = context.node.cluster
+    cluster.config.suggestions_left = SUGGESTIONS_MAX
+    context.begin_claims()
     counts = Counter(topic.name for topic in request.topics)
     results: dict[str, CreatableTopicResult] = {}
     plans: list[NewTopic] = []
@@ -46,7 +53,7 @@ def create_topics(request: CreateTopicsRequest, context: Context) -> CreateTopic
             results[wanted.name] = _failure(wanted.name, error.code, error.detail)
         else:
             plans.append(plan)
-            results[plan.name] = _success(plan)
+            results[plan.name] = _success(plan, context)
     if request.validate_only:
         for plan in plans:  # the id that the topic would have had
             results[plan.name].topic_id = uuid4().bytes
@@ -86,7 +93,10 @@ def _assignments(wanted: CreatableTopic) -> dict[int, list[int]]:
     return found
 
 
-def _success(plan: NewTopic) -> CreatableTopicResult:
+def _success(plan: NewTopic, context: Context) -> CreatableTopicResult:
+    # Nothing has been created yet: an answer that becomes too large refuses the whole request.
+    names = plan.config.broker.topic_keys if context.version >= SETTINGS_SINCE else ()
+    context.claim(len(plan.name) + SETTING_BYTES * len(names))
     return CreatableTopicResult(
         name=plan.name,
         error_message=None,
@@ -96,7 +106,7 @@ def _success(plan: NewTopic) -> CreatableTopicResult:
             CreatableTopicConfigs(
                 name=name, value=plan.config.text(name), config_source=plan.config.source(name)
             )
-            for name in plan.config.broker.topic_keys
+            for name in names
         ],
     )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 
 from penstock.broker.dispatch import Context, handler
+from penstock.broker.repetition import merged
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -35,7 +36,9 @@ def delete_records(request: DeleteRecordsRequest, context: Context) -> DeleteRec
         DeleteRecordsTopicResult(
             name=topic.name, partitions=[_delete(topic, partition, context) for partition in topic.partitions]
         )
-        for topic in request.topics
+        for topic in merged(
+            request.topics, lambda topic: topic.name, "partitions", lambda asked: asked.partition_index
+        )
     ]
     results = [partition for topic in topics for partition in topic.partitions if not partition.error_code]
     if results:

@@ -42,26 +42,71 @@ from penstock.protocol.messages.describe_configs_response import (
     DescribeConfigsSynonym,
 )
 
+SETTING_BYTES, SYNONYM_BYTES = 16, 6
+"""What a setting, and another place that gives its value, take in an answer beside their texts."""
+
+_Alike = tuple[frozenset[str] | None, tuple[tuple[str, str], ...]]
+"""What decides how topics' settings are described: the names asked for, and what is set."""
+
 _PARSED_SOURCES = (SOURCE_TOPIC, SOURCE_METRICS, SOURCE_GROUP)
 """Where values come from that are shown as they are read. Those of the broker are shown as they were set."""
 
 
 @handler(ApiKey.DESCRIBE_CONFIGS, 0, 4)
 def describe_configs(request: DescribeConfigsRequest, context: Context) -> DescribeConfigsResponse:
-    """Describe every resource asked for."""
+    """Describe every resource asked for, once, with all settings that are asked for wherever it is named."""
+    context.begin_claims()
+    made: dict[_Alike, list[DescribeConfigsResourceResult]] = {}
     return DescribeConfigsResponse(
-        results=[_describe(resource, request, context) for resource in request.resources]
+        results=[
+            _describe(resource, wanted, request, context, made)
+            for resource, wanted in _resources_once(request)
+        ]
     )
+
+
+def _resources_once(
+    request: DescribeConfigsRequest,
+) -> list[tuple[DescribeConfigsResource, frozenset[str] | None]]:
+    """The resources of a request, each once, with the names of the settings asked for; None means all."""
+    first: dict[tuple[int, str], DescribeConfigsResource] = {}
+    wanted: dict[tuple[int, str], set[str] | None] = {}
+    for resource in request.resources:
+        place = resource.resource_type, resource.resource_name
+        first.setdefault(place, resource)
+        names = wanted.setdefault(place, set())
+        if not resource.configuration_keys:
+            wanted[place] = None
+        elif names is not None:
+            names.update(resource.configuration_keys)
+    found = []
+    for place, resource in first.items():
+        names = wanted[place]
+        found.append((resource, None if names is None else frozenset(names)))
+    return found
 
 
 def _describe(
-    resource: DescribeConfigsResource, request: DescribeConfigsRequest, context: Context
+    resource: DescribeConfigsResource,
+    wanted: frozenset[str] | None,
+    request: DescribeConfigsRequest,
+    context: Context,
+    made: dict[_Alike, list[DescribeConfigsResourceResult]],
 ) -> DescribeConfigsResult:
+    """Describe one resource. `made` keeps what topics with the same settings are told."""
     result = DescribeConfigsResult(
         resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=None
     )
+    alike: _Alike | None = None
     try:
         if resource.resource_type == TOPIC_RESOURCE:
+            check_topic_name(resource.resource_name)
+            overrides = context.node.cluster.topic(resource.resource_name).config.overrides
+            alike = wanted, tuple(sorted(overrides.items()))
+            if alike in made:
+                result.configs = made[alike]
+                context.claim(_size(result.configs))
+                return result
             found = _topic_settings(resource.resource_name, context)
         elif resource.resource_type == BROKER_RESOURCE:
             found = _broker_settings(resource.resource_name, context)
@@ -76,17 +121,26 @@ def _describe(
     except KafkaError as error:
         result.error_code, result.error_message = error.code, error.detail
         return result
-    wanted = resource.configuration_keys
     for key, settings in found:
-        if not wanted or key.name in wanted:
+        if wanted is None or key.name in wanted:
             result.configs.append(
                 _entry(key, settings, resource.resource_type, resource.resource_name, request, context)
             )
+    context.claim(_size(result.configs))
+    if alike is not None:
+        made[alike] = result.configs
     return result
 
 
+def _size(configs: list[DescribeConfigsResourceResult]) -> int:
+    """About how many bytes of an answer these settings take."""
+    return sum(
+        len(config.name) + len(config.value or "") + len(config.documentation or "") + SETTING_BYTES
+        for config in configs
+    ) + sum(len(each.name) + len(each.value or "") + SYNONYM_BYTES for c in configs for each in c.synonyms)
+
+
 def _topic_settings(name: str, context: Context) -> list[tuple[ConfigKey, list[Setting]]]:
-    check_topic_name(name)
     config = context.node.cluster.topic(name).config
     found = []
     for key in context.node.config.topic_keys.values():

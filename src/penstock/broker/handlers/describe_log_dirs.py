@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from penstock.broker.cluster import Topic
 from penstock.broker.dispatch import Context, handler
+from penstock.broker.repetition import merged
 from penstock.errors import StorageError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
@@ -37,7 +38,11 @@ def describe_log_dirs(request: DescribeLogDirsRequest, context: Context) -> Desc
         if asked is None:
             result.topics = [_describe(t, range(len(t.partitions))) for t in topics.values()]
         else:
-            result.topics = [_describe(topics[t.topic], t.partitions) for t in asked if t.topic in topics]
+            known = [topic for topic in asked if topic.topic in topics]
+            result.topics = [
+                _describe(topics[topic.topic], topic.partitions)
+                for topic in merged(known, lambda topic: topic.topic, "partitions")
+            ]
     except StorageError:
         result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
         result.topics = []

@@ -6,6 +6,7 @@ import logging
 
 from penstock.broker.cluster import check_topic_name
 from penstock.broker.dispatch import Context, handler
+from penstock.broker.repetition import merged
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
@@ -21,17 +22,21 @@ logger = logging.getLogger("penstock.broker")
 
 NO_COORDINATOR = -1
 
+PRODUCER_BYTES = 40
+"""What a producer takes in an answer."""
+
 
 @handler(ApiKey.DESCRIBE_PRODUCERS, 0, 0)
 def describe_producers(request: DescribeProducersRequest, context: Context) -> DescribeProducersResponse:
     """List the producers of every partition asked for."""
+    context.begin_claims()
     return DescribeProducersResponse(
         topics=[
             TopicResponse(
                 name=topic.name,
                 partitions=[_describe(topic.name, index, context) for index in topic.partition_indexes],
             )
-            for topic in request.topics
+            for topic in merged(request.topics, lambda topic: topic.name, "partition_indexes")
         ]
     )
 
@@ -41,7 +46,9 @@ def _describe(topic: str, index: int, context: Context) -> PartitionResponse:
     try:
         check_topic_name(topic)
         partition = context.node.cluster.topic(topic).partition(index)
-        for producer_id, state in partition.producers(context.now_ms).items():
+        producers = partition.producers(context.now_ms)
+        context.claim(PRODUCER_BYTES * len(producers))
+        for producer_id, state in producers.items():
             last = state.batches[-1] if state.batches else None
             result.active_producers.append(
                 ProducerState(

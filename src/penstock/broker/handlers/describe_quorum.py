@@ -33,10 +33,13 @@ def describe_quorum(request: DescribeQuorumRequest, context: Context) -> Describ
     """Describe the one voter, which leads."""
     asked = [(topic.topic_name, [p.partition_index for p in topic.partitions]) for topic in request.topics]
     if asked != [(METADATA_TOPIC, [0])]:
+        unknown: dict[str, dict[int, None]] = {}
+        for name, indexes in asked:
+            unknown.setdefault(name, {}).update(dict.fromkeys(indexes))
         return DescribeQuorumResponse(
             topics=[
                 TopicData(topic_name=name, partitions=[_unknown(index) for index in indexes])
-                for name, indexes in asked
+                for name, indexes in unknown.items()
             ]
         )
     node = context.node

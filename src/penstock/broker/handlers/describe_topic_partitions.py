@@ -34,7 +34,8 @@ def describe_topic_partitions(
     if request.cursor is not None and (
         cursor.partition_index < 0 or (asked and cursor.topic_name not in asked)
     ):
-        failures = [_failure(topic.name, ErrorCode.INVALID_REQUEST) for topic in request.topics]
+        refused = dict.fromkeys(topic.name for topic in request.topics)
+        failures = [_failure(name, ErrorCode.INVALID_REQUEST) for name in refused]
         return DescribeTopicPartitionsResponse(topics=failures)
     start, first = cursor.topic_name, max(cursor.partition_index, 0)
     names = asked or set(topics)

@@ -23,6 +23,6 @@ def describe_transactions(
                 error_code=ErrorCode.TRANSACTIONAL_ID_NOT_FOUND if name else ErrorCode.INVALID_REQUEST,
                 transactional_id=name,
             )
-            for name in request.transactional_ids
+            for name in dict.fromkeys(request.transactional_ids)
         ]
     )

@@ -6,6 +6,7 @@ v1 the kind of election, and an error for the whole answer.
 from __future__ import annotations
 
 from penstock.broker.dispatch import Context, handler
+from penstock.broker.repetition import merged
 from penstock.errors import KafkaError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -38,7 +39,7 @@ def elect_leaders(request: ElectLeadersRequest, context: Context) -> ElectLeader
                     _elect(topic.topic, n, request.election_type, context) for n in topic.partitions
                 ],
             )
-            for topic in request.topic_partitions
+            for topic in merged(request.topic_partitions, lambda topic: topic.topic, "partitions")
         ],
     )
 

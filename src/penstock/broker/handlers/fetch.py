@@ -14,11 +14,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
+from operator import attrgetter
 
 from penstock.broker.cluster import Topic
 from penstock.broker.dispatch import Context, handler
 from penstock.broker.fetch_sessions import FINAL_EPOCH, FIRST_EPOCH, NO_SESSION, FetchSession
 from penstock.broker.partition import Partition
+from penstock.broker.repetition import merged
 from penstock.broker.waiting import Wait
 from penstock.errors import DecodeError, KafkaError, StorageError, UnsupportedVersionError
 from penstock.protocol.api import ApiKey
@@ -63,12 +65,19 @@ class _Reading:
 @handler(ApiKey.FETCH, 0, 18, in_pieces=True)
 def fetch(request: FetchRequest, context: Context) -> FetchResponse | Wait:
     """Read from every partition asked for, or wait until there is enough."""
+    topics = request.topics
+    if len(topics) > 1 or (topics and len(topics[0].partitions) > 1):
+        # Kafka keeps what is asked in a table, too: a partition that is named twice is read once.
+        request.topics = merged(topics, _name, "partitions", _index)
     if request.session_epoch != FINAL_EPOCH:
         return _fetch_in_session(request, context)
     if request.session_id != NO_SESSION:
         context.node.fetch_sessions.remove(request.session_id)
     found = _read_all(request.topics, request, context)
     return found if isinstance(found, Wait) else FetchResponse(responses=found)
+
+
+_name, _index = attrgetter("topic", "topic_id"), attrgetter("partition")
 
 
 def _read_all(

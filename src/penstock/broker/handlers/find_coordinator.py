@@ -45,7 +45,7 @@ def find_coordinator(request: FindCoordinatorRequest, context: Context) -> FindC
             Coordinator(
                 key=key, node_id=node_id, host=host, port=port, error_code=code, error_message=message
             )
-            for key in request.coordinator_keys
+            for key in dict.fromkeys(request.coordinator_keys)
         ]
     )
 

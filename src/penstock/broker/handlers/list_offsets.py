@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Mapping
 
 from penstock.broker.dispatch import Context, handler
 from penstock.broker.partition import Partition
+from penstock.broker.repetition import merged
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -40,26 +42,34 @@ _SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDIN
 @handler(ApiKey.LIST_OFFSETS, 0, 11)
 def list_offsets(request: ListOffsetsRequest, context: Context) -> ListOffsetsResponse:
     """Look up the time asked for in every partition."""
+    times = Counter(
+        (topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions
+    )
+    topics = merged(
+        request.topics, lambda topic: topic.name, "partitions", lambda asked: asked.partition_index
+    )
     return ListOffsetsResponse(
         topics=[
-            ListOffsetsTopicResponse(name=topic.name, partitions=_look_up_all(topic, context))
-            for topic in request.topics
+            ListOffsetsTopicResponse(name=topic.name, partitions=_look_up_all(topic, times, context))
+            for topic in topics
         ]
     )
 
 
-def _look_up_all(topic: ListOffsetsTopic, context: Context) -> list[ListOffsetsPartitionResponse]:
-    """One answer for every partition; INVALID_REQUEST (42) from v1 on where one is asked about twice."""
-    if context.version == 0:
-        return [_look_up(topic.name, partition, context) for partition in topic.partitions]
-    times = Counter(partition.partition_index for partition in topic.partitions)
+def _look_up_all(
+    topic: ListOffsetsTopic, times: Mapping[tuple[str, int], int], context: Context
+) -> list[ListOffsetsPartitionResponse]:
+    """One answer for every partition; INVALID_REQUEST (42) from v1 on where one is asked about twice.
+
+    `times` tells how often the request names each partition.
+    """
     return [
         _look_up(topic.name, partition, context)
-        if times[partition.partition_index] == 1
+        if context.version == 0 or times[topic.name, partition.partition_index] == 1
         else ListOffsetsPartitionResponse(
             partition_index=partition.partition_index, error_code=ErrorCode.INVALID_REQUEST
         )
-        for partition in {partition.partition_index: partition for partition in topic.partitions}.values()
+        for partition in topic.partitions
     ]
 
 

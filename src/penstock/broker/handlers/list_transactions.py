@@ -26,19 +26,24 @@ STATES = frozenset(
     )
 )
 
+PATTERN_CHARACTERS_MAX = 1000
+"""Compiling a pattern takes time with its length; the ids that it could match are far shorter."""
+
 
 @handler(ApiKey.LIST_TRANSACTIONS, 0, 2)
 def list_transactions(request: ListTransactionsRequest, context: Context) -> ListTransactionsResponse:
     """List nothing: this broker offers no transactions."""
     if not _is_pattern(request.transactional_id_pattern):
         return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
-    unknown = [state for state in request.state_filters if state not in STATES]
+    unknown = [state for state in dict.fromkeys(request.state_filters) if state not in STATES]
     return ListTransactionsResponse(unknown_state_filters=unknown)
 
 
 def _is_pattern(pattern: str | None) -> bool:
+    if pattern is not None and len(pattern) > PATTERN_CHARACTERS_MAX:
+        return False
     try:
         re.compile(pattern or "")
-    except re.error:
+    except (re.error, OverflowError, RecursionError):
         return False
     return True

@@ -11,6 +11,7 @@ from collections import Counter
 
 from penstock.broker.cluster import METADATA_FEATURE, METADATA_VERSION
 from penstock.broker.dispatch import Context, handler
+from penstock.broker.repetition import once
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -33,7 +34,7 @@ def update_features(request: UpdateFeaturesRequest, context: Context) -> UpdateF
     times = Counter(update.feature for update in request.feature_updates)
     results = []
     failure: KafkaError | None = None
-    for update in request.feature_updates:
+    for update in once(request.feature_updates, lambda update: update.feature):
         result = UpdatableFeatureResult(feature=update.feature, error_message=None)
         try:
             _check(update, times[update.feature])
