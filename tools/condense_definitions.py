@@ -213,7 +213,8 @@ def write_definition(definition: Json) -> str:
         lines[-1] += ","
         lines.append('  "commonStructs": [')
         for struct in definition["commonStructs"]:
-            head = f'    {{"name": "{struct["name"]}", "versions": "{struct["versions"]}"'
+            name, versions = json.dumps(struct["name"]), json.dumps(struct["versions"])
+            head = f'    {{"name": {name}, "versions": {versions}'
             lines.append(f'{head}, "fields": {write_fields(struct["fields"], "    ")}}},')
         lines[-1] = lines[-1].removesuffix(",")
         lines.append("  ]")

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from penstock.protocol.classes import LINE_MAX, module_source
 from penstock.protocol.definition import Definition, definitions_directory, read_definition, snake_case
+from penstock.protocol.quoting import literal
 
 MESSAGES = "penstock.protocol.messages"
 INDEX = '''"""Every message, each imported on first use. Generated: do not edit."""
@@ -50,7 +51,7 @@ def read_all() -> list[Definition]:
 
 def index_source(definitions: list[Definition]) -> str:
     """The module that says where each message is."""
-    table = [f'    "{each.name}": "{snake_case(each.name)}",' for each in definitions]
+    table = [f"    {literal(each.name)}: {literal(snake_case(each.name))}," for each in definitions]
     return "\n".join(
         [
             '"""The module of each message. Generated from the definitions: do not edit."""',
@@ -88,10 +89,9 @@ def api_source(definitions: list[Definition]) -> str:
         flexible = each.flexible.intersect(each.valid)
         first = flexible.lowest if flexible else None
         versions = f"{each.valid.lowest}, {each.valid.highest}"
-        listeners = repr(each.listeners).replace("'", '"')
-        rows.append(
-            f'    ({each.api_key}, "{name}", {versions}, {first}, {each.latest_unstable}, {listeners}),'
-        )
+        listeners = ", ".join(map(literal, each.listeners)) + "," * (len(each.listeners) == 1)
+        row = f"{each.api_key}, {literal(name)}, {versions}, {first}, {each.latest_unstable}"
+        rows.append(f"    ({row}, ({listeners})),")
     return "\n".join(
         [
             '"""The keys of all APIs. Generated from the definitions: do not edit."""',

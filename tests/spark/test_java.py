@@ -76,7 +76,9 @@ def test_a_runtime_without_the_vector_module_gets_a_program_in_front(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    small = java_home(tmp_path / "small", "25.0.2", release=True, modules="java.base java.sql")
+    # The path of a Java stands in a shell script, where none of these characters may mean anything.
+    strange = "small $(echo ran >&2; exit 9) `exit 9` \"'\\\n exit 9"
+    small = java_home(tmp_path / strange, "25.0.2", release=True, modules="java.base java.sql")
     java = find_java({"JAVA_HOME": str(small)})
     assert java.home is not None
     assert java.home.is_relative_to(tmp_path / "cache")

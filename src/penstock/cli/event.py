@@ -492,7 +492,8 @@ def _broken_lines(file: IO[bytes], options: LineOptions) -> Iterator[tuple[str, 
     for lines in _lines(file):
         for line in lines:
             number += 1
-            answer = json.loads(decode_line(line, options))
+            # What else a line holds comes back with it, numbers of any length among it.
+            answer = json.loads(decode_line(line, options), parse_int=str)
             if "error" in answer:
                 broken += 1
                 yield f":{number}", f"{answer['rule']}: {answer['error']}"

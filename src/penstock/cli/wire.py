@@ -209,7 +209,10 @@ def _objects(data: bytes) -> Iterator[dict[str, Any]]:
         while (position := _past_blanks(text, position)) < len(text):
             found, position = decoder.raw_decode(text, position)
             if not isinstance(found, dict):
-                raise DecodeError(f"an object was expected, not {json.dumps(found)[:80]}")
+                break
             yield found
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        else:
+            return
+    except (ValueError, RecursionError) as error:  # a number of very many digits is a plain ValueError
         raise DecodeError(f"no JSON: {error}") from None
+    raise DecodeError(f"an object was expected, not {json.dumps(found)[:80]}")

@@ -10,6 +10,8 @@ from penstock.errors import CorruptRecordError, EncodeError, PenstockError
 from penstock.model import Record
 from penstock.protocol.definition import snake_case
 from penstock.protocol.json_form import camel_case
+from penstock.protocol.message import Struct
+from penstock.protocol.shown import short_repr
 from penstock.protocol.structs import NullableStructure, StructLayout, Structure
 from penstock.protocol.wire import Array, RecordSet
 from penstock.records.batch import decode_batch, read_header, read_marker, split_batches, verify_crc
@@ -18,6 +20,9 @@ from penstock.records.legacy import read_message
 
 DECOMPRESSED_BYTES_MAX = 64 * 1024 * 1024
 """What one batch may grow to: this is for looking at, not for moving data."""
+
+TAG_MAX = 2**31 - 1
+"""The highest number of a tagged field that Kafka reads."""
 
 _STEP = re.compile(r"(\w+)|\[(\d+)\]", re.ASCII)
 
@@ -60,16 +65,21 @@ def tags_from_json(source: object) -> dict[str, dict[int, bytes]]:
         EncodeError: it has another form.
     """
     try:
-        return {
+        found = {
             path: {int(tag): bytes.fromhex(data) for tag, data in tags.items()}
             for path, tags in dict(source).items()  # type: ignore[call-overload]
         }
     except (TypeError, ValueError, AttributeError):
         raise EncodeError('unknownTags must have the form {"path": {"tag": "hex"}}') from None
+    if any(not 0 <= tag <= TAG_MAX for tags in found.values() for tag in tags):
+        raise EncodeError(f"unknownTags: a tag is a number from 0 to {TAG_MAX}")
+    return found
 
 
 def restore_unknown_tags(message: Any, tags: dict[str, dict[int, bytes]]) -> None:
     """Put unknown tagged fields back where `unpack_records` found them.
+
+    A path leads through fields of structs only, and not to other attributes of the objects.
 
     Raises:
         EncodeError: a path leads nowhere.
@@ -78,10 +88,19 @@ def restore_unknown_tags(message: Any, tags: dict[str, dict[int, bytes]]) -> Non
         struct = message
         try:
             for name, index in _STEP.findall(path):
-                struct = getattr(struct, snake_case(name)) if name else struct[int(index)]
-            struct.unknown_tags = each
-        except (AttributeError, IndexError, TypeError):
-            raise EncodeError(f"unknownTags: there is nothing at {path!r}") from None
+                struct = _field(struct, snake_case(name)) if name else struct[int(index)]
+        except (AttributeError, IndexError, TypeError, ValueError):
+            struct = None
+        if not isinstance(struct, Struct):
+            raise EncodeError(f"unknownTags: there is no struct at {short_repr(path)}")
+        struct.unknown_tags = each
+
+
+def _field(struct: Any, attribute: str) -> Any:
+    """The value of a field of a struct. The slot of a struct that is made late has an underscore in front."""
+    if not isinstance(struct, Struct) or not {attribute, f"_{attribute}"}.intersection(struct.__slots__):
+        raise AttributeError(attribute)
+    return getattr(struct, attribute)
 
 
 def batches(data: bytes) -> list[dict[str, Any]]:

@@ -19,6 +19,7 @@ from penstock.protocol.definition import (
     snake_case,
 )
 from penstock.protocol.message import Message
+from penstock.protocol.quoting import identifier, literal
 from penstock.protocol.versions import NO_VERSIONS
 
 LINE_MAX = 110
@@ -56,7 +57,11 @@ def message_class(definition: Definition) -> type[Message]:
 
 
 def module_source(definition: Definition) -> str:
-    """The module of one message: the class of the message, then those of its structs."""
+    """The module of one message: the class of the message, then those of its structs.
+
+    Raises:
+        ValueError: a name or default in the definition cannot be written as source.
+    """
     structs = list(definition.structs.values())
     classes = [_class_source(definition.root, definition)]
     classes += [_class_source(struct, None) for struct in structs]
@@ -87,7 +92,7 @@ def _title(definition: Definition) -> str:
 
 def _class_source(struct: StructSpec, definition: Definition | None) -> str:
     fields = struct.fields
-    lines = [f"class {struct.name}({'Message' if definition else 'Struct'}):"]
+    lines = [f"class {identifier(struct.name)}({'Message' if definition else 'Struct'}):"]
     if definition:
         lines.append(f'    """{_title(definition)}."""')
     else:
@@ -98,13 +103,13 @@ def _class_source(struct: StructSpec, definition: Definition | None) -> str:
     lines += [""] * bool(late)
     if definition:
         lines += [
-            f'    NAME = "{definition.name}"',
-            f"    API_KEY = {definition.api_key}",
+            f"    NAME = {literal(definition.name)}",
+            f"    API_KEY = {literal(definition.api_key)}",
             f"    VERSIONS = ({definition.valid.lowest}, {definition.valid.highest})",
             "",
         ]
     lines += ["    def __init__(", "        self,", "        *,"]
-    lines += [f"        {field.attribute}: {_argument(field)}," for field in fields]
+    lines += [f"        {identifier(field.attribute)}: {_argument(field)}," for field in fields]
     lines += ["        unknown_tags: UnknownTags = None,", "    ) -> None:"]
     lines += [f"        self.{field.slot}{_assignment(field)}" for field in fields]
     lines.append("        self.unknown_tags = unknown_tags")
@@ -112,7 +117,7 @@ def _class_source(struct: StructSpec, definition: Definition | None) -> str:
 
 
 def _wrapped_slots(fields: list[FieldSpec]) -> list[str]:
-    names = [f'"{field.slot}",' for field in fields]
+    names = [f"{literal(field.slot)}," for field in fields]
     if not names:
         return ["    __slots__ = ()"]
     listed = " ".join(names) if len(names) == 1 else " ".join(names).removesuffix(",")
@@ -141,7 +146,7 @@ def _argument(field: FieldSpec) -> str:
         return f"{attribute_type(field)} | {allowed} = {default}"
     if field.default is None:
         return f"{attribute_type(field)} | None = None"
-    default = "bytes(16)" if field.default == bytes(16) else repr(field.default).replace("'", '"')
+    default = "bytes(16)" if field.default == bytes(16) else literal(field.default)
     return f"{attribute_type(field)}{optional} = {default}"
 
 

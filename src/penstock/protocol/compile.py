@@ -14,6 +14,7 @@ from penstock.errors import DecodeError, EncodeError
 from penstock.protocol import runtime
 from penstock.protocol.decoding import DecodeEmitter
 from penstock.protocol.encoding import EncodeEmitter
+from penstock.protocol.quoting import identifier, literal
 from penstock.protocol.structs import StructLayout, decode_struct, encode_struct
 
 _RUNTIME = {
@@ -38,6 +39,7 @@ def decoder_source(layout: StructLayout, from_views: bool = False) -> tuple[str,
     there is a second function for everything else: with `from_views` this is the one that is written.
     """
     out = DecodeEmitter(layout.spec.name, from_views)
+    title = literal(f"{_title(layout)}: ")
     with out.block("def decode(data, pos=0):"):
         if from_views:
             out.line("data = view = memoryview(data)")
@@ -54,17 +56,17 @@ def decoder_source(layout: StructLayout, from_views: bool = False) -> tuple[str,
         with out.block("try:"):
             decode_struct(out, layout, "message")
         out.line("except DecodeError as error:")
-        out.line(f'    raise DecodeError(f"{_title(layout)}: {{error}}") from None')
+        out.line(f'    raise DecodeError({title} f"{{error}}") from None')
         out.line("except (struct_error, IndexError) as error:")
         short = "cut short: {size} bytes, and what begins at byte {pos} needs more"
-        out.line(f'    raise DecodeError(f"{_title(layout)}: {short}") from error')
+        out.line(f'    raise DecodeError({title} f"{short}") from error')
         out.line("except UnicodeDecodeError as error:")
-        out.line(f'    raise DecodeError(f"{_title(layout)}: {{error}} (near byte {{pos}})") from error')
+        out.line(f'    raise DecodeError({title} f"{{error}} (near byte {{pos}})") from error')
         out.line("finally:")
         out.line("    if paused:")
         out.line("        resume_collector()")
         out.line("if pos > size:")
-        out.line(f'    raise DecodeError(f"{_title(layout)}: {{pos}} bytes expected, {{size}} found")')
+        out.line(f'    raise DecodeError({title} f"{{pos}} bytes expected, {{size}} found")')
         out.line("return message, pos")
     return out.source(), out.constants
 
@@ -85,7 +87,7 @@ def build(
     filename = f"<penstock {name} {_title(layout)}>"
     namespace = {**_RUNTIME, **constants}
     for struct_name in (layout.spec.name, *layout.structs):
-        namespace[struct_name] = classes[struct_name]
+        namespace[identifier(struct_name)] = classes[struct_name]
     exec(compile(source, filename, "exec"), namespace)
     _Lines.register(filename, source)
     return namespace[name]

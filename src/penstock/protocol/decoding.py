@@ -8,6 +8,7 @@ from struct import Struct
 
 from penstock.protocol import runtime
 from penstock.protocol.emit import UVARINT, ArrayPart, Emitter, Run, codes_of, name_of, singly
+from penstock.protocol.quoting import literal
 
 
 class DecodeEmitter(Emitter):
@@ -40,7 +41,7 @@ class DecodeEmitter(Emitter):
 
     def refuse(self, problem: str) -> str:
         """A statement that raises DecodeError about the current field."""
-        return f'raise DecodeError("{self.where}: {problem}")'
+        return f"raise DecodeError({literal(f'{self.where}: {problem}')})"
 
     def array(self, part: ArrayPart) -> None:
         # Where the elements end is known only when their count has been read: they lead a new run.

@@ -26,6 +26,10 @@ OTHER_SCALARS = ("bool", "float64", "uuid", "string", "bytes", "records")
 NULLABLE_SCALARS = ("string", "bytes", "records")
 
 
+FILE_BYTES_MAX = 4 << 20
+"""The size of a file with a definition. Kafka's largest has some 20 KB."""
+
+
 class DefinitionError(ConfigError):
     """A definition breaks a rule of the language. The message names file and field."""
 
@@ -159,12 +163,20 @@ def read_definition(path: str | os.PathLike[str]) -> Definition:
     """
     import json
 
-    with open(path, encoding="utf-8") as file:
-        text = "\n".join("" if line.lstrip().startswith("//") else line for line in file.read().split("\n"))
+    name = os.fspath(path)
+    if "\0" in name:
+        raise DefinitionError(f"{name!r} is no name of a file")
+    with open(path, "rb") as file:
+        data = file.read(FILE_BYTES_MAX + 1)
+    if len(data) > FILE_BYTES_MAX:
+        raise DefinitionError(f"{name}: no definition: it has more than {FILE_BYTES_MAX} bytes")
     try:
-        source = json.loads(text)
+        lines = data.decode("utf-8").split("\n")
+        source = json.loads("\n".join("" if line.lstrip().startswith("//") else line for line in lines))
     except ValueError as error:
-        raise DefinitionError(f"{os.fspath(path)}: no JSON: {error}") from error
+        raise DefinitionError(f"{name}: no JSON: {error}") from error
+    except RecursionError:
+        raise DefinitionError(f"{name}: no definition: objects or lists nest too deep to be read") from None
     return parse_definition(source, os.path.basename(path))
 
 

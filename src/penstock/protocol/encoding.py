@@ -10,6 +10,7 @@ from struct import Struct
 
 from penstock.protocol import runtime
 from penstock.protocol.emit import UVARINT, ArrayPart, Emitter, HeadKind, codes_of, name_of
+from penstock.protocol.quoting import literal
 
 Piece = tuple[str, "HeadKind | ArrayPart"]
 
@@ -49,7 +50,7 @@ class EncodeEmitter(Emitter):
 
     def refuse(self, problem: str) -> str:
         """A statement that raises EncodeError about the current field."""
-        return f'raise EncodeError("{self.where}: {problem}")'
+        return f"raise EncodeError({literal(f'{self.where}: {problem}')})"
 
     def flush(self) -> None:
         pieces, self._pieces = self._pieces, []
@@ -65,7 +66,7 @@ class EncodeEmitter(Emitter):
         values = [value for value, _ in segment]
         if all(value.lstrip("-").isdigit() for value in values):
             constant = b"".join(kind.write(int(value)) for value, kind in _heads(segment))
-            self.line(f"append({constant!r})")
+            self.line(f"append({literal(constant)})")
             return
         counts = [part.sent for _, part in segment if isinstance(part, ArrayPart)]
         # The length of an array in this segment is looked after by the packer for its count.
@@ -152,7 +153,7 @@ class EncodeEmitter(Emitter):
         return f"{arrays}[tuple({value})]"
 
 
-ONE_BYTE_LITERAL = [repr(each) for each in runtime.ONE_BYTE]
+ONE_BYTE_LITERAL = [literal(each) for each in runtime.ONE_BYTE]
 
 
 def _argument(piece: Piece) -> str:

@@ -6,9 +6,9 @@ and field.
 
 from __future__ import annotations
 
+import builtins
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from keyword import iskeyword
 from types import NoneType
 from typing import Any
 
@@ -27,9 +27,10 @@ from penstock.protocol.definition import (
     StructSpec,
     snake_case,
 )
+from penstock.protocol.quoting import is_identifier
 from penstock.protocol.shown import short_repr
 from penstock.protocol.uuid import ZERO_UUID, uuid_from_text
-from penstock.protocol.versions import NO_VERSIONS, OPEN_END, Versions
+from penstock.protocol.versions import NO_VERSIONS, OPEN_END, Versions, turning_points
 
 MESSAGE_TYPES = ("request", "response", "header", "data", "metadata", "coordinator-key", "coordinator-value")
 ENTITY_TYPES = {
@@ -46,11 +47,23 @@ _FIELD_KEYS = {
     "ignorable", "default", "mapKey", "entityType", "zeroCopy", "fields", "about",
 }  # fmt: skip
 _NAME_LENGTH_MAX = 200
+_PATH_LENGTH_MAX = 1000
 _VARINT_BITS = (16, 32, 64)
 
-# Names that the classes made from a definition need for themselves.
+STRUCT_DEPTH_MAX = 16
+"""How deep structs may nest: each level is a loop in a codec, and Python compiles no more than 20 loops
+inside each other. The messages of Kafka nest 5 deep."""
+
+FIELDS_MAX = 2_000
+"""Fields of one message, those of a struct counted at each place that uses it, since codecs have code for
+each. A short definition can name any number of them: ten structs of ten fields that are the next struct.
+Python compiles an expression of some 3,000 terms, and a codec can have one with a term for each field."""
+
+# Names that the classes made from a definition, and their codecs, need for themselves.
 _TAKEN_ATTRIBUTES = {"self", "unknown_tags", "encode", "decode", "isinstance", "tuple"}
-_TAKEN_STRUCTS = {"MadeLate", "Message", "Struct", "Records", "UnknownTags", "DecodeError", "EncodeError"}
+_TAKEN_STRUCTS = {
+    "MadeLate", "Message", "Struct", "Records", "UnknownTags", "DecodeError", "EncodeError", *vars(builtins),
+}  # fmt: skip
 
 
 def is_name(text: object) -> bool:
@@ -65,6 +78,7 @@ class Parser:
         self._origin = origin
         self._structs: dict[str, StructSpec] = {}
         self._uses: list[tuple[str, str, Versions]] = []
+        self._depth = 0
         self._valid = NO_VERSIONS
         self._flexible = NO_VERSIONS
 
@@ -93,7 +107,7 @@ class Parser:
             if spec.get(key) and message_type not in allowed:
                 raise self.fail("", f"{key} belongs to requests only")
         api_key = spec.get("apiKey")
-        if is_api and not (isinstance(api_key, int) and 0 <= api_key <= OPEN_END):
+        if (is_api or api_key is not None) and not (type(api_key) is int and 0 <= api_key <= OPEN_END):
             raise self.fail("", "apiKey must be a number from 0 to 32767")
         for common in self.items(spec, "commonStructs", ""):
             known = {"name", "versions", "fields", "about"}
@@ -107,11 +121,11 @@ class Parser:
         definition.api_key = api_key
         definition.listeners = tuple(self.names(spec, "listeners"))
         definition.valid, definition.flexible = self._valid, self._flexible
-        definition.latest_unstable = bool(spec.get("latestVersionUnstable"))
+        definition.latest_unstable = self.flag(spec, "latestVersionUnstable", "")
         if name in self._structs:
             raise self.fail("", f"a struct is called {name} too")
-        if name in _TAKEN_STRUCTS or iskeyword(name):
-            raise self.fail("", f"a message cannot be called {name}")
+        if name in _TAKEN_STRUCTS or not is_identifier(name):
+            raise self.fail("", f"a message cannot be called {name}: the name is taken in Python")
         definition.root = root = StructSpec(name, self._valid, fields)
         self.check_structs(root)
         definition.structs = self.ordered_structs(root)
@@ -124,39 +138,83 @@ class Parser:
                 raise self.no_type(path, name)
             if not struct.versions.covers(versions.intersect(self._valid)):
                 raise self.fail(path, f"used in versions {versions}, but struct {name} has {struct.versions}")
-        self.check_recursion(root, (root.name,))
+        extents: dict[str, tuple[int, int]] = {}
+        for struct in (root, *self._structs.values()):
+            self.check_extent(struct, (struct.name,), extents)
+        points = turning_points(self._ranges(root), self._valid)
+        empty = {
+            (struct.name, version)
+            for version in points
+            for struct in self.without_bytes([root, *self._structs.values()], version)
+        }
         for struct in (root, *self._structs.values()):
             for field in struct.fields:
-                self.check_elements(field)
+                self.check_elements(field, points, empty)
 
-    def check_elements(self, field: FieldSpec) -> None:
+    def _ranges(self, root: StructSpec) -> Iterator[Versions]:
+        """Every range of versions that decides what takes up bytes."""
+        yield self._flexible
+        for struct in (root, *self._structs.values()):
+            for field in struct.fields:
+                yield field.versions
+                yield field.nullable
+
+    def check_elements(self, field: FieldSpec, points: Sequence[int], empty: set[tuple[str, int]]) -> None:
         """Elements of arrays take up bytes: readers check a count against the bytes that are left."""
         field_type = field.widest
         if not (field_type.is_array and field_type.is_struct):
             return
-        for version in field.versions.intersect(self._valid).up_to(self._valid.highest):
-            if not self.has_bytes(self._structs[field_type.base], version):
+        for version in points:
+            if version in field.versions and (field_type.base, version) in empty:
                 raise self.fail(field.path, f"in version {version}, its elements have no fields")
 
-    def has_bytes(self, struct: StructSpec, version: int) -> bool:
+    def without_bytes(self, structs: Sequence[StructSpec], version: int) -> list[StructSpec]:
+        """The structs of which nothing is sent at a version."""
         if version in self._flexible:
-            return True
-        return any(
-            version in field.versions
-            and (
-                not field.widest.is_struct
-                or field.widest.is_array
-                or version in field.nullable
-                or self.has_bytes(self._structs[field.widest.base], version)
-            )
-            for field in struct.fields
-        )
+            return []
+        known: dict[str, bool] = {}
 
-    def check_recursion(self, struct: StructSpec, outer: tuple[str, ...]) -> None:
+        def has_bytes(struct: StructSpec) -> bool:
+            if struct.name not in known:
+                known[struct.name] = any(
+                    version in field.versions and takes_bytes(field) for field in struct.fields
+                )
+            return known[struct.name]
+
+        def takes_bytes(field: FieldSpec) -> bool:
+            if not field.widest.is_struct or field.widest.is_array or version in field.nullable:
+                return True
+            return has_bytes(self._structs[field.widest.base])
+
+        return [struct for struct in structs if not has_bytes(struct)]
+
+    def check_extent(
+        self, struct: StructSpec, outer: tuple[str, ...], known: dict[str, tuple[int, int]]
+    ) -> tuple[int, int]:
+        """How many fields a struct has, with those inside it, and how deep structs nest in it.
+
+        `known` holds what was found before, so that each struct is looked at once.
+        """
+        if struct.name in known:
+            return known[struct.name]
+        count, depth = len(struct.fields), 0
         for inner in inner_structs(struct):
             if inner in outer:
                 raise self.fail(f"struct {inner}", "contains itself")
-            self.check_recursion(self._structs[inner], (*outer, inner))
+            if len(outer) > STRUCT_DEPTH_MAX:
+                raise self.too_deep(f"struct {inner}")
+            fields, levels = self.check_extent(self._structs[inner], (*outer, inner), known)
+            count, depth = count + fields, max(depth, levels + 1)
+            if depth > STRUCT_DEPTH_MAX:
+                raise self.too_deep(f"struct {inner}")
+        if count > FIELDS_MAX:
+            where = f"struct {struct.name}" if struct.name in self._structs else ""
+            raise self.fail(where, f"more than {FIELDS_MAX} fields, with those of the structs at each use")
+        known[struct.name] = count, depth
+        return count, depth
+
+    def too_deep(self, path: str) -> DefinitionError:
+        return self.fail(path, f"structs nest more than {STRUCT_DEPTH_MAX} deep")
 
     def ordered_structs(self, root: StructSpec) -> dict[str, StructSpec]:
         ordered: dict[str, StructSpec] = {}
@@ -178,10 +236,14 @@ class Parser:
             raise self.fail(path, f"there are two structs called {name}")
         if not name[0].isupper():
             raise self.fail(path, f"struct {name} must begin with a capital letter")
-        if name in _TAKEN_STRUCTS or iskeyword(name):
-            raise self.fail(path, f"a struct cannot be called {name}")
+        if name in _TAKEN_STRUCTS or not is_identifier(name):
+            raise self.fail(path, f"a struct cannot be called {name}: the name is taken in Python")
+        if self._depth == STRUCT_DEPTH_MAX:
+            raise self.too_deep(path)
         self._structs[name] = StructSpec(name, versions, [])
+        self._depth += 1
         self._structs[name].fields.extend(self.fields(spec, path))
+        self._depth -= 1
 
     def fields(self, spec: Mapping[str, Any], path: str) -> list[FieldSpec]:
         fields = [
@@ -195,18 +257,21 @@ class Parser:
         tags = sorted(field.tag for field in fields if field.tag is not None)
         for expected, tag in enumerate(tags):
             if tag != expected:
-                raise self.fail(path, f"tags must be 0, 1, 2 … without gap or repetition: {tags}")
+                problem = f"tags must be 0, 1, 2 … without gap or repetition: {short_repr(tags)}"
+                raise self.fail(path, problem)
         return fields
 
     def field(self, source: object, parent: str, number: int) -> FieldSpec:
         called = source.get("name") if isinstance(source, dict) else None
         path = f"{parent}.{called if is_name(called) else f'field {number}'}".lstrip(".")
+        if len(path) > _PATH_LENGTH_MAX:
+            path = "…" + path[-_PATH_LENGTH_MAX:]
         spec = self.keyed(source, path, _FIELD_KEYS)
         field = FieldSpec()
         field.name = self.name(spec, path)
         field.path = path
         field.attribute = snake_case(field.name)
-        if iskeyword(field.attribute) or field.attribute in _TAKEN_ATTRIBUTES:
+        if not is_identifier(field.attribute) or field.attribute in _TAKEN_ATTRIBUTES:
             raise self.fail(path, f"in Python it would be called {field.attribute}, which is taken")
         field.tagged = self.versions(spec, "taggedVersions", path, NO_VERSIONS)
         field.versions = self.versions(spec, "versions", path, field.tagged or None)
@@ -304,11 +369,17 @@ class Parser:
     def check_ranges(self, types: Sequence[tuple[Versions, FieldType]], field: FieldSpec) -> None:
         """Every version of the field has exactly one type."""
         needed = field.versions.intersect(self._valid)
-        for version in needed.up_to(self._valid.highest):
-            hits = sum(version in versions for versions, _ in types)
-            if hits != 1:
-                problem = "no type" if not hits else "more than one type"
-                raise self.fail(field.path, f"version {version} has {problem}")
+        expected = needed.lowest
+        for low, high in sorted(
+            versions.intersect(needed) for versions, _ in types if versions.intersect(needed)
+        ):
+            if low < expected:
+                raise self.fail(field.path, f"version {low} has more than one type")
+            if low > expected:
+                break
+            expected = high + 1
+        if expected <= needed.highest:
+            raise self.fail(field.path, f"version {expected} has no type")
 
     def type(self, text: object, path: str) -> FieldType:
         if not isinstance(text, str):
@@ -422,9 +493,9 @@ def _number(source: object) -> Any:
 
 def _scalar_default(base: str, source: object) -> object:
     if base == "bool":
-        if source not in (None, True, False, "true", "false"):
+        if source is not None and not isinstance(source, bool) and source not in ("true", "false"):
             raise ValueError("write true or false")
-        return source in (True, "true")
+        return source is True or source == "true"
     if not isinstance(source, (str, int, float, NoneType)):
         raise ValueError("write a number or a text")
     if base == "float64":

