@@ -413,6 +413,15 @@ def test_without_acknowledgements_nobody_waits() -> None:
         ("key is bytes or None, not int$", {"key": 5}),
         ("header 'h' is bytes or None, not str", {"headers": [("h", "text")]}),
         ("header's name is text, not bytes", {"headers": [(b"h", b"x")]}),
+        ("value is bytes or None, not int$", {"value": 5}),
+        ("value is bytes or None, not list$", {"value": [1, 2]}),
+        ("key is bytes or None, not bool$", {"key": True}),
+        ("header 'h' is bytes or None, not int$", {"headers": [("h", 5)]}),
+        ("header's name is text that UTF-8 can say", {"headers": [("\ud800", b"x")]}),
+        ("timestamp is milliseconds since 1970, a whole number of 64 bits, not 1.5", {"timestamp": 1.5}),
+        ("timestamp is milliseconds since 1970", {"timestamp": "now"}),
+        ("timestamp is milliseconds since 1970", {"timestamp": True}),
+        ("timestamp is milliseconds since 1970", {"timestamp": 2**63}),
     ],
 )
 def test_wrong_types_are_refused_at_once(words: str, options: dict[str, Any]) -> None:

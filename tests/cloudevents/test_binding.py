@@ -13,7 +13,7 @@ from penstock.cloudevents import (
     partitionkey_mapper,
     to_record,
 )
-from penstock.errors import ConfigError, EncodeError
+from penstock.errors import ConfigError, DecodeError, EncodeError
 
 EVENT = Event(
     id="1",
@@ -102,9 +102,78 @@ def test_extra_headers_stay_beside_the_event():
     parts = to_record(EVENT, headers=[("user-agent", b"\xff")])
     assert other_headers(parts[2]) == [("user-agent", b"\xff")]
     assert from_record(*parts) == EVENT
-    for name in ("ce_x", "Content-Type"):
-        with pytest.raises(EncodeError, match="C23"):
-            to_record(EVENT, headers=[(name, b"")])
+    forged = [
+        "ce_x",
+        "CE_ID",
+        "Ce_Source",
+        "cE_x",
+        " ce_id",
+        "ce_",
+        "Content-Type",
+        "CONTENT-TYPE",
+        "content-type\n",
+    ]
+    for name in forged:
+        for mode in ("binary", "structured"):
+            with pytest.raises(EncodeError, match="C23"):
+                to_record(EVENT, mode=mode, headers=[(name, b"")])
+        assert other_headers([(name, b"")]) == []
+    for name in ("ce", "xce_id", "ce-id", "content-types"):
+        key, value, headers = to_record(EVENT, headers=[(name, b"forged")])
+        for profile in ("strict", "lenient"):
+            assert from_record(key, value, headers, profile=profile) == EVENT
+
+
+WRONG = [5, 0, -1, True, 1.5, [1, 2], (104, 105), {1}, object(), range(3)]
+"""What `bytes` would turn into bytes, or nothing does."""
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=repr)
+def test_what_is_no_bytes_is_refused_when_written(wrong):
+    with pytest.raises(
+        EncodeError, match=rf"a record's key is bytes, text or None, not {type(wrong).__name__}"
+    ):
+        to_record(EVENT, key=wrong)
+    with pytest.raises(EncodeError, match="key is bytes"):
+        to_record(EVENT, key_mapper=lambda _: wrong)
+    with pytest.raises(EncodeError, match=rf"the header 'a' is bytes or None, not {type(wrong).__name__}"):
+        to_record(EVENT, headers=[("a", wrong)])
+    with pytest.raises(EncodeError, match=rf"a header's name is text, not {type(wrong).__name__}"):
+        to_record(EVENT, headers=[(wrong, b"")])
+    with pytest.raises(ValueError, match="data must be bytes"):
+        Event(id="1", source="/s", type="t", data=wrong)
+
+
+def test_other_bytes_like_objects_become_bytes():
+    key, _, headers = to_record(EVENT, key=bytearray(b"k"), headers=[("a", memoryview(b"b")), ("n", None)])
+    assert (key, headers[-2:]) == (b"k", [("a", b"b"), ("n", None)])
+    assert type(key) is bytes
+    with pytest.raises(EncodeError, match=r"'a' is bytes or None, not str; encode it"):
+        to_record(EVENT, headers=[("a", "text")])
+
+
+@pytest.mark.parametrize("profile", ["strict", "lenient"])
+@pytest.mark.parametrize("wrong", WRONG, ids=repr)
+def test_what_is_no_bytes_is_refused_when_read(wrong, profile):
+    key, value, headers = to_record(EVENT, key=b"k")
+    complaint = rf"bytes or None, not {type(wrong).__name__}"
+    for name in ("ce_id", "ce_time", "ce_other", "content-type", "CE_SUBJECT", "other"):
+        others = [pair for pair in headers if pair[0] != name]
+        with pytest.raises(DecodeError, match=complaint):
+            from_record(key, value, [*others, ("twice", b""), ("twice", b""), (name, wrong)], profile=profile)
+    plain = Event(id="1", source="/s", type="t")
+    with pytest.raises(DecodeError, match=complaint):
+        from_record(wrong, None, to_record(plain)[2], partitionkey_from_key=True, profile=profile)
+    with pytest.raises(DecodeError, match=complaint):
+        from_record(key, wrong, headers, profile=profile)
+    structured = to_record(EVENT, mode="structured")[2]
+    with pytest.raises(DecodeError, match=complaint):
+        from_record(key, wrong, structured, profile=profile)
+    for assume in (False, True):
+        with pytest.raises(DecodeError, match=complaint):
+            from_record(
+                key, wrong, [("content-type", b"application/cloudevents+json")], assume_structured=assume
+            )
 
 
 def test_wrong_options_are_refused():

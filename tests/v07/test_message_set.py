@@ -189,3 +189,12 @@ def test_one_wrong_byte_is_noticed_or_ends_the_set() -> None:
             continue
         # A length that grew makes the rest a partial tail; unused attribute bits change nothing.
         assert found == whole[: len(found)]
+
+
+@pytest.mark.parametrize("payload", [5, "text", [1], None, True])
+def test_a_message_is_bytes(payload: object) -> None:
+    for call in (lambda: encode_message(payload), lambda: encode_set([b"fine", payload])):  # type: ignore[arg-type]
+        with pytest.raises(
+            EncodeError, match=f"a message of Kafka 0.7 is bytes, not {type(payload).__name__}"
+        ):
+            call()

@@ -7,6 +7,8 @@ Keyed records go where Java would send them; the others fill one partition's bat
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import operator
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -21,6 +23,7 @@ from penstock.client.partitioner import PARTITIONERS, StickyChoice
 from penstock.client.sender import Sender
 from penstock.errors import ConfigError, EncodeError, NetworkError, RequestTimeoutError
 from penstock.model import Header, RecordMetadata, TopicPartition
+from penstock.protocol.shown import short_repr
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -203,6 +206,8 @@ class AsyncProducer:
             )
         if timestamp is None:
             timestamp = time.time_ns() // 1_000_000
+        elif type(timestamp) is not int or not -(1 << 63) <= timestamp < 1 << 63:
+            timestamp = _whole_ms(timestamp)
         accepted = self._accumulator.append(
             places.where[partition], (key, value, headers, timestamp), size, time.monotonic
         )
@@ -369,6 +374,19 @@ def _as_bytes(what: str, value: object) -> bytes | None:
     raise EncodeError(f"a record's {what} is bytes or None, not {type(value).__name__}{hint}")
 
 
+def _whole_ms(timestamp: object) -> int:
+    """The timestamp as a plain int: other integers are taken, what spoils a whole batch later is refused."""
+    if not isinstance(timestamp, bool):
+        with contextlib.suppress(TypeError):
+            whole = operator.index(timestamp)  # type: ignore[arg-type]  # it says whether this is an integer
+            if -(1 << 63) <= whole < 1 << 63:
+                return whole
+    raise EncodeError(
+        "a record's timestamp is milliseconds since 1970, a whole number of 64 bits, "
+        f"not {short_repr(timestamp)}"
+    )
+
+
 def _checked_headers(headers: Sequence[Header]) -> tuple[list[Header], int]:
     """Refuse now what would spoil the whole batch later; return the headers and their size at most."""
     checked: list[Header] = []
@@ -378,6 +396,10 @@ def _checked_headers(headers: Sequence[Header]) -> tuple[list[Header], int]:
         if not isinstance(name, str):
             raise EncodeError(f"a header's name is text, not {type(name).__name__}")
         content = _as_bytes(f"header {name!r}", value)
-        size += 10 + len(name.encode()) + (len(content) if content else 0)
+        try:
+            name_size = len(name.encode())
+        except UnicodeEncodeError:
+            raise EncodeError(f"a header's name is text that UTF-8 can say, not {name!r}") from None
+        size += 10 + name_size + (len(content) if content else 0)
         checked.append((name, content))
     return checked, size

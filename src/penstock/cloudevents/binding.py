@@ -43,7 +43,7 @@ from penstock.cloudevents.types import (
     read_text,
 )
 from penstock.cloudevents.uris import check_uri_reference
-from penstock.errors import ConfigError, EncodeError
+from penstock.errors import ConfigError, DecodeError, EncodeError
 
 Profile = Literal["strict", "lenient"]
 Mode = Literal["binary", "structured"]
@@ -102,16 +102,17 @@ def to_record(
     old that records have no headers.
 
     Raises:
-        EncodeError: the combination is not possible: binary mode without headers (K9), or one of
-            `headers` would pass for an attribute.
+        EncodeError: the combination is not possible: binary mode without headers (K9); one of `headers`
+            would pass for an attribute, to a reader that folds the case of names as well (C23); or a key
+            or header is of another type than bytes (a key may be text, a header's value None).
         InvalidEventError: K14, no binary record can carry the event: its data are themselves an event
             in an event format.
     """
     if key_mapper is not None:
         mapped = key_mapper(event)
         key = key if mapped is None else mapped
-    if isinstance(key, str):
-        key = key.encode()
+    if key is not None and key.__class__ is not bytes:
+        key = _key_bytes(key)
     if mode == "binary":
         if magic < 2:
             raise EncodeError("K9: records of this message format have no headers; use mode='structured'")
@@ -183,20 +184,45 @@ def _attribute_headers(event: Event, content_type: bytes | None) -> list[tuple[s
 
 
 def _extra_headers(headers: Iterable[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
-    extra = list(headers)
-    for name, _ in extra:
-        if name.startswith(PREFIX) or name.lower() == CONTENT_TYPE:
-            raise EncodeError(f"C23: the header {name!r} would pass for a part of the event")
+    """The headers that a caller sends along, checked: what no reader may take for a part of the event."""
+    extra: list[tuple[str, bytes]] = []
+    for name, value in header_pairs(headers):
+        if not isinstance(name, str):
+            raise EncodeError(f"a header's name is text, not {type(name).__name__}")
+        if _could_pass_for_a_part(name):
+            raise EncodeError(
+                f"C23: the header {name!r} would pass for a part of the event; use another name"
+            )
+        if isinstance(value, (bytearray, memoryview)):
+            value = bytes(value)
+        if value is not None and not isinstance(value, bytes):
+            hint = "; encode it, for instance with .encode()" if isinstance(value, str) else ""
+            raise EncodeError(f"the header {name!r} is bytes or None, not {type(value).__name__}{hint}")
+        extra.append((name, value))  # type: ignore[arg-type]  # null is a value that a header may have
     return extra
 
 
+def _key_bytes(key: object) -> bytes:
+    if isinstance(key, str):
+        return key.encode()
+    if isinstance(key, (bytes, bytearray, memoryview)):
+        return bytes(key)
+    raise EncodeError(f"a record's key is bytes, text or None, not {type(key).__name__}")
+
+
 def other_headers(headers: Headers) -> list[tuple[str, Any]]:
-    """The headers that are no part of an event, bytes untouched (rules D7, C23)."""
-    return [
-        (name, value)
-        for name, value in header_pairs(headers)
-        if not name.startswith(PREFIX) and name.lower() != CONTENT_TYPE
-    ]
+    """The headers that are no part of an event, bytes untouched (rules D7, C23).
+
+    `to_record` takes them as `headers`: names such as ``CE_ID``, which a lenient reader takes for an
+    attribute, are left out.
+    """
+    return [(name, value) for name, value in header_pairs(headers) if not _could_pass_for_a_part(name)]
+
+
+def _could_pass_for_a_part(name: str) -> bool:
+    """Whether any reader may take a header for a part of the event: some fold case or strip white space."""
+    folded = name.strip().lower()
+    return folded.startswith(PREFIX) or folded == CONTENT_TYPE
 
 
 def header_pairs(headers: Headers) -> HeaderPairs:
@@ -219,6 +245,9 @@ def from_record(
     extension_types: Mapping[str, AttributeType] = WELL_KNOWN_EXTENSIONS,
 ) -> Outcome:
     """What the record is: an `Event`, `NotAnEvent` or `InvalidEvent`. Never raises for what is in it.
+
+    Key, value and headers are bytes (text and other bytes-like objects are taken, too): what is neither
+    these nor None is no content of a record but a mistake in the program, and a `DecodeError`.
 
     The lenient profile folds the case of header names (D1), lets the last of several different
     values win (D3), passes over ``ce_`` headers that name no attribute (D6), keeps a declared
@@ -250,8 +279,8 @@ def from_record(
             event = _read_structured(b"application/cloudevents+json", value, lenient, extension_types)
         else:
             return NO_CLAIM
-        if partitionkey_from_key and key:
-            return _with_partitionkey(event, key)
+        if partitionkey_from_key and key is not None:
+            return _with_partitionkey(event, _as_bytes(key))
         return event
     except InvalidEventError as error:
         return InvalidEvent(error.rule, error.reason)
@@ -316,9 +345,18 @@ def _select(pairs: HeaderPairs, lenient: bool) -> tuple[dict[str, bytes | None],
 
 
 def _as_bytes(value: Any) -> bytes | None:
+    """The bytes of what a client handed out as a header, key or value.
+
+    Raises:
+        DecodeError: it is of a type that no client hands out. `bytes` would make 5 zeros of the number 5.
+    """
     if value is None or isinstance(value, bytes):
         return value
-    return value.encode("utf-8", "surrogatepass") if isinstance(value, str) else bytes(value)
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogatepass")
+    if isinstance(value, (bytearray, memoryview)):
+        return bytes(value)
+    raise DecodeError(f"a record's key, value and headers are bytes or None, not {type(value).__name__}")
 
 
 def _is_structured(content_type: bytes | None) -> bool:
@@ -344,7 +382,9 @@ def _passes_for_structured(
         return assume_structured
     if not lenient or value is None:
         return False
-    return essence(content_type.decode("latin-1")) == JSON_TYPE and has_required_members(bytes(value))
+    return essence(content_type.decode("latin-1")) == JSON_TYPE and has_required_members(
+        _as_bytes(value) or b""
+    )
 
 
 @remembered(maxsize=256)
@@ -508,8 +548,8 @@ def _read_extension(name: str, declared: AttributeType, text: str, lenient: bool
     return read_text(name, AttributeType.STRING, text)
 
 
-def _with_partitionkey(event: Event, key: bytes) -> Event:
-    if "partitionkey" in event.extensions:
+def _with_partitionkey(event: Event, key: bytes | None) -> Event:
+    if not key or "partitionkey" in event.extensions:
         return event
     try:
         return event.replace(extensions={**event.extensions, "partitionkey": key.decode()})

@@ -172,9 +172,10 @@ def _decoded(
 def encode_line(raw: bytes, options: LineOptions) -> str:
     """The line with the record that carries its `event`, or `error` and `rule`. Never raises.
 
-    Headers of the line that are no part of an event stay, after the event's own (C23). A line without
-    `event` that has an `error`, as `decode_line` leaves what is no event, passes as it is; one that has
-    a `specversion` is an event itself.
+    Headers of the line that are no part of an event stay, after the event's own (C23); those that a reader
+    may take for one, such as ``CE_ID``, do not. A line without `event` that has an `error`, as
+    `decode_line` leaves what is no event, passes as it is; one that has a `specversion` is an event
+    itself.
     """
     try:
         line = _Line(raw)
@@ -215,10 +216,7 @@ def convert_line(raw: bytes, options: LineOptions) -> str:
 
 
 def _encoded(event: Event, key: bytes | None, headers: Headers, options: LineOptions) -> Parts:
-    kept = other_headers(headers)
-    if options.lenient:
-        kept = [(name, value) for name, value in kept if name[:3].lower() != "ce_"]
-    return options.record(event, key, kept)
+    return options.record(event, key, other_headers(headers))
 
 
 def rule_of(error: object) -> str | None:

@@ -72,9 +72,13 @@ def encode_message(payload: Buffer, *, magic: int = 1, codec: Codec = Codec.NONE
     """One message around `payload`, which for a codec is a compressed set already.
 
     Raises:
-        EncodeError: another magic than 0 and 1, or a codec with magic 0, which has no room to name it.
+        EncodeError: a payload that is not bytes-like, another magic than 0 and 1, or a codec with
+            magic 0, which has no room to name it.
     """
-    data = memoryview(payload)
+    try:
+        data = memoryview(payload)
+    except TypeError:
+        raise EncodeError(f"a message of Kafka 0.7 is bytes, not {type(payload).__name__}") from None
     if magic == 1:
         return b"".join((_HEAD1.pack(data.nbytes + 6, 1, CODECS.index(codec), zlib.crc32(data)), data))
     if magic != 0:

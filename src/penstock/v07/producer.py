@@ -101,6 +101,8 @@ class Producer07:
 
     def _checked(self, topic: str, payloads: Sequence[bytes]) -> Sequence[bytes]:
         for payload in payloads:
+            if not isinstance(payload, (bytes, bytearray, memoryview)):
+                raise EncodeError(f"a message of Kafka 0.7 is bytes, not {type(payload).__name__}")
             if len(payload) > self._message_bytes_max:
                 raise EncodeError(
                     f"a message of {len(payload)} bytes for {topic}: brokers drop what is larger than "
