@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from penstock.broker.config import BrokerConfig
+from penstock.broker.config_keys import BROKER_KEYS
 from penstock.broker.listeners import advertised_at, listening_at
+from penstock.broker.other_settings import settings_of_release
 from penstock.broker.properties import parse_properties, read_properties
 from penstock.errors import ConfigError
 
@@ -160,3 +162,21 @@ def test_what_clients_are_told(settings: dict[str, str], expected: tuple[str, in
 def test_listeners_that_will_not_do(text: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         listening_at(BrokerConfig({"listeners": text}))
+
+
+@pytest.mark.parametrize("release", ["3", "4"])
+def test_every_name_of_kafkas_that_is_listed_is_known_in_a_file(tmp_path: Path, release: str) -> None:
+    for name in settings_of_release(release):
+        if name.startswith(("ssl.", "sasl.", "authorizer.", "security.")):
+            with pytest.raises(ConfigError, match="protection"):
+                read(tmp_path, f"{name}=\n")
+        else:
+            _, remarks = read(tmp_path, f"{name}=\n")
+            assert [f"without effect in a single process: {name}" in remark for remark in remarks] == [True]
+
+
+@pytest.mark.parametrize("name", [key.name for key in BROKER_KEYS.values() if not key.has_effect])
+def test_a_key_without_effect_is_told(tmp_path: Path, name: str) -> None:
+    _, remarks = read(tmp_path, f"{name}={BROKER_KEYS[name].default or ''}\n")
+    assert f"without effect in a single process: {name}" in remarks[0]
+    assert BROKER_KEYS[name].doc.partition("No effect: ")[2]

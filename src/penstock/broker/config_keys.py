@@ -1,15 +1,15 @@
 """The configuration names the broker knows: Kafka's, with type, default and what each one does here.
 
 Two tables: `BROKER_KEYS` (server.properties) and `TOPIC_KEYS` (per topic). A topic key names the
-broker key that gives its default. A key whose description says "No effect" is accepted, because files
-written for Apache Kafka carry it, and means nothing to a single process.
+broker key that gives its default. A key without effect is accepted, because files written for Apache Kafka
+carry it; its description says why it means nothing to a single process.
 
 Names, types and defaults follow Apache Kafka 4.x.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 BOOLEAN, STRING, INT, SHORT, LONG, DOUBLE, LIST, CLASS, PASSWORD = range(1, 10)
 """Types as DescribeConfigs numbers them (KIP-569)."""
@@ -40,6 +40,14 @@ class ConfigKey(NamedTuple):
     item_pattern: str = ""
     """What each item of a list must match, unless the list is a star."""
 
+    has_effect: bool = True
+    """False for a setting that is checked, kept and listed, and changes nothing."""
+
+
+def idle(key: ConfigKey) -> ConfigKey:
+    """Return a key without effect. `key` has the reason for a description."""
+    return key._replace(doc=f"No effect: {key.doc}", has_effect=False)
+
 
 def _table(*keys: ConfigKey) -> dict[str, ConfigKey]:
     return {key.name: key for key in keys}
@@ -60,9 +68,13 @@ def _topic(
     return ConfigKey(name, type_, default, doc, choices, at_least, pairs, at_most, never)
 
 
+def _idle_topic(*column: Any, **more: Any) -> ConfigKey:
+    return idle(_topic(*column, **more))
+
+
 _CODECS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 
-_THROTTLED = ConfigKey("", LIST, "", "No effect: there is one replica.", item_pattern="[0-9]+:[0-9]+")
+_THROTTLED = idle(ConfigKey("", LIST, "", "there is one replica.", item_pattern="[0-9]+:[0-9]+"))
 
 TOPIC_KEYS = _table(
     _topic(
@@ -152,19 +164,19 @@ TOPIC_KEYS = _table(
         at_least=0,
     ),
     _THROTTLED._replace(name="leader.replication.throttled.replicas"),
-    _topic(
+    _idle_topic(
         "local.retention.bytes",
         LONG,
         "-2",
-        "No effect: there is no tiered storage.",
+        "there is no tiered storage.",
         "log.local.retention.bytes",
         at_least=-2,
     ),
-    _topic(
+    _idle_topic(
         "local.retention.ms",
         LONG,
         "-2",
-        "No effect: there is no tiered storage.",
+        "there is no tiered storage.",
         "log.local.retention.ms",
         at_least=-2,
     ),
@@ -191,11 +203,11 @@ TOPIC_KEYS = _table(
         "Whether fetchers older than 0.11 get converted records.",
         "log.message.downconversion.enable",
     ),
-    _topic(
+    _idle_topic(
         "message.format.version",
         STRING,
         "3.0-IV1",
-        "No effect: every release that still knows this name ignores it, or --as-version says it.",
+        "every release that still knows this name ignores it, or --as-version says it.",
         "log.message.format.version",
     ),
     _topic(
@@ -214,11 +226,11 @@ TOPIC_KEYS = _table(
         "log.message.timestamp.before.max.ms",
         at_least=0,
     ),
-    _topic(
+    _idle_topic(
         "message.timestamp.difference.max.ms",
         LONG,
         str(LONG_MAX),
-        "No effect: what came before the two limits for times ahead and behind.",
+        "what came before the two limits for times ahead and behind.",
         "log.message.timestamp.difference.max.ms",
         at_least=0,
     ),
@@ -258,9 +270,9 @@ TOPIC_KEYS = _table(
     _topic(
         "preallocate", BOOLEAN, "false", "Whether segment files are created at full size.", "log.preallocate"
     ),
-    _topic("remote.log.copy.disable", BOOLEAN, "false", "No effect: there is no tiered storage."),
-    _topic("remote.log.delete.on.disable", BOOLEAN, "false", "No effect: there is no tiered storage."),
-    _topic("remote.storage.enable", BOOLEAN, "false", "No effect: there is no tiered storage."),
+    _idle_topic("remote.log.copy.disable", BOOLEAN, "false", "there is no tiered storage."),
+    _idle_topic("remote.log.delete.on.disable", BOOLEAN, "false", "there is no tiered storage."),
+    _idle_topic("remote.storage.enable", BOOLEAN, "false", "there is no tiered storage."),
     _topic(
         "retention.bytes",
         LONG,
@@ -312,11 +324,11 @@ TOPIC_KEYS = _table(
         ("log.roll.hours", 3_600_000),
         at_least=1,
     ),
-    _topic(
+    _idle_topic(
         "unclean.leader.election.enable",
         BOOLEAN,
         "false",
-        "No effect: there is one replica.",
+        "there is one replica.",
         "unclean.leader.election.enable",
     ),
 )
@@ -335,6 +347,10 @@ def _broker(
     return ConfigKey(name, type_, default, doc, choices, at_least, at_most=at_most)
 
 
+def _idle(*column: Any, **more: Any) -> ConfigKey:
+    return idle(_broker(*column, **more))
+
+
 def _topic_defaults() -> list[ConfigKey]:
     """The broker keys that only give topic keys their defaults, e.g. log.retention.bytes."""
     keys = {}
@@ -347,7 +363,9 @@ def _topic_defaults() -> list[ConfigKey]:
                 default = str(int(default) // factor)
             doc = f"Default of the topic setting {key.name}. {key.doc}"
             type_ = INT if factor > 1 else key.type  # hours and minutes are 32 bits wide
-            keys[name] = ConfigKey(name, type_, default, doc, key.choices, key.at_least)
+            keys[name] = ConfigKey(
+                name, type_, default, doc, key.choices, key.at_least, has_effect=key.has_effect
+            )
     return list(keys.values())
 
 
@@ -378,9 +396,9 @@ _NAMES_07 = (
 )
 """What `penstock.v07.settings` knows, repeated here since few brokers import it."""
 
-_NO_QUORUM = "No effect: one process is broker and controller."
-_NO_THREADS = "No effect: one event loop does all the work."
-_NO_REPLICAS = "No effect: there is one replica."
+_NO_QUORUM = "one process is broker and controller."
+_NO_THREADS = "one event loop does all the work."
+_NO_REPLICAS = "there is one replica."
 
 BROKER_KEYS = _table(
     *_topic_defaults(),
@@ -426,16 +444,16 @@ BROKER_KEYS = _table(
         "advertised.listeners", LIST, None, "Addresses told to clients, where they differ from listeners."
     ),
     _broker("auto.create.topics.enable", BOOLEAN, "true", "Whether asking for an unknown topic creates it."),
-    _broker("auto.leader.rebalance.enable", BOOLEAN, "true", _NO_REPLICAS),
+    _idle("auto.leader.rebalance.enable", BOOLEAN, "true", _NO_REPLICAS),
     _broker("broker.id", INT, None, "Older name of node.id.", at_least=-1),
     _broker("broker.rack", STRING, None, "Rack told to clients."),
     _broker(
         "connections.max.idle.ms", LONG, "600000", "Connections without a request for this long are closed."
     ),
-    _broker("controller.listener.names", LIST, None, _NO_QUORUM),
-    _broker("controller.quorum.bootstrap.servers", LIST, "", _NO_QUORUM),
-    _broker("controller.quorum.voters", LIST, "", _NO_QUORUM),
-    _broker("create.topic.policy.class.name", CLASS, None, "No effect: there are no policies."),
+    _idle("controller.listener.names", LIST, None, _NO_QUORUM),
+    _idle("controller.quorum.bootstrap.servers", LIST, "", _NO_QUORUM),
+    _idle("controller.quorum.voters", LIST, "", _NO_QUORUM),
+    _idle("create.topic.policy.class.name", CLASS, None, "there are no policies."),
     _broker(
         "default.replication.factor", INT, "1", "Replication factor of topics that name none.", at_least=1
     ),
@@ -453,7 +471,7 @@ BROKER_KEYS = _table(
     ),
     _broker("group.max.size", INT, str(INT_MAX), "Most members of a group.", at_least=1),
     _broker("group.min.session.timeout.ms", INT, "6000", "Shortest session timeout of a member.", at_least=1),
-    _broker("inter.broker.listener.name", STRING, None, _NO_QUORUM),
+    _idle("inter.broker.listener.name", STRING, None, _NO_QUORUM),
     _broker(
         "listener.security.protocol.map", STRING, "PLAINTEXT:PLAINTEXT", "Security of each listener by name."
     ),
@@ -473,7 +491,7 @@ BROKER_KEYS = _table(
         "Memory for the keys of one compaction, 24 bytes each; what is beyond waits for the next.",
         at_least=1,
     ),
-    _broker("log.cleaner.threads", INT, "1", _NO_THREADS, at_least=0),
+    _idle("log.cleaner.threads", INT, "1", _NO_THREADS, at_least=0),
     _broker("log.dir", LIST, None, "Data directory; empty keeps everything in memory."),
     _broker("log.dirs", LIST, None, "Data directory; one only."),
     _broker(
@@ -522,13 +540,13 @@ BROKER_KEYS = _table(
         "Most partitions in one answer to DescribeTopicPartitions.",
         at_least=1,
     ),
-    _broker("metadata.log.dir", STRING, None, "No effect: metadata lives in the data directory."),
+    _idle("metadata.log.dir", STRING, None, "metadata lives in the data directory."),
     _broker("node.id", INT, "1", "Number of this broker.", at_least=0),
-    _broker("num.io.threads", INT, "8", _NO_THREADS, at_least=1),
-    _broker("num.network.threads", INT, "3", _NO_THREADS, at_least=1),
+    _idle("num.io.threads", INT, "8", _NO_THREADS, at_least=1),
+    _idle("num.network.threads", INT, "3", _NO_THREADS, at_least=1),
     _broker("num.partitions", INT, "1", "Partitions of topics that name no number.", at_least=1),
-    _broker("num.recovery.threads.per.data.dir", INT, "2", _NO_THREADS, at_least=1),
-    _broker("num.replica.fetchers", INT, "1", _NO_REPLICAS),
+    _idle("num.recovery.threads.per.data.dir", INT, "2", _NO_THREADS, at_least=1),
+    _idle("num.replica.fetchers", INT, "1", _NO_REPLICAS),
     _broker("offset.metadata.max.bytes", INT, "4096", "Longest note that comes with an offset.", at_least=0),
     _broker(
         "offsets.retention.check.interval.ms",
@@ -541,11 +559,11 @@ BROKER_KEYS = _table(
         "offsets.retention.minutes", INT, "10080", "Age at which offsets of empty groups go.", at_least=1
     ),
     _broker("offsets.topic.num.partitions", INT, "50", "Partitions of __consumer_offsets.", at_least=1),
-    _broker("offsets.topic.replication.factor", SHORT, "3", _NO_REPLICAS, at_least=1),
+    _idle("offsets.topic.replication.factor", SHORT, "3", _NO_REPLICAS, at_least=1),
     _broker(
         "offsets.topic.segment.bytes", INT, "104857600", "Segment size of __consumer_offsets.", at_least=1
     ),
-    _broker("process.roles", LIST, "broker,controller", _NO_QUORUM, choices=("broker", "controller")),
+    _idle("process.roles", LIST, "broker,controller", _NO_QUORUM, choices=("broker", "controller")),
     _broker(
         "producer.id.expiration.ms",
         INT,
@@ -559,12 +577,10 @@ BROKER_KEYS = _table(
         "536870912",
         "Most memory for requests that are still arriving; the slowest sender is disconnected. -1 no limit.",
     ),
-    _broker(
-        "queued.max.requests", INT, "500", "No effect: a connection has one request at work.", at_least=1
-    ),
-    _broker("replica.lag.time.max.ms", LONG, "30000", _NO_REPLICAS),
-    _broker("share.coordinator.state.topic.min.isr", SHORT, "2", _NO_REPLICAS, at_least=1),
-    _broker("share.coordinator.state.topic.replication.factor", SHORT, "3", _NO_REPLICAS, at_least=1),
+    _idle("queued.max.requests", INT, "500", "a connection has one request at work.", at_least=1),
+    _idle("replica.lag.time.max.ms", LONG, "30000", _NO_REPLICAS),
+    _idle("share.coordinator.state.topic.min.isr", SHORT, "2", _NO_REPLICAS, at_least=1),
+    _idle("share.coordinator.state.topic.replication.factor", SHORT, "3", _NO_REPLICAS, at_least=1),
     _broker("socket.listen.backlog.size", INT, "50", "Connections that may wait to be accepted.", at_least=1),
     _broker(
         "socket.receive.buffer.bytes",
@@ -584,11 +600,11 @@ BROKER_KEYS = _table(
     _broker(
         "transaction.max.timeout.ms", INT, "900000", "Longest transaction a producer may ask for.", at_least=1
     ),
-    _broker("transaction.state.log.min.isr", INT, "2", _NO_REPLICAS, at_least=1),
+    _idle("transaction.state.log.min.isr", INT, "2", _NO_REPLICAS, at_least=1),
     _broker(
         "transaction.state.log.num.partitions", INT, "50", "Partitions of __transaction_state.", at_least=1
     ),
-    _broker("transaction.state.log.replication.factor", SHORT, "3", _NO_REPLICAS, at_least=1),
+    _idle("transaction.state.log.replication.factor", SHORT, "3", _NO_REPLICAS, at_least=1),
     _broker(
         "unstable.api.versions.enable",
         BOOLEAN,

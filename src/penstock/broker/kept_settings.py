@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from penstock.broker.config import SOURCE_DEFAULT, SOURCE_GROUP, SOURCE_METRICS, Setting, parse
-from penstock.broker.config_keys import BOOLEAN, INT, LIST, STRING, ConfigKey
+from penstock.broker.config_keys import BOOLEAN, INT, LIST, STRING, ConfigKey, idle
 from penstock.broker.other_settings import UNKNOWN, other_settings
 from penstock.errors import ConfigError
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -26,12 +26,12 @@ METRICS_RESOURCE, GROUP_RESOURCE = 16, 32
 
 KEPT_KINDS = (METRICS_RESOURCE, GROUP_RESOURCE)
 
-_NO_GROUPS = "No effect: groups of this kind are not offered."
-_NO_METRICS = "No effect: metrics of clients are not collected."
+_NO_GROUPS = "groups of this kind are not offered."
+_NO_METRICS = "metrics of clients are not collected."
 
 
 def _group(name: str, type_: int = INT, default: str | None = None, least: int | None = None) -> ConfigKey:
-    return ConfigKey(name, type_, default, _NO_GROUPS, at_least=least)
+    return idle(ConfigKey(name, type_, default, _NO_GROUPS, at_least=least))
 
 
 _GROUP_KEYS: tuple[tuple[tuple[int, int], tuple[ConfigKey, ...]], ...] = (
@@ -73,9 +73,9 @@ _GROUP_KEYS: tuple[tuple[tuple[int, int], tuple[ConfigKey, ...]], ...] = (
 """Settings of groups by the release they came with. Without a default of its own, one has the broker's."""
 
 _METRICS_KEYS = {
-    "interval.ms": ConfigKey("interval.ms", INT, "300000", _NO_METRICS),
-    "match": ConfigKey("match", LIST, "", _NO_METRICS),
-    "metrics": ConfigKey("metrics", LIST, "", _NO_METRICS),
+    "interval.ms": idle(ConfigKey("interval.ms", INT, "300000", _NO_METRICS)),
+    "match": idle(ConfigKey("match", LIST, "", _NO_METRICS)),
+    "metrics": idle(ConfigKey("metrics", LIST, "", _NO_METRICS)),
 }
 _INTERVAL_MIN_MS, _INTERVAL_MAX_MS = 100, 3_600_000
 _MATCHED = {

@@ -26,6 +26,7 @@ from penstock.broker.config_keys import (
     STRING,
     TOPIC_KEYS,
     ConfigKey,
+    idle,
 )
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ _TYPES = {
     "class": CLASS,
     "password": PASSWORD,
 }
-_DOC = "No effect here."
+_DOC = "there is nothing here that it could be for."
 _OF_OLD = frozenset(("advertised.host.name", "advertised.port", "host.name", "port"))
 _UNLISTED = frozenset(
     (
@@ -82,7 +83,9 @@ def settings_of_release(release: str) -> Mapping[str, BrokerSetting]:
             name, releases, type_, change, least = words.split()
             if releases in ("all", release):
                 at_least = None if least == "-" else int(least)
-                key = ConfigKey(name, _TYPES[type_], default if equals else None, _DOC, at_least=at_least)
+                key = idle(
+                    ConfigKey(name, _TYPES[type_], default if equals else None, _DOC, at_least=at_least)
+                )
                 found[name] = BrokerSetting(key, change)
     return found
 
@@ -102,7 +105,7 @@ def broker_setting(config: BrokerConfig, name: str) -> BrokerSetting:
     if name in known:
         return known[name]
     if name in _UNLISTED:
-        return BrokerSetting(ConfigKey(name, LONG, None, _DOC, at_least=0), CLUSTER)
+        return BrokerSetting(idle(ConfigKey(name, LONG, None, _DOC, at_least=0)), CLUSTER)
     base = known.get(listener_setting(name))
     if base is not None and base.change in (BROKER, LISTENER):
         return BrokerSetting(base.key._replace(name=name, default=None), BROKER)
