@@ -27,6 +27,13 @@ class CorruptRecordError(DecodeError):
     """A record batch fails its checksum or contradicts its own header (Kafka error 2)."""
 
 
+class UnpackLimitError(CorruptRecordError):
+    """Compressed records hold more than a limit lets be unpacked, or more records than it lets be read.
+
+    The data may be sound: with a higher limit they can be read.
+    """
+
+
 class EncodeError(PenstockError, ValueError):
     """A value cannot be written in the format or version asked for. The caller's fault."""
 

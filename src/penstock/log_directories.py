@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from penstock.errors import ConfigError
 from penstock.log import scan
 from penstock.log.scan import BATCH_BYTES, Position
+from penstock.records.budget import DEFAULT_LIMITS, UnpackLimits
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,13 +28,23 @@ def read_log(
     end: Position = "latest",
     columns: Sequence[str] | None = None,
     isolation: str = "read_uncommitted",
+    unpack_max_bytes: int = DEFAULT_LIMITS.max_bytes,
+    unpack_max_records: int = DEFAULT_LIMITS.max_records,
 ) -> pa.Table:
     """Return records of a topic in a data directory as one table, partition after partition.
 
     Arguments and errors are those of `scan_log`.
     """
     batches = scan_log(
-        directory, topic, partitions=partitions, start=start, end=end, columns=columns, isolation=isolation
+        directory,
+        topic,
+        partitions=partitions,
+        start=start,
+        end=end,
+        columns=columns,
+        isolation=isolation,
+        unpack_max_bytes=unpack_max_bytes,
+        unpack_max_records=unpack_max_records,
     )
     return scan.as_table(batches, columns)
 
@@ -48,6 +59,8 @@ def scan_log(
     columns: Sequence[str] | None = None,
     isolation: str = "read_uncommitted",
     batch_bytes: int = BATCH_BYTES,
+    unpack_max_bytes: int = DEFAULT_LIMITS.max_bytes,
+    unpack_max_records: int = DEFAULT_LIMITS.max_records,
 ) -> Iterator[pa.RecordBatch]:
     """Yield records of a topic in a data directory as Arrow batches, in bounded memory.
 
@@ -66,12 +79,15 @@ def scan_log(
             still open. It takes a walk over all headers of the partition.
         batch_bytes: size of a batch's columns, roughly; one batch of the log, however large it is
             decompressed, stays whole.
+        unpack_max_bytes: how many bytes one compressed batch may take when it is decompressed.
+        unpack_max_records: how many records one compressed batch may hold.
 
     Raises:
         ConfigError: no such topic, partition or column; a time without a time zone; other arguments
             that make no sense. Raised at once.
         StorageError: something cannot be read.
         CorruptRecordError: a checksum or the layout of a batch is wrong.
+        UnpackLimitError: a compressed batch is beyond one of these two limits; the message names it.
         MissingDependencyError: pyarrow or numpy is not installed.
     """
     path = os.fspath(directory)
@@ -93,6 +109,7 @@ def scan_log(
                 names,
                 start=_byte(start, number, 0) or 0,
                 end=_byte(end, number, None),
+                unpack=UnpackLimits(unpack_max_bytes, unpack_max_records),
             )
         )
     return scan.scan_log(
@@ -104,6 +121,8 @@ def scan_log(
         columns=columns,
         isolation=isolation,
         batch_bytes=batch_bytes,
+        unpack_max_bytes=unpack_max_bytes,
+        unpack_max_records=unpack_max_records,
     )
 
 

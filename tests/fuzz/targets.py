@@ -23,7 +23,9 @@ from penstock.protocol.json_form import from_json, to_json
 from penstock.protocol.leading import read_leading
 from penstock.protocol.message import Message
 from penstock.protocol.message_index import HOMES
-from penstock.records.batch import decode_batch, split_batches
+from penstock.records.batch import decode_batch, read_header, split_batches
+from penstock.records.budget import UnpackBudget
+from penstock.records.checking import walk_batch
 from penstock.records.compression import Codec, compress, decompress
 from penstock.records.convert import convert_down, convert_up
 from penstock.records.decode import decode_columns
@@ -144,11 +146,12 @@ def batches(data: bytes) -> None:
         for start, end, _ in split_batches(data):
             decode_batch(data, start, end, "t", 0, verify=False, **bounded)
             decode_batch(data, start, end, "t", 0, verify=True, **bounded)
+            walked_alike(data[start:end])
     except DecodeError:
         pass
     for magic in (0, 1):
         try:
-            down = convert_down(data, magic, **bounded)
+            down = convert_down(data, magic, budget=UnpackBudget(LIMIT_BYTES))
         except (DecodeError, UnsupportedVersionError):
             continue
         assert all(found <= magic for _, _, found in split_batches(down))
@@ -156,10 +159,29 @@ def batches(data: bytes) -> None:
             # Nothing was passed through as it is, so all of it is ours and right.
             decode_rows(down, "t", 0, **bounded)
     try:
-        up = convert_up(data, **bounded)
+        up = convert_up(data, budget=UnpackBudget(LIMIT_BYTES))
     except DecodeError:
         return
     decode_rows(up, "t", 0, **bounded)
+
+
+def walked_alike(batch: bytes) -> None:
+    """A batch whose records can be read: looking them over finds the same offsets, times and keys."""
+    if batch[16] != 2:
+        return
+    header = read_header(batch)
+    rows = decode_batch(batch, 0, len(batch), "t", 0, verify=False, limit_bytes=LIMIT_BYTES)
+    try:
+        chunks = list(walk_batch(batch, header, UnpackBudget(LIMIT_BYTES)))
+    except DecodeError:
+        assert any(abs(row.timestamp) >= 1 << 63 for row in rows)
+        return
+    assert [row.offset - header.base_offset for row in rows] == [
+        d for each in chunks for d in each.offset_deltas
+    ]
+    assert [row.timestamp for row in rows] == [time for each in chunks for time in each.timestamps]
+    keyless = [index for each in chunks for index in each.keyless]
+    assert [index for index, row in enumerate(rows) if row.key is None] == keyless
 
 
 def codecs(data: bytes) -> None:

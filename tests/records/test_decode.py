@@ -125,7 +125,7 @@ def test_groups_make_no_difference(codec: Codec, group_bytes: int, monkeypatch: 
     data = old + sample_log(codec, batches=12, size=5) + sample_log(Codec.NONE, batches=2)
     expected = expected_rows(data)
     monkeypatch.setattr(decode, "GROUP_BYTES", group_bytes)
-    decoder = decode._Decoder([data], COLUMN_NAMES, 0, None, (), True, 1 << 30, group_bytes)
+    decoder = decode._Decoder([data], COLUMN_NAMES, 0, None, (), True, 1 << 30, 1 << 30, group_bytes)
     assert len(list(decoder.steps())) > 3
     assert rows_of(decoder.finish()) == expected
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError
+from penstock.records.budget import UNPACKED_BYTES_MAX, UNPACKED_RECORDS_MAX, UnpackLimits
 
 if TYPE_CHECKING:
     from penstock.client.group.assignors import Assignor
@@ -332,6 +333,9 @@ class ConsumerConfig(ClientConfig):
     max_poll_records: int = _option(500, whole_number(1))
     check_crcs: bool = _option(True, boolean)
     queued_max_messages_kbytes: int = _option(64 << 10, whole_number(1))
+    # For each compressed batch. What is beyond is an error that names the batch, before it takes memory.
+    penstock_unpack_max_bytes: int = _option(UNPACKED_BYTES_MAX, whole_number(1))
+    penstock_unpack_max_records: int = _option(UNPACKED_RECORDS_MAX, whole_number(1))
     group_id: str | None = _option(None, optional_text)
     group_instance_id: str | None = _option(None, optional_text)
     group_protocol: str = _option("classic", classic_only)
@@ -344,6 +348,11 @@ class ConsumerConfig(ClientConfig):
     )
     enable_auto_commit: bool = _option(True, boolean)
     auto_commit_interval_ms: float = _option(5_000.0, milliseconds(1))
+
+    @property
+    def unpack_limits(self) -> UnpackLimits:
+        """What one compressed batch may hold."""
+        return UnpackLimits(self.penstock_unpack_max_bytes, self.penstock_unpack_max_records)
 
     @property
     def assignors(self) -> tuple[str | Assignor, ...]:

@@ -289,7 +289,7 @@ class AsyncConsumer(OffsetCalls):
 
     def progress(self) -> object:
         reading = self._reading
-        return self._polls, id(reading), reading.index if isinstance(reading, RowReading) else 0
+        return self._polls, id(reading), reading.position if isinstance(reading, RowReading) else 0
 
     def wake_up(self) -> None:
         if self._fetcher is not None:
@@ -397,7 +397,15 @@ class AsyncConsumer(OffsetCalls):
         """Hand out what has been fetched already, in any thread. Raises as `poll`."""
         records: list[Record] = []
         self._come_back()
-        while len(records) < limit and (reading := self._row_reading()) is not None:
+        while len(records) < limit:
+            try:
+                reading = self._row_reading()
+            except PenstockError:
+                if not records:
+                    raise
+                break  # what is behind these records is fetched again, and raises in the next poll
+            if reading is None:
+                break
             where = reading.part.where
             self._before.setdefault(where, self._positions[where])
             found = reading.take(limit - len(records))
@@ -408,13 +416,31 @@ class AsyncConsumer(OffsetCalls):
     def _row_reading(self) -> RowReading | None:
         """The part to hand records out of; None when nothing has been fetched."""
         reading = self._reading
-        while not isinstance(reading, RowReading) or reading.index >= len(reading.rows):
+        while not isinstance(reading, RowReading) or reading.is_done:
+            if isinstance(reading, RowReading):
+                where = reading.part.where
+                try:
+                    has_more = reading.load()
+                except DecodeError:
+                    self._forget([where])
+                    raise
+                if self._reading is not reading:  # a seek has come between
+                    reading = self._reading
+                    continue
+                self._positions[where] = reading.position
+                if has_more:
+                    break
             part = self._part_to_read(RowReading)
             if part is None:
                 return None
             where = part.where
             try:
-                reading = RowReading(part, self._positions[where], check_crcs=self.config.check_crcs)
+                reading = RowReading(
+                    part,
+                    self._positions[where],
+                    check_crcs=self.config.check_crcs,
+                    unpack=self.config.unpack_limits,
+                )
             except DecodeError:
                 self._forget([where])
                 raise
@@ -486,6 +512,7 @@ class AsyncConsumer(OffsetCalls):
                     columns,
                     batch_bytes,
                     check_crcs=self.config.check_crcs,
+                    unpack=self.config.unpack_limits,
                 )
             where = reading.part.where
             self._before.setdefault(where, self._positions[where])

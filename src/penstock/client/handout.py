@@ -11,21 +11,52 @@ from typing import TYPE_CHECKING
 
 from penstock.client.fetch_plan import FetchedPart
 from penstock.model import Record
-from penstock.records.rows import decode_rows
+from penstock.records.budget import DEFAULT_LIMITS, UnpackLimits, naming_place
+from penstock.records.rows import iter_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
 class RowReading:
-    """A part that is being handed out record by record."""
+    """A part that is being handed out record by record.
 
-    def __init__(self, part: FetchedPart, position: int, *, check_crcs: bool) -> None:
+    Raises, here and in `load`:
+        CorruptRecordError: a batch is damaged.
+        UnpackLimitError: a compressed batch holds more than `unpack` allows.
+    """
+
+    def __init__(
+        self, part: FetchedPart, position: int, *, check_crcs: bool, unpack: UnpackLimits = DEFAULT_LIMITS
+    ) -> None:
         self.part = part
-        self.rows, self.next_offset = decode_rows(
-            part.records, *part.where, start_offset=position, aborted=part.aborted, verify=check_crcs
-        )
+        self.next_offset = position
+        self.rows: list[Record] = []
+        """The records that exist as objects: of a large part not all at once."""
         self.index = 0
+        self._pieces = iter_rows(
+            part.records,
+            *part.where,
+            start_offset=position,
+            aborted=part.aborted,
+            verify=check_crcs,
+            limit_bytes=unpack.max_bytes,
+            limit_records=unpack.max_records,
+        )
+        self._is_exhausted = False
+        self.load()
+
+    def load(self) -> bool:
+        """Turn to records not handed out yet; return whether there are any."""
+        with naming_place(self.part.where):
+            while self.index >= len(self.rows) and not self._is_exhausted:
+                piece = next(self._pieces, None)
+                if piece is None:
+                    self._is_exhausted = True
+                else:
+                    self.rows, self.next_offset = piece
+                    self.index = 0
+        return self.index < len(self.rows)
 
     def take(self, count: int) -> list[Record]:
         """At most `count` records more."""
@@ -34,7 +65,7 @@ class RowReading:
 
     @property
     def is_done(self) -> bool:
-        """Whether all have been handed out."""
+        """Whether nothing is left that has been decoded."""
         return self.index >= len(self.rows)
 
     @property
@@ -47,7 +78,14 @@ class ColumnReading:
     """A part that is being handed out in Arrow batches."""
 
     def __init__(
-        self, part: FetchedPart, position: int, columns: Sequence[str], batch_bytes: int, *, check_crcs: bool
+        self,
+        part: FetchedPart,
+        position: int,
+        columns: Sequence[str],
+        batch_bytes: int,
+        *,
+        check_crcs: bool,
+        unpack: UnpackLimits = DEFAULT_LIMITS,
     ) -> None:
         from penstock.records.decode import iter_columns
 
@@ -60,6 +98,8 @@ class ColumnReading:
             start_offset=position,
             aborted=part.aborted,
             verify_crcs=check_crcs,
+            limit_bytes=unpack.max_bytes,
+            limit_records=unpack.max_records,
             batch_bytes=batch_bytes,
         )
 
@@ -67,7 +107,8 @@ class ColumnReading:
         """The next batch; None when there is nothing left."""
         from penstock.records.arrow import to_arrow
 
-        piece = next(self._pieces, None)
+        with naming_place(self.part.where):
+            piece = next(self._pieces, None)
         if piece is None:
             self.position = self.part.next_offset
             return None

@@ -20,6 +20,7 @@ from penstock.client.offsets import fetch_known_offsets
 from penstock.errors import ConfigError, KafkaError
 from penstock.model import COLUMN_NAMES, EARLIEST, TopicPartition
 from penstock.protocol.error_codes import ErrorCode
+from penstock.records.budget import DEFAULT_LIMITS, UnpackLimits, naming_place
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -150,26 +151,36 @@ class RangeReader:
 
 
 def decode_part(
-    part: FetchedPart, columns: Sequence[str], batch_bytes: int, *, check_crcs: bool = True
+    part: FetchedPart,
+    columns: Sequence[str],
+    batch_bytes: int,
+    *,
+    check_crcs: bool = True,
+    unpack: UnpackLimits = DEFAULT_LIMITS,
 ) -> Iterator[pa.RecordBatch]:
     """The records of one part within its range, as batches of about `batch_bytes`.
 
     Raises:
         CorruptRecordError: a batch is damaged.
+        UnpackLimitError: a compressed batch holds more than `unpack` allows.
     """
     from penstock.records.arrow import to_arrow
     from penstock.records.decode import iter_columns
 
-    for piece in iter_columns(
+    pieces = iter_columns(
         part.records,
         columns=columns,
         start_offset=part.start,
         end_offset=part.cursor.end,
         aborted=part.aborted,
         verify_crcs=check_crcs,
+        limit_bytes=unpack.max_bytes,
+        limit_records=unpack.max_records,
         batch_bytes=batch_bytes,
-    ):
-        yield to_arrow(piece, *part.where, columns)
+    )
+    with naming_place(part.where):
+        for piece in pieces:
+            yield to_arrow(piece, *part.where, columns)
 
 
 def fetch_ranges(
@@ -203,6 +214,7 @@ def fetch_ranges(
             fetch_bytes=fetch_bytes,
             fail_on_data_loss=fail_on_data_loss,
             check_crcs=parsed.check_crcs,
+            unpack=parsed.unpack_limits,
         ):
             yield batch
     finally:
@@ -219,6 +231,7 @@ def scan_ranges(
     fetch_bytes: int = FETCH_BYTES,
     fail_on_data_loss: bool = True,
     check_crcs: bool = True,
+    unpack: UnpackLimits = DEFAULT_LIMITS,
 ) -> Iterator[tuple[TopicPartition, pa.RecordBatch]]:
     """The same with a client of the background loop, which stays open, and with each batch's partition."""
 
@@ -236,7 +249,7 @@ def scan_ranges(
             while parts:
                 part = parts.pop()
                 where = part.where
-                decoded = decode_part(part, columns, batch_bytes, check_crcs=check_crcs)
+                decoded = decode_part(part, columns, batch_bytes, check_crcs=check_crcs, unpack=unpack)
                 # Nothing refers to a part once it is decoded: its buffer serves the next fetch.
                 del part
                 for batch in decoded:
@@ -255,6 +268,7 @@ async def fetch_ranges_async(
     fetch_bytes: int = FETCH_BYTES,
     fail_on_data_loss: bool = True,
     check_crcs: bool = True,
+    unpack: UnpackLimits = DEFAULT_LIMITS,
 ) -> AsyncIterator[pa.RecordBatch]:
     """The same for asyncio, over a client that stays open. Parts are decoded in another thread."""
     reader = RangeReader(
@@ -264,7 +278,7 @@ async def fetch_ranges_async(
         await reader.start()
         while parts := await reader.next_parts():
             for part in parts:
-                batches = decode_part(part, columns, batch_bytes, check_crcs=check_crcs)
+                batches = decode_part(part, columns, batch_bytes, check_crcs=check_crcs, unpack=unpack)
                 for batch in await asyncio.to_thread(list, batches):
                     yield batch
     finally:

@@ -193,6 +193,7 @@ def _scan(
             isolation=isolation,
             batch_bytes=batch_bytes,
             check_crcs=parsed.check_crcs,
+            unpack=parsed.unpack_limits,
         ):
             place = places.get(where.partition, 0)
             places[where.partition] = place + 1
@@ -225,6 +226,7 @@ def _scan07(
         columns=columns,
         partitions=partitions,
         check_crcs=parsed.check_crcs,
+        unpack=parsed.unpack_limits,
     )
 
 

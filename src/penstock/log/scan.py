@@ -22,6 +22,7 @@ from penstock.log.files import OpenFile, storage_error
 from penstock.log.readonly import ReadOnlyLog
 from penstock.log.recovery import segments_in
 from penstock.model import COLUMN_NAMES, EARLIEST, LATEST, TopicPartition
+from penstock.records.budget import DEFAULT_LIMITS, UnpackLimits, naming_place
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,6 +31,9 @@ BATCH_BYTES = 4 << 20
 """Size of the Arrow batches that a scan yields. Measured: smaller and larger ones cost more per byte."""
 
 NAMES_SHOWN_MAX = 20
+
+LIMITS_ADVICE = ", here the arguments unpack_max_bytes and unpack_max_records"
+"""What an `UnpackLimitError` says besides: these functions take no settings by their dotted names."""
 
 Position = int | str | datetime | Mapping[int, int]
 """Where to start or end: an offset, one for each partition by number, "earliest", "latest" or a time."""
@@ -48,6 +52,8 @@ def read_log(
     end: Position = "latest",
     columns: Sequence[str] | None = None,
     isolation: str = "read_uncommitted",
+    unpack_max_bytes: int = DEFAULT_LIMITS.max_bytes,
+    unpack_max_records: int = DEFAULT_LIMITS.max_records,
 ) -> pa.Table:
     """Return records of a topic in a data directory as one table, partition after partition.
 
@@ -61,6 +67,8 @@ def read_log(
         end=end,
         columns=columns,
         isolation=isolation,
+        unpack_max_bytes=unpack_max_bytes,
+        unpack_max_records=unpack_max_records,
     )
     return as_table(batches, columns)
 
@@ -85,6 +93,8 @@ def scan_log(
     columns: Sequence[str] | None = None,
     isolation: str = "read_uncommitted",
     batch_bytes: int = BATCH_BYTES,
+    unpack_max_bytes: int = DEFAULT_LIMITS.max_bytes,
+    unpack_max_records: int = DEFAULT_LIMITS.max_records,
 ) -> Iterator[pa.RecordBatch]:
     """Yield records of a topic in a data directory as Arrow batches, in bounded memory.
 
@@ -101,12 +111,15 @@ def scan_log(
             still open. It takes a walk over all headers of the partition.
         batch_bytes: size of a batch's columns, roughly; one batch of the log, however large it is
             decompressed, stays whole.
+        unpack_max_bytes: how many bytes one compressed batch may take when it is decompressed.
+        unpack_max_records: how many records one compressed batch may hold.
 
     Raises:
         ConfigError: no such topic, partition or column; a time without a time zone; other arguments
             that make no sense. Raised at once.
         StorageError: something cannot be read.
         CorruptRecordError: a checksum or the layout of a batch is wrong.
+        UnpackLimitError: a compressed batch is beyond one of these two limits; the message names it.
         MissingDependencyError: pyarrow or numpy is not installed.
     """
     names = checked_columns(columns)
@@ -125,7 +138,8 @@ def scan_log(
             f"reading into Arrow needs {error.name}: pip install 'penstock[arrow]'"
         ) from None
     del numpy, pyarrow
-    return _scan(wanted, names, start, end, isolation == "read_committed", batch_bytes)
+    limits = UnpackLimits(unpack_max_bytes, unpack_max_records)
+    return _scan(wanted, names, start, end, isolation == "read_committed", batch_bytes, limits)
 
 
 def find_topic(
@@ -221,6 +235,7 @@ def _scan(
     end: Position,
     committed: bool,
     batch_bytes: int,
+    limits: UnpackLimits,
 ) -> Iterator[pa.RecordBatch]:
     from penstock.records.arrow import to_arrow
     from penstock.records.decode import iter_columns
@@ -234,15 +249,19 @@ def _scan(
             stop, transactions = log.committed(stop)
             # One that ended before the first offset would never be seen to end.
             aborted = [(producer_id, since) for producer_id, since, until in transactions if until >= first]
-        for columns in iter_columns(
+        pieces = iter_columns(
             map(_mapped, log.regions(first, stop)),
             columns=names,
             start_offset=first,
             end_offset=stop,
             aborted=aborted,
+            limit_bytes=limits.max_bytes,
+            limit_records=limits.max_records,
             batch_bytes=batch_bytes,
-        ):
-            yield to_arrow(columns, partition.topic, partition.partition, names)
+        )
+        with naming_place(partition, LIMITS_ADVICE):
+            for columns in pieces:
+                yield to_arrow(columns, partition.topic, partition.partition, names)
 
 
 def _resolve(log: ReadOnlyLog, partition: TopicPartition, position: Position, default: int) -> int:

@@ -12,14 +12,16 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.errors import CorruptRecordError, EncodeError
 from penstock.model import Header, Record, TimestampType
-from penstock.records.compression import Codec, compress, decompress
+from penstock.records.budget import CHUNK_RECORDS, UNPACKED_BYTES_MAX, UNPACKED_RECORDS_MAX, UnpackBudget
+from penstock.records.compression import Codec, compress
 from penstock.records.crc import crc32c
 from penstock.records.row_format import RowLike as RowLike
-from penstock.records.row_format import decode_records, encode_records
+from penstock.records.row_format import decode_records, decode_some, encode_records
 from penstock.records.varint import encode_varint as encode_varint
 from penstock.records.varint import read_unsigned as read_unsigned
 from penstock.records.varint import read_varint as read_varint
@@ -55,7 +57,7 @@ DELETE_HORIZON_BIT = 0x40
 RECORD_BYTES_MIN = 7
 """Length, attributes, two deltas, two lengths and the header count, one byte each."""
 
-DECOMPRESSED_BYTES_MAX = 1 << 30
+DECOMPRESSED_BYTES_MAX = UNPACKED_BYTES_MAX
 """What one compressed batch may grow to where the caller names no limit."""
 
 ABORT_MARKER, COMMIT_MARKER = 0, 1
@@ -269,17 +271,19 @@ def pack_header(
 
 
 def records_bytes(
-    buffer: Buffer, start: int, end: int, header: BatchHeader, limit_bytes: int = DECOMPRESSED_BYTES_MAX
+    buffer: Buffer, start: int, end: int, header: BatchHeader, budget: UnpackBudget | None = None
 ) -> memoryview:
     """Return the records of a batch, decompressed, back to back.
 
     Raises:
-        CorruptRecordError: they do not decompress, exceed `limit_bytes`, or cannot be as many as the
-            header says.
+        CorruptRecordError: they do not decompress, or cannot be as many as the header says.
+        UnpackLimitError: they are compressed, and take more bytes than `budget` allows.
     """
     records = memoryview(buffer)[start + HEADER_BYTES : end]
     if header.codec and header.record_count:
-        records = decompress(header.codec, records, limit_bytes)
+        if budget is None:
+            budget = UnpackBudget()
+        records = budget.unpack(header.codec, records)
     if header.record_count * RECORD_BYTES_MIN > len(records):
         raise CorruptRecordError(f"{header.record_count} records do not fit into {len(records)} bytes")
     return records
@@ -370,6 +374,7 @@ def decode_batch(
     *,
     verify: bool = True,
     limit_bytes: int = DECOMPRESSED_BYTES_MAX,
+    limit_records: int = UNPACKED_RECORDS_MAX,
 ) -> list[Record]:
     """Return the records of the batch, or of the message of magic 0 or 1, in `buffer[start:end]`.
 
@@ -378,8 +383,8 @@ def decode_batch(
     place of the broken bytes.
 
     Raises:
-        CorruptRecordError: wrong checksum (if `verify`), wrong layout, or more than `limit_bytes`
-            after decompression.
+        CorruptRecordError: wrong checksum (if `verify`) or wrong layout.
+        UnpackLimitError: it is compressed and holds more than `limit_bytes` or `limit_records`.
     """
     view = memoryview(buffer)
     if end - start < _ENTRY_BYTES or end > view.nbytes:
@@ -387,13 +392,19 @@ def decode_batch(
     if view[start + 16] != 2:
         from penstock.records.legacy import decode_entry
 
-        return decode_entry(view, start, end, topic, partition, verify=verify, limit_bytes=limit_bytes)
-    header = read_header(view, start)
-    if header.size != end - start:
-        raise CorruptRecordError(f"a batch of {header.size} bytes, {end - start} are given")
-    if verify:
-        verify_crc(view, start, end)
-    data = bytes(records_bytes(view, start, end, header, limit_bytes))
+        return decode_entry(
+            view,
+            start,
+            end,
+            topic,
+            partition,
+            verify=verify,
+            limit_bytes=limit_bytes,
+            limit_records=limit_records,
+        )
+    budget = UnpackBudget(limit_bytes, limit_records)
+    header = _checked_header(view, start, end, verify, budget)
+    data = bytes(records_bytes(view, start, end, header, budget))
     try:
         return decode_records(
             data,
@@ -406,6 +417,73 @@ def decode_batch(
         )
     except IndexError:
         raise CorruptRecordError(f"the records of batch {header.base_offset} are cut short") from None
+
+
+def iter_records(
+    buffer: Buffer,
+    start: int,
+    end: int,
+    topic: str,
+    partition: int,
+    budget: UnpackBudget,
+    *,
+    verify: bool = True,
+    chunk_records: int = CHUNK_RECORDS,
+) -> Iterator[list[Record]]:
+    """Yield what `decode_batch` returns in lists of at most `chunk_records`: few records exist at a time.
+
+    Raises:
+        CorruptRecordError: as `decode_batch`; records before what is wrong have been yielded.
+        UnpackLimitError: it is compressed and holds more than `budget` allows.
+    """
+    view = memoryview(buffer)
+    if end - start < _ENTRY_BYTES or end > view.nbytes:
+        raise CorruptRecordError(f"a batch of {end - start} bytes is cut short")
+    if view[start + 16] != 2:
+        from penstock.records.legacy import iter_entry
+
+        messages = iter_entry(view, start, end, topic, partition, budget, verify=verify)
+        while some := list(islice(messages, chunk_records)):
+            yield some
+        return
+    header = _checked_header(view, start, end, verify, budget)
+    data = bytes(records_bytes(view, start, end, header, budget))
+    appended_at = header.max_timestamp if header.attributes & LOG_APPEND_BIT else None
+    position, left = 0, header.record_count
+    while left:
+        count = min(left, chunk_records)
+        try:
+            some, position = decode_some(
+                data,
+                position,
+                count,
+                header.base_offset,
+                header.base_timestamp,
+                appended_at,
+                topic,
+                partition,
+            )
+        except IndexError:
+            raise CorruptRecordError(f"the records of batch {header.base_offset} are cut short") from None
+        left -= count
+        yield some
+        if budget.pause is not None:
+            budget.pause()
+    if position != len(data):
+        raise CorruptRecordError(f"{len(data) - position} bytes behind the last record")
+
+
+def _checked_header(
+    view: memoryview, start: int, end: int, verify: bool, budget: UnpackBudget
+) -> BatchHeader:
+    header = read_header(view, start)
+    if header.size != end - start:
+        raise CorruptRecordError(f"a batch of {header.size} bytes, {end - start} are given")
+    if verify:
+        verify_crc(view, start, end)
+    if header.codec:
+        budget.take_records(header.record_count)
+    return header
 
 
 # --- control batches ----------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from penstock.errors import CorruptRecordError, EncodeError
+from penstock.errors import CorruptRecordError, EncodeError, UnpackLimitError
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -73,15 +73,38 @@ def decompress(codec: int, data: Buffer, limit_bytes: int) -> memoryview:
     """Decompress `data`, in whichever framing of the codec it comes.
 
     Raises:
-        CorruptRecordError: unknown codec, broken data, or more than `limit_bytes` come out.
+        CorruptRecordError: unknown codec, or broken data.
+        UnpackLimitError: more than `limit_bytes` come out; they are not allocated.
     """
     view = memoryview(data).cast("B")
     if codec == Codec.NONE:
         return view
     if codec == Codec.GZIP:
-        return _gunzip(view, limit_bytes)
-    target = bytearray(max(min(decompressed_size_max(codec, view), limit_bytes), 0))
-    return memoryview(target)[: decompress_into(codec, view, memoryview(target))]
+        return _gunzip(view, max(limit_bytes, 0))
+    room = room_for(codec, view, limit_bytes)
+    target = bytearray(room)
+    return memoryview(target)[: decompress_into(codec, view, memoryview(target), limit_bytes)]
+
+
+def room_for(codec: int, data: memoryview, limit_bytes: int) -> int:
+    """Return the bytes to allocate for what comes out of `data`: the limit, where it may be more.
+
+    Raises:
+        CorruptRecordError: unknown codec, or the framing is broken.
+        UnpackLimitError: `data` say themselves that more than `limit_bytes` come out.
+    """
+    size = decompressed_size_max(codec, data)
+    if size <= limit_bytes:
+        return size
+    if limit_bytes <= 0 or codec == Codec.SNAPPY:  # the only one whose framing always tells the size
+        raise _too_large(codec, limit_bytes)
+    return limit_bytes
+
+
+def _too_large(codec: int, limit_bytes: int) -> UnpackLimitError:
+    return UnpackLimitError(
+        f"{Codec(codec).name.lower()} data are longer than {max(limit_bytes, 0)} bytes when decompressed"
+    )
 
 
 def decompressed_size_max(codec: int, data: memoryview) -> int:
@@ -101,11 +124,14 @@ def decompressed_size_max(codec: int, data: memoryview) -> int:
         raise CorruptRecordError(f"{Codec(codec).name.lower()} data are cut short") from None
 
 
-def decompress_into(codec: int, data: memoryview, target: memoryview) -> int:
+def decompress_into(codec: int, data: memoryview, target: memoryview, limit_bytes: int = -1) -> int:
     """Decompress `data` to the beginning of `target` and return how many bytes came out.
+
+    A `target` of `limit_bytes` bytes (-1: there is no such limit) is as large as it may be.
 
     Raises:
         CorruptRecordError: unknown codec, broken data, or `target` is too small.
+        UnpackLimitError: `target` has `limit_bytes` bytes, and more may come out.
     """
     import cramjam
 
@@ -115,7 +141,11 @@ def decompress_into(codec: int, data: memoryview, target: memoryview) -> int:
         raise CorruptRecordError(f"unknown compression codec {codec}") from None
     except IndexError:
         raise CorruptRecordError(f"{Codec(codec).name.lower()} data are cut short") from None
-    except cramjam.DecompressionError as error:
+    except (cramjam.DecompressionError, CorruptRecordError) as error:
+        if limit_bytes == len(target) < decompressed_size_max(codec, data):
+            raise _too_large(codec, limit_bytes) from None
+        if isinstance(error, CorruptRecordError):
+            raise
         raise CorruptRecordError(
             f"{Codec(codec).name.lower()} data are broken or longer than {len(target)} bytes: {error}"
         ) from None
@@ -186,7 +216,7 @@ def _gunzip(data: memoryview, limit_bytes: int) -> memoryview:
                 position += len(piece)
                 out += member.decompress(piece, limit_bytes - len(out) + 1)
                 if len(out) > limit_bytes:
-                    raise CorruptRecordError(f"gzip data are longer than {limit_bytes} bytes")
+                    raise _too_large(Codec.GZIP, limit_bytes)
             position -= len(member.unused_data)
     except zlib.error as error:
         raise CorruptRecordError(f"gzip data are broken: {error}") from None

@@ -7,28 +7,45 @@ The rules are those of Apache Kafka up to 3.9 (KIP-31, KIP-32, KIP-98).
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import chain
 from typing import TYPE_CHECKING
 
-from penstock.errors import CorruptRecordError, EncodeError, UnsupportedVersionError
+from penstock.errors import (
+    CorruptRecordError,
+    DecodeError,
+    EncodeError,
+    UnsupportedVersionError,
+)
 from penstock.model import NO_TIMESTAMP, Record, TimestampType
 from penstock.records.batch import (
     CODEC_MASK,
     CONTROL_BIT,
-    DECOMPRESSED_BYTES_MAX,
-    decode_batch,
-    encode_batch,
+    HEADER_BYTES,
+    LOG_APPEND_BIT,
+    iter_records,
+    pack_header,
     read_header,
+    refresh_crc,
     split_batches,
 )
-from penstock.records.compression import Codec
-from penstock.records.legacy import encode_message_set, iter_messages, read_message
+from penstock.records.budget import CHUNK_RECORDS, UnpackBudget
+from penstock.records.compression import Codec, compress
+from penstock.records.legacy import encode_message, iter_messages, read_message
+from penstock.records.row_format import RowLike, encode_records
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
     from typing_extensions import Buffer
 
+    from penstock.records.legacy import Message
+
+_MAGIC_AT = 16
 _DELTA_MAX = (1 << 31) - 1
 """How far apart the offsets of one batch can be: they are kept as int32 beside the first."""
+
+_TIME_DELTA_MAX = (1 << 63) - 1
+"""How far apart the times of one batch can be: they are kept as int64 beside the first."""
 
 
 def convert_down(
@@ -37,55 +54,123 @@ def convert_down(
     *,
     first_offset: int = 0,
     verify: bool = False,
-    limit_bytes: int = DECOMPRESSED_BYTES_MAX,
+    budget: UnpackBudget | None = None,
+    enough_bytes: int | None = None,
 ) -> bytes:
     """Return the batches and messages in `buffer` as messages of `magic` 0 or 1.
 
     What is of that magic or an older one already stays as it is. Of uncompressed batches the records
     below `first_offset` are left out; a compressed batch becomes one wrapper with all its records.
-    The result is longer than the input at times, and empty where only control batches were.
+    The result is longer than the input at times, and empty where only control batches were. It ends behind
+    the batch with which it has `enough_bytes`, and before one that is damaged, needs more than is left of
+    `budget`, or is compressed with zstd, unless that is the first.
 
     Raises:
         UnsupportedVersionError: the first batch is compressed with zstd, which older magics do not know.
-            Before a later one the result ends.
-        CorruptRecordError: the layout, or a checksum (if `verify`), is wrong.
+        CorruptRecordError: the layout of the first batch, or its checksum (if `verify`), is wrong.
+        UnpackLimitError: the first batch needs more than `budget` allows.
     """
     view = memoryview(buffer)
-    out: list[bytes] = []
-    for start, end, found in split_batches(view):
-        if found <= magic:
-            out.append(bytes(view[start:end]))
-            continue
-        if found == 2:
-            attributes = read_header(view, start).attributes
-            if attributes & CONTROL_BIT:
-                continue
-        else:
-            attributes = read_message(view, start, end).attributes
-        codec = attributes & CODEC_MASK
-        if codec == Codec.ZSTD:
-            if out:
-                break  # what comes before is told; the next fetch begins here
-            raise UnsupportedVersionError("records compressed with zstd cannot be given to so old a client")
-        records = decode_batch(view, start, end, "", -1, verify=verify, limit_bytes=limit_bytes)
-        if not codec:
-            records = [record for record in records if record.offset >= first_offset]
-        if records:
-            out.append(_message_set(records, magic, codec))
-    return b"".join(out)
-
-
-def _message_set(records: list[Record], magic: int, codec: int) -> bytes:
+    if budget is None:
+        budget = UnpackBudget()
+    out = bytearray()
     try:
-        return encode_message_set(
-            [(record.key, record.value, record.timestamp) for record in records],
-            magic,
-            codec=codec,
-            offsets=[record.offset for record in records],
-            timestamp_type=records[0].timestamp_type,
-        )
+        for start, end, found in split_batches(view):
+            if found <= magic:
+                out += view[start:end]
+            else:
+                _convert_one(view, start, end, magic, first_offset, verify, budget, out)
+            if enough_bytes is not None and len(out) >= enough_bytes:
+                break
+    except (DecodeError, UnsupportedVersionError):
+        if not out:
+            raise
+        # What comes before is told; the next fetch begins here, and learns what is wrong.
+    return bytes(out)
+
+
+def _convert_one(
+    view: memoryview,
+    start: int,
+    end: int,
+    magic: int,
+    first_offset: int,
+    verify: bool,
+    budget: UnpackBudget,
+    out: bytearray,
+) -> None:
+    """Append what the batch in `view[start:end]` becomes; or nothing, where it raises."""
+    if view[start + _MAGIC_AT] == 2:
+        header = read_header(view, start)
+        attributes = header.attributes
+        if attributes & CONTROL_BIT:
+            return
+        if not attributes & CODEC_MASK:
+            budget.take_records(header.record_count)
+    else:
+        attributes = read_message(view, start, end).attributes
+    codec = attributes & CODEC_MASK
+    if codec == Codec.ZSTD:
+        raise UnsupportedVersionError("records compressed with zstd cannot be given to so old a client")
+    chunks = iter_records(view, start, end, "", -1, budget, verify=verify)
+    try:
+        if codec:
+            out += _wrapper(chunks, magic, codec, budget)
+        else:
+            out += _messages(chunks, magic, 0, budget, first_offset)
     except EncodeError as error:  # offsets or times that only a broken batch leads to
-        raise CorruptRecordError(f"records at offset {records[0].offset}: {error}") from error
+        raise CorruptRecordError(f"records cannot be written with magic {magic}: {error}") from error
+
+
+def _messages(
+    chunks: Iterable[Sequence[Record]], magic: int, base: int, budget: UnpackBudget, first_offset: int = 0
+) -> bytearray:
+    """Records as messages whose offsets count from `base`; those below `first_offset` are left out."""
+    out = bytearray()
+    for records in chunks:
+        size = len(out)
+        for record in records:
+            if record.offset >= first_offset:
+                appended = (
+                    LOG_APPEND_BIT
+                    if magic == 1 and record.timestamp_type == TimestampType.LOG_APPEND_TIME
+                    else 0
+                )
+                out += encode_message(
+                    magic, record.offset - base, record.key, record.value, record.timestamp, appended
+                )
+        budget.take_bytes(len(out) - size)
+    return out
+
+
+def _wrapper(chunks: Iterator[Sequence[Record]], magic: int, codec: int, budget: UnpackBudget) -> bytes:
+    """Records as one compressed message; nothing where there are none."""
+    first = next(chunks, None)
+    if not first:
+        return b""
+    facts = _Facts(first[0])
+    inner = _messages(
+        facts.watch(chain([first], chunks)), magic, first[0].offset if magic == 1 else 0, budget
+    )
+    value = compress(codec, inner, broken_lz4_checksum=magic == 0)
+    appended = (
+        LOG_APPEND_BIT if magic == 1 and first[0].timestamp_type == TimestampType.LOG_APPEND_TIME else 0
+    )
+    return encode_message(magic, facts.last_offset, None, value, facts.latest_ms, codec | appended)
+
+
+class _Facts:
+    """What a wrapper says of the records in it, noted while they pass."""
+
+    def __init__(self, first: Record) -> None:
+        self.last_offset = first.offset
+        self.latest_ms = first.timestamp
+
+    def watch(self, chunks: Iterable[Sequence[Record]]) -> Iterator[Sequence[Record]]:
+        for records in chunks:
+            self.last_offset = records[-1].offset
+            self.latest_ms = max(self.latest_ms, max(record.timestamp for record in records))
+            yield records
 
 
 def convert_up(
@@ -96,54 +181,129 @@ def convert_up(
     timestamp_ms: int = NO_TIMESTAMP,
     partition_leader_epoch: int = -1,
     verify: bool = True,
-    limit_bytes: int = DECOMPRESSED_BYTES_MAX,
+    budget: UnpackBudget | None = None,
     mixed: bool = False,
+    nested: bool = False,
 ) -> bytes:
     """Return the messages of magic 0 and 1 in `buffer` as one batch of magic 2.
 
     `codec` is the batch's, by default the one of the first message. With a `base_offset`, offsets
     count from there, as a broker assigns them to a producer's set; without, they stay, gaps and all.
-    Messages of magic 0 get `timestamp_ms`. Where `mixed`, a wrapper may hold messages of another magic.
+    Messages of magic 0 get `timestamp_ms`. Where `mixed`, a wrapper may hold messages of another magic;
+    where `nested`, wrappers.
 
     Raises:
         CorruptRecordError: nothing in it, a batch of magic 2 among it, a partial message, wrong layout
             or (if `verify`) a wrong checksum.
+        UnpackLimitError: it holds more than `budget` allows.
     """
     view = memoryview(buffer)
-    rows: list[tuple[bytes | None, bytes | None, tuple[()], int]] = []
-    offsets: list[int] = []
-    timestamp_type = TimestampType.CREATE_TIME
+    if budget is None:
+        budget = UnpackBudget()
+    growing = _GrowingBatch(base_offset, timestamp_ms, budget)
     position = 0
-    for start, end, magic in split_batches(view):
+    for count, (start, end, magic) in enumerate(split_batches(view), 1):
         if magic > 1:
             raise CorruptRecordError("a batch of magic 2 among messages")
         if codec is None:
             codec = read_message(view, start, end).codec
-        for message in iter_messages(view, start, end, verify=verify, limit_bytes=limit_bytes, mixed=mixed):
-            key = None if message.key is None else bytes(message.key)
-            value = None if message.value is None else bytes(message.value)
-            rows.append((key, value, (), timestamp_ms if message.magic == 0 else message.timestamp))
-            offsets.append(message.offset)
-            if message.timestamp_type == TimestampType.LOG_APPEND_TIME:
-                timestamp_type = TimestampType.LOG_APPEND_TIME
+        for message in iter_messages(
+            view, start, end, verify=verify, budget=budget, mixed=mixed, nested=nested
+        ):
+            growing.add(message)
         position = end
-    if not rows or position != view.nbytes:
+        if count % CHUNK_RECORDS == 0:
+            budget.take_records(CHUNK_RECORDS)
+    if position != view.nbytes:
         raise CorruptRecordError(f"a message set with {view.nbytes - position} bytes of a partial message")
-    if base_offset is not None:
-        offsets = list(range(base_offset, base_offset + len(rows)))
-    first = offsets[0]
-    if any(later <= sooner for sooner, later in pairwise(offsets)):
-        raise CorruptRecordError("a message set whose offsets do not ascend")
-    if offsets[-1] - first > _DELTA_MAX:
-        raise CorruptRecordError(f"a message set from offset {first} to {offsets[-1]}: too far for one batch")
     try:
-        return encode_batch(
-            rows,
-            base_offset=first,
-            codec=codec or Codec.NONE,
-            timestamp_type=timestamp_type,
-            partition_leader_epoch=partition_leader_epoch,
-            offset_deltas=[offset - first for offset in offsets],
-        )
+        return growing.finish(codec or Codec.NONE, partition_leader_epoch)
     except EncodeError as error:  # offsets or times that only a broken message set leads to
-        raise CorruptRecordError(f"messages at offset {first}: {error}") from error
+        raise CorruptRecordError(f"messages at offset {growing.first_offset}: {error}") from error
+
+
+class _GrowingBatch:
+    """Messages on their way into one batch: written chunk by chunk, so that few exist as objects."""
+
+    def __init__(self, base_offset: int | None, timestamp_ms: int, budget: UnpackBudget) -> None:
+        self._assigned = base_offset
+        self._timestamp_ms = timestamp_ms
+        self._budget = budget
+        self._body = bytearray()
+        self._rows: list[RowLike] = []
+        self._deltas: list[int] = []
+        self._count = 0
+        self._last_offset = -1
+        self._base_ms = self._latest_ms = NO_TIMESTAMP
+        self._type = TimestampType.CREATE_TIME
+        self.first_offset = 0
+
+    def add(self, message: Message) -> None:
+        """Take in one message.
+
+        Raises:
+            CorruptRecordError: its offset cannot follow the last one.
+            UnpackLimitError: the batch grows beyond the budget.
+        """
+        offset = message.offset if self._assigned is None else self._assigned + self._count
+        timestamp = self._timestamp_ms if message.magic == 0 else message.timestamp
+        if not self._count:
+            self.first_offset = offset
+            self._base_ms = self._latest_ms = timestamp
+        elif offset <= self._last_offset:
+            raise CorruptRecordError("a message set whose offsets do not ascend")
+        if abs(timestamp - self._base_ms) > _TIME_DELTA_MAX:
+            raise CorruptRecordError(f"times {self._base_ms} and {timestamp} are too far apart for one batch")
+        if offset - self.first_offset > _DELTA_MAX:
+            raise CorruptRecordError(
+                f"a message set from offset {self.first_offset} to {offset}: too far for one batch"
+            )
+        self._last_offset = offset
+        self._latest_ms = max(self._latest_ms, timestamp)
+        if message.timestamp_type == TimestampType.LOG_APPEND_TIME:
+            self._type = TimestampType.LOG_APPEND_TIME
+        key = None if message.key is None else bytes(message.key)
+        value = None if message.value is None else bytes(message.value)
+        self._rows.append((key, value, (), timestamp))
+        self._deltas.append(offset - self.first_offset)
+        self._count += 1
+        if len(self._rows) >= CHUNK_RECORDS:
+            self._write()
+
+    def _write(self) -> None:
+        written = encode_records(self._rows, self._base_ms, self._deltas)
+        self._budget.take_bytes(len(written))
+        self._body += written
+        self._rows = []
+        self._deltas = []
+
+    def finish(self, codec: int, partition_leader_epoch: int) -> bytes:
+        """Return the batch.
+
+        Raises:
+            CorruptRecordError: there were no messages.
+            EncodeError: a number does not fit into its field.
+        """
+        if not self._count:
+            raise CorruptRecordError("a message set without a whole message")
+        self._write()
+        body: bytes | bytearray = self._body
+        if codec:
+            body = compress(codec, body)
+        batch = bytearray(HEADER_BYTES + len(body))
+        batch[HEADER_BYTES:] = body
+        pack_header(
+            batch,
+            base_offset=self.first_offset,
+            partition_leader_epoch=partition_leader_epoch,
+            attributes=codec | (LOG_APPEND_BIT if self._type == TimestampType.LOG_APPEND_TIME else 0),
+            record_count=self._count,
+            base_timestamp=self._base_ms,
+            max_timestamp=self._latest_ms,
+            producer_id=-1,
+            producer_epoch=-1,
+            base_sequence=-1,
+            last_offset_delta=self._last_offset - self.first_offset,
+        )
+        refresh_crc(batch, 0, len(batch))
+        return bytes(batch)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from penstock.errors import CorruptRecordError
+from penstock.errors import CorruptRecordError, UnpackLimitError
 from penstock.model import COLUMN_NAMES
 from penstock.records import kernels
 from penstock.records.aborted import AbortedTransactions
@@ -30,12 +30,19 @@ from penstock.records.batch import (
     read_marker,
     split_batches,
 )
+from penstock.records.budget import (
+    BYTES_OPTION,
+    RECORDS_OPTION,
+    UNPACKED_BYTES_MAX,
+    UNPACKED_RECORDS_MAX,
+    UnpackBudget,
+)
 from penstock.records.columns import RecordColumns
-from penstock.records.compression import Codec, decompress, decompress_into, decompressed_size_max
+from penstock.records.compression import Codec, decompress, decompress_into, room_for
 from penstock.records.crc import crc32c_array
 from penstock.records.growing import GrowingColumns, problem
 from penstock.records.jit import Bytes, Ints
-from penstock.records.legacy import Message, inner_messages, read_message, verify_message_crc
+from penstock.records.legacy import Message, flattened, inner_messages, read_message, verify_message_crc
 from penstock.records.memory import empty
 
 if TYPE_CHECKING:
@@ -64,6 +71,7 @@ def decode_columns(
     aborted: Iterable[tuple[int, int]] = (),
     verify_crcs: bool = True,
     limit_bytes: int = LIMIT_BYTES,
+    limit_records: int = UNPACKED_RECORDS_MAX,
 ) -> RecordColumns:
     """Return the records in `buffers`, which hold whole batches of one partition in offset order.
 
@@ -72,12 +80,15 @@ def decode_columns(
     transactions, as a fetch response does; leave it out to read uncommitted data.
 
     Raises:
-        CorruptRecordError: a checksum or the layout is wrong, or compressed batches grow beyond
-            `limit_bytes` altogether.
+        CorruptRecordError: a checksum or the layout is wrong.
+        UnpackLimitError: compressed batches grow beyond `limit_bytes` altogether, or one holds more than
+            `limit_records`.
         DecodeError: a column of more than 2 GiB.
         ValueError: an unknown column.
     """
-    decoder = _Decoder(buffers, columns, start_offset, end_offset, aborted, verify_crcs, limit_bytes)
+    decoder = _Decoder(
+        buffers, columns, start_offset, end_offset, aborted, verify_crcs, limit_bytes, limit_records
+    )
     for _ in decoder.steps():
         pass
     return decoder.finish()
@@ -91,13 +102,16 @@ def iter_columns(
     end_offset: int | None = None,
     aborted: Iterable[tuple[int, int]] = (),
     verify_crcs: bool = True,
-    limit_bytes: int = LIMIT_BYTES,
+    limit_bytes: int = UNPACKED_BYTES_MAX,
+    limit_records: int = UNPACKED_RECORDS_MAX,
     batch_bytes: int = BATCH_BYTES,
+    keep_last: bool = False,
 ) -> Iterator[RecordColumns]:
     """Yield the same records as `decode_columns` in pieces of about `batch_bytes`, in bounded memory.
 
-    A piece has at least one batch of the log, however large that is; no piece is empty. `limit_bytes`
-    holds for each piece. Raises as `decode_columns` does.
+    A piece has at least one batch of the log, however large that is; no piece is empty, but for the last
+    one with `keep_last`, which tells where the buffers end. Both limits hold for each compressed batch.
+    Raises as `decode_columns` does.
     """
     decoder = _Decoder(
         buffers,
@@ -107,15 +121,22 @@ def iter_columns(
         aborted,
         verify_crcs,
         limit_bytes,
+        limit_records,
         min(batch_bytes, GROUP_BYTES),
         batch_bytes,
     )
-    for size_bytes in decoder.steps():
-        if size_bytes >= batch_bytes:
-            yield decoder.finish()
-            decoder.restart()
+    try:
+        for size_bytes in decoder.steps():
+            if size_bytes >= batch_bytes:
+                yield decoder.finish()
+                decoder.restart()
+    except UnpackLimitError:
+        before = decoder.finish()
+        if before.row_count:
+            yield before
+        raise
     rest = decoder.finish()
-    if rest.row_count:
+    if rest.row_count or keep_last:
         yield rest
 
 
@@ -131,6 +152,7 @@ class _Decoder:
         aborted: Iterable[tuple[int, int]],
         verify_crcs: bool,
         limit_bytes: int,
+        limit_records: int,
         group_bytes: int = GROUP_BYTES,
         piece_bytes: int = 0,
     ) -> None:
@@ -149,6 +171,7 @@ class _Decoder:
         self._aborted = AbortedTransactions(aborted) if aborted else None
         self._verify = verify_crcs
         self._limit_bytes = limit_bytes
+        self._limit_records = limit_records
         self._left_bytes = limit_bytes
         self._group_bytes = group_bytes
         self._piece_bytes = piece_bytes
@@ -167,7 +190,6 @@ class _Decoder:
     def restart(self) -> None:
         """Begin new columns: the last ones are handed over."""
         self._rows = GrowingColumns(self._columns)
-        self._left_bytes = self._limit_bytes
 
     def steps(self) -> Iterator[int]:
         """Decode one group after the other; yield the size of the columns so far after each."""
@@ -188,8 +210,7 @@ class _Decoder:
                 self._bytes_done += size
                 lines = int(self._walk[kernels.LINES])
                 if lines:
-                    self._take_batches(data, table, lines)
-                    yield self._rows.size_bytes
+                    yield from self._take_batches(data, table, lines)
                 data = data[size:]
                 if outcome == kernels.LEGACY:
                     taken = yield from self._take_messages(data)
@@ -209,7 +230,8 @@ class _Decoder:
 
     # --- magic 2 ---
 
-    def _take_batches(self, data: Bytes, table: Ints, lines: int) -> None:
+    def _take_batches(self, data: Bytes, table: Ints, lines: int) -> Iterator[int]:
+        """Take the listed batches; yield the size of the columns so far, now and then."""
         seen, records = int(self._walk[kernels.ATTRIBUTES_SEEN]), int(self._walk[kernels.RECORDS])
         if self._verify:
             _verify_crcs(data, table, lines)
@@ -217,9 +239,10 @@ class _Decoder:
             lines = self._drop_uncommitted(data, table, lines)
             records = int(table[:lines, kernels.COUNT].sum())
         if seen & CODEC_MASK:
-            self._take_compressed(data, table, lines)
+            yield from self._take_compressed(data, table, lines)
         else:
             self._scan(data, table, lines, records)
+            yield self._rows.size_bytes
 
     def _scan(self, data: Bytes, table: Ints, lines: int, records: int) -> None:
         self._rows.take(
@@ -256,37 +279,72 @@ class _Decoder:
             kept += 1
         return kept
 
-    def _take_compressed(self, data: Bytes, table: Ints, lines: int) -> None:
-        """Lay the records of all listed batches into the scratch buffer, one group at a time."""
+    def _take_compressed(self, data: Bytes, table: Ints, lines: int) -> Iterator[int]:
+        """Lay the records of all listed batches into the scratch buffer, one group at a time.
+
+        Yields the size of the columns so far after each: a group of small batches may become large.
+        """
         view = data.data
         first = filled = records = 0
+
+        def scan(end: int) -> None:
+            scratch = self._scratch[:filled]
+            scratch.flags.writeable = False
+            self._scan(scratch, table[first:], end - first, records)
+
         for line in range(lines):
             batch = table[line]
             codec, count = int(batch[kernels.ATTRIBUTES]) & CODEC_MASK, int(batch[kernels.COUNT])
             compressed = view[int(batch[kernels.RECORDS_AT]) : int(batch[kernels.END])]
-            end = self._decompress(codec, compressed, filled)
+            try:
+                if codec and count > self._limit_records:
+                    raise self._too_many(count)
+                end = self._decompress(codec, compressed, filled)
+            except UnpackLimitError as error:
+                if line > first:  # what comes before is handed out
+                    scan(line)
+                offset = self._walk[kernels.NEXT_OFFSET] = int(batch[kernels.BASE_OFFSET])
+                raise UnpackLimitError(f"the compressed batch at offset {offset}: {error}") from None
             if count * RECORD_BYTES_MIN > end - filled:
                 raise CorruptRecordError(f"{count} records do not fit into {end - filled} bytes")
             batch[kernels.RECORDS_AT], batch[kernels.END] = filled, end
             filled = end
             records += count
             if filled >= self._group_bytes or line == lines - 1:
-                scratch = self._scratch[:filled]
-                scratch.flags.writeable = False
-                self._scan(scratch, table[first:], line + 1 - first, records)
+                scan(line + 1)
                 first, filled, records = line + 1, 0, 0
+                yield self._rows.size_bytes
+
+    def _too_many(self, count: int) -> UnpackLimitError:
+        return UnpackLimitError(
+            f"it has {count} records, more than {self._limit_records}; the limit is {RECORDS_OPTION}"
+        )
+
+    def _too_large(self) -> UnpackLimitError:
+        return UnpackLimitError(
+            f"more than {self._limit_bytes} bytes of records when decompressed; the limit is {BYTES_OPTION}"
+        )
 
     def _decompress(self, codec: int, compressed: memoryview, at: int) -> int:
         """Decompress to position `at` of the scratch buffer; return where it ends."""
-        if codec == Codec.GZIP:  # its size is not known before it is done
-            whole = decompress(codec, compressed, self._left_bytes)
-            codec, compressed = Codec.NONE, whole
-        room = min(decompressed_size_max(codec, compressed), self._left_bytes)
+        if self._piece_bytes:
+            self._left_bytes = self._limit_bytes
+        limit = self._left_bytes
+        try:
+            if codec == Codec.GZIP:  # its size is not known before it is done
+                whole = decompress(codec, compressed, limit)
+                codec, compressed = Codec.NONE, whole
+            room = len(compressed) if codec == Codec.NONE else room_for(codec, compressed, limit)
+        except UnpackLimitError:
+            raise self._too_large() from None
         if at + room > len(self._scratch):
             larger: Bytes = empty(max(at + room, 2 * self._group_bytes), np.uint8)
             larger[:at] = self._scratch[:at]
             self._scratch = larger
-        size = decompress_into(codec, compressed, self._scratch.data[at : at + room])
+        try:
+            size = decompress_into(codec, compressed, self._scratch.data[at : at + room], limit)
+        except UnpackLimitError:
+            raise self._too_large() from None
         self._left_bytes -= size
         return at + size
 
@@ -305,11 +363,12 @@ class _Decoder:
             if message.offset >= self._end_offset and not message.codec:
                 self._walk[kernels.NEXT_OFFSET] = message.offset
                 break
+            before = int(self._walk[kernels.NEXT_OFFSET])
             self._walk[kernels.NEXT_OFFSET] = min(message.offset + 1, _OFFSET_MAX)
             if message.codec:
                 self._scan_run(data[run_start:start])
                 if message.offset >= self._first_offset:
-                    self._take_wrapper(message)
+                    self._take_wrapper(message, before)
                 run_start = end
             elif end - run_start >= self._group_bytes:
                 self._scan_run(data[run_start:end])
@@ -327,9 +386,19 @@ class _Decoder:
         if len(run):
             self._scan_messages(run, 0, -1, 0, 0)
 
-    def _take_wrapper(self, wrapper: Message) -> None:
-        inner, delta = inner_messages(wrapper, self._left_bytes)
-        self._left_bytes -= len(inner)
+    def _take_wrapper(self, wrapper: Message, before: int) -> None:
+        """Take what a wrapper holds; `before` is the offset to go on from if that is too much."""
+        if self._piece_bytes:
+            self._left_bytes = self._limit_bytes
+        budget = UnpackBudget(self._left_bytes, self._limit_records)
+        try:
+            inner, delta, has_wrappers = inner_messages(wrapper, budget, nested=wrapper.magic == 0)
+            if has_wrappers:
+                inner = memoryview(flattened(wrapper, UnpackBudget(self._left_bytes, self._limit_records)))
+        except UnpackLimitError as error:
+            self._walk[kernels.NEXT_OFFSET] = before
+            raise UnpackLimitError(f"the compressed message at offset {wrapper.offset}: {error}") from None
+        self._left_bytes = budget.bytes_left
         run: Bytes = np.frombuffer(inner, dtype=np.uint8)
         run.flags.writeable = False
         self._scan_messages(run, delta, wrapper.magic, wrapper.attributes & LOG_APPEND_BIT, wrapper.timestamp)

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.errors import CorruptRecordError, EncodeError
+from penstock.errors import CorruptRecordError, EncodeError, UnpackLimitError
 from penstock.model import NO_TIMESTAMP, Record, TimestampType
 from penstock.records.batch import (
     CODEC_MASK,
@@ -20,7 +20,8 @@ from penstock.records.batch import (
     LOG_APPEND_BIT,
     split_batches,
 )
-from penstock.records.compression import Codec, compress, decompress
+from penstock.records.budget import CHUNK_RECORDS, NESTING_MAX, UNPACKED_RECORDS_MAX, UnpackBudget
+from penstock.records.compression import Codec, compress
 from penstock.records.crc import crc32
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
 _CRC_AT, _CHECKED_FROM = 12, 16
 _MAGICS = (0, 1)
+_ATTRIBUTES_AT = 17
 
 MessageRow = tuple["bytes | None", "bytes | None", int]
 """What a message is made of: key, value, timestamp in milliseconds (ignored by magic 0)."""
@@ -110,34 +112,46 @@ def verify_message_crc(buffer: Buffer, start: int, end: int) -> None:
 
 
 def inner_messages(
-    wrapper: Message, limit_bytes: int = DECOMPRESSED_BYTES_MAX, *, mixed: bool = False
-) -> tuple[memoryview, int]:
-    """Return the message set inside a compressed `wrapper`, and what to add to the offsets in it.
+    wrapper: Message, budget: UnpackBudget, *, mixed: bool = False, nested: bool = False
+) -> tuple[memoryview, int, bool]:
+    """Return the message set inside a compressed `wrapper`, what to add to the offsets in it, and whether
+    there are wrappers among its messages.
 
     Inner offsets of magic 1 are relative to the last one, which has the wrapper's; a wrapper offset
     of 0 comes from producers that leave it out. Inner offsets of magic 0 are absolute. Where `mixed`,
-    the magic inside may be another than the wrapper's.
+    the magic inside may be another than the wrapper's; where `nested`, there may be wrappers inside.
 
     Raises:
-        CorruptRecordError: nothing inside, cut short, wrappers inside, or more than `limit_bytes`.
+        CorruptRecordError: nothing inside, cut short, or what may not be inside.
+        UnpackLimitError: it holds more than `budget` allows.
     """
     if wrapper.value is None:
         raise CorruptRecordError("a compressed message without a value")
     if wrapper.codec == Codec.ZSTD:
         raise CorruptRecordError(f"zstd in a message of magic {wrapper.magic}")
-    inner = decompress(wrapper.codec, wrapper.value, limit_bytes)
+    inner = budget.unpack(wrapper.codec, wrapper.value)
     last_offset = None
-    position = 0
+    position = count = 0
+    has_wrappers = False
     for start, end, magic in split_batches(inner):
-        if (magic != wrapper.magic and not mixed) or inner[start + 17] & CODEC_MASK:
-            raise CorruptRecordError("a compressed message holds one of another magic, or a compressed one")
+        if (magic != wrapper.magic or magic > 1) and not (mixed and magic <= 1):
+            raise CorruptRecordError("a compressed message holds one of another magic")
+        if inner[start + _ATTRIBUTES_AT] & CODEC_MASK:
+            if not nested:
+                raise CorruptRecordError("a compressed message holds a compressed one")
+            has_wrappers = True
         last_offset = _INT64.unpack_from(inner, start)[0]
         position = end
+        count += 1
+        if count == CHUNK_RECORDS:
+            budget.take_records(count)
+            count = 0
+    budget.take_records(count)
     if last_offset is None or position != len(inner):
         raise CorruptRecordError("a compressed message holds no whole number of messages")
     if wrapper.magic == 0 or wrapper.offset == 0:
-        return inner, 0
-    return inner, wrapper.offset - last_offset
+        return inner, 0, has_wrappers
+    return inner, wrapper.offset - last_offset, has_wrappers
 
 
 def iter_messages(
@@ -145,17 +159,20 @@ def iter_messages(
     start: int,
     end: int,
     *,
+    budget: UnpackBudget | None = None,
     verify: bool = True,
-    limit_bytes: int = DECOMPRESSED_BYTES_MAX,
     mixed: bool = False,
+    nested: bool | None = None,
 ) -> Iterator[Message]:
     """Yield what the entry in `buffer[start:end]` holds: itself, or the messages inside it.
 
     Offsets are absolute, and a log-append timestamp of the wrapper is everybody's. Where `mixed`, the
-    magic inside may be another than the wrapper's.
+    magic inside may be another than the wrapper's. Where `nested`, wrappers may hold wrappers, as in
+    Kafka 0.8 and 0.9; by default those of magic 0 may.
 
     Raises:
         CorruptRecordError: wrong checksum (if `verify`) or layout.
+        UnpackLimitError: a wrapper holds more than `budget` allows, or wrappers more than `NESTING_MAX` deep.
     """
     if verify:
         verify_message_crc(buffer, start, end)
@@ -163,13 +180,44 @@ def iter_messages(
     if not message.codec:
         yield message
         return
-    inner, delta = inner_messages(message, limit_bytes, mixed=mixed)
-    appended = message.timestamp_type == TimestampType.LOG_APPEND_TIME
-    for inner_start, inner_end, _ in split_batches(inner):
-        one = read_message(inner, inner_start, inner_end)
+    if budget is None:
+        budget = UnpackBudget()
+    if nested is None:
+        nested = message.magic == 0
+    yield from unwrap(message, budget, mixed=mixed, nested=nested)
+
+
+def unwrap(
+    wrapper: Message, budget: UnpackBudget, *, mixed: bool = False, nested: bool = False, depth: int = 1
+) -> Iterator[Message]:
+    """Yield the messages inside a compressed `wrapper`. Arguments and errors are those of `iter_messages`."""
+    if depth > NESTING_MAX:
+        raise UnpackLimitError(f"wrappers are nested more than {NESTING_MAX} deep")
+    inner, delta, _ = inner_messages(wrapper, budget, mixed=mixed, nested=nested)
+    appended = wrapper.timestamp_type == TimestampType.LOG_APPEND_TIME
+    for start, end, _ in split_batches(inner):
+        one = read_message(inner, start, end)
         if appended:
-            one = one._replace(timestamp=message.timestamp, attributes=one.attributes | LOG_APPEND_BIT)
-        yield one._replace(offset=one.offset + delta) if delta else one
+            one = one._replace(timestamp=wrapper.timestamp, attributes=one.attributes | LOG_APPEND_BIT)
+        if delta:
+            one = one._replace(offset=one.offset + delta)
+        if one.codec:
+            yield from unwrap(one, budget, mixed=mixed, nested=nested, depth=depth + 1)
+        else:
+            yield one
+
+
+def flattened(wrapper: Message, budget: UnpackBudget) -> bytes:
+    """Return the messages in a wrapper of magic 0 that holds wrappers as a message set without any.
+
+    Raises:
+        CorruptRecordError, UnpackLimitError: as `iter_messages`.
+    """
+    out: list[bytes] = []
+    for one in unwrap(wrapper, budget, nested=True):
+        out.append(encode_message(one.magic, one.offset, one.key, one.value, one.timestamp, one.attributes))
+        budget.take_bytes(len(out[-1]))
+    return b"".join(out)
 
 
 def decode_entry(
@@ -181,14 +229,34 @@ def decode_entry(
     *,
     verify: bool = True,
     limit_bytes: int = DECOMPRESSED_BYTES_MAX,
+    limit_records: int = UNPACKED_RECORDS_MAX,
 ) -> list[Record]:
     """Return the records of the entry in `buffer[start:end]`; `batch.decode_batch` comes here for old magic.
 
     Raises:
         CorruptRecordError: wrong checksum (if `verify`) or layout.
+        UnpackLimitError: a wrapper holds more bytes or records than the limits allow.
     """
-    return [
-        Record(
+    return list(
+        iter_entry(
+            buffer, start, end, topic, partition, UnpackBudget(limit_bytes, limit_records), verify=verify
+        )
+    )
+
+
+def iter_entry(
+    buffer: Buffer,
+    start: int,
+    end: int,
+    topic: str,
+    partition: int,
+    budget: UnpackBudget,
+    *,
+    verify: bool = True,
+) -> Iterator[Record]:
+    """Yield the records of the entry in `buffer[start:end]`. Raises as `decode_entry`."""
+    for message in iter_messages(buffer, start, end, budget=budget, verify=verify):
+        yield Record(
             topic,
             partition,
             message.offset,
@@ -198,8 +266,6 @@ def decode_entry(
             None if message.value is None else bytes(message.value),
             (),
         )
-        for message in iter_messages(buffer, start, end, verify=verify, limit_bytes=limit_bytes)
-    ]
 
 
 def encode_message(

@@ -71,16 +71,40 @@ def decode_records(
     topic: str,
     partition: int,
 ) -> list[Record]:
-    """Read `count` records from `data`; `appended_at`, where it is given, is the timestamp of all.
+    """Read the `count` records that `data` holds; `appended_at`, where it is given, is the timestamp of all.
+
+    Raises:
+        IndexError: the bytes run out.
+        CorruptRecordError: a record, or what is behind the last one, does not follow the format.
+    """
+    records, position = decode_some(
+        data, 0, count, base_offset, base_timestamp, appended_at, topic, partition
+    )
+    if position != len(data):
+        raise CorruptRecordError(f"{len(data) - position} bytes behind the last record")
+    return records
+
+
+def decode_some(
+    data: bytes,
+    position: int,
+    count: int,
+    base_offset: int,
+    base_timestamp: int,
+    appended_at: int | None,
+    topic: str,
+    partition: int,
+) -> tuple[list[Record], int]:
+    """Read `count` records from `position` on; return them and the position behind them.
 
     The hot loop of the row API: numbers of one or two bytes, nearly all there are, are read in place.
+    Raises as `decode_records`, which says what the arguments mean.
     """
     timestamp_type = TimestampType.CREATE_TIME if appended_at is None else TimestampType.LOG_APPEND_TIME
     size_of_data = len(data)
     new_record = tuple.__new__
     out: list[Record] = []
     append = out.append
-    position = 0
     headers: Sequence[Header]
     for _ in range(count):
         length = data[position]
@@ -161,9 +185,7 @@ def decode_records(
                 ),
             )
         )
-    if position != size_of_data:
-        raise CorruptRecordError(f"{size_of_data - position} bytes behind the last record")
-    return out
+    return out, position
 
 
 def _decode_headers(data: bytes, position: int, end: int) -> tuple[list[Header], int]:

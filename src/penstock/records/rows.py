@@ -8,23 +8,24 @@ numba are installed, for about half the time per row.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib.util import find_spec
 from itertools import pairwise, repeat
 from typing import TYPE_CHECKING
 
+from penstock.errors import CorruptRecordError, UnpackLimitError
 from penstock.model import Header, Record, TimestampType
 from penstock.records.aborted import AbortedTransactions
 from penstock.records.batch import (
     ABORT_MARKER,
-    DECOMPRESSED_BYTES_MAX,
-    decode_batch,
+    iter_records,
     read_header,
     read_marker,
     split_batches,
     verify_crc,
 )
+from penstock.records.budget import UNPACKED_BYTES_MAX, UNPACKED_RECORDS_MAX, UnpackBudget
 from penstock.records.legacy import read_message
 
 if TYPE_CHECKING:
@@ -37,6 +38,12 @@ COMPILED_FROM_BYTES = 8 * 1024
 
 LOAD_FROM_BYTES = 64 * 1024
 """From this size on they are worth loading, half a second once: whoever fetches so much fetches more."""
+
+CHUNK_ROWS = 16_384
+"""Records that exist as objects at a time, some 7 MB without keys and values."""
+
+PIECE_BYTES = 8 << 20
+"""Columns decoded at a time on the way to rows: what is fetched at once from one partition, mostly."""
 
 OFFSET_MAX = (1 << 63) - 1
 """Nobody has a record here: the offset after it could not be asked for."""
@@ -53,7 +60,8 @@ def decode_rows(
     end_offset: int | None = None,
     aborted: Iterable[tuple[int, int]] = (),
     verify: bool = True,
-    limit_bytes: int = DECOMPRESSED_BYTES_MAX,
+    limit_bytes: int = UNPACKED_BYTES_MAX,
+    limit_records: int = UNPACKED_RECORDS_MAX,
 ) -> tuple[list[Record], int]:
     """Return (records, offset to read on from) of the whole batches in `buffer`.
 
@@ -61,12 +69,59 @@ def decode_rows(
     as a fetch response does. A partial batch at the end is left out.
 
     Raises:
-        CorruptRecordError: a checksum (if `verify`) or the layout is wrong, or a batch grows beyond
-            `limit_bytes` when decompressed.
+        CorruptRecordError: a checksum (if `verify`) or the layout is wrong.
+        UnpackLimitError: a compressed batch holds more than `limit_bytes` or `limit_records`.
+    """
+    rows: list[Record] = []
+    next_offset = start_offset
+    for some, resume in iter_rows(
+        buffer,
+        topic,
+        partition,
+        start_offset=start_offset,
+        end_offset=end_offset,
+        aborted=aborted,
+        verify=verify,
+        limit_bytes=limit_bytes,
+        limit_records=limit_records,
+    ):
+        rows += some
+        next_offset = resume
+    return rows, next_offset
+
+
+def iter_rows(
+    buffer: Buffer,
+    topic: str,
+    partition: int,
+    *,
+    start_offset: int = 0,
+    end_offset: int | None = None,
+    aborted: Iterable[tuple[int, int]] = (),
+    verify: bool = True,
+    limit_bytes: int = UNPACKED_BYTES_MAX,
+    limit_records: int = UNPACKED_RECORDS_MAX,
+) -> Iterator[tuple[list[Record], int]]:
+    """Yield the same as `decode_rows` in pieces: some records, and the offset to read on from after them.
+
+    Of what is compressed no more than one batch is unpacked at a time, and records become objects some ten
+    thousand at a time. The last piece, which may have no records, says where the buffer ends. Raises as
+    `decode_rows` does; pieces before what is wrong have been yielded.
     """
     view = memoryview(buffer)
     if view.nbytes >= (COMPILED_FROM_BYTES if _DECODE in sys.modules else LOAD_FROM_BYTES) and _has_kernels():
-        return _from_columns(view, topic, partition, start_offset, end_offset, aborted, verify, limit_bytes)
+        yield from _from_columns(
+            view,
+            topic,
+            partition,
+            start_offset,
+            end_offset,
+            aborted,
+            verify,
+            limit_bytes,
+            limit_records,
+        )
+        return
     end_offset = OFFSET_MAX if end_offset is None else end_offset
     aborted = list(aborted)
     transactions = AbortedTransactions(aborted) if aborted else None
@@ -106,11 +161,26 @@ def decode_rows(
             if last < start_offset:
                 continue
             first = -1  # a wrapper does not say where it begins
-        found = decode_batch(view, start, end, topic, partition, verify=verify, limit_bytes=limit_bytes)
-        if first < start_offset or last >= end_offset:
-            found = [record for record in found if start_offset <= record.offset < end_offset]
-        rows += found
-    return rows, min(next_offset, end_offset)
+        budget = UnpackBudget(limit_bytes, limit_records)
+        is_cut = first < start_offset or last >= end_offset
+        try:
+            for found in iter_records(
+                view, start, end, topic, partition, budget, verify=verify, chunk_records=CHUNK_ROWS
+            ):
+                if is_cut:
+                    found = [record for record in found if start_offset <= record.offset < end_offset]
+                rows += found
+                if len(rows) >= CHUNK_ROWS:
+                    yield rows, min(rows[-1].offset + 1, end_offset)
+                    rows = []
+        except CorruptRecordError as error:
+            if rows:
+                yield rows, rows[-1].offset + 1
+            if not isinstance(error, UnpackLimitError):
+                raise
+            where = first if magic == 2 else last
+            raise UnpackLimitError(f"the compressed batch at offset {where}: {error}") from None
+    yield rows, min(next_offset, end_offset)
 
 
 @cache
@@ -132,22 +202,34 @@ def _from_columns(
     aborted: Iterable[tuple[int, int]],
     verify: bool,
     limit_bytes: int,
-) -> tuple[list[Record], int]:
-    from penstock.records.decode import decode_columns
+    limit_records: int,
+) -> Iterator[tuple[list[Record], int]]:
+    from penstock.records.decode import iter_columns
 
-    columns = decode_columns(
+    next_offset = start_offset
+    for columns in iter_columns(
         [view],
         start_offset=start_offset,
         end_offset=end_offset,
         aborted=aborted,
         verify_crcs=verify,
         limit_bytes=limit_bytes,
-    )
-    return rows_of(columns, topic, partition), columns.next_offset
+        limit_records=limit_records,
+        batch_bytes=PIECE_BYTES,
+        keep_last=True,
+    ):
+        count, next_offset = columns.row_count, columns.next_offset
+        for first in range(0, count - CHUNK_ROWS, CHUNK_ROWS):
+            rows = rows_of(columns, topic, partition, first, first + CHUNK_ROWS)
+            yield rows, rows[-1].offset + 1
+        first = max(count - 1, 0) // CHUNK_ROWS * CHUNK_ROWS
+        yield rows_of(columns, topic, partition, first, count), next_offset
 
 
-def rows_of(columns: RecordColumns, topic: str, partition: int) -> list[Record]:
-    """Return the rows of `columns`, all of which must have been decoded."""
+def rows_of(
+    columns: RecordColumns, topic: str, partition: int, first: int = 0, last: int | None = None
+) -> list[Record]:
+    """Return rows `first` to before `last` (all) of `columns`, all of which must have been decoded."""
     offsets, timestamps, types = columns.offsets, columns.timestamps, columns.timestamp_types
     key, value, headers = columns.key, columns.value, columns.headers
     if (
@@ -159,46 +241,55 @@ def rows_of(columns: RecordColumns, topic: str, partition: int) -> list[Record]:
         or headers is None
     ):
         raise ValueError("rows need every column")
-    lists: Iterable[Sequence[Header]] = _header_lists(headers) if len(headers.names) else repeat(())
-    kinds = types.tolist()
+    last = columns.row_count if last is None else last
+    lists: Iterable[Sequence[Header]] = (
+        _header_lists(headers, first, last) if len(headers.names) else repeat(())
+    )
+    kinds = types[first:last].tolist()
     by_number = {int(kind): kind for kind in TimestampType}
     kind_of_all = by_number[kinds[0]] if kinds and kinds.count(kinds[0]) == len(kinds) else None
     fields = zip(
         repeat(topic),
         repeat(partition),
-        offsets.tolist(),
-        timestamps.tolist(),
+        offsets[first:last].tolist(),
+        timestamps[first:last].tolist(),
         repeat(kind_of_all) if kind_of_all is not None else map(by_number.__getitem__, kinds),
-        _byte_strings(key),
-        _byte_strings(value),
+        _byte_strings(key, first, last),
+        _byte_strings(value, first, last),
         lists,
         strict=False,
     )
     return list(map(tuple.__new__, repeat(Record), fields))
 
 
-def _header_lists(headers: HeadersColumn) -> Iterable[Sequence[Header]]:
-    joined = headers.names.data.tobytes()
+def _header_lists(headers: HeadersColumn, first: int, last: int) -> Iterable[Sequence[Header]]:
+    ends = headers.offsets[first : last + 1].tolist()
+    begin, end = ends[0], ends[-1]
+    name_ends = headers.names.offsets[begin : end + 1].tolist()
+    joined = headers.names.data[name_ends[0] : name_ends[-1]].tobytes()
     if joined.isascii():
         text = joined.decode("ascii")
-        names = [text[begin:end] for begin, end in pairwise(headers.names.offsets.tolist())]
+        start = name_ends[0]
+        names = [text[a - start : b - start] for a, b in pairwise(name_ends)]
     else:
-        names = [(name or b"").decode() for name in _byte_strings(headers.names)]
-    pairs = list(zip(names, _byte_strings(headers.values), strict=True))
-    return [pairs[begin:end] or () for begin, end in pairwise(headers.offsets.tolist())]
+        names = [(name or b"").decode() for name in _byte_strings(headers.names, begin, end)]
+    pairs = list(zip(names, _byte_strings(headers.values, begin, end), strict=True))
+    return [pairs[a - begin : b - begin] or () for a, b in pairwise(ends)]
 
 
-def _byte_strings(column: BytesColumn) -> Sequence[bytes | None]:
+def _byte_strings(column: BytesColumn, first: int, last: int) -> Sequence[bytes | None]:
+    """Values `first` to before `last` of a column."""
     if column.null_count == len(column):
-        return [None] * len(column)
-    data = column.data.tobytes()
-    ends = column.offsets.tolist()
-    found: list[bytes | None] = [data[a:b] for a, b in pairwise(ends)]
+        return [None] * (last - first)
+    ends = column.offsets[first : last + 1].tolist()
+    start = ends[0]
+    data = column.data[start : ends[-1]].tobytes()
+    found: list[bytes | None] = [data[a - start : b - start] for a, b in pairwise(ends)]
     if column.null_count:
         import numpy as np
 
         assert column.validity is not None
-        bits = np.unpackbits(column.validity, count=len(column), bitorder="little")
+        bits = np.unpackbits(column.validity, count=len(column), bitorder="little")[first:last]
         for row in np.flatnonzero(bits == 0).tolist():
             found[row] = None
     return found

@@ -32,7 +32,7 @@ def short_varints() -> list[bytes]:
     return _short
 
 
-def read_unsigned(data: bytes, position: int, bits: int = 32) -> tuple[int, int]:
+def read_unsigned(data: bytes | bytearray | memoryview, position: int, bits: int = 32) -> tuple[int, int]:
     """Read a varint of at most `bits` bits, not yet un-zig-zagged; return (number, next position).
 
     Raises:
@@ -54,7 +54,7 @@ def read_unsigned(data: bytes, position: int, bits: int = 32) -> tuple[int, int]
     return result, position
 
 
-def read_varint(data: bytes, position: int, bits: int = 32) -> tuple[int, int]:
+def read_varint(data: bytes | bytearray | memoryview, position: int, bits: int = 32) -> tuple[int, int]:
     """Read a zig-zag varint of at most `bits` bits; return (number, next position). Raises likewise."""
     result, position = read_unsigned(data, position, bits)
     return (result >> 1) ^ -(result & 1), position

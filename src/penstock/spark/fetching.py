@@ -44,6 +44,7 @@ def fetch(options: ReadOptions, columns: Sequence[str], spans: Sequence[Span]) -
         fetch_bytes=config.fetch_max_bytes if "fetch.max.bytes" in options.client else FETCH_BYTES,
         fail_on_data_loss=options.fail_on_data_loss,
         check_crcs=config.check_crcs,
+        unpack=config.unpack_limits,
     )
     try:
         for _, batch in batches:

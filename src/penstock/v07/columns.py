@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 from penstock.errors import CorruptRecordError
 from penstock.model import NO_TIMESTAMP, TimestampType
 from penstock.records.arrow import to_arrow
+from penstock.records.budget import DEFAULT_LIMITS, UnpackLimits, naming_place
 from penstock.records.columns import COLUMN_BYTES_MAX, NO_BYTES, BytesColumn, HeadersColumn, RecordColumns
-from penstock.records.compression import decompress_into, decompressed_size_max
+from penstock.records.compression import decompress_into, room_for
 from penstock.records.jit import Bytes, Int32s, Ints, byte_at, copy_bytes, kernel
 from penstock.records.memory import empty
 from penstock.v07 import message_set
-from penstock.v07.message_set import DECOMPRESSED_BYTES_MAX, iter_messages, wrapped
+from penstock.v07.message_set import iter_messages, wrapped
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -175,11 +176,14 @@ class Decoded(NamedTuple):
     next_offset: int
 
 
-def decode(data: Buffer, base_offset: int, *, check_crcs: bool = True) -> Iterator[Decoded]:
+def decode(
+    data: Buffer, base_offset: int, *, check_crcs: bool = True, unpack: UnpackLimits = DEFAULT_LIMITS
+) -> Iterator[Decoded]:
     """Turn bytes fetched from `base_offset` on into columns, in order; a partial tail is left out.
 
     Raises:
         CorruptRecordError: a message or wrapper is damaged; what came before it has been yielded.
+        UnpackLimitError: a wrapper holds more than `unpack` allows.
     """
     view = memoryview(data).cast("B")
     if not len(view):
@@ -189,7 +193,7 @@ def decode(data: Buffer, base_offset: int, *, check_crcs: bool = True) -> Iterat
     capacity = len(view) // 9 + 1
     starts, ends = empty(capacity, np.int64), empty(capacity, np.int64)
     out = np.zeros(2, dtype=np.int64)
-    wrappers = _Wrappers()
+    wrappers = _Wrappers(unpack)
     position, end = 0, len(view)
     while position < end:
         count = scan(source, position, end, check_crcs, CRC_TABLES, starts, ends, out)
@@ -204,7 +208,7 @@ def decode(data: Buffer, base_offset: int, *, check_crcs: bool = True) -> Iterat
         stop = max(stopped + 4 + int.from_bytes(view[stopped : stopped + 4], "big"), stopped + 4)
         if not wrappers.add(view[stopped:stop], base_offset + stopped):
             yield from wrappers.take()
-            messages = list(iter_messages(view[stopped:stop], base_offset + stopped))
+            messages = list(iter_messages(view[stopped:stop], base_offset + stopped, unpack))
             if reason == CORRUPT:
                 raise CorruptRecordError(f"the message at byte {base_offset + stopped} is damaged")
             if messages:
@@ -219,7 +223,8 @@ def decode(data: Buffer, base_offset: int, *, check_crcs: bool = True) -> Iterat
 class _Wrappers:
     """Wrappers that follow each other, decompressed and scanned, to become columns together."""
 
-    def __init__(self) -> None:
+    def __init__(self, unpack: UnpackLimits) -> None:
+        self._unpack = unpack
         self._clear()
 
     def _clear(self) -> None:
@@ -237,19 +242,17 @@ class _Wrappers:
             if found is None:
                 return False
             codec, compressed = found
-            room: Bytes = empty(
-                min(decompressed_size_max(codec, compressed), DECOMPRESSED_BYTES_MAX), np.uint8
-            )
+            room: Bytes = empty(room_for(codec, compressed, self._unpack.max_bytes), np.uint8)
             inner = room[: decompress_into(codec, compressed, room.data)]
         except CorruptRecordError:
-            return False  # broken, or gzip in several members
+            return False  # broken, gzip in several members, or too large: the plain reader tells
         if not len(inner):
             return False
         capacity = len(inner) // 9 + 1
         starts, ends = empty(capacity, np.int64), empty(capacity, np.int64)
         out = np.zeros(2, dtype=np.int64)
         count = scan(inner, 0, len(inner), True, CRC_TABLES, starts, ends, out)
-        if out[1] != DONE:
+        if out[1] != DONE or count > self._unpack.max_records:
             return False
         self._sets.append(inner)
         self._starts.append(starts[:count] + self.size)
@@ -281,10 +284,12 @@ def to_batches(
     names: Sequence[str],
     *,
     check_crcs: bool = True,
+    unpack: UnpackLimits = DEFAULT_LIMITS,
 ) -> Iterator[pa.RecordBatch]:
     """The same as Arrow batches with the columns `names` (see `penstock.model.COLUMN_NAMES`)."""
-    for columns, _ in decode(data, base_offset, check_crcs=check_crcs):
-        yield to_arrow(columns, topic, partition, names)
+    with naming_place(f"{topic}-{partition}"):
+        for columns, _ in decode(data, base_offset, check_crcs=check_crcs, unpack=unpack):
+            yield to_arrow(columns, topic, partition, names)
 
 
 def _plain(source: Bytes, starts: Ints, ends: Ints, base_offset: int, position: int) -> RecordColumns:

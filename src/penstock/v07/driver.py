@@ -13,6 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.errors import ConfigError, DecodeError
+from penstock.records.budget import DEFAULT_LIMITS, UnpackLimits
 from penstock.records.compression import Codec
 from penstock.v07.connection import DEFAULT_TIMEOUT_S, Connection07, Fetched07
 from penstock.v07.message_set import (
@@ -184,13 +185,16 @@ class Driver07:
         names: Sequence[str],
         shown_partition: int | None = None,
         check_crcs: bool = True,
+        unpack: UnpackLimits = DEFAULT_LIMITS,
     ) -> Iterator[pa.RecordBatch]:
         """The same as Arrow batches with the columns `names`; `partition` there is `shown_partition`."""
         from penstock.v07 import columns
 
         shown = partition if shown_partition is None else shown_partition
         for offset, data in self.chunks(topic, partition, start, end, measure=columns.complete_size):
-            yield from columns.to_batches(data, offset, topic, shown, names, check_crcs=check_crcs)
+            yield from columns.to_batches(
+                data, offset, topic, shown, names, check_crcs=check_crcs, unpack=unpack
+            )
 
     # --- writing -----------------------------------------------------------------------------------------
 

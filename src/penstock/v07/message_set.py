@@ -15,8 +15,9 @@ from collections.abc import Iterable, Iterator
 from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.errors import CorruptRecordError, DecodeError, EncodeError
-from penstock.records.compression import Codec, compress, decompress
+from penstock.errors import CorruptRecordError, DecodeError, EncodeError, UnpackLimitError
+from penstock.records.budget import CHUNK_RECORDS, DEFAULT_LIMITS, NESTING_MAX, UnpackBudget, UnpackLimits
+from penstock.records.compression import Codec, compress
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -27,11 +28,6 @@ HEADER_BYTES = (5, 6)
 
 CODECS = (Codec.NONE, Codec.GZIP, Codec.SNAPPY)
 """What the codec bits say; 3 is invalid."""
-
-NESTING_MAX = 16
-"""Wrappers inside wrappers. Nobody nests them on purpose more than once."""
-
-DECOMPRESSED_BYTES_MAX = 256 << 20
 
 _LENGTH = Struct(">i")
 _HEAD0 = Struct(">ibI")
@@ -148,11 +144,14 @@ def cut(data: memoryview) -> Iterator[tuple[int, int]]:
         position = stop
 
 
-def iter_messages(data: Buffer, base_offset: int = 0) -> Iterator[Message]:
+def iter_messages(
+    data: Buffer, base_offset: int = 0, unpack: UnpackLimits = DEFAULT_LIMITS
+) -> Iterator[Message]:
     """The messages in bytes fetched from `base_offset` on, those inside wrappers included.
 
     Raises:
         CorruptRecordError: a checksum, length, magic or codec is wrong, or a wrapper does not decompress.
+        UnpackLimitError: a wrapper holds more than `unpack` allows.
         FetchSizeTooSmall: not even one message is complete, though there is the beginning of one.
     """
     view = memoryview(data)
@@ -164,9 +163,16 @@ def iter_messages(data: Buffer, base_offset: int = 0) -> Iterator[Message]:
         if outer.codec is Codec.NONE:
             yield Message(bytes(outer.payload), offset, resume)
             continue
-        inner = list(_unwrapped(outer, _Budget()))
-        for place, payload in enumerate(inner, 1):
-            yield Message(payload, offset, resume if place == len(inner) else offset)
+        last: memoryview | None = None
+        try:
+            for payload in _unwrapped(outer, UnpackBudget(*unpack)):
+                if last is not None:
+                    yield Message(bytes(last), offset, offset)
+                last = payload
+        except UnpackLimitError as error:
+            raise UnpackLimitError(f"the wrapper at byte {offset}: {error}") from None
+        if last is not None:
+            yield Message(bytes(last), offset, resume)
     if is_first and len(view) >= LENGTH_BYTES:
         (size,) = _LENGTH.unpack_from(view)
         raise FetchSizeTooSmall(LENGTH_BYTES + size, len(view))
@@ -183,50 +189,55 @@ def wrapped(data: Buffer) -> tuple[Codec, memoryview] | None:
     return None if wrapper.codec is Codec.NONE else (wrapper.codec, wrapper.payload)
 
 
-class _Budget:
-    """What one outermost wrapper may unfold to."""
-
-    def __init__(self) -> None:
-        self.bytes = DECOMPRESSED_BYTES_MAX
-
-
-def _unwrapped(wrapper: _Outer, budget: _Budget, depth: int = 1) -> Iterator[bytes]:
-    """The payloads in a wrapper and the wrappers in it."""
+def _unwrapped(wrapper: _Outer, budget: UnpackBudget, depth: int = 1) -> Iterator[memoryview]:
+    """The payloads in a wrapper and the wrappers in it, as views of what has been decompressed."""
     if depth > NESTING_MAX:
         raise CorruptRecordError(f"wrappers nested more than {NESTING_MAX} deep at {wrapper.start}")
-    data = _decompressed(wrapper, budget.bytes)
-    budget.bytes -= len(data)
+    data = _decompressed(wrapper, budget)
+    count = 0
     for start, stop in cut(data):
         inner = _read(data, start, stop)
         if inner.codec is Codec.NONE:
-            yield bytes(inner.payload)
+            yield inner.payload
         else:
             yield from _unwrapped(inner, budget, depth + 1)
+        count += 1
+        if count == CHUNK_RECORDS:
+            budget.take_records(count)
+            count = 0
+    budget.take_records(count)
 
 
-def _decompressed(wrapper: _Outer, size_max: int) -> memoryview:
+def _decompressed(wrapper: _Outer, budget: UnpackBudget) -> memoryview:
     try:
-        return decompress(wrapper.codec, wrapper.payload, size_max)
+        return budget.unpack(wrapper.codec, wrapper.payload)
+    except UnpackLimitError:
+        raise
     except DecodeError as error:
         raise CorruptRecordError(f"the wrapper at {wrapper.start} does not decompress: {error}") from error
 
 
-def judge(data: memoryview) -> Judged:
+def judge(data: memoryview, budget: UnpackBudget | None = None) -> Judged:
     """Check what a producer sent as a 0.7.2 broker does, inner messages included.
 
     An incomplete last message is not part of what may be stored.
 
     Raises:
         CorruptRecordError: a checksum, length, magic or codec is wrong, or no message is complete.
+        UnpackLimitError: wrappers hold more than `budget` allows.
     """
+    if budget is None:
+        budget = UnpackBudget()
     size = count = largest = 0
     for start, stop in cut(data):
         outer = _read(data, start, stop)
         if outer.codec is not Codec.NONE:
-            for _ in _unwrapped(outer, _Budget()):
+            for _ in _unwrapped(outer, budget):
                 pass
         largest = max(largest, len(outer.payload))
         size, count = stop, count + 1
+        if count % CHUNK_RECORDS == 0 and budget.pause is not None:
+            budget.pause()
     if not count and len(data) >= LENGTH_BYTES:
         raise CorruptRecordError("the first message is incomplete")
     return Judged(size, count, largest)

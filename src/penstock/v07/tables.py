@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.errors import ConfigError, StorageError
+from penstock.records.budget import DEFAULT_LIMITS, UnpackLimits
 from penstock.v07.byte_log import segment_starts
 from penstock.v07.driver import BrokerAddress, Driver07, parse_brokers
 from penstock.v07.files import segment_name
@@ -104,7 +105,12 @@ class Topics07:
         return driver.offset_before(topic, number, time_ms)
 
     def scan(
-        self, wanted: Range07, names: Sequence[str], *, check_crcs: bool = True
+        self,
+        wanted: Range07,
+        names: Sequence[str],
+        *,
+        check_crcs: bool = True,
+        unpack: UnpackLimits = DEFAULT_LIMITS,
     ) -> Iterator[pa.RecordBatch]:
         """The messages of a range, in order."""
         driver, number = self._at(wanted.partition)
@@ -116,6 +122,7 @@ class Topics07:
             names=names,
             shown_partition=wanted.partition,
             check_crcs=check_crcs,
+            unpack=unpack,
         )
 
     def chunks(self, wanted: Range07) -> Iterator[tuple[int, memoryview]]:
@@ -140,6 +147,7 @@ def scan_topic07(
     columns: Sequence[str],
     partitions: Collection[int] | None,
     check_crcs: bool = True,
+    unpack: UnpackLimits = DEFAULT_LIMITS,
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yield the messages between two bounds, each batch with its partition; as `penstock.scan_topic`.
 
@@ -155,7 +163,7 @@ def scan_topic07(
                 )
         ranges = [_range(topics, topic, number, start, end) for number in chosen]
         for wanted in ranges:
-            for batch in topics.scan(wanted, columns, check_crcs=check_crcs):
+            for batch in topics.scan(wanted, columns, check_crcs=check_crcs, unpack=unpack):
                 yield wanted.partition, batch
 
 
@@ -188,6 +196,7 @@ def scan_log07(
     *,
     start: int = 0,
     end: int | None = None,
+    unpack: UnpackLimits = DEFAULT_LIMITS,
 ) -> Iterator[pa.RecordBatch]:
     """Yield what the segments of one topic and partition hold from byte `start` to `end`, memory-mapped.
 
@@ -196,6 +205,7 @@ def scan_log07(
     Raises:
         StorageError: the files cannot be read.
         CorruptRecordError: a message is damaged.
+        UnpackLimitError: a wrapper holds more than `unpack` allows.
     """
     from penstock.v07.columns import to_batches
 
@@ -213,7 +223,9 @@ def scan_log07(
         stop = size if end is None else min(size, end - first)
         view = memoryview(mapped)[skipped:stop]
         for chunk_start, chunk in _chunks(view):
-            yield from to_batches(chunk, first + skipped + chunk_start, topic, partition, columns)
+            yield from to_batches(
+                chunk, first + skipped + chunk_start, topic, partition, columns, unpack=unpack
+            )
 
 
 CHUNK_BYTES = 16 << 20

@@ -1,0 +1,140 @@
+"""The records of a batch of magic 2 looked over: their shapes, offsets, times, and which have no key.
+
+What a broker asks of records that it has to look into, as Apache Kafka's `LogValidator` does. No record
+becomes an object: 0.4 µs each. Imports nothing that is slow to load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.errors import CorruptRecordError
+from penstock.records.batch import LOG_APPEND_BIT, BatchHeader, records_bytes
+from penstock.records.budget import CHUNK_RECORDS, UnpackBudget
+from penstock.records.varint import read_unsigned, read_varint
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+_LONG_MAX = (1 << 63) - 1
+_LONG_MIN = -1 << 63
+
+
+class Chunk(NamedTuple):
+    """Some records that follow each other in a batch: where each stands, and which of them have no key."""
+
+    first: int
+    """The place of the first of them in the batch, counted from 0."""
+    offset_deltas: list[int]
+    timestamps: list[int]
+    keyless: list[int]
+    """Places of records without a key, counted from 0 in the batch."""
+
+
+def walk_batch(batch: Buffer, header: BatchHeader, budget: UnpackBudget) -> Iterator[Chunk]:
+    """Yield what can be said of all records of a whole batch, chunk by chunk. Raises as `walk_records`."""
+    view = memoryview(batch)
+    return walk_records(records_bytes(view, 0, len(view), header, budget), header, budget)
+
+
+def walk_records(records: memoryview, header: BatchHeader, budget: UnpackBudget) -> Iterator[Chunk]:
+    """Yield what can be said of the records in `records`, which `records_bytes` returned, chunk by chunk.
+
+    Raises:
+        CorruptRecordError: a record, or what is behind the last one, does not follow the format; a time
+            does not fit into 64 bits.
+        UnpackLimitError: there are more than `budget` allows.
+    """
+    data: bytes | bytearray | memoryview = records
+    whole = records.obj
+    if isinstance(whole, (bytes, bytearray)) and len(whole) == len(records):
+        data = whole  # read faster than a view
+    position = first = 0
+    base, appended_at = header.base_timestamp, None
+    if header.attributes & LOG_APPEND_BIT:
+        appended_at = header.max_timestamp
+    while first < header.record_count:
+        count = min(CHUNK_RECORDS, header.record_count - first)
+        budget.take_records(count)
+        keyless: list[int] = []
+        try:
+            position, deltas, times = _walk(data, position, first, count, keyless)
+        except IndexError:
+            raise CorruptRecordError(f"the records of batch {header.base_offset} are cut short") from None
+        if appended_at is None:
+            if base + min(times) < _LONG_MIN or base + max(times) > _LONG_MAX:
+                raise CorruptRecordError(f"a timestamp of batch {header.base_offset} has more than 64 bits")
+            times = [base + time for time in times]
+        else:
+            times = [appended_at] * count
+        yield Chunk(first, deltas, times, keyless)
+        first += count
+    if position != len(records):
+        raise CorruptRecordError(f"{len(records) - position} bytes behind the last record")
+
+
+def _walk(
+    data: bytes | bytearray | memoryview, position: int, first: int, count: int, keyless: list[int]
+) -> tuple[int, list[int], list[int]]:
+    """Step over `count` records from `position` on; return (next position, offset deltas, time deltas)."""
+    size_of_data = len(data)
+    deltas: list[int] = []
+    times: list[int] = []
+    for index in range(first, first + count):
+        # Numbers of one byte, nearly all there are, are read in place.
+        number = data[position]
+        position += 1
+        if number > 0x7F:
+            number, position = read_unsigned(data, position - 1)
+        end = position + (number >> 1)
+        if number & 1 or end > size_of_data:
+            raise CorruptRecordError(f"a record that ends at {end} of {size_of_data} bytes")
+        position += 1  # attributes: none are defined
+        number = data[position]
+        position += 1
+        if number > 0x7F:
+            number, position = read_unsigned(data, position - 1, 64)
+        times.append((number >> 1) ^ -(number & 1))
+        number = data[position]
+        position += 1
+        if number > 0x7F:
+            number, position = read_unsigned(data, position - 1)
+        deltas.append((number >> 1) ^ -(number & 1))
+        number = data[position]
+        position += 1
+        if number > 0x7F:
+            number, position = read_unsigned(data, position - 1)
+        if number & 1:
+            keyless.append(index)
+        else:
+            position += number >> 1
+        if position >= end:
+            raise CorruptRecordError(f"a key that ends at {position} of a record that ends at {end}")
+        number = data[position]
+        position += 1
+        if number > 0x7F:
+            number, position = read_unsigned(data, position - 1)
+        if not number & 1:
+            position += number >> 1
+        if position >= end:
+            raise CorruptRecordError(f"a value that ends at {position} of a record that ends at {end}")
+        position = position + 1 if not data[position] else _step_over_headers(data, position, end)
+        if position != end:
+            raise CorruptRecordError(f"a record ends {position - end:+} bytes from where its length says")
+    return position, deltas, times
+
+
+def _step_over_headers(data: bytes | bytearray | memoryview, position: int, end: int) -> int:
+    count, position = read_varint(data, position)
+    if not 0 <= count <= (end - position) // 2:
+        raise CorruptRecordError(f"{count} headers in {end - position} bytes")
+    for _ in range(count):
+        size, position = read_varint(data, position)
+        if not 0 <= size <= end - position:
+            raise CorruptRecordError(f"a header name of {size} bytes, {end - position} are left")
+        size, position = read_varint(data, position + size)
+        if size > end - position:
+            raise CorruptRecordError(f"a header value of {size} bytes, {end - position} are left")
+        position += max(size, 0)
+    return position
