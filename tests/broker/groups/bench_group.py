@@ -112,9 +112,11 @@ class Bench:
         response = self.ask(leave_request(*members)).response
         return [member.error_code for member in response.members]
 
-    def commit(self, offset: int, member_id: str = "", generation: int = -1, **fields: Any) -> int:
-        """Commit an offset of t-0; return the error of the partition."""
-        request = commit_request({("t", 0): offset}, member_id, generation, **fields)
+    def commit(
+        self, offset: int, member_id: str = "", generation: int = -1, index: int = 0, **fields: Any
+    ) -> int:
+        """Commit an offset of a partition of t; return the error of the partition."""
+        request = commit_request({("t", index): offset}, member_id, generation, **fields)
         response = self.ask(request, 9).response
         return int(response.topics[0].partitions[0].error_code)
 

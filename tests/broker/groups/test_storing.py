@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,11 @@ from hypothesis import strategies as st
 
 from broker.bench_node import NOW_MS, make_node
 from broker.groups.bench_group import Bench
+from broker.groups.requests import commit_request
 from penstock.broker.config import BrokerConfig
 from penstock.broker.disk_storage import DiskStore
+from penstock.broker.groups import coordinator as coordinator_module
+from penstock.broker.groups.group import Group
 from penstock.broker.groups.image import snapshot
 from penstock.broker.groups.offsets import Committed
 from penstock.broker.groups.records import (
@@ -25,11 +29,17 @@ from penstock.broker.groups.records import (
 from penstock.broker.groups.topic import NAME, OffsetsTopic
 from penstock.clock import ManualClock
 from penstock.errors import DecodeError, StorageError
+from penstock.log.contract import LogConfig
+from penstock.log.salvage import sound_batches
+from penstock.log.segment import FileSegment
+from penstock.log.walk import walk_buffer
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from penstock.protocol.messages.group_metadata_value import GroupMetadataValue, MemberMetadata
+from penstock.protocol.messages.list_groups_request import ListGroupsRequest
 from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from penstock.records.batch import encode_batch, encode_marker
+from penstock.records.crc import crc32c
 
 E = ErrorCode
 
@@ -318,16 +328,148 @@ def test_offsets_of_a_transaction_count_once_it_has_committed() -> None:
     assert (bench.committed(index=1), bench.committed(index=2)) == (10, -1)
 
 
-def test_a_log_that_makes_no_sense_is_no_coordinator() -> None:
+# --- damage ----------------------------------------------------------------------------------------------
+
+INDEX = ord("g") % 50
+"""Where group g lives; h lives in the partition behind it."""
+
+
+def test_a_record_that_makes_no_sense_is_passed_over_and_told(caplog: pytest.LogCaptureFixture) -> None:
     bench = Bench()
-    bench.node.groups.create_topic(NOW_MS)
-    key, _ = offset_record("g", ("t", 0), None)
-    append_raw(bench, ord("g") % 50, [(key, b"\0\x09")])
+    bench.commit(7)
+    bad_offset, _ = offset_record("g", ("t", 1), None)
+    bad_group, _ = group_record("other", None)
+    append_raw(bench, INDEX, [(bad_offset, b"\0\x09"), (bad_group, b"\0\3\0\0"), (b"\0\1\0", b"")])
+    append_raw(bench, INDEX, [(b"\0\x63", b"a kind of a newer Kafka"), (None, None)])
+    bench.commit(8, index=2)
     bench = bench.again()
-    assert bench.join().code == E.NOT_COORDINATOR
-    assert bench.heartbeat("m", 1) == E.NOT_COORDINATOR
-    assert bench.sync("m", 1).code == E.NOT_COORDINATOR
-    assert bench.commit(1) == E.NOT_COORDINATOR
+    assert (bench.committed(), bench.committed(index=1), bench.committed(index=2)) == (7, -1, 8)
+    assert bench.join().code == 0
+    [line] = [record.getMessage() for record in caplog.records if "is damaged" in record.getMessage()]
+    assert line.startswith(f"{NAME}-{INDEX} is damaged; passed over, so that older commits")
+    assert "the record at offset 1: a stored offset of version 9; the newest known is 4" in line
+    assert line.count("the record at offset") == 3
+
+
+def test_garbage_that_calls_itself_compressed_is_passed_over(caplog: pytest.LogCaptureFixture) -> None:
+    bench = Bench()
+    bench.commit(7)
+    log = bench.node.cluster.topics[NAME].partitions[INDEX].log
+    for codec in (1, 2, 3, 4, 5):
+        first = log.end_offset
+        data = bytearray(encode_batch([(b"k", b"v", (), NOW_MS)], base_offset=first))
+        data[22] = codec
+        data[17:21] = crc32c(memoryview(data)[21:]).to_bytes(4, "big")
+        log.append(bytes(data), first_offset=first, last_offset=first, max_timestamp=NOW_MS, now_ms=NOW_MS)
+    bench.commit(8, index=2)
+    bench = bench.again()
+    assert (bench.committed(), bench.committed(index=2)) == (7, 8)
+    assert caplog.text.count("the batch at offsets") == 5
+
+
+def test_many_losses_are_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    bench = Bench()
+    bench.commit(7)
+    key, _ = offset_record("g", ("t", 1), None)
+    append_raw(bench, INDEX, [(key, b"\0\x09")] * 1000)
+    assert bench.again().committed() == 7
+    [line] = [record.getMessage() for record in caplog.records if "is damaged" in record.getMessage()]
+    assert line.endswith("and 995 more")
+
+
+def written_log(path: Path) -> tuple[Path, list[tuple[int, int]]]:
+    """Group g with commits in three partitions, and h beside it; g's first segment, and its batches."""
+    clock = ManualClock(NOW_MS)
+    config = BrokerConfig({"log.dirs": str(path)})
+    # A fourth batch has no room in the first segment.
+    bench = Bench(DiskStore(str(path), config, clock), clock, offsets_topic_segment_bytes=350)
+    for partition in (0, 1, 2, 0):
+        assert bench.commit(100 + partition, index=partition) == 0
+    assert (
+        bench.ask(commit_request({("t", 0): 5}, group="h"), 9).response.topics[0].partitions[0].error_code
+        == 0
+    )
+    bench.store.close()
+    log = path / f"{NAME}-{INDEX}" / f"{0:020d}.log"
+    return log, [(e.position, e.size) for e in walk_buffer(log.read_bytes())]
+
+
+@pytest.mark.parametrize("at", [11, 16, 17, 22, 30, 57, 65, 70])
+@pytest.mark.parametrize("bit", [0, 4, 7])
+def test_a_flipped_bit_costs_the_batch_it_is_in(
+    at: int, bit: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Length, magic, checksum, attributes, time, count, records: what follows is found again."""
+    log, batches = written_log(tmp_path)
+    data = bytearray(log.read_bytes())
+    data[batches[1][0] + at] ^= 1 << bit
+    log.write_bytes(data)
+    bench = disk_bench(tmp_path, ManualClock(NOW_MS))
+    assert [bench.committed(index=index) for index in range(3)] == [100, -1, 102]
+    assert bench.join().code == 0
+    listed = bench.ask(ListGroupsRequest()).response
+    assert (listed.error_code, {group.group_id for group in listed.groups}) == (0, {"g", "h"})
+    assert len(batches) == 3
+    lost = f"{batches[1][1]} bytes at position {batches[1][0]} of segment 0 are no sound batch"
+    assert lost in caplog.text
+    bench.store.close()
+
+
+def noted(damage: list[tuple[int, int]], position: int, size: int) -> None:
+    damage.append((position, size))
+
+
+def test_damage_as_large_as_one_likes(tmp_path: Path) -> None:
+    log, batches = written_log(tmp_path)
+    data = log.read_bytes()
+    start = batches[1][0]
+    for garbage in (b"\2" * 3_000_000, bytes(1_100_000), data[start : start + 30]):
+        log.write_bytes(data[:start] + garbage + data[start:])
+        for index in log.parent.glob("*index"):
+            index.unlink()
+        damage: list[tuple[int, int]] = []
+        segment = FileSegment.existing(str(log.parent), 0, LogConfig(), -1, writable=False)
+        found = [bytes(batch) for batch, _ in sound_batches(segment, partial(noted, damage))]
+        assert b"".join(found) == data
+        assert damage == [(start, len(garbage))]
+
+
+def test_a_partition_that_cannot_be_read_fails_its_own_groups_only(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log, _ = written_log(tmp_path)
+    aside = log.rename(log.with_suffix(".aside"))
+    log.mkdir()
+    bench = disk_bench(tmp_path, ManualClock(NOW_MS))
+    for _ in range(3):
+        listed = bench.ask(ListGroupsRequest()).response
+        assert (listed.error_code, [group.group_id for group in listed.groups]) == (0, ["h"])
+        assert bench.join().code == E.NOT_COORDINATOR
+        assert bench.commit(1) == E.NOT_COORDINATOR
+    assert caplog.text.count("cannot be read:") == 1
+    log.rmdir()
+    aside.rename(log)
+    assert bench.committed() == 100
+    bench.store.abandon()
+
+
+def test_a_group_that_cannot_be_restored_begins_anew(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench = Bench()
+    leader, _ = bench.pair()
+    bench.commit(7, leader, 2)
+
+    def fail(group: Group, stored: object, now: float) -> None:
+        raise OverflowError("a member from a damaged record")
+
+    monkeypatch.setattr(coordinator_module, "restore", fail)
+    bench = bench.again()
+    assert bench.committed() == 7
+    assert bench.state() == "Empty"
+    assert bench.join().code == 0
+    assert bench.node.failures.counts == {"groups": 1}
+    assert "restoring group 'g'" in caplog.text
 
 
 # --- a disk that refuses ---------------------------------------------------------------------------------

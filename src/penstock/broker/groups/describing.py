@@ -100,10 +100,7 @@ def _members(group: Group, is_stable: bool) -> list[DescribedGroupMember]:
 def list_groups(request: ListGroupsRequest, context: Context) -> ListGroupsResponse:
     """List the groups there are."""
     service = context.node.groups
-    try:
-        service.open_all()
-    except KafkaError as error:
-        return ListGroupsResponse(error_code=error.code)
+    service.open_all()
     service.settle(context.now)
     return ListGroupsResponse(
         groups=[

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from penstock.broker.groups.coordinator import Coordinator
@@ -17,7 +18,7 @@ from penstock.broker.groups.image import snapshot
 from penstock.broker.groups.member import Caller
 from penstock.broker.groups.offsets import Committed, Offsets, Place
 from penstock.broker.groups.records import KeyAndValue, StoredGroup, group_record, offset_record
-from penstock.broker.groups.topic import NAME, OffsetsTopic
+from penstock.broker.groups.topic import NAME, Losses, OffsetsTopic
 from penstock.broker.waiting import Wait
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -61,6 +62,8 @@ class GroupService:
         self._check_interval_ms = config.integer("offsets.retention.check.interval.ms")
         self._check_at_ms = node.clock.now_ms() + self._check_interval_ms
         self._loaded: set[int] = set()
+        self._unreadable: dict[int, str] = {}
+        """Partitions that cannot be read, and why, as it was said last."""
         self._alarm: Parked | None = None
 
     # --- loading -----------------------------------------------------------------------------------------
@@ -75,17 +78,18 @@ class GroupService:
         if group_id not in groups and self.topic.exists:
             index = self.topic.partition_of(group_id)
             if index not in self._loaded:
-                self._load([index])
+                self._load(index)
         return groups.get(group_id)
 
     def open_all(self) -> None:
-        """Have everything read that any group has stored.
-
-        Raises:
-            KafkaError: NOT_COORDINATOR (16), a log cannot be read.
+        """Have everything read that any group has stored. A log that cannot be read is reported: its groups
+        are missing, those of the others are there.
         """
         if self.topic.exists:
-            self._load([index for index in self.topic.used_partitions() if index not in self._loaded])
+            for index in self.topic.used_partitions():
+                if index not in self._loaded:
+                    with suppress(KafkaError):
+                        self._load(index)
 
     def create_topic(self, now_ms: int) -> None:
         """Make `__consumer_offsets` if there is none. There is nothing in it to be read, then.
@@ -96,24 +100,33 @@ class GroupService:
         if not self.topic.exists:
             self._loaded.update(range(self.topic.create(now_ms)))
 
-    def _load(self, indexes: Sequence[int]) -> None:
+    def _load(self, index: int) -> None:
         try:
-            for index in indexes:
-                self._load_partition(index)
+            self._load_partition(index)
         except StorageError as error:
-            logger.error("%s", error)
+            if self._unreadable.get(index) != str(error):
+                logger.error("the groups in %s-%d cannot be read: %s", NAME, index, error)
+            self._unreadable[index] = str(error)
             raise error_for(ErrorCode.NOT_COORDINATOR, str(error)) from None
 
     def _load_partition(self, index: int) -> None:
         """Replay a partition: the last word about each offset and each group is what holds."""
         groups: dict[str, GroupMetadataValue | None] = {}
         offsets: dict[tuple[str, Place], Committed | None] = {}
+        losses = Losses()
         if self.topic.is_begun(index):
-            for stored in self.topic.replay(index):
+            for stored in self.topic.replay(index, losses):
                 if isinstance(stored, StoredGroup):
                     groups[stored.group_id] = stored.value
                 else:
                     offsets[stored.group_id, stored.place] = stored.committed
+        if losses.count:
+            logger.error(
+                "%s-%d is damaged; passed over, so that older commits and members may count again: %s",
+                NAME,
+                index,
+                losses,
+            )
         now = self.node.clock.monotonic()
         for (group_id, place), committed in offsets.items():
             if committed is not None:
@@ -122,9 +135,20 @@ class GroupService:
                     self.coordinator.create(group_id)
         for group_id, value in groups.items():
             if value is not None:
-                self.coordinator.restore(group_id, value, now)
+                self._restore(group_id, value, now)
         self._loaded.add(index)
+        self._unreadable.pop(index, None)
         self._set_alarm()
+
+    def _restore(self, group_id: str, value: GroupMetadataValue, now: float) -> None:
+        """Have a group as it was stored; one that makes no sense has its offsets, and no members."""
+        try:
+            self.coordinator.restore(group_id, value, now)
+        except Exception:
+            # A barrier: what a stored group says comes from a disk. Its members join again.
+            self.node.failures.caught("groups", f"restoring group {group_id!r}")
+            self.coordinator.groups[group_id].disband()
+            self.coordinator.create(group_id)
 
     # --- requests that may wait --------------------------------------------------------------------------
 
@@ -260,12 +284,13 @@ class GroupService:
         """Topics have been deleted: offsets in them mean nothing any more.
 
         Raises:
-            KafkaError, StorageError: what is stored cannot be read, or not be changed.
+            KafkaError, StorageError: what is stored cannot be changed.
         """
         if NAME in topics:
             self.coordinator.forget_everything()
             self.offsets = Offsets()
             self._loaded.clear()
+            self._unreadable.clear()
         elif self.topic.exists:
             self.open_all()
             for group_id, places in list(self.offsets.of_topics(topics)):

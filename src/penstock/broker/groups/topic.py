@@ -7,24 +7,26 @@ says, as at Apache Kafka; that partition is read from its beginning before the g
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.broker.cluster import OFFSETS_TOPIC
 from penstock.broker.groups.records import KeyAndValue, StoredGroup, StoredOffset, read_record
 from penstock.common.java_hash import string_hash
-from penstock.errors import DecodeError, StorageError
+from penstock.errors import DecodeError
+from penstock.log.salvage import sound_batches
+from penstock.log.segmented import SegmentedLog
+from penstock.log.walk import walk_buffer
 from penstock.protocol.error_codes import ErrorCode, error_for
-from penstock.records.batch import decode_batch, encode_batch, read_header, read_marker, split_batches
+from penstock.records.batch import decode_batch, encode_batch, read_header, read_marker
 
 if TYPE_CHECKING:
     from penstock.broker.cluster import Cluster
     from penstock.broker.partition import Partition
     from penstock.broker.storage import LogStore
-    from penstock.model import Record
 
 NAME = OFFSETS_TOPIC
 
-_READ_BYTES = 1 << 20
 _COMMIT_MARKER = 1
 
 Stored = StoredGroup | StoredOffset
@@ -109,47 +111,96 @@ class OffsetsTopic:
         )
         self._wrote(partition, len(batch))
 
-    def replay(self, index: int) -> Iterator[Stored]:
+    def replay(self, index: int, losses: Losses) -> Iterator[Stored]:
         """Everything that is stored in one partition, in order, tombstones too.
 
-        Offsets that a transaction has committed come when its marker comes.
+        Offsets that a transaction has committed come when its marker comes. What is damaged, or of a version
+        that only newer brokers know, is passed over and noted in `losses`.
 
         Raises:
-            StorageError: the log cannot be read or makes no sense.
+            StorageError: the log cannot be opened or read.
         """
-        partition = self._cluster.topics[NAME].partitions[index]
-        log = partition.log
-        offset = log.start_offset
+        log = self._cluster.topics[NAME].partitions[index].log
+        assert isinstance(log, SegmentedLog)
         open_transactions: dict[int, list[Stored]] = {}
-        while offset < log.end_offset:
-            data = log.read(offset, _READ_BYTES).to_bytes()
-            if not data:
-                break
-            try:
-                for start, end, magic in split_batches(data):
-                    if magic < 2:
-                        rows = decode_batch(data, start, end, NAME, index)
-                        offset = rows[-1].offset + 1 if rows else offset + 1
-                        yield from _stored(rows)
-                        continue
-                    header = read_header(data, start)
-                    offset = header.next_offset
-                    if header.is_control:
-                        finished = open_transactions.pop(header.producer_id, [])
-                        if read_marker(data, start, end)[0] == _COMMIT_MARKER:
-                            yield from finished
-                        continue
-                    found = _stored(decode_batch(data, start, end, NAME, index))
-                    if header.is_transactional:
-                        open_transactions.setdefault(header.producer_id, []).extend(found)
-                    else:
-                        yield from found
-            except DecodeError as error:
-                raise StorageError(f"{NAME}-{index} cannot be read near offset {offset}: {error}") from error
+        for segment in list(log.segments):
+            for batch, magic in sound_batches(segment, partial(losses.damaged, segment.base_offset)):
+                if magic < 2:
+                    yield from _stored(batch, index, losses)
+                    continue
+                header = read_header(batch)
+                if header.last_offset < log.start_offset:
+                    continue
+                if header.is_control:
+                    finished = open_transactions.pop(header.producer_id, [])
+                    if _marker_of(batch, losses) == _COMMIT_MARKER:
+                        yield from finished
+                elif header.is_transactional:
+                    kept = open_transactions.setdefault(header.producer_id, [])
+                    kept.extend(_stored(batch, index, losses))
+                else:
+                    yield from _stored(batch, index, losses)
 
 
-def _stored(rows: Sequence[Record]) -> Iterator[Stored]:
+class Losses:
+    """What could not be read in one partition, for one line in the broker's log."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._told: list[str] = []
+
+    def add(self, what: str) -> None:
+        """Note something that is lost, in words."""
+        self.count += 1
+        if len(self._told) < _LOSSES_TOLD:
+            self._told.append(what)
+
+    def damaged(self, segment: int, position: int, size: int) -> None:
+        """Note bytes of a segment in which there is no sound batch."""
+        self.add(f"{size} bytes at position {position} of segment {segment} are no sound batch")
+
+    def __str__(self) -> str:
+        more = self.count - len(self._told)
+        return "; ".join(self._told) + (f"; and {more} more" if more else "")
+
+
+def _stored(batch: memoryview, index: int, losses: Losses) -> Iterator[Stored]:
+    """What the records of a sound batch say."""
+    try:
+        rows = decode_batch(batch, 0, len(batch), NAME, index, verify=False)
+    except Exception as error:
+        # A barrier: nothing has been taken from the batch yet. Bytes under a right checksum may be anything.
+        losses.add(f"the batch at {_offsets_of(batch)}: {_said(error)}")
+        return
     for row in rows:
-        stored = read_record(row.key, row.value)
+        try:
+            stored = read_record(row.key, row.value)
+        except Exception as error:
+            # The same for one record.
+            losses.add(f"the record at offset {row.offset}: {_said(error)}")
+            continue
         if stored is not None:
             yield stored
+
+
+def _marker_of(batch: memoryview, losses: Losses) -> int:
+    try:
+        return read_marker(batch, 0, len(batch))[0]
+    except Exception as error:
+        # A barrier, as in `_stored`. The transaction counts as not committed.
+        losses.add(f"the marker at {_offsets_of(batch)}: {_said(error)}")
+        return -1
+
+
+def _offsets_of(batch: memoryview) -> str:
+    entry = next(walk_buffer(batch))
+    return f"offsets {entry.base_offset} to {entry.last_offset}"
+
+
+def _said(error: Exception) -> str:
+    """An error in words: those of ours are sentences, others have a name."""
+    return str(error) if isinstance(error, DecodeError) else f"{type(error).__name__}: {error}"
+
+
+_LOSSES_TOLD = 5
+"""Losses of one partition that are told one by one; the others are counted."""
