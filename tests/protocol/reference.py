@@ -1,4 +1,9 @@
-"""Layouts as short signatures, from Kafka's own definition files where they are at hand.
+"""The tables of facts in `facts/`, and how they are made of Kafka's own definition files.
+
+    python tests/protocol/reference.py DIRECTORY
+
+writes them from a directory with definition files of several releases (`kafka-messages`, the newest,
+`kafka-messages-3.x`, and `kafka-internal-records`). Tests need the tables only.
 
 A signature names the wire types in order: ``b h i q`` integers of 1, 2, 4, 8 bytes, ``H I`` unsigned,
 ``o`` bool, ``d`` float64, ``u`` uuid, ``s`` string, ``B`` bytes, ``R`` records, ``[…]`` an array,
@@ -9,11 +14,14 @@ A signature names the wire types in order: ``b h i q`` integers of 1, 2, 4, 8 by
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
-HOUSE = Path(__file__).resolve().parents[2]
-REFERENCE = HOUSE.parent / "shared" / "reference"
-FACTS = Path(__file__).with_name("layouts.txt")
+FACTS = Path(__file__).with_name("facts")
+LAYOUTS = FACTS / "layouts.txt"
+FIELDS = FACTS / "fields.txt"
+ERROR_CODES = FACTS / "error_codes.txt"
+RELEASES = FACTS / "api-versions-by-release.json"
 
 CODES = {
     "int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint16": "H", "uint32": "I", "bool": "o",
@@ -23,10 +31,10 @@ CODES = {
 EDITIONS = ("kafka-messages", "kafka-messages-3.x", "kafka-internal-records")
 
 
-def read_edition(directory: str) -> dict[str, dict]:
+def read_edition(directory: Path) -> dict[str, dict]:
     """The definitions of one directory by name, as Kafka wrote them."""
     edition = {}
-    for path in sorted((REFERENCE / directory).rglob("*.json")):
+    for path in sorted(directory.rglob("*.json")):
         lines = path.read_text("utf-8").splitlines()
         source = json.loads("\n".join(line for line in lines if not line.strip().startswith("//")))
         if source["validVersions"] != "none":
@@ -112,9 +120,9 @@ def default(field: dict) -> object:
     return float(text or 0) if field_type == "float64" else int(str(text or 0), 0)
 
 
-def newest_first() -> dict[str, list[dict]]:
+def newest_first(directory: Path) -> dict[str, list[dict]]:
     """For each message of ours, the definitions that describe it, newest first."""
-    new, old, records = map(read_edition, EDITIONS)
+    new, old, records = (read_edition(directory / edition) for edition in EDITIONS)
     renamed = {
         "ListClientMetricsResources" + end: "ListConfigResources" + end for end in ("Request", "Response")
     }
@@ -125,23 +133,48 @@ def newest_first() -> dict[str, list[dict]]:
     return found
 
 
-def fact_lines() -> list[str]:
-    """The table of facts: name, versions and signature; equal neighbours share a line."""
+def layout_lines(directory: Path) -> list[str]:
+    """The table of layouts: name, versions and signature; equal neighbours share a line."""
     lines = []
-    for name, sources in sorted(newest_first().items()):
-        runs: list[list] = []
-        for version in range(min(bounds(each["validVersions"])[0] for each in sources), 100):
-            source = next((each for each in sources if inside(version, each["validVersions"])), None)
-            if source is None:
-                break
-            text = signature(source, version)
-            if runs and runs[-1][2] == text:
-                runs[-1][1] = version
-            else:
-                runs.append([version, version, text])
-        lines += [f"{name} {low}-{high} {text}".rstrip() for low, high, text in runs]
+    for name, low, high, text in _runs(directory, signature):
+        lines.append(f"{name} {low}-{high} {text}".rstrip())
     return lines
 
 
+def field_lines(directory: Path) -> list[str]:
+    """The table of fields: name, versions, and path, type and default of each field, as JSON."""
+    return [
+        json.dumps([name, low, high, [[path, kind, shown(value)] for path, kind, value in fields]])
+        for name, low, high, fields in _runs(directory, fields_at)
+    ]
+
+
+def shown(value: object) -> object:
+    """A default as JSON has it."""
+    return value.hex() if isinstance(value, bytes) else list(value) if isinstance(value, tuple) else value
+
+
+def _runs(directory: Path, fact_of):
+    """(name, first version, last version, fact) for every stretch of versions with the same fact."""
+    for name, sources in sorted(newest_first(directory).items()):
+        low = min(bounds(each["validVersions"])[0] for each in sources)
+        run: list | None = None
+        for version in range(low, 100):
+            source = next((each for each in sources if inside(version, each["validVersions"])), None)
+            if source is None:
+                break
+            fact = fact_of(source, version)
+            if run is not None and run[3] == fact:
+                run[2] = version
+                continue
+            if run is not None:
+                yield run
+            run = [name, version, version, fact]
+        if run is not None:
+            yield run
+
+
 if __name__ == "__main__":
-    FACTS.write_text("\n".join(fact_lines()) + "\n", "utf-8")
+    source_directory = Path(sys.argv[1])
+    LAYOUTS.write_text("\n".join([*layout_lines(source_directory), ""]), "utf-8")
+    FIELDS.write_text("\n".join([*field_lines(source_directory), ""]), "utf-8")

@@ -14,6 +14,7 @@ from penstock.protocol import messages
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.message_index import HOMES
 from penstock.protocol.uuid import ZERO_UUID, random_uuid, uuid_from_text, uuid_to_text
+from protocol import reference
 
 HOUSE = Path(__file__).resolve().parents[2]
 
@@ -100,13 +101,9 @@ def test_errors_for_codes():
     assert (unknown.code, unknown.name, unknown.retriable) == (999, "ERROR_999", False)
 
 
-FACTS = HOUSE.parent / "shared" / "reference" / "protocol-facts.md"
-
-
-@pytest.mark.skipif(not FACTS.exists(), reason="the table of error codes is not here")
-def test_error_codes_agree_with_the_reference():
-    rows = re.findall(r"^\| (-?\d+) \| ([A-Z_0-9]+) \| (yes|no) \|", FACTS.read_text("utf-8"), re.MULTILINE)
-    assert [(int(code), name, retriable == "yes") for code, name, retriable in rows] == [
+def test_error_codes_are_the_facts():
+    rows = [line.split() for line in reference.ERROR_CODES.read_text("ascii").splitlines()]
+    assert [(int(code), name, again == "retriable") for code, name, again in rows] == [
         (code.value, code.name, code.retriable) for code in ErrorCode
     ]
 

@@ -14,13 +14,6 @@ from penstock.protocol.wire import COMPACT, Array, Blob, Fixed, RecordSet, Text,
 from protocol import reference
 from protocol.catalogue import NAMES, message
 
-needs_reference = pytest.mark.skipif(
-    not reference.REFERENCE.is_dir(), reason="Kafka's own definitions are not here"
-)
-
-# Of unfinished versions that never left a cluster, the reference has two editions; the newer one counts.
-DIFFERS_IN_OLD_EDITION = {("ReadShareGroupStateSummaryResponse", 0)}
-
 
 def signature(layout: StructLayout) -> str:
     plain = " ".join(of(field.wire, layout.flexible) for field in layout.fields)
@@ -47,7 +40,7 @@ def of(wire: WireType, flexible: bool) -> str:
 
 def facts() -> dict[str, dict[int, str]]:
     table: dict[str, dict[int, str]] = {}
-    for line in reference.FACTS.read_text("utf-8").splitlines():
+    for line in reference.LAYOUTS.read_text("utf-8").splitlines():
         name, versions, *rest = line.split(" ", 2)
         low, _, high = versions.partition("-")
         table.setdefault(name, {}).update(
@@ -68,25 +61,6 @@ def test_every_message_is_there():
     assert sorted(facts()) == NAMES
 
 
-@needs_reference
-def test_the_facts_are_the_reference():
-    assert reference.FACTS.read_text("utf-8").splitlines() == reference.fact_lines()
-
-
-@needs_reference
-def test_each_edition_agrees_where_it_describes_a_version():
-    for name, sources in reference.newest_first().items():
-        known = facts()[name]
-        for source in sources:
-            low, high = reference.bounds(source["validVersions"])
-            for version in range(low, high + 1):
-                same = reference.signature(source, version) == known[version]
-                assert same or (source is sources[-1] and (name, version) in DIFFERS_IN_OLD_EDITION), (
-                    name,
-                    version,
-                )
-
-
 def default_of(field: FieldSpec) -> object:
     return "new" if field.default is NewStruct else field.default
 
@@ -103,18 +77,25 @@ def our_fields(definition: Definition, version: int) -> list[tuple[str, str, obj
     return list(walk(definition.root.fields, ""))
 
 
-@needs_reference
-def test_fields_have_the_names_of_the_newest_edition_that_has_the_version():
-    for name, sources in reference.newest_first().items():
-        _, definition = message(name)
-        for version in facts()[name]:
-            source = next(each for each in sources if reference.inside(version, each["validVersions"]))
-            assert our_fields(definition, version) == reference.fields_at(source, version), (name, version)
+def known_fields() -> dict[str, list[tuple[int, int, list[list[object]]]]]:
+    table: dict[str, list[tuple[int, int, list[list[object]]]]] = {}
+    for line in reference.FIELDS.read_text("utf-8").splitlines():
+        name, low, high, fields = json.loads(line)
+        table.setdefault(name, []).append((low, high, fields))
+    return table
 
 
-@needs_reference
+@pytest.mark.parametrize("name", NAMES)
+def test_fields_are_the_facts(name):
+    _, definition = message(name)
+    for low, high, fields in known_fields()[name]:
+        for version in range(low, high + 1):
+            found = our_fields(definition, version)
+            assert [[path, kind, reference.shown(value)] for path, kind, value in found] == fields, version
+
+
 def test_the_api_table_agrees_with_what_releases_spoke():
-    table = json.loads((reference.REFERENCE / "api-versions-by-release.json").read_text("utf-8"))
+    table = json.loads(reference.RELEASES.read_text("utf-8"))
     assert {str(key): api.name for key, api in API_TABLE.items()} == table["names"]
     assert {str(key): api.flexible_since for key, api in API_TABLE.items()} == table["first_flexible"]
     for release, facts_of_release in table["releases"].items():
