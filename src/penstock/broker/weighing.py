@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.protocol.runtime import read_uvarint
+from penstock.protocol.runtime import check_tags, read_uvarint
 from penstock.protocol.structs import NullableStructure, Structure
 from penstock.protocol.wire import Array, Blob, Length, Text
 
@@ -54,6 +54,7 @@ def _beside_records(frame: memoryview, start: int, version: int, limit_bytes: in
         if not flexible:
             return position
         count, position = read_uvarint(frame, position)
+        check_tags(count, len(frame) - position)
         for _ in range(count):
             _, position = read_uvarint(frame, position)
             size, position = read_uvarint(frame, position)

@@ -24,6 +24,8 @@ _RUNTIME = {
     "struct_error": struct.error,
     "pause_collector": runtime.pause_collector,
     "resume_collector": gc.enable,
+    "check_tags": runtime.check_tags,
+    "count_unknown_tags": runtime.count_unknown_tags,
     "read_tag": runtime.read_tag,
     "read_unknown_tags": runtime.read_unknown_tags,
     "write_tag_section": runtime.write_tag_section,
@@ -33,14 +35,14 @@ _RUNTIME = {
 
 
 def decoder_source(layout: StructLayout, from_views: bool = False) -> tuple[str, dict[str, Any]]:
-    """Source of ``decode(data, pos=0)``, and the constants it needs.
+    """Source of ``decode(data, pos=0)``, and the constants it needs. A third argument is not to be given.
 
     Messages are read from bytes, which is fastest. Where records are inside, which are not to be copied,
     there is a second function for everything else: with `from_views` this is the one that is written.
     """
     out = DecodeEmitter(layout.spec.name, from_views)
     title = literal(f"{_title(layout)}: ")
-    with out.block("def decode(data, pos=0):"):
+    with out.block("def decode(data, pos=0, seen=None):"):
         if from_views:
             out.line("data = view = memoryview(data)")
         else:

@@ -12,7 +12,7 @@ from penstock.protocol.quoting import literal
 
 
 class DecodeEmitter(Emitter):
-    """Source that reads. Locals: `data`, `pos`, `size`."""
+    """Source that reads. Locals: `data`, `pos`, `size`, and `seen`, which counts unknown tagged fields."""
 
     def __init__(self, title: str, view: bool) -> None:
         super().__init__(title)
@@ -55,13 +55,20 @@ class DecodeEmitter(Emitter):
         if self._run or self._lead:
             self.head(tags, UVARINT)
             with self.block(f"if {tags}:"):
+                self._count_tags()
                 yield tags
             return
         with self.block("if data[pos]:"):
             self.line(f"{tags}, pos = {self.constant('read_v', UVARINT.read)}(data, pos)")
+            self._count_tags()
             yield tags
         self.line("else:")
         self.line("    pos += 1")
+
+    def _count_tags(self) -> None:
+        """Have a counter of unknown tagged fields, once in each message that has tagged fields at all."""
+        self.line("if seen is None:")
+        self.line("    seen = [0]")
 
     def flush(self) -> None:
         if self._run or self._lead:

@@ -83,9 +83,10 @@ _CODE_NAMES = {"?": "o", "16s": "u"}
 UVARINT = HeadKind("v", "B", 1, runtime.read_uvarint, runtime.write_uvarint)
 INT8, INT16, INT32 = fixed_kind("b"), fixed_kind("h"), fixed_kind("i")
 
-TAKEN = frozenset(
-    ("append", "data", "end", "holder", "known", "last", "message", "parts", "pos", "size", "tag_end", "tags")
-)
+TAKEN = frozenset((
+    "append", "data", "end", "holder", "known", "last", "message", "parts", "pos", "seen", "size", "tag_end",
+    "tags",
+))  # fmt: skip
 """Locals that compiled functions use for themselves."""
 
 Run = list[tuple[str, HeadKind]]

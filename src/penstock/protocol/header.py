@@ -9,7 +9,7 @@ import struct
 
 from penstock.errors import DecodeError, UnsupportedVersionError
 from penstock.protocol.api import API_TABLE, request_header_version
-from penstock.protocol.runtime import Data, read_uvarint
+from penstock.protocol.runtime import Data, check_tags, read_uvarint
 
 _START = struct.Struct(">hhi")
 _START_AND_LENGTH = struct.Struct(">hhih")
@@ -103,6 +103,7 @@ def _skip_tags(frame: Data, position: int) -> int:
     if frame[position] == 0:
         return position + 1
     count, position = read_uvarint(frame, position)
+    check_tags(count, len(frame) - position)
     for _ in range(count):
         _, position = read_uvarint(frame, position)
         size, position = read_uvarint(frame, position)

@@ -276,8 +276,43 @@ def pause_collector() -> bool:
     return True
 
 
-def read_unknown_tags(data: Data, position: int, size: int, count: int) -> tuple[dict[int, bytes], int]:
+SECTION_TAGS_MAX = 1000
+"""Tagged fields in one section. Kafka's definitions have a handful; each costs a microsecond to read."""
+
+MESSAGE_TAGS_MAX = 100_000
+"""Unknown tagged fields in one message. Newer peers may send one or two with each of thousands of partitions;
+millions of them, which take two bytes each, would take seconds to read."""
+
+
+def check_tags(count: int, bytes_left: int) -> None:
+    """Look at the count of a tagged-field section before any of it is read.
+
+    Raises:
+        DecodeError: there are more than `SECTION_TAGS_MAX`, or than what is left can hold.
+    """
+    if count > SECTION_TAGS_MAX:
+        raise DecodeError(f"{count} tagged fields in one section, the limit is {SECTION_TAGS_MAX}")
+    if 2 * count > bytes_left:
+        raise DecodeError(f"{count} tagged fields in {bytes_left} bytes")
+
+
+def count_unknown_tags(seen: list[int], count: int) -> None:
+    """Add to the number of unknown tagged fields in a message, which is the one element of `seen`.
+
+    Raises:
+        DecodeError: there are more than `MESSAGE_TAGS_MAX`.
+    """
+    seen[0] += count
+    if seen[0] > MESSAGE_TAGS_MAX:
+        raise DecodeError(f"more than {MESSAGE_TAGS_MAX} unknown tagged fields in one message")
+
+
+def read_unknown_tags(
+    data: Data, position: int, size: int, count: int, seen: list[int]
+) -> tuple[dict[int, bytes], int]:
     """A tagged-field section of which nothing is known, after its count."""
+    check_tags(count, size - position)
+    count_unknown_tags(seen, count)
     tags: dict[int, bytes] = {}
     last = -1
     for _ in range(count):

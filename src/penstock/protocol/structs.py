@@ -127,9 +127,9 @@ def decode_struct(out: DecodeEmitter, layout: StructLayout, struct: str) -> None
     function = _decode_tags_function(out, layout) if layout.tagged else ""
     with out.tags() as tags:
         if function:
-            out.line(f"pos = {function}({struct}, data, pos, size, {tags})")
+            out.line(f"pos = {function}({struct}, data, pos, size, {tags}, seen)")
         else:
-            out.line(f"{struct}.unknown_tags, pos = read_unknown_tags(data, pos, size, {tags})")
+            out.line(f"{struct}.unknown_tags, pos = read_unknown_tags(data, pos, size, {tags}, seen)")
 
 
 def _assign_default(out: DecodeEmitter, layout: StructLayout, spec: FieldSpec, struct: str) -> None:
@@ -154,7 +154,8 @@ def _decode_tags_function(out: DecodeEmitter, layout: StructLayout) -> str:
     name = f"read_tags_{layout.spec.name}"
     if name in out.functions:
         return name
-    inner = out.function(f"def {name}(holder, data, pos, size, tags):")
+    inner = out.function(f"def {name}(holder, data, pos, size, tags, seen):")
+    inner.line("check_tags(tags, size - pos)")
     inner.line("last = -1")
     with inner.block("for _ in range(tags):"):
         inner.line("last, pos, tag_end = read_tag(data, pos, size, last)")
@@ -167,6 +168,7 @@ def _decode_tags_function(out: DecodeEmitter, layout: StructLayout) -> str:
                 inner.line(f"    {inner.refuse('longer than its tagged field')}")
                 inner.path.pop()
         with inner.block("else:"):
+            inner.line("count_unknown_tags(seen, 1)")
             inner.line("if holder.unknown_tags is None:")
             inner.line("    holder.unknown_tags = {}")
             inner.line("holder.unknown_tags[last] = bytes(data[pos:tag_end])")
