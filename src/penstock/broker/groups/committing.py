@@ -15,7 +15,9 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 
 from penstock.broker.cluster import Topic
+from penstock.broker.config_keys import LONG_MAX
 from penstock.broker.dispatch import Context, handler
+from penstock.broker.groups.coordinator import STRING_BYTES_MAX
 from penstock.broker.groups.offsets import NEVER_EXPIRES, Committed, Place
 from penstock.broker.repetition import merged
 from penstock.errors import KafkaError, StorageError
@@ -104,7 +106,8 @@ def _find(name: str, topic_id: bytes, by_id: bool, context: Context) -> tuple[To
 def _check(topic: Topic | None, partition: OffsetCommitRequestPartition, bytes_max: int) -> ErrorCode:
     if topic is None or not 0 <= partition.partition_index < len(topic.partitions):
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if len(partition.committed_metadata or "") > bytes_max:
+    metadata = partition.committed_metadata or ""
+    if len(metadata) > bytes_max or len(metadata.encode()) > STRING_BYTES_MAX:
         return ErrorCode.OFFSET_METADATA_TOO_LARGE
     return ErrorCode.NONE
 
@@ -118,7 +121,8 @@ def _committed(
         partition.committed_leader_epoch,
         partition.committed_metadata or "",
         now_ms,
-        NEVER_EXPIRES if keep_ms < 0 else now_ms + keep_ms,
+        # A time that a client chose may lie beyond what 64 bits hold.
+        NEVER_EXPIRES if keep_ms < 0 else min(now_ms + keep_ms, LONG_MAX),
     )
     return (topic, partition.partition_index), committed
 
@@ -129,6 +133,8 @@ def _commit(
     """Check who commits, and store what may be stored; return the error for all of it."""
     service = context.node.groups
     group_id, generation = request.group_id, request.generation_id_or_member_epoch
+    if len(group_id.encode()) > STRING_BYTES_MAX:
+        return ErrorCode.INVALID_GROUP_ID
     try:
         group = service.open(group_id)
         service.coordinator.advance(context.now)

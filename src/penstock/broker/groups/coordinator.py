@@ -6,7 +6,8 @@ Pure, as `group` is: requests and `now` in; answers come back at once or, for th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from penstock.broker.groups.group import Effects, Group, GroupSettings, refused_join
@@ -27,14 +28,56 @@ if TYPE_CHECKING:
 
 
 class Coordinator:
-    """The groups. `new_id` makes a member id from the name it begins with."""
+    """The groups. `new_id` makes a member id from the name it begins with.
 
-    def __init__(self, settings: GroupSettings, new_id: Callable[[str], str]) -> None:
+    An exception in one group ends the request or the timer that it came from. The group goes on, see
+    `Group.recover`; other groups do not notice. `caught` is told of those that come from timers, inside
+    the ``except`` block, with the name of a component and a context. Without it they are raised.
+    """
+
+    def __init__(
+        self,
+        settings: GroupSettings,
+        new_id: Callable[[str], str],
+        caught: Callable[[str, str], object] | None = None,
+    ) -> None:
         self.settings = settings
         self.groups: dict[str, Group] = {}
         self.effects = Effects()
         self.timers = Timers()
         self._new_id = new_id
+        self._caught = caught
+
+    # --- exceptions --------------------------------------------------------------------------------------
+
+    def recover(self, group: Group, now: float, ticket: Ticket | None = None) -> None:
+        """Have a group go on in which an exception has ended something half-way.
+
+        `ticket` is that of the request which raised, if it was one.
+        """
+        try:
+            group.recover(now, ticket)
+        except Exception:
+            self._report(group)
+            group.start_over()
+
+    @contextmanager
+    def _recovering(self, group: Group, now: float, ticket: Ticket | None = None) -> Iterator[None]:
+        """A block after which the group can go on, although the block may raise."""
+        try:
+            yield
+        except Exception:
+            self.recover(group, now, ticket)
+            raise
+
+    def _timer_failed(self, group: Group, now: float) -> None:
+        self._report(group)
+        self.recover(group, now)
+
+    def _report(self, group: Group) -> None:
+        if self._caught is None:
+            raise
+        self._caught("group timer", f"group {group.id!r}, which has its members join again")
 
     # --- time --------------------------------------------------------------------------------------------
 
@@ -51,7 +94,8 @@ class Coordinator:
 
     def create(self, group_id: str) -> Group:
         """A group that nobody has heard of, with nobody in it."""
-        group = Group(group_id, self.settings, self.timers, self.effects, self._new_id)
+        failed = None if self._caught is None else self._timer_failed
+        group = Group(group_id, self.settings, self.timers, self.effects, self._new_id, failed)
         self.groups[group_id] = group
         return group
 
@@ -100,6 +144,8 @@ class Coordinator:
         error = ErrorCode.NONE
         if not request.group_id:
             error = ErrorCode.INVALID_GROUP_ID
+        elif not _can_be_stored(request):
+            error = ErrorCode.INVALID_REQUEST
         elif not settings.min_session_timeout_ms <= timeout_ms <= settings.max_session_timeout_ms:
             error = ErrorCode.INVALID_SESSION_TIMEOUT
         elif group is None and request.member_id:
@@ -108,7 +154,8 @@ class Coordinator:
             self.effects.replies.append((ticket, refused_join(request.member_id, error)))
             return
         found = group or self.create(request.group_id)
-        found.join(request, caller, ticket, now)
+        with self._recovering(found, now, ticket):
+            found.join(request, caller, ticket, now)
         if group is None and found.state is State.EMPTY and not found.pending:
             # Nobody was let in: there has never been such a group.
             del self.groups[found.id]
@@ -120,14 +167,19 @@ class Coordinator:
             missing = ErrorCode.UNKNOWN_MEMBER_ID if request.group_id else ErrorCode.INVALID_GROUP_ID
             self.effects.replies.append((ticket, SyncGroupResponse(error_code=missing)))
         else:
-            group.sync(request, ticket, now)
+            with self._recovering(group, now, ticket):
+                group.sync(request, ticket, now)
 
     def heartbeat(self, request: HeartbeatRequest, now: float) -> ErrorCode:
         """Heartbeat: NONE, or what to do instead of going on."""
         group = self.groups.get(request.group_id)
         if group is None:
             return ErrorCode.UNKNOWN_MEMBER_ID if request.group_id else ErrorCode.INVALID_GROUP_ID
-        return group.heartbeat(request.member_id, request.group_instance_id, request.generation_id, now)
+        try:
+            return group.heartbeat(request.member_id, request.group_instance_id, request.generation_id, now)
+        except Exception:
+            self.recover(group, now)
+            raise
 
     def leave(
         self, request: LeaveGroupRequest, identities: list[MemberIdentity], now: float
@@ -136,25 +188,41 @@ class Coordinator:
         if not request.group_id:
             return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
         group = self.groups.get(request.group_id)
-        size = len(group.members) if group is not None else 0
+        if group is None:
+            codes = [ErrorCode.UNKNOWN_MEMBER_ID] * len(identities)
+        else:
+            with self._recovering(group, now):
+                codes = _leave(group, identities, now)
         answers = [
-            MemberResponse(
-                member_id=one.member_id,
-                group_instance_id=one.group_instance_id,
-                error_code=(
-                    ErrorCode.UNKNOWN_MEMBER_ID
-                    if group is None
-                    else group.leave(one.member_id, one.group_instance_id)
-                ),
-            )
-            for one in identities
+            MemberResponse(member_id=one.member_id, group_instance_id=one.group_instance_id, error_code=code)
+            for one, code in zip(identities, codes, strict=True)
         ]
-        if group is not None and len(group.members) < size:
-            group.members_have_gone(now)
-        elif group is not None:
-            group.go_on(now)
         return LeaveGroupResponse(members=answers)
 
+
+def _leave(group: Group, identities: list[MemberIdentity], now: float) -> list[ErrorCode]:
+    """Take members out of a group; the outcome for each."""
+    size = len(group.members)
+    codes = [group.leave(one.member_id, one.group_instance_id) for one in identities]
+    if len(group.members) < size:
+        group.members_have_gone(now)
+    else:
+        group.go_on(now)
+    return codes
+
+
+def _can_be_stored(request: JoinGroupRequest) -> bool:
+    """Whether the names in a request fit the records of `__consumer_offsets` and old answers.
+
+    Both have strings of at most 32,767 bytes, where newer requests may send any length.
+    """
+    names = [request.group_id, request.group_instance_id or "", request.protocol_type]
+    names += [protocol.name for protocol in request.protocols]
+    return all(len(name) * 4 <= STRING_BYTES_MAX or len(name.encode()) <= STRING_BYTES_MAX for name in names)
+
+
+STRING_BYTES_MAX = 32_767
+"""The longest string with a length of two bytes."""
 
 CLASSIC = "classic"
 """The type of all groups here: the protocol that came before KIP-848."""

@@ -10,6 +10,7 @@ client cannot tell the two apart.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.broker.groups.member import Caller, Member, Ticket, protocols_of, topics_of_subscription, vote
@@ -29,6 +30,18 @@ CONSUMER = "consumer"
 
 MEMBER_ID_REQUIRED_SINCE = 4
 SKIPPED_ASSIGNMENT_SINCE = 9
+
+ID_NAME_CHARACTERS_MAX = 255
+"""How much of a client's name is taken into a member id.
+
+An id is a string of at most 32,767 bytes in answers and in what is stored, and a name may be as long.
+"""
+
+JOIN_RETRY_S = 1.0
+"""How long static members are waited for at least, before it is looked again whether one has joined.
+
+A member's own rebalance timeout may be 0 or negative, which would have the timer due again at once.
+"""
 
 NEW_MEMBER_TIMEOUT_S = 300.0
 """Whoever joins for the first time cannot send heartbeats; its first wait ends after this (Kafka's)."""
@@ -70,7 +83,9 @@ class Group:
         timers: Timers,
         effects: Effects,
         new_id: Callable[[str], str],
+        timer_failed: Callable[[Group, float], None] | None = None,
     ) -> None:
+        """`timer_failed`, if there is one, is called inside the ``except`` block of a timer that raised."""
         self.id = group_id
         self.state = State.EMPTY
         self.since_ms = -1
@@ -93,9 +108,12 @@ class Group:
         self._is_first = False
         """Whether the rebalance at work has begun with an empty group."""
         self._has_grown = False
+        self._is_recovering = False
+        """Whether an exception has ended something since the last generation began."""
         self._delay_left_s = 0.0
-        self._join_timer = Timer(self._join_time_is_up)
-        self._sync_timer = Timer(self._sync_time_is_up)
+        self._timer_failed = None if timer_failed is None else partial(timer_failed, self)
+        self._join_timer = Timer(self._join_time_is_up, self._timer_failed)
+        self._sync_timer = Timer(self._sync_time_is_up, self._timer_failed)
 
     def __repr__(self) -> str:
         return f"<Group {self.id} {self.state}, generation {self.generation}, {len(self.members)} members>"
@@ -122,13 +140,13 @@ class Group:
         elif member_id:
             self._join_known(request, caller, ticket, now)
         elif request.group_instance_id is not None:
-            new_id = self._new_id(request.group_instance_id)
+            new_id = self._new_id(request.group_instance_id[:ID_NAME_CHARACTERS_MAX])
             if request.group_instance_id in self.instances:
                 self._replace(request, caller, ticket, new_id, now)
             else:
                 self._add(request, caller, ticket, new_id, now)
         else:
-            new_id = self._new_id(caller.client_id)
+            new_id = self._new_id(caller.client_id[:ID_NAME_CHARACTERS_MAX])
             if caller.version >= MEMBER_ID_REQUIRED_SINCE:
                 self._give_id(new_id, request.session_timeout_ms, now)
                 self._refuse(ticket, new_id, ErrorCode.MEMBER_ID_REQUIRED)
@@ -159,7 +177,7 @@ class Group:
             self.pending.pop(member_id, None)
             self.go_on(at)
 
-        timer = self.pending[member_id] = Timer(expire)
+        timer = self.pending[member_id] = Timer(expire, self._timer_failed)
         self._timers.set(timer, now + session_timeout_ms / 1000)
 
     def _join_known(self, request: JoinGroupRequest, caller: Caller, ticket: Ticket, now: float) -> None:
@@ -311,13 +329,16 @@ class Group:
             session_timeout_ms,
             rebalance_timeout_ms,
             protocols_of(protocols),
-            Timer(expire),
+            Timer(expire, self._timer_failed),
             assignment,
         )
         return member
 
     def enrol(self, member: Member) -> None:
-        """Put a member in."""
+        """Put a member in, in the place of one with the same id (a stored group may name one twice)."""
+        older = self.members.get(member.id)
+        if older is not None:
+            self._remove(older)
         self.members[member.id] = member
         if member.instance_id is not None:
             self.instances[member.instance_id] = member.id
@@ -440,11 +461,11 @@ class Group:
             self._remove(member)
         if self.members and not self._elect():
             # Static members alone, none of which is back: they have until their sessions end.
-            self._timers.set(self._join_timer, now + self._rebalance_timeout_s())
+            self._timers.set(self._join_timer, now + max(self._rebalance_timeout_s(), JOIN_RETRY_S))
             return
         self._join_timer.stop()
         self._to_sync.clear()
-        self.generation += 1
+        self.generation = next_generation(self.generation)
         # Stored before anybody hears of it: no restart may give the number away again.
         self._effects.saves.append(self)
         if not self.members:
@@ -459,6 +480,7 @@ class Group:
             self.renew(member, now)
             member.is_new = False
         self._to_sync.update(self.members)
+        self._is_recovering = False
         self._timers.set(self._sync_timer, now + self._rebalance_timeout_s())
 
     def _elect(self) -> bool:
@@ -523,6 +545,91 @@ class Group:
             for member in self.members.values():
                 member.assignment = b""
             self._rebalance(Cause.NOT_STORED, now)
+
+    # --- after an exception ------------------------------------------------------------------------------
+
+    def recover(self, now: float, ticket: Ticket | None = None) -> None:
+        """Go on after an exception has ended something half-way, with the members that there are.
+
+        Everything that is derived from the members is made again. They are asked to join again; those that
+        wait for the others go on waiting. `ticket` is that of the request that failed: nothing will answer
+        it, and a member that it would have made is none. A group to which this happens again before its
+        next generation starts over.
+
+        Raises:
+            Exception: the members do not make a group; `start_over` is what is left.
+        """
+        if self.state is State.DEAD:
+            return
+        if self._is_recovering:
+            self.start_over()
+            return
+        self._is_recovering = True
+        self._take_back(ticket)
+        self._make_again()
+        self._to_sync.clear()
+        self._sync_timer.stop()
+        if not self.members:
+            self.start_over()
+            return
+        for member in self.members.values():
+            if member.sync_ticket is not None:
+                self._answer_sync(member, ErrorCode.REBALANCE_IN_PROGRESS)
+            self._timers.set(
+                member.session,
+                now + (NEW_MEMBER_TIMEOUT_S if member.is_new else member.session_timeout_ms / 1000),
+            )
+        self._vote()
+        self._is_first = False
+        self.resume_rebalance(now)
+        self.go_on(now)
+
+    def _take_back(self, ticket: Ticket | None) -> None:
+        """Forget a request that has failed, and whoever it would have made a member."""
+        for member in list(self.members.values()):
+            if ticket is not None and member.join_ticket is ticket:
+                member.join_ticket = None
+                if member.is_new:
+                    del self.members[member.id]
+                    member.session.stop()
+            if ticket is not None and member.sync_ticket is ticket:
+                member.sync_ticket = None
+
+    def _make_again(self) -> None:
+        """Count anew what is counted of the members."""
+        self.instances = {
+            one.instance_id: one.id for one in self.members.values() if one.instance_id is not None
+        }
+        self._supported.clear()
+        for member in self.members.values():
+            self._count(member, 1)
+        self._waiting_to_join = sum(1 for one in self.members.values() if one.join_ticket is not None)
+        if self.leader_id not in self.members:
+            self.leader_id = next(iter(self.members), None)
+
+    def start_over(self) -> None:
+        """Be empty, in a generation of its own. All who wait are told that they are no members.
+
+        They join again as new ones; the offsets that were committed stay. Nothing here looks at what the
+        members have said of themselves.
+        """
+        members = list(self.members.values())
+        timers = [self._join_timer, self._sync_timer, *self.pending.values()]
+        self.members, self.instances, self.pending = {}, {}, {}
+        self._supported, self._to_sync = {}, set()
+        self._waiting_to_join = 0
+        self._is_first = self._has_grown = self._is_recovering = False
+        self.leader_id = self.protocol = None
+        self.state = State.EMPTY
+        self.generation = next_generation(self.generation)
+        for timer in [*timers, *(member.session for member in members)]:
+            timer.stop()
+        self._effects.saves.append(self)
+        for member in members:
+            if member.join_ticket is not None:
+                self._refuse(member.join_ticket, "", ErrorCode.UNKNOWN_MEMBER_ID)
+            if member.sync_ticket is not None:
+                self._answer_sync(member, ErrorCode.UNKNOWN_MEMBER_ID)
 
     # --- Heartbeat, LeaveGroup, OffsetCommit -------------------------------------------------------------
 
@@ -657,6 +764,14 @@ class Group:
             self._dismiss(member)
         for timer in (self._join_timer, self._sync_timer, *self.pending.values()):
             timer.stop()
+
+
+def next_generation(generation: int) -> int:
+    """The number of the generation after this one. A stored group may have the largest there is."""
+    return generation + 1 if 0 <= generation < GENERATION_MAX else 1
+
+
+GENERATION_MAX = 2**31 - 1
 
 
 def refused_join(member_id: str, error: ErrorCode) -> JoinGroupResponse:

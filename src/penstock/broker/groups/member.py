@@ -120,5 +120,13 @@ def topics_of_subscription(metadata: bytes) -> list[str] | None:
 
 
 def protocols_of(pairs: Sequence[tuple[str, bytes]]) -> Protocols:
-    """The protocols of a request, as a member keeps them."""
-    return tuple((name, bytes(metadata)) for name, metadata in pairs)
+    """The protocols of a request, as a member keeps them: each name once.
+
+    A request may name one twice, with other metadata. The first mention is the one that counts, as in all
+    look-ups of Apache Kafka. Kept twice, the name would be counted for two members, and the group would have
+    no protocol that as many members know as there are.
+    """
+    protocols: dict[str, bytes] = {}
+    for name, metadata in pairs:
+        protocols.setdefault(name, bytes(metadata))
+    return tuple(protocols.items())

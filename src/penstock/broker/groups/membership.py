@@ -84,9 +84,8 @@ def heartbeat(request: HeartbeatRequest, context: Context) -> HeartbeatResponse:
         service.open(request.group_id)
     except KafkaError as error:
         return HeartbeatResponse(error_code=error.code)
-    service.coordinator.advance(context.now)
-    error_code = service.coordinator.heartbeat(request, context.now)
-    service.settle(context.now)
+    with service.settling(context.now):
+        error_code = service.coordinator.heartbeat(request, context.now)
     return HeartbeatResponse(error_code=error_code)
 
 
@@ -100,9 +99,8 @@ def leave_group(request: LeaveGroupRequest, context: Context) -> LeaveGroupRespo
         service.open(request.group_id)
     except KafkaError as error:
         return LeaveGroupResponse(error_code=error.code)
-    service.coordinator.advance(context.now)
-    response = service.coordinator.leave(request, identities, context.now)
-    service.settle(context.now)
+    with service.settling(context.now):
+        response = service.coordinator.leave(request, identities, context.now)
     if one_only and response.members:
         return LeaveGroupResponse(error_code=response.members[0].error_code)
     return response

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from penstock.broker.groups.coordinator import Coordinator
@@ -57,7 +57,7 @@ class GroupService:
             config.integer("group.min.session.timeout.ms"),
             config.integer("group.max.session.timeout.ms"),
         )
-        self.coordinator = Coordinator(settings, _new_member_id)
+        self.coordinator = Coordinator(settings, _new_member_id, node.failures.caught)
         self._retention_ms = config.integer("offsets.retention.minutes") * 60_000
         self._check_interval_ms = config.integer("offsets.retention.check.interval.ms")
         self._check_at_ms = node.clock.now_ms() + self._check_interval_ms
@@ -162,30 +162,50 @@ class GroupService:
 
     def _ask(self, method: Any, now: float, *what: Any) -> Wait | Any:
         answer = Answer()
-        self.coordinator.advance(now)
-        method(*what, answer, now)
-        self.settle(now)
+        with self.settling(now):
+            method(*what, answer, now)
         if answer.response is not None:
             return answer.response
         return Wait((answer,), _NEVER, answer=lambda: answer.response)
 
+    @contextmanager
+    def settling(self, now: float) -> Iterator[None]:
+        """A block in which a coordinator that is up to date is asked something.
+
+        What comes of it happens even if the block raises: it may concern others who wait.
+        """
+        self.coordinator.advance(now)
+        try:
+            yield
+        finally:
+            self.settle(now)
+
     def settle(self, now: float) -> None:
         """Let what is due happen, store what has to be stored, and answer whoever can be answered."""
-        coordinator, parking = self.coordinator, self.node.parking
-        coordinator.advance(now)
-        while True:
-            saves, replies = coordinator.effects.take()
-            if not saves and not replies:
-                break
-            failed = [group for group in dict.fromkeys(saves) if not self._store(group)]
-            for answer, response in replies:
-                if failed:
-                    _spoil(response)
-                answer.response = response  # type: ignore[attr-defined]
-                parking.notify(answer)
-            for group in failed:
-                group.was_not_stored(now)
-        self._set_alarm()
+        coordinator = self.coordinator
+        try:
+            coordinator.advance(now)
+            while True:
+                saves, replies = coordinator.effects.take()
+                if not saves and not replies:
+                    break
+                failed = [group for group in dict.fromkeys(saves) if not self._store(group)]
+                for answer, response in replies:
+                    if failed:
+                        _spoil(response)
+                    answer.response = response  # type: ignore[attr-defined]
+                    self.node.parking.notify(answer)
+                for group in failed:
+                    self._was_not_stored(group, now)
+        finally:
+            self._set_alarm()
+
+    def _was_not_stored(self, group: Group, now: float) -> None:
+        try:
+            group.was_not_stored(now)
+        except Exception:
+            self.node.failures.caught("group", f"group {group.id!r}, which could not be stored")
+            self.coordinator.recover(group, now)
 
     def _store(self, group: Group) -> bool:
         now_ms = self.node.clock.now_ms()
@@ -193,6 +213,9 @@ class GroupService:
             self._append(group.id, [group_record(group.id, snapshot(group, now_ms))], now_ms)
         except (StorageError, KafkaError) as error:
             logger.error("group %s could not be stored: %s", group.id, error)
+            return False
+        except Exception:
+            self.node.failures.caught("group", f"storing group {group.id!r}")
             return False
         return True
 
@@ -214,21 +237,27 @@ class GroupService:
 
     def maintain(self, now_ms: int) -> list[StorageError]:
         """Forget offsets and groups that nobody needs any more, every now and then."""
+        self._set_alarm()  # in case that an exception has lost it
         if now_ms < self._check_at_ms:
             return []
         self._check_at_ms = now_ms + self._check_interval_ms
         failures: list[StorageError] = []
         for group in list(self.coordinator.groups.values()):
-            places = self.offsets.expired(group, now_ms, self._retention_ms)
-            kept = len(self.offsets.of_group(group.id)) - len(places)
             try:
-                if kept == 0 and group.can_be_deleted:
-                    self.delete(group, now_ms)
-                elif places:
-                    self.remove(group.id, places, now_ms)
+                self._forget_expired(group, now_ms)
             except StorageError as error:
                 failures.append(error)
+            except Exception:
+                self.node.failures.caught("group", f"expired offsets of group {group.id!r}")
         return failures
+
+    def _forget_expired(self, group: Group, now_ms: int) -> None:
+        places = self.offsets.expired(group, now_ms, self._retention_ms)
+        kept = len(self.offsets.of_group(group.id)) - len(places)
+        if kept == 0 and group.can_be_deleted:
+            self.delete(group, now_ms)
+        elif places:
+            self.remove(group.id, places, now_ms)
 
     # --- offsets -----------------------------------------------------------------------------------------
 

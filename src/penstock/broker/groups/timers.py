@@ -14,12 +14,17 @@ NEVER = float("inf")
 
 
 class Timer:
-    """Something to do at a time. `when` is in seconds of the monotonic clock, `NEVER` while it is off."""
+    """Something to do at a time. `when` is in seconds of the monotonic clock, `NEVER` while it is off.
 
-    __slots__ = ("_entered_at", "fire", "when")
+    `failed` is called, with the same time, where `fire` raises; it sees to it that what the timer belongs
+    to can go on.
+    """
 
-    def __init__(self, fire: Callable[[float], None]) -> None:
+    __slots__ = ("_entered_at", "failed", "fire", "when")
+
+    def __init__(self, fire: Callable[[float], None], failed: Callable[[float], None] | None = None) -> None:
         self.fire = fire
+        self.failed = failed
         self.when = NEVER
         self._entered_at = NEVER
 
@@ -49,7 +54,28 @@ class Timers:
         return self._heap[0][0] if self._heap else NEVER
 
     def run(self, now: float) -> None:
-        """Fire everything that is due, each timer with the time given, the earliest first."""
+        """Fire everything that is due, each timer with the time given, the earliest first.
+
+        A timer that raises keeps no other from firing, if it has a `failed`. A timer that was set, by
+        what fires now, for a time that has passed fires in the next call: one that does so each time it
+        fires cannot hold up everything else.
+
+        Raises:
+            Exception: what a timer without `failed` raised.
+        """
+        for timer in self._take_due(now):
+            if timer.when > now:
+                continue  # one that has fired before it has stopped it, or put it off
+            timer.when = NEVER
+            try:
+                timer.fire(now)
+            except Exception:
+                if timer.failed is None:
+                    raise
+                timer.failed(now)
+
+    def _take_due(self, now: float) -> list[Timer]:
+        due: list[Timer] = []
         heap = self._heap
         while heap and heap[0][0] <= now:
             entered_at, _, timer = heapq.heappop(heap)
@@ -57,10 +83,10 @@ class Timers:
                 continue
             timer._entered_at = NEVER
             if timer.when <= now:
-                timer.when = NEVER
-                timer.fire(now)
+                due.append(timer)
             elif timer.when < NEVER:
                 self._enter(timer)
+        return due
 
     def _enter(self, timer: Timer) -> None:
         timer._entered_at = timer.when
