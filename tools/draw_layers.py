@@ -31,9 +31,10 @@ CAPTIONS = {
     "records": "bytes ↔ columns",
     "model": "shared nouns",
     "clock": "time as an argument",
+    "accepting": "connections taken in",
     "serving_thread": "a loop in a thread",
     "reused_memory": "buffers used again",
-    "common": "suggestions, Java's hash",
+    "common": "suggestions, Java's hash, failures",
     "errors": "the error tree",
 }
 

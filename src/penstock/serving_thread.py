@@ -7,9 +7,15 @@ that whatever ends the thread is raised by the caller's next `start` or `stop`. 
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+logger = logging.getLogger("penstock.broker")
 
 
 class ServingThread:
@@ -74,7 +80,7 @@ class ServingThread:
         try:
             # By name, since a policy may offer a loop that has no sendfile.
             with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
-                runner.run(self._serve())
+                run_to_the_end(runner, self._serve())
         except BaseException as error:
             self._failure = error
         finally:
@@ -86,3 +92,20 @@ class ServingThread:
         async with self._serving():
             self._settled.set()
             await self._stopping.wait()
+
+
+def run_to_the_end(runner: asyncio.Runner, work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in a runner's loop, also where the loop itself runs out of memory for a moment.
+
+    A `MemoryError` between two callbacks would otherwise end the loop, and with it everything that it
+    serves. What was due then is still due.
+    """
+    loop = runner.get_loop()
+    task = loop.create_task(work)
+    while True:
+        try:
+            return loop.run_until_complete(task)
+        except MemoryError as error:
+            if task.done():
+                raise
+            logger.error("the event loop ran out of memory and goes on: %s", error)

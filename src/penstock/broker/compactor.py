@@ -21,10 +21,10 @@ from penstock.log.segmented import SegmentedLog
 
 if TYPE_CHECKING:
     from penstock.broker.config import BrokerConfig, TopicConfig
-    from penstock.broker.failures import Failures
     from penstock.broker.partition import Partition
     from penstock.broker.storage import LogStore
     from penstock.clock import Clock
+    from penstock.common.failures import Failures
 
 logger = logging.getLogger("penstock.broker")
 

@@ -23,8 +23,6 @@ from penstock.log.contract import FileRegion
 if TYPE_CHECKING:
     from penstock.broker.server import Server
 
-logger = logging.getLogger("penstock.broker")
-
 FRAME_START_BYTES = 64 << 10
 """What a frame of a connection that has sent nothing yet is lent at first. It doubles as bytes arrive."""
 
@@ -96,6 +94,13 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        try:
+            self._begin()
+        except Exception:
+            self._fail("a connection that has just been made")
+
+    def _begin(self) -> None:
+        transport = self._transport
         self.active_at = self._server.monotonic()
         local = transport.get_extra_info("sockname") or ("127.0.0.1", 0)
         peer = transport.get_extra_info("peername")
@@ -117,22 +122,25 @@ class Connection(asyncio.BufferedProtocol):
         if self._closing:
             return
         server = self._server
-        self._note_time()
-        frame = self._frame
-        if frame is not None:
-            self._filled += nbytes
-            if self._filled < len(frame):
-                return
-            if self._filled < self._frame_size:
-                self._grow_frame()
-                return
-            self._take_frame()
-        elif self._busy or self._blocked or self._backlog:
-            self._backlog += server.scratch[:nbytes]
-            self._take_backlog()
-        else:
-            self._take(server.scratch[:nbytes])
-        self._flush()
+        try:
+            self._note_time()
+            frame = self._frame
+            if frame is not None:
+                self._filled += nbytes
+                if self._filled < len(frame):
+                    return
+                if self._filled < self._frame_size:
+                    self._grow_frame()
+                    return
+                self._take_frame()
+            elif self._busy or self._blocked or self._backlog:
+                self._backlog += server.scratch[:nbytes]
+                self._take_backlog()
+            else:
+                self._take(server.scratch[:nbytes])
+            self._flush()
+        except Exception:
+            self._fail("bytes that have arrived")
         if server.node.parking.has_due:
             server.run_due()
 
@@ -148,19 +156,27 @@ class Connection(asyncio.BufferedProtocol):
             if not self._drained.done():
                 self._drained.set_result(None)
         elif not self._busy:
-            self._go_on()
+            self._continue()
 
     def connection_lost(self, error: Exception | None) -> None:
         self._closing = True
+        caught = self._server.node.failures.caught
+        for end in (self._cancel_parked, self._forget_unanswered, self._cancel_timers, self.drop_frame):
+            try:
+                end()
+            except Exception:
+                caught("connection", f"ending the connection from {self.peer}")
+        self._server.forget(self)
+
+    def _cancel_parked(self) -> None:
         if self._parked is not None:
             self._server.node.parking.cancel(self._parked)
-        self._forget_unanswered()
+
+    def _cancel_timers(self) -> None:
         if self._sending is not None:
             self._sending.cancel()
         if self._resting is not None:
             self._resting.cancel()
-        self.drop_frame()
-        self._server.forget(self)
 
     def _note_time(self) -> None:
         """Whatever arrives or goes on now, does so at one time."""
@@ -200,7 +216,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _take_turn(self) -> None:
         self._busy = False
-        self._go_on()
+        self._continue()
 
     def _take_backlog(self) -> None:
         if self._busy or self._blocked:
@@ -267,7 +283,7 @@ class Connection(asyncio.BufferedProtocol):
         except CloseConnection as error:
             self._close(str(error))
         except Exception:
-            self._fail()
+            self._fail(_described(frame))
         else:
             self._deliver(outcome)
 
@@ -297,7 +313,7 @@ class Connection(asyncio.BufferedProtocol):
         self._resting = None
         if self._sending is None:
             self._busy = False
-            self._go_on()
+            self._continue()
 
     def _wait(self, outcome: Unanswered) -> None:
         if not self._server.hold(outcome.frame_bytes):
@@ -317,28 +333,40 @@ class Connection(asyncio.BufferedProtocol):
         if self._closing:
             return
         context = self._context
-        context.now = self._server.monotonic()
-        context.now_ms = self._server.now_ms()
         try:
-            outcome = unanswered.run()
+            context.now = self._server.monotonic()
+            context.now_ms = self._server.now_ms()
+            self._deliver(unanswered.run())
         except CloseConnection as error:
             self._close(str(error))
         except Exception:
-            self._fail()
-        else:
-            self._deliver(outcome)
+            self._fail("a request that waited")
         if not self._busy:
-            self._go_on()
+            self._continue()
 
     def _forget_unanswered(self) -> None:
         if self._unanswered is not None:
             self._server.let_go(self._unanswered.frame_bytes)
         self._unanswered = self._parked = None
 
-    def _fail(self) -> None:
-        """Something that should not happen has happened. Others must not notice."""
-        logger.exception("a request from %s failed; its connection is closed", self.peer)
-        self._close("an error of the broker")
+    def _fail(self, what: str) -> None:
+        """Something that should not happen has happened, which ends this connection and nothing else.
+
+        Call it inside an ``except`` block; `what` says what was being done.
+        """
+        self._server.node.failures.caught("request", f"{what} from {self.peer}; its connection is closed")
+        try:
+            self._close("an error of the broker")
+        except Exception:
+            self._closing = True
+            self._transport.abort()
+
+    def _continue(self) -> None:
+        """Go on, called by the event loop."""
+        try:
+            self._go_on()
+        except Exception:
+            self._fail("what had arrived")
 
     def _go_on(self) -> None:
         """Turn to what has arrived while a request was at work."""
@@ -396,12 +424,14 @@ class Connection(asyncio.BufferedProtocol):
         except (OSError, RuntimeError) as error:
             # RuntimeError is what asyncio says when the transport was closed meanwhile.
             self._close(f"sending failed: {error}")
+        except Exception:
+            self._fail("sending an answer")
         finally:
             self._sending = None
             self._busy = self._resting is not None
             self.active_at = self._server.monotonic()
         if not self._busy:
-            self._go_on()
+            self._continue()
 
     def _cork(self, is_corked: bool) -> None:
         """Have the kernel fill its segments from one piece to the next, where it can.
@@ -436,7 +466,7 @@ class Connection(asyncio.BufferedProtocol):
     def _close(self, reason: str) -> None:
         """Hang up, after what is due to the peer has been written."""
         if not self._closing:
-            logger.info("closing connection from %s: %s", self.peer, reason)
+            self._log_end(reason)
             self._flush()
             self._closing = True
             self._transport.close()
@@ -444,9 +474,14 @@ class Connection(asyncio.BufferedProtocol):
     def close(self, reason: str) -> None:
         """Hang up at once: the server stops, or needs the memory, or nothing has come for long."""
         if not self._closing and not self._server.is_stopping:
-            logger.info("closing connection from %s: %s", self.peer, reason)
+            self._log_end(reason)
         self._closing = True
         self._transport.abort()
+
+    def _log_end(self, reason: str) -> None:
+        self._server.node.limited_log.write(
+            logging.INFO, "closed connections", "closing connection from %s: %s", self.peer, reason
+        )
 
     @property
     def owes_answer(self) -> bool:
@@ -464,3 +499,11 @@ class Connection(asyncio.BufferedProtocol):
     def is_parked(self) -> bool:
         """Whether a request waits here for something to happen."""
         return self._parked is not None
+
+
+def _described(frame: memoryview) -> str:
+    """Which request a frame has, for the log."""
+    if len(frame) < 4:
+        return "a request"
+    key, version = int.from_bytes(frame[:2], "big"), int.from_bytes(frame[2:4], "big")
+    return f"a request with API key {key}, version {version},"

@@ -20,6 +20,7 @@ from penstock.log.disk import DiskLog
 if TYPE_CHECKING:
     from penstock.broker.partition import Partition
     from penstock.broker.waiting import Parking
+    from penstock.common.failures import Failures
     from penstock.log.disk import PendingFlush
 
 THREADS = 4
@@ -39,9 +40,12 @@ class Flush:
 class Flusher:
     """The flushes of one broker."""
 
-    def __init__(self, parking: Parking, call: Callable[[Callable[[], None]], object]) -> None:
+    def __init__(
+        self, parking: Parking, call: Callable[[Callable[[], None]], object], barriers: Failures
+    ) -> None:
         """`call` has a function run in the broker's own thread, soon, from any thread."""
         self._parking = parking
+        self._barriers = barriers
         self._call = call
         self._next: dict[Partition, Flush] = {}
         self._running: set[Partition] = set()
@@ -67,14 +71,17 @@ class Flusher:
         log = partition.log
         assert isinstance(log, DiskLog)
         pending = log.pending_flush()
-        self._running.add(partition)
         self._threads.submit(self._run, flush, log, pending)
+        self._running.add(partition)
 
     def _run(self, flush: Flush, log: DiskLog, pending: PendingFlush) -> None:
         try:
             pending.sync()
         except StorageError as error:
             flush.failure = error
+        except Exception as error:
+            self._barriers.caught("flush", f"forcing {flush.partition} to disk")
+            flush.failure = StorageError(f"{flush.partition} could not be forced to disk: {error!r}")
         try:
             self._call(partial(self._done, flush, log, pending))
         except RuntimeError:
@@ -83,15 +90,32 @@ class Flusher:
     def _done(self, flush: Flush, log: DiskLog, pending: PendingFlush) -> None:
         partition = flush.partition
         self._running.discard(partition)
-        if flush.failure is None:
-            log.flushed(pending)
-        else:
-            self.failures.append(flush.failure)
-        if partition in self._next:
-            if log.is_closed:
-                self._parking.notify(self._next.pop(partition))
+        try:
+            if flush.failure is None:
+                log.flushed(pending)
             else:
+                self.failures.append(flush.failure)
+        except Exception as error:
+            self._barriers.caught("flush", f"noting how far {partition} is on disk")
+            flush.failure = StorageError(f"{partition}: what is on disk could not be noted: {error!r}")
+        finally:
+            self._parking.notify(flush)
+        waiting = self._next.get(partition)
+        if waiting is not None:
+            self._begin_waiting(waiting, log)
+
+    def _begin_waiting(self, flush: Flush, log: DiskLog) -> None:
+        """Begin the flush that was asked for meanwhile; who waits for it hears if that is impossible."""
+        partition = flush.partition
+        try:
+            if not log.is_closed:
                 self._begin(partition)
+                return
+        except Exception as error:
+            self._barriers.caught("flush", f"beginning to force {partition} to disk")
+            flush.failure = StorageError(f"{partition} could not be forced to disk: {error!r}")
+            self.failures.append(flush.failure)
+        self._next.pop(partition, None)
         self._parking.notify(flush)
 
     def close(self) -> None:

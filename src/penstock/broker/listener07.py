@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from penstock.broker.config import BrokerConfig
     from penstock.broker.storage import LogStore
     from penstock.clock import Clock
+    from penstock.common.failures import Failures
 
 PREFIX = "penstock.0.7."
 
@@ -24,9 +25,11 @@ DIRECTORY = "kafka-0.7"
 
 @asynccontextmanager
 async def serving07(
-    config: BrokerConfig, store: LogStore, clock: Clock, host: str, port: int
+    config: BrokerConfig, store: LogStore, clock: Clock, host: str, port: int, failures: Failures
 ) -> AsyncIterator[tuple[str, int]]:
     """Listen for Kafka 0.7 on the running loop for as long as the block lasts; give host and port.
+
+    `failures` is told of exceptions that end one connection or one turn of the flusher.
 
     Raises:
         ConfigError: a setting does not fit.
@@ -44,5 +47,5 @@ async def serving07(
     # Both listeners are the same broker, unless somebody says otherwise.
     texts.setdefault("brokerid", str(store.node_id))
     directory = store.side_directory(DIRECTORY)
-    async with serving(directory, host, port, Settings(texts), clock) as server:
+    async with serving(directory, host, port, Settings(texts), clock, failures) as server:
         yield server.address

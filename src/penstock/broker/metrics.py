@@ -104,7 +104,7 @@ async def serving_metrics(server: Server, metrics: Metrics) -> AsyncIterator[int
     """
     config = server.node.config
     host, port = config.text("penstock.metrics.host") or "", config.integer("penstock.metrics.port")
-    responder = MetricsServer(lambda: render(server, metrics))
+    responder = MetricsServer(lambda: render(server, metrics), server.node.failures)
     try:
         await responder.start(host, port)
     except OSError as error:

@@ -5,6 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from penstock.accepting import Acceptor, listening_sockets, streaming
+
+if TYPE_CHECKING:
+    from penstock.common.failures import Failures
 
 REQUEST_BYTES_MAX = 8 << 10
 SECONDS_MAX = 5.0
@@ -15,11 +21,12 @@ CONNECTIONS_MAX = 32
 
 
 class MetricsServer:
-    """Serves what `page` returns."""
+    """Serves what `page` returns. Where it raises, the answer is an error 500 and `failures` is told."""
 
-    def __init__(self, page: Callable[[], str]) -> None:
+    def __init__(self, page: Callable[[], str], failures: Failures) -> None:
         self._page = page
-        self._server: asyncio.Server | None = None
+        self._failures = failures
+        self._acceptor: Acceptor | None = None
         self._open: set[asyncio.StreamWriter] = set()
         self.port = 0
 
@@ -29,12 +36,16 @@ class MetricsServer:
         Raises:
             OSError: the address cannot be listened on.
         """
-        self._server = await asyncio.start_server(self._serve, host, port, limit=REQUEST_BYTES_MAX)
-        self.port = self._server.sockets[0].getsockname()[1]
+        loop = asyncio.get_running_loop()
+        sockets = listening_sockets(host, port)
+        self._acceptor = Acceptor(loop, streaming(loop, self._serve, REQUEST_BYTES_MAX), self._failures)
+        self.port = sockets[0].getsockname()[1]
+        for one in sockets:
+            self._acceptor.start(one, CONNECTIONS_MAX)
 
     async def stop(self) -> None:
-        if self._server is not None:
-            self._server.close()
+        if self._acceptor is not None:
+            await self._acceptor.stop()
         for writer in list(self._open):
             writer.transport.abort()
         while self._open:
@@ -51,11 +62,13 @@ class MetricsServer:
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             # Whoever asks badly gets nothing.
             pass
+        except Exception:
+            self._failures.caught("metrics", "a request for metrics")
         finally:
+            self._open.discard(writer)
             writer.close()
             with suppress(OSError):
                 await writer.wait_closed()
-            self._open.discard(writer)
 
     def _answer(self, head: bytes) -> bytes:
         words = head.split(b"\r\n", 1)[0].split(b" ")
@@ -65,7 +78,12 @@ class MetricsServer:
             return _response("405 Method Not Allowed", "only GET\n")
         if words[1].split(b"?", 1)[0] != b"/metrics":
             return _response("404 Not Found", "the page is /metrics\n")
-        return _response("200 OK", self._page(), with_body=words[0] == b"GET")
+        try:
+            page = self._page()
+        except Exception:
+            self._failures.caught("metrics", "the page of metrics")
+            return _response("500 Internal Server Error", "see the broker's log\n")
+        return _response("200 OK", page, with_body=words[0] == b"GET")
 
 
 def _response(status: str, text: str, *, with_body: bool = True) -> bytes:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import penstock.broker.handlers  # noqa: F401  registers every API
 from penstock.broker.cluster import OFFSETS_TOPIC, Cluster
 from penstock.broker.dispatch import ROUTES
-from penstock.broker.failures import Failures
 from penstock.broker.fetch_sessions import FetchSessions
 from penstock.broker.listeners import advertised_at
 from penstock.broker.producer_ids import ProducerIds
 from penstock.broker.stability import without_unstable
 from penstock.broker.waiting import Parking
+from penstock.common.failures import Failures, LimitedLog
 from penstock.errors import KafkaError, StorageError
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ class Node:
         self.parking = Parking()
         self.failures = Failures(clock.monotonic)
         """What barriers report exceptions to."""
+        self.limited_log = LimitedLog(clock.monotonic, logger)
+        """For lines that any peer can cause."""
         self.profile = config.profile
         """The release of Kafka that this broker behaves as; None for everything there is."""
         known = ROUTES if config.boolean("unstable.api.versions.enable") else without_unstable(ROUTES)
@@ -138,13 +140,17 @@ class Node:
                     partition.enforce_retention(now_ms)
             except StorageError as error:
                 failures.append(error)
+            except Exception:
+                self.failures.caught("housekeeping", f"the log of {partition}")
         if self._groups is not None:
-            failures.extend(self._groups.maintain(now_ms))
+            with self.failures.barrier("housekeeping", "groups"):
+                failures.extend(self._groups.maintain(now_ms))
         if self.flusher is not None:
             failures.extend(self.flusher.failures)
             self.flusher.failures.clear()
         if compacted:
-            failures.extend(self.compactor.step(compacted, now_ms))
+            with self.failures.barrier("housekeeping", "compaction"):
+                failures.extend(self.compactor.step(compacted, now_ms))
         return failures
 
     def note_producers(self) -> list[StorageError]:
@@ -171,7 +177,7 @@ class Node:
         if self.flusher is None:
             from penstock.broker.flusher import Flusher
 
-            self.flusher = Flusher(self.parking, self.call_soon)
+            self.flusher = Flusher(self.parking, self.call_soon, self.failures)
         partition.leave_flushing()
         return self.flusher
 

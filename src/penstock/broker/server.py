@@ -15,8 +15,9 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from penstock.accepting import Acceptor, raise_descriptor_limit
 from penstock.broker.config import BrokerConfig
 from penstock.broker.connection import Connection
 from penstock.broker.frame_buffers import FrameBuffers
@@ -25,6 +26,7 @@ from penstock.broker.node import Node
 from penstock.broker.storage import LogStore, open_store
 from penstock.clock import Clock, SystemClock
 from penstock.errors import NetworkError, StorageError
+from penstock.serving_thread import run_to_the_end
 
 if TYPE_CHECKING:
     from penstock.broker.waiting import Parked, Wait
@@ -45,6 +47,9 @@ WAITING_BYTES_SMALL = 16 << 10
 
 HOUSEKEEPING_S = 1.0
 """How often logs are asked what is due, and connections whether they are alive."""
+
+DUE_ROUNDS_MAX = 100
+"""How often what has become due by what was due runs before the loop has a turn."""
 
 SHUTDOWN_GRACE_S = 2.0
 """How long an orderly end waits for answers that are being sent."""
@@ -82,7 +87,8 @@ class Server:
         self.is_stopping = False
         self.refused = 0
         """Connections that were not taken in for a limit."""
-        self._listener: asyncio.Server | None = None
+        self._acceptor: Acceptor | None = None
+        self._runs_due = False
         node.parking.earlier = self._set_deadline_timer
         node.call_soon = self._call_soon
         self._deadline_timer: asyncio.TimerHandle | None = None
@@ -113,11 +119,10 @@ class Server:
             "advertised.listeners": address,
         }
         config.started_with = {name: shown[name] for name in shown if name not in config.settings}
-        self._listener = await self.loop.create_server(
-            lambda: self._connect(self),
-            sock=listener,
-            backlog=max(self.node.config.integer("socket.listen.backlog.size"), BACKLOG_MIN),
-        )
+        self.loop.set_exception_handler(self._loop_caught)
+        self._acceptor = Acceptor(self.loop, lambda: self._connect(self), self.node.failures)
+        backlog = max(self.node.config.integer("socket.listen.backlog.size"), BACKLOG_MIN)
+        self._acceptor.start(listener, backlog)
         self._housekeeping_timer = self.loop.call_later(HOUSEKEEPING_S, self._keep_house)
 
     def _bind(self, host: str, port: int) -> socket.socket:
@@ -140,14 +145,8 @@ class Server:
     async def stop(self) -> None:
         """Stop listening, hang up on everybody. The node stays as it is."""
         self.is_stopping = True
-        if self._listener is not None:
-            for listening in self._listener.sockets:
-                self.loop.remove_reader(listening.fileno())
-            # A connection accepted just now takes three turns of the loop to come before `admit`, and
-            # asyncio loses it if the listener is closed meanwhile.
-            for _ in range(3):
-                await asyncio.sleep(0)
-            self._listener.close()
+        if self._acceptor is not None:
+            await self._acceptor.stop()
         for timer in (self._deadline_timer, self._housekeeping_timer):
             if timer is not None:
                 timer.cancel()
@@ -168,6 +167,7 @@ class Server:
             connection.close("the broker stops")
         while self.connections:
             await asyncio.sleep(0)
+        self.loop.set_exception_handler(None)
 
     @property
     def bootstrap(self) -> str:
@@ -190,7 +190,12 @@ class Server:
             "max.connections.per.ip"
         ):
             self.refused += 1
-            logger.warning("refusing a connection from %s: too many are open", peer)
+            self.node.limited_log.write(
+                logging.WARNING,
+                "refused connections",
+                "refusing a connection from %s: too many are open",
+                peer,
+            )
             return False
         return True
 
@@ -239,29 +244,45 @@ class Server:
         """Run something in this thread, and what becomes due by it. Harmless from any thread."""
 
         def run() -> None:
-            action()
+            with self.node.failures.barrier("callback", "what a thread has finished"):
+                action()
             self.run_due()
 
         self.loop.call_soon_threadsafe(run)
 
     def run_due(self) -> None:
-        """Run what has become due, and what becomes due by that."""
-        parking = self.node.parking
-        while True:
-            due = parking.take_due(self.monotonic())
-            if not due:
-                break
-            for resume in due:
-                resume()
+        """Run what has become due, and what becomes due by that. Each ends alone if it raises.
+
+        Asked for by what runs here, it does nothing: the call that is at work finds what is due. Otherwise
+        a chain of requests that wait for each other would be a chain of calls within calls.
+        """
+        if self._runs_due:
+            return
+        self._runs_due = True
+        parking, caught = self.node.parking, self.node.failures.caught
+        try:
+            for _ in range(DUE_ROUNDS_MAX):
+                due = parking.take_due(self.monotonic())
+                if not due:
+                    return
+                for resume in due:
+                    try:
+                        resume()
+                    except Exception:
+                        caught("waiter", "a request that waited, or an alarm")
+            self.loop.call_soon(self._deadline_passed)
+        finally:
+            self._runs_due = False
 
     def _set_deadline_timer(self) -> None:
-        if self._deadline_timer is not None:
-            self._deadline_timer.cancel()
+        older = self._deadline_timer
         deadline = self.node.parking.next_deadline()
         if deadline is None:
             self._deadline_timer = None
         else:
             self._deadline_timer = self.loop.call_at(self._loop_time(deadline), self._deadline_passed)
+        if older is not None:
+            older.cancel()
 
     def clock_moved(self) -> None:
         """The node's clock has been moved: whatever is due by it happens now."""
@@ -269,9 +290,11 @@ class Server:
         self._deadline_passed()
 
     def _deadline_passed(self) -> None:
-        self._deadline_timer = None
-        self.run_due()
-        self._set_deadline_timer()
+        try:
+            with self.node.failures.barrier("timer", "what is due"):
+                self.run_due()
+        finally:
+            self._set_deadline_timer()
 
     def _loop_time(self, deadline: float) -> float:
         """A deadline of the node's clock on the clock of the loop."""
@@ -282,13 +305,30 @@ class Server:
     def _keep_house(self) -> None:
         if self._housekeeping_timer is not None:
             self._housekeeping_timer.cancel()
-        self._housekeeping_timer = self.loop.call_later(HOUSEKEEPING_S, self._keep_house)
+        barrier = self.node.failures.barrier
+        try:
+            with barrier("housekeeping", "connections that are idle"):
+                self._close_idle()
+            with barrier("housekeeping", "logs and groups"):
+                self._report(self.node.maintain(self.now_ms()))
+            with barrier("housekeeping", "the checkpoint"):
+                self._begin_checkpoint()
+            with barrier("housekeeping", "the timer of requests that wait"):
+                # An exception (of memory, say) may have kept it from being set.
+                self._set_deadline_timer()
+        finally:
+            self._housekeeping_timer = self.loop.call_later(HOUSEKEEPING_S, self._keep_house)
+
+    def _close_idle(self) -> None:
+        if self._idle_s <= 0:
+            return
         now = self.monotonic()
-        if self._idle_s > 0:
-            for connection in list(self.connections):
-                if now - connection.active_at > self._idle_s and not connection.is_parked:
-                    connection.close(f"nothing has moved for {self._idle_s:.0f} s")
-        self._report(self.node.maintain(self.now_ms()))
+        for connection in list(self.connections):
+            if now - connection.active_at > self._idle_s and not connection.is_parked:
+                connection.close(f"nothing has moved for {self._idle_s:.0f} s")
+
+    def _begin_checkpoint(self) -> None:
+        now = self.monotonic()
         if now >= self._checkpoint_at and self._checkpoint is None:
             self._checkpoint_at = now + self._checkpoint_s
             self._checkpoint = self.loop.create_task(self._write_checkpoint())
@@ -303,8 +343,15 @@ class Server:
             store.end_checkpoint(flushes)
         except StorageError as error:
             self._report([error])
+        except Exception:
+            self.node.failures.caught("checkpoint", "noting how far logs are safe")
         finally:
             self._checkpoint = None
+
+    def _loop_caught(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """What no other barrier has stopped comes here from the event loop, which goes on."""
+        error = context.get("exception") or RuntimeError(context.get("message"))
+        self.node.failures.caught("event loop", str(context.get("message")), error)
 
     def _report(self, failures: list[StorageError]) -> None:
         """Say what went wrong, once for as long as it stays the same."""
@@ -353,6 +400,8 @@ def run_broker(
         ConfigError: a setting is unknown or its value does not fit.
         NetworkError: the address cannot be listened on.
         StorageError: the data directory cannot be used, or another broker uses it.
+
+    The process's soft limit of open files is raised towards the hard one.
     """
     log_to_stderr()
     texts: dict[str, str] = {}
@@ -367,11 +416,12 @@ def run_broker(
     if data_dir is not None:
         texts["log.dirs"] = data_dir
     settings = BrokerConfig(texts, as_version)
+    raise_descriptor_limit()
     listed_host, listed_port = listening_at(settings)
     host = listed_host if host is None else host
     port = listed_port if port is None else port
     with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
-        runner.run(serve(settings, host, port, announce or _print_line))
+        run_to_the_end(runner, serve(settings, host, port, announce or _print_line))
     return 0
 
 
@@ -440,7 +490,7 @@ async def serving(
                     from penstock.broker.listener07 import serving07
 
                     host07 = config.text("penstock.0.7.host") or host
-                    listening = serving07(config, store, clock, host07, port07)
+                    listening = serving07(config, store, clock, host07, port07, server.node.failures)
                     server.address07 = await stack.enter_async_context(listening)
                 yield server
             finally:

@@ -1,4 +1,5 @@
-"""What several rooms need and none owns: suggestions for misspelt words, Java's hash, advice for errno.
+"""What several rooms need and none owns: suggestions for misspelt words, Java's hash, advice
+for errno, and what barriers report exceptions to.
 
 Knows nothing of Kafka's protocol, of records or of sockets. Imports nothing of the package but `errors`
 and `model`.

@@ -77,7 +77,7 @@ class FaultyConnection(Connection):
             request = self._read(frame)
             happening = self._faults.happening_to(request) if request is not None else []
         except Exception:
-            self._fail()
+            self._fail("a fault for a request")
             return
         if request is None or not happening:
             super()._handle(frame)
@@ -127,7 +127,7 @@ class FaultyConnection(Connection):
         except CloseConnection as error:
             self._close(str(error))
         except Exception:
-            self._fail()
+            self._fail("a faulty request")
         else:
             self._deliver(outcome)
 
@@ -244,7 +244,13 @@ class FaultyConnection(Connection):
     def _set_timer(self, seconds: float, function: Any, *arguments: Any) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._server.loop.call_later(seconds, function, *arguments)
+        self._timer = self._server.loop.call_later(seconds, self._guard, function, *arguments)
+
+    def _guard(self, function: Any, *arguments: Any) -> None:
+        try:
+            function(*arguments)
+        except Exception:
+            self._fail("a fault that comes late")
 
 
 def _damaged(whole: bytearray, damage: str, request: Request) -> bytes:

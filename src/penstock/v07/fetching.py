@@ -85,6 +85,12 @@ class Fetcher07:
                 for target in self._targets:
                     target.stream.fail(error)
                 return
+            except Exception as error:
+                # Without a word to the streams, those who read would wait for ever.
+                logger.exception("%s ended", self._thread.name)
+                for target in self._targets:
+                    target.stream.fail(error)
+                return
             if not has_come:
                 self._stopping.wait(self._backoff_s)
 

@@ -17,7 +17,9 @@ from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
+from penstock.accepting import Acceptor, listening_sockets, streaming
 from penstock.clock import Clock, SystemClock
+from penstock.common.failures import Failures, LimitedLog
 from penstock.errors import DecodeError, NetworkError, StorageError
 from penstock.log.contract import FileRegion
 from penstock.serving_thread import ServingThread
@@ -49,6 +51,9 @@ HELD_BYTES_MAX = 512 << 20
 
 CONNECTIONS_MAX = 10_000
 
+BACKLOG = 512
+"""Connections that may wait to be taken in."""
+
 INLINE_BYTES_MAX = 32 << 10
 """Data up to this size is copied with its head and sent as one segment."""
 
@@ -62,14 +67,19 @@ TCP_CORK: int | None = getattr(socket, "TCP_CORK", None)
 
 
 class Server:
-    """Serves the topics of one broker on one address."""
+    """Serves the topics of one broker on one address.
 
-    def __init__(self, topics: Topics, settings: Settings) -> None:
+    An exception ends one connection, or one turn of the flusher, and is reported to `failures`.
+    """
+
+    def __init__(self, topics: Topics, settings: Settings, failures: Failures, clock: Clock) -> None:
         self.topics = topics
+        self.failures = failures
+        self._log = LimitedLog(clock.monotonic, logger)
         self.address = ("", 0)
         self._frame_bytes_max = settings.number("max.socket.request.bytes")
         self._flush_interval_s = settings.number("log.default.flush.scheduler.interval.ms") / 1000
-        self._listener: asyncio.Server | None = None
+        self._acceptor: Acceptor | None = None
         self._flusher: asyncio.Task[None] | None = None
         self._connections: dict[asyncio.Task[Any], asyncio.StreamWriter] = {}
         self._held_bytes = 0
@@ -80,14 +90,18 @@ class Server:
         Raises:
             NetworkError: the address cannot be listened on.
         """
+        loop = asyncio.get_running_loop()
         try:
-            self._listener = await asyncio.start_server(self._serve, host, port, limit=READ_BYTES_MAX)
+            sockets = listening_sockets(host, port)
+            self._acceptor = Acceptor(loop, streaming(loop, self._serve, READ_BYTES_MAX), self.failures)
+            for one in sockets:
+                self._acceptor.start(one, BACKLOG)
         except OSError as error:
             raise NetworkError(
                 f"cannot listen for Kafka 0.7 on {host}:{port}: {error.strerror or error}; take another port"
             ) from error
-        self.address = self._listener.sockets[0].getsockname()[:2]
-        self._flusher = asyncio.get_running_loop().create_task(self._flush_regularly())
+        self.address = sockets[0].getsockname()[:2]
+        self._flusher = loop.create_task(self._flush_regularly())
 
     async def stop(self) -> None:
         """Stop listening, take in what has arrived, hang up on everybody.
@@ -97,8 +111,8 @@ class Server:
         loop = asyncio.get_running_loop()
         for _ in range(TURNS):
             await asyncio.sleep(0)
-        if self._listener is not None:
-            self._listener.close()
+        if self._acceptor is not None:
+            await self._acceptor.stop()
         deadline = loop.time() + DRAIN_S
         while loop.time() < deadline and any(map(_has_unread, self._connections.values())):
             await asyncio.sleep(0.001)
@@ -120,6 +134,8 @@ class Server:
                 if str(error) != failed:
                     logger.error("%s", error)
                 failed = str(error)
+            except Exception:
+                self.failures.caught("0.7 flusher", "forcing logs to disk")
 
     # --- one connection ----------------------------------------------------------------------------------
 
@@ -140,9 +156,9 @@ class Server:
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             pass
         except (DecodeError, StorageError) as error:
-            logger.info("closing connection from %s: %s", peer, error)
+            self._log.write(logging.INFO, "closed connections", "closing connection from %s: %s", peer, error)
         except Exception:
-            logger.exception("a request from %s failed; its connection is closed", peer)
+            self.failures.caught("0.7 request", f"a request from {peer}; its connection is closed")
         finally:
             self._connections.pop(task, None)
             writer.close()
@@ -241,19 +257,26 @@ def _cork(writer: asyncio.StreamWriter, is_corked: bool) -> None:
 
 @asynccontextmanager
 async def serving(
-    directory: str, host: str, port: int, settings: Settings, clock: Clock | None = None
+    directory: str,
+    host: str,
+    port: int,
+    settings: Settings,
+    clock: Clock | None = None,
+    failures: Failures | None = None,
 ) -> AsyncIterator[Server]:
     """Serve the topics in `directory` on the running loop for as long as the block lasts.
 
+    `failures` is told of exceptions that end one connection, or one turn of a background task.
     With `zk.connect` among the settings the broker is registered in ZooKeeper meanwhile.
 
     Raises:
         NetworkError: the address cannot be listened on, or ZooKeeper not be reached.
         StorageError: the directory cannot be used.
     """
-    topics = Topics(directory, settings, clock or SystemClock())
+    clock = clock or SystemClock()
+    topics = Topics(directory, settings, clock)
     try:
-        server = Server(topics, settings)
+        server = Server(topics, settings, failures or Failures(clock.monotonic, logger), clock)
         await server.start(host, port)
         try:
             if settings.text("zk.connect"):

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 
 from penstock.clock import Clock
+from penstock.common.failures import LimitedLog
 from penstock.errors import DecodeError
 from penstock.log.files import create_file, remove_file, storage
 from penstock.v07.byte_log import ByteLog
@@ -55,6 +56,7 @@ class Topics:
         self._settings = settings
         self._clock = clock
         self._dice = dice or random.Random()
+        self._log = LimitedLog(clock.monotonic, logger)
         self._logs: dict[tuple[str, int], ByteLog] = {}
         self._name_length_max = settings.number("max.topic.name.length")
         self._message_bytes_max = settings.number("max.message.size")
@@ -102,7 +104,9 @@ class Topics:
         log = self._logs.get((topic, partition)) or self._create(topic, partition)
         judged = judge(memoryview(data))
         if judged.payload_bytes_max > self._message_bytes_max:
-            logger.warning(
+            self._log.write(
+                logging.WARNING,
+                "dropped messages",
                 "dropped %d messages for %s-%d: one has %d bytes, max.message.size is %d",
                 judged.message_count,
                 topic,
@@ -128,10 +132,20 @@ class Topics:
         return log.offsets_before(part.time_ms, part.count_max, now_ms=self._clock.now_ms())
 
     def flush_due(self) -> None:
-        """Flush the logs for which it is time, and remove what retention does not keep."""
+        """Flush the logs for which it is time, and remove what retention does not keep.
+
+        Raises:
+            Exception: the first that a log has raised; the others were seen to all the same.
+        """
         now_ms = self._clock.now_ms()
-        for log in self._logs.values():
-            log.maintain(now_ms=now_ms)
+        first: Exception | None = None
+        for log in list(self._logs.values()):
+            try:
+                log.maintain(now_ms=now_ms)
+            except Exception as error:
+                first = first or error
+        if first is not None:
+            raise first
 
     def close(self) -> None:
         """Flush and close everything, and note that it was done in order."""

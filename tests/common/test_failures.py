@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from penstock.broker.failures import KINDS_MAX, REPEAT_S, Failures
+from penstock.common.failures import KINDS_MAX, REPEAT_S, Failures
 
 
 def fail(failures: Failures, component: str, error: Exception) -> None:

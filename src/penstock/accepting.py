@@ -1,0 +1,222 @@
+"""Taking in connections without ever running out of file descriptors.
+
+asyncio's own loop for accepting logs every failed attempt and tries hundreds of times a second when the
+process is at its limit of descriptors. An `Acceptor` stops before: it leaves a reserve for the files of logs,
+stops reading the listening socket while there is no room, says so once a minute, and goes on when there is
+room again. Connections wait in the kernel's queue meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import os
+import resource
+import socket
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from penstock.common.failures import REPEAT_S, Failures
+
+logger = logging.getLogger("penstock.broker")
+
+DESCRIPTORS_RESERVED = 128
+"""File descriptors that connections leave free for logs: some forty partitions' open files."""
+
+DESCRIPTORS_WANTED = 1 << 20
+"""What the soft limit is raised to at most. Some systems have hard limits of a thousand million, and
+programs that are started from here may walk over all that may be open."""
+
+AT_ONCE = 64
+"""Connections taken in before others have their turn."""
+
+RETRY_S = 0.5
+"""How often it is looked whether there is room again."""
+
+_SHORTAGES = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
+
+
+def raise_descriptor_limit() -> int:
+    """Raise the soft limit of open files towards the hard one; return what it is now, -1 for none.
+
+    For programs that are a broker and nothing else: the limit is that of the whole process.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = DESCRIPTORS_WANTED if hard == resource.RLIM_INFINITY else min(hard, DESCRIPTORS_WANTED)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return soft
+    for limit in (wanted, 10_240):  # macOS allows no more, whatever it says
+        if limit > soft:
+            try:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+            except (OSError, ValueError):
+                continue
+            return limit
+    return soft
+
+
+class Acceptor:
+    """Takes in what connects to listening sockets. `make` gives the protocol object of a connection."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        make: Callable[[], asyncio.BaseProtocol],
+        failures: Failures,
+    ) -> None:
+        self._loop = loop
+        self._make = make
+        self._failures = failures
+        self._sockets: list[socket.socket] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._retry: asyncio.TimerHandle | None = None
+        self._said_at = -REPEAT_S
+        self._is_stopped = False
+        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        reserve = min(DESCRIPTORS_RESERVED, soft // 4)
+        self._number_max = DESCRIPTORS_WANTED * 1024 if soft == resource.RLIM_INFINITY else soft - reserve
+
+    def start(self, listener: socket.socket, backlog: int) -> None:
+        """Listen on a bound socket, which is the acceptor's from now on.
+
+        Raises:
+            OSError: the socket cannot listen.
+        """
+        listener.setblocking(False)
+        listener.listen(backlog)
+        self._sockets.append(listener)
+        self._loop.add_reader(listener, self._accept, listener)
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether nothing is taken in, because there is no room."""
+        return self._retry is not None
+
+    async def stop(self) -> None:
+        """Take nothing in any more. What has been taken in has reached its protocol object afterwards."""
+        self._is_stopped = True
+        if self._retry is not None:
+            self._retry.cancel()
+        for listener in self._sockets:
+            self._loop.remove_reader(listener)
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+        for listener in self._sockets:
+            listener.close()
+        self._sockets.clear()
+
+    # --- taking in ---------------------------------------------------------------------------------------
+
+    def _accept(self, listener: socket.socket) -> None:
+        try:
+            for _ in range(AT_ONCE):
+                connection = listener.accept()[0]
+                if connection.fileno() >= self._number_max:
+                    connection.close()
+                    self._pause("file descriptors are needed for the logs")
+                    return
+                self._begin(connection)
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+            pass  # nobody else is there, or has gone again
+        except OSError as error:
+            if error.errno not in _SHORTAGES:
+                self._failures.caught("accept", "taking in a connection")
+            self._pause(error.strerror or str(error))
+        except Exception:
+            self._failures.caught("accept", "taking in a connection")
+            self._pause("an error of the broker")
+
+    def _begin(self, connection: socket.socket) -> None:
+        try:
+            connection.setblocking(False)
+            task = self._loop.create_task(self._take_in(connection))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        except BaseException:
+            connection.close()
+            raise
+
+    async def _take_in(self, connection: socket.socket) -> None:
+        try:
+            await self._loop.connect_accepted_socket(self._make, connection)
+        except Exception:
+            connection.close()
+            self._failures.caught("accept", "taking in a connection")
+
+    # --- no room -----------------------------------------------------------------------------------------
+
+    def _pause(self, reason: str) -> None:
+        if self._is_stopped or self._retry is not None:
+            return
+        for listener in self._sockets:
+            self._loop.remove_reader(listener)
+        self._retry = self._loop.call_later(RETRY_S, self._look_again)
+        if self._loop.time() - self._said_at >= REPEAT_S:
+            self._said_at = self._loop.time()
+            logger.warning(
+                "no room for another connection (%s); new ones wait until there is. Raise the limit of open "
+                "files (ulimit -n), or lower max.connections",
+                reason,
+            )
+
+    def _look_again(self) -> None:
+        self._retry = None
+        if self._is_stopped:
+            return
+        if self._has_room():
+            for listener in self._sockets:
+                self._loop.add_reader(listener, self._accept, listener)
+        else:
+            self._retry = self._loop.call_later(RETRY_S, self._look_again)
+
+    def _has_room(self) -> bool:
+        """Whether a descriptor made now would be one that connections may have."""
+        try:
+            number = os.dup(self._sockets[0].fileno())
+        except OSError:
+            return False
+        os.close(number)
+        return number < self._number_max
+
+
+def listening_sockets(host: str, port: int) -> list[socket.socket]:
+    """Sockets bound to every address of a host; an empty one means all of this machine.
+
+    Raises:
+        OSError: there is no such address here, or the port is taken.
+    """
+    found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    bound: list[socket.socket] = []
+    try:
+        for family, kind, number, _, address in dict.fromkeys(found):
+            try:
+                one = socket.socket(family, kind, number)
+            except OSError:
+                continue  # a family that this machine does not have
+            bound.append(one)
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            one.bind(address)
+    except OSError:
+        for one in bound:
+            one.close()
+        raise
+    if not bound:
+        raise OSError(errno.EADDRNOTAVAIL, f"no address of {host} can be listened on")
+    return bound
+
+
+def streaming(
+    loop: asyncio.AbstractEventLoop,
+    serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]],
+    limit_bytes: int,
+) -> Callable[[], asyncio.BaseProtocol]:
+    """What makes the protocol objects of connections that `serve` handles, each in a task of its own."""
+
+    def make() -> asyncio.BaseProtocol:
+        reader = asyncio.StreamReader(limit=limit_bytes, loop=loop)
+        return asyncio.StreamReaderProtocol(reader, serve, loop=loop)
+
+    return make

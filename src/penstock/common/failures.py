@@ -1,0 +1,98 @@
+"""Exceptions that a barrier has stopped, and lines that a peer can cause: neither can fill the log.
+
+A barrier stands around every part of a broker that others do not depend on: one request, one timer, one
+waiting request, one background thread. Whatever raises there ends alone. `Failures` is what all barriers
+of one broker report to; `/metrics` shows its counts. An error that repeats is logged with its traceback
+once a minute. `LimitedLog` is for what is no error, such as a connection that is closed for what it sent.
+
+Raises nothing. Safe to call from any thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+REPEAT_S = 60.0
+"""An error of the same type from the same component is logged again after so many seconds."""
+
+KINDS_MAX = 1000
+"""Kinds of errors whose last report is remembered. When there are more, all are forgotten."""
+
+LINES_MAX = 100
+"""Lines of one kind that a `LimitedLog` writes within a minute."""
+
+
+class Failures:
+    """What the barriers of one broker have stopped. Reports go to `logger`."""
+
+    def __init__(self, monotonic: Callable[[], float], logger: logging.Logger | None = None) -> None:
+        self.counts: dict[str, int] = {}
+        """Exceptions by component: the value of the metric `penstock_broker_exceptions_total`."""
+        self._logger = logger or logging.getLogger("penstock.broker")
+        self._monotonic = monotonic
+        self._reported: dict[tuple[str, str], tuple[float, int]] = {}
+        self._lock = threading.Lock()
+
+    def caught(self, component: str, context: str, error: BaseException | None = None) -> None:
+        """Report the exception that is being handled. Call it inside an ``except`` block.
+
+        `component` is one of few fixed names, such as ``request`` or ``timer``; it becomes the label of
+        the metric. `context` says what was done for which peer or partition, for the log. Outside of an
+        ``except`` block, `error` is the exception.
+        """
+        error = error or sys.exc_info()[1]
+        kind = component, type(error).__name__
+        now = self._monotonic()
+        with self._lock:
+            self.counts[component] = self.counts.get(component, 0) + 1
+            reported = self._reported.get(kind)
+            if reported is not None and now - reported[0] < REPEAT_S:
+                self._reported[kind] = reported[0], reported[1] + 1
+                return
+            if len(self._reported) >= KINDS_MAX:
+                self._reported.clear()
+            self._reported[kind] = now, 0
+        silent = (
+            f" ({reported[1]} more of its kind since the last report)" if reported and reported[1] else ""
+        )
+        self._logger.error("%s failed: %s%s", component, context, silent, exc_info=error)
+
+    @contextmanager
+    def barrier(self, component: str, context: str) -> Iterator[None]:
+        """A block whose exceptions end only the block. The arguments are those of `caught`."""
+        try:
+            yield
+        except Exception:
+            self.caught(component, context)
+
+
+class LimitedLog:
+    """Writes at most `LINES_MAX` lines of a kind within a minute; then it says how many were left out."""
+
+    def __init__(self, monotonic: Callable[[], float], logger: logging.Logger) -> None:
+        self._monotonic = monotonic
+        self._logger = logger
+        self._kinds: dict[str, tuple[float, int]] = {}
+        self._lock = threading.Lock()
+
+    def write(self, level: int, kind: str, message: str, *values: object) -> None:
+        """Log `message` with `values`, unless there were too many lines of its `kind` just now.
+
+        `kind` is one of few fixed names.
+        """
+        now = self._monotonic()
+        with self._lock:
+            began, count = self._kinds.get(kind, (now, 0))
+            left_out = 0
+            if now - began >= REPEAT_S:
+                left_out = max(0, count - LINES_MAX)
+                began, count = now, 0
+            self._kinds[kind] = began, count + 1
+        if left_out:
+            self._logger.log(level, "%d more lines about %s were left out", left_out, kind)
+        if count < LINES_MAX:
+            self._logger.log(level, message, *values)
