@@ -11,7 +11,7 @@ import pytest
 
 from broker.groups.bench_group import Bench
 from broker.groups.requests import REBALANCE_MS, SESSION_MS, join_request
-from penstock.broker.groups.group import Group
+from penstock.broker.groups.recovery import RecoverableGroup as Group
 from penstock.broker.groups.timers import Timer, Timers
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.group_metadata_value import GroupMetadataValue, MemberMetadata

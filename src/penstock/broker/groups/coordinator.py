@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from penstock.broker.groups.group import Effects, Group, GroupSettings, refused_join
 from penstock.broker.groups.image import restore
 from penstock.broker.groups.member import Caller, Ticket
+from penstock.broker.groups.recovery import RecoverableGroup
 from penstock.broker.groups.states import Ask, State
 from penstock.broker.groups.timers import NEVER, Timers
 from penstock.protocol.error_codes import ErrorCode
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 class Coordinator:
     """The groups. `new_id` makes a member id from the name it begins with.
 
-    An exception in one group ends the request or the timer that it came from. The group goes on, see
-    `Group.recover`; other groups do not notice. `caught` is told of those that come from timers, inside
+    An exception in one group ends the request or the timer that it came from. The group goes on, as
+    `recovery` says; other groups do not notice. `caught` is told of those that come from timers, inside
     the ``except`` block, with the name of a component and a context. Without it they are raised.
     """
 
@@ -55,6 +56,7 @@ class Coordinator:
 
         `ticket` is that of the request which raised, if it was one.
         """
+        assert isinstance(group, RecoverableGroup)
         try:
             group.recover(now, ticket)
         except Exception:
@@ -92,10 +94,10 @@ class Coordinator:
 
     # --- groups ------------------------------------------------------------------------------------------
 
-    def create(self, group_id: str) -> Group:
+    def create(self, group_id: str) -> RecoverableGroup:
         """A group that nobody has heard of, with nobody in it."""
         failed = None if self._caught is None else self._timer_failed
-        group = Group(group_id, self.settings, self.timers, self.effects, self._new_id, failed)
+        group = RecoverableGroup(group_id, self.settings, self.timers, self.effects, self._new_id, failed)
         self.groups[group_id] = group
         return group
 

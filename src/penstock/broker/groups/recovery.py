@@ -1,0 +1,111 @@
+"""A group that goes on after an exception has ended something half-way.
+
+What raised is a fault of ours, met by one request or one timer. The other members must not lose their group
+for it, so everything that is derived from them is made again, and they are asked to join again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.broker.groups.group import NEW_MEMBER_TIMEOUT_S, Group, next_generation
+from penstock.broker.groups.member import Ticket
+from penstock.broker.groups.states import State
+from penstock.protocol.error_codes import ErrorCode
+
+
+class RecoverableGroup(Group):
+    """A group as a coordinator has it. `recover` is called where it has raised."""
+
+    def __init__(self, *what: Any) -> None:
+        super().__init__(*what)
+        self._is_recovering = False
+        """Whether an exception has ended something since the last generation began."""
+
+    def _complete_join(self, now: float) -> None:
+        super()._complete_join(now)
+        if self.state is State.COMPLETING:
+            self._is_recovering = False
+
+    def recover(self, now: float, ticket: Ticket | None = None) -> None:
+        """Go on after an exception has ended something half-way, with the members that there are.
+
+        Everything that is derived from the members is made again. They are asked to join again; those that
+        wait for the others go on waiting. `ticket` is that of the request that failed: nothing will answer
+        it, and a member that it would have made is none. A group to which this happens again before its
+        next generation starts over.
+
+        Raises:
+            Exception: the members do not make a group; `start_over` is what is left.
+        """
+        if self.state is State.DEAD:
+            return
+        if self._is_recovering:
+            self.start_over()
+            return
+        self._is_recovering = True
+        self._take_back(ticket)
+        self._make_again()
+        self._to_sync.clear()
+        self._sync_timer.stop()
+        if not self.members:
+            self.start_over()
+            return
+        for member in self.members.values():
+            if member.sync_ticket is not None:
+                self._answer_sync(member, ErrorCode.REBALANCE_IN_PROGRESS)
+            self._timers.set(
+                member.session,
+                now + (NEW_MEMBER_TIMEOUT_S if member.is_new else member.session_timeout_ms / 1000),
+            )
+        self._vote()
+        self._is_first = False
+        self.resume_rebalance(now)
+        self.go_on(now)
+
+    def _take_back(self, ticket: Ticket | None) -> None:
+        """Forget a request that has failed, and whoever it would have made a member."""
+        for member in list(self.members.values()):
+            if ticket is not None and member.join_ticket is ticket:
+                member.join_ticket = None
+                if member.is_new:
+                    del self.members[member.id]
+                    member.session.stop()
+            if ticket is not None and member.sync_ticket is ticket:
+                member.sync_ticket = None
+
+    def _make_again(self) -> None:
+        """Count anew what is counted of the members."""
+        self.instances = {
+            one.instance_id: one.id for one in self.members.values() if one.instance_id is not None
+        }
+        self._supported.clear()
+        for member in self.members.values():
+            self._count(member, 1)
+        self._waiting_to_join = sum(1 for one in self.members.values() if one.join_ticket is not None)
+        if self.leader_id not in self.members:
+            self.leader_id = next(iter(self.members), None)
+
+    def start_over(self) -> None:
+        """Be empty, in a generation of its own. All who wait are told that they are no members.
+
+        They join again as new ones; the offsets that were committed stay. Nothing here looks at what the
+        members have said of themselves.
+        """
+        members = list(self.members.values())
+        timers = [self._join_timer, self._sync_timer, *self.pending.values()]
+        self.members, self.instances, self.pending = {}, {}, {}
+        self._supported, self._to_sync = {}, set()
+        self._waiting_to_join = 0
+        self._is_first = self._has_grown = self._is_recovering = False
+        self.leader_id = self.protocol = None
+        self.state = State.EMPTY
+        self.generation = next_generation(self.generation)
+        for timer in [*timers, *(member.session for member in members)]:
+            timer.stop()
+        self._effects.saves.append(self)
+        for member in members:
+            if member.join_ticket is not None:
+                self._refuse(member.join_ticket, "", ErrorCode.UNKNOWN_MEMBER_ID)
+            if member.sync_ticket is not None:
+                self._answer_sync(member, ErrorCode.UNKNOWN_MEMBER_ID)
