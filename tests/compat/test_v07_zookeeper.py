@@ -19,7 +19,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
 from compat import peers
-from penstock.errors import NetworkError
+from penstock.errors import DecodeError, NetworkError
 from penstock.v07.coordination import BrokerPartition
 from penstock.v07.driver import Driver07
 from penstock.v07.group import GroupConsumer07
@@ -357,6 +357,37 @@ def test_where_reading_begins(brokers: Callable[..., Broker07], hosts: str, admi
         assert payloads(member(hosts, "all"), 2) == [b"old", b"new"]
         with pytest.raises(Exception, match=r"autooffset_reset is 'never': say smallest or largest"):
             member(hosts, "none", settings={"autooffset_reset": "never"}).start()
+
+
+def test_a_stored_offset_inside_a_message_stops_no_other_partition(
+    brokers: Callable[..., Broker07], hosts: str, admin: KazooClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker = brokers(0, partitions=2)
+    lengths = (2**31 - 1).to_bytes(4, "big") * 100
+    with Driver07(broker.host, broker.port) as driver:
+        driver.send("t", [lengths], partition=0)
+        driver.send("t", [b"other"], partition=1)
+        until(lambda: text(admin, "/brokers/topics/t/0"), "the topic is announced")
+        for group, reset, wanted in (("a", "smallest", {lengths, b"other"}), ("b", "largest", {b"other"})):
+            admin.create(f"/consumers/{group}/offsets/t/0-0", b"10", makepath=True)
+            admin.create(f"/consumers/{group}/offsets/t/0-1", b"0")
+            consumer = member(hosts, group, settings={"autooffset_reset": reset})
+            assert set(payloads(consumer, len(wanted))) == wanted
+        assert "no message of t 0-0 can be read at byte 10: its length says 2147483651 bytes" in caplog.text
+        admin.create("/consumers/c/offsets/t/0-0", b"10", makepath=True)
+        admin.create("/consumers/c/offsets/t/0-1", b"0", makepath=True)
+        with member(hosts, "c", settings={"autooffset_reset": "never"}) as consumer:
+            errors, messages = 0, []
+            while errors + len(messages) < 2:
+                try:
+                    messages.append(consumer.get(10))
+                except DecodeError:
+                    errors += 1
+            assert [message.payload for message in messages if message] == [b"other"]
+            driver.send("t", [b"later"], partition=1)
+            later = consumer.get(10)
+            assert later is not None
+            assert later.payload == b"later"
 
 
 def payloads(consumer: GroupConsumer07, count: int) -> list[bytes]:

@@ -100,10 +100,19 @@ def test_members_share_only_what_they_want() -> None:
 def test_what_nodes_hold() -> None:
     assert broker_data("host-17", "h", 9092) == "host-17:h:9092"
     assert parse_broker(3, b"127.0.0.1-1795196091762:127.0.0.1:9092") == (3, "127.0.0.1", 9092)
-    assert parse_broker(3, b"a:b:c:h:1") == (3, "h", 1)
+    assert parse_broker(3, b"creator:h:1:more") == (3, "h", 1)
     with pytest.raises(ConfigError, match="cannot name the host"):
         broker_data("c", "::1", 1)
-    for wrong in (b"", b"h:1", b"c:h:x", b"c::1"):
+    for wrong in (
+        b"",
+        b"h:1",
+        b"c:h:x",
+        b"c::1",
+        b"a:b:c:h:1",
+        b"c:h:65536",
+        b"c:h:" + b"9" * 5000,
+        "c:h:٣".encode(),
+    ):
         with pytest.raises(DecodeError, match="not as creator:host:port"):
             parse_broker(3, wrong)
     assert parse_count(b" 31\n") == 31
@@ -114,6 +123,17 @@ def test_what_nodes_hold() -> None:
     for text in ("", "10", "a-1", "1-"):
         with pytest.raises(DecodeError):
             BrokerPartition.parse(text)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b'{"t": 1000000000}', b"*999999999*t", b"*" + b"9" * 5000 + b"*t", b"[" * 100_000, b'{"t": 1e400}'],
+)
+def test_members_do_not_decide_how_much_others_compute(data: bytes) -> None:
+    with pytest.raises(DecodeError, match="is no subscription"):
+        parse_subscription(data)
+    with pytest.raises(DecodeError, match="65536"):
+        parse_count(b"1000000000")
 
 
 SUBSCRIPTIONS = [

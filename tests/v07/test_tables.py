@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from penstock import read_log, read_topic, scan_topic
-from penstock.errors import ConfigError, NetworkError
+from penstock.errors import ConfigError, CorruptRecordError, NetworkError
 from penstock.records.compression import Codec
 from penstock.v07.driver import Driver07
 from penstock.v07.server import Broker07
@@ -83,6 +83,18 @@ def test_a_directory_is_a_table_without_a_broker(broker: Broker07) -> None:
     part = read_log(broker.data_dir, "t", partitions=1, start={1: offsets[7]}, end=offsets[30])
     assert part["value"].to_pylist() == EVERYTHING[47:70]
     assert read_log(broker.data_dir, "t", start="latest").num_rows == 0
+
+
+def test_a_closed_segment_that_does_not_end_at_a_message_is_an_error(broker: Broker07) -> None:
+    """A flipped bit in a length must not end a segment early without a word."""
+    first, *_ = sorted((Path(broker.data_dir) / "t-1").glob("*.kafka"))
+    whole = first.read_bytes()
+    for damaged in (b"\x7f" + whole[1:], whole[:-1], whole + b"\0", whole[:-2] + b"\xff\xff\xff"):
+        first.write_bytes(damaged)
+        with pytest.raises(CorruptRecordError):
+            read_log(broker.data_dir, "t", partitions=1)
+    first.write_bytes(whole)
+    assert read_log(broker.data_dir, "t", partitions=1)["value"].to_pylist() == EVERYTHING[40:80]
 
 
 def test_a_partial_message_at_the_end_is_left_out(tmp_path: Path) -> None:

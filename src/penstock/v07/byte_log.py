@@ -33,7 +33,7 @@ class OffsetOutOfRange(DecodeError):
 class ByteLogConfig(NamedTuple):
     """What a broker may set for a log, in bytes, messages and milliseconds."""
 
-    segment_bytes: int = 1 << 30
+    segment_bytes: int = 1 << 29
     """`log.file.size`: a segment larger than this gets no more appends."""
     roll_ms: int = 168 * HOUR_MS
     flush_messages: int = 0

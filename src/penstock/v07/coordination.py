@@ -16,6 +16,10 @@ from penstock.common.java_hash import string_hash
 from penstock.errors import ConfigError, DecodeError
 from penstock.v07.driver import BrokerAddress
 
+PARTITIONS_MAX = STREAMS_MAX = 1 << 16
+"""Partitions of a topic on one broker, and streams of a member, that are believed: what other programs have
+written into ZooKeeper decides how much every member computes."""
+
 BROKERS = "/brokers/ids"
 TOPICS = "/brokers/topics"
 
@@ -37,7 +41,7 @@ class BrokerPartition(NamedTuple):
             DecodeError: it is something else.
         """
         broker, dash, partition = text.partition("-")
-        if not (dash and broker.isdecimal() and partition.isdecimal()):
+        if not (dash and _is_number(broker) and _is_number(partition)):
             raise DecodeError(f"{text!r} is not broker-partition")
         return cls(int(broker), int(partition))
 
@@ -80,27 +84,45 @@ def broker_data(creator: str, host: str, port: int) -> str:
 
 
 def parse_broker(broker_id: int, data: bytes) -> BrokerAddress:
-    """Where a broker is.
+    """Where a broker is: "Always split on ':' and extract the host that will be the second element"
+    (seed 002).
 
     Raises:
         DecodeError: the data are not ``creator:host:port``.
     """
-    parts = data.decode("utf-8", "replace").rsplit(":", 2)
-    if len(parts) != 3 or not parts[2].isdecimal() or not parts[1]:
+    _, host, port, *_ = [*data.decode("utf-8", "replace").split(":"), "", ""]
+    if not host or not _is_number(port) or int(port) > 0xFFFF:
         raise DecodeError(f"broker {broker_id} is registered as {data!r}, not as creator:host:port")
-    return BrokerAddress(broker_id, parts[1], int(parts[2]))
+    return BrokerAddress(broker_id, host, int(port))
 
 
 def parse_count(data: bytes) -> int:
-    """A number of partitions, or an offset.
+    """A number of partitions.
 
     Raises:
-        DecodeError: not a whole number.
+        DecodeError: not a whole number, or more than a broker has.
+    """
+    count = parse_offset(data)
+    if count > PARTITIONS_MAX:
+        raise DecodeError(f"{count} partitions: the most that is believed is {PARTITIONS_MAX}")
+    return count
+
+
+def parse_offset(data: bytes) -> int:
+    """A stored offset.
+
+    Raises:
+        DecodeError: not a whole number, or more than a request has room for.
     """
     text = data.decode("utf-8", "replace").strip()
-    if not text.isdecimal():
-        raise DecodeError(f"{data!r} is not a whole number")
+    if not _is_number(text) or int(text) >= 1 << 63:
+        raise DecodeError(f"{data[:40]!r} is not a whole number of 64 bits")
     return int(text)
+
+
+def _is_number(text: str) -> bool:
+    """Digits of ASCII, no more of them than 64 bits take."""
+    return text.isascii() and text.isdecimal() and len(text) < 20
 
 
 class Subscription(NamedTuple):
@@ -153,15 +175,19 @@ def parse_subscription(data: bytes) -> Subscription:
     match = re.fullmatch(r"([*!])(\d+)\1(.+)", text, re.DOTALL)
     try:
         if match is not None:
-            pattern = parse_pattern(match[3])
-            return Subscription({}, pattern, match[1] == "!", max(int(match[2]), 1))
-        streams = json.loads(text)
-        if isinstance(streams, dict) and all(type(count) is int and count > 0 for count in streams.values()):
-            return Subscription(streams)
-    except ValueError:
+            pattern, streams = parse_pattern(match[3]), max(int(match[2]), 1)
+            if streams <= STREAMS_MAX:
+                return Subscription({}, pattern, match[1] == "!", streams)
+        else:
+            wanted = json.loads(text)
+            if isinstance(wanted, dict) and all(
+                type(count) is int and 0 < count <= STREAMS_MAX for count in wanted.values()
+            ):
+                return Subscription(wanted)
+    except (ValueError, RecursionError):
         pass
     raise DecodeError(
-        f"{text!r} is no subscription: a JSON object of topic to streams, or *n*regex, or !n!regex"
+        f"{text[:200]!r} is no subscription: a JSON object of topic to streams, or *n*regex, or !n!regex"
     )
 
 

@@ -160,15 +160,22 @@ class Driver07:
                     yield offset, data[:size]
 
     def _larger(self, data: memoryview, part: FetchPart, stop: int) -> int:
-        """How much to ask for so that the first message fits."""
-        if part.offset + part.size_max == stop:
+        """How much to ask for so that the first message fits.
+
+        A broker shows whole messages only, and fewer bytes than were asked for only at the end of a
+        segment: what is incomplete there, or reaches beyond `stop`, does not begin at a message.
+        """
+        needed = LENGTH_BYTES
+        if len(data) >= LENGTH_BYTES:
+            needed += int.from_bytes(data[:LENGTH_BYTES], "big")
+        if len(data) < part.size_max or part.offset + max(needed, part.size_max + 1) > stop:
             raise DecodeError(
-                f"the end of {part.topic}-{part.partition} is inside a message at byte {part.offset}"
+                f"the start or the end of what is to be read of {part.topic}-{part.partition} is inside a "
+                f"message at byte {part.offset}: the length there says {needed} bytes"
             )
-        needed = 4 + int.from_bytes(data[:4], "big") if len(data) >= 4 else LENGTH_BYTES
         if needed > MESSAGE_BYTES_MAX:
             raise FetchSizeTooSmall(needed, MESSAGE_BYTES_MAX)
-        return max(needed, 2 * part.size_max)
+        return needed
 
     def messages(self, topic: str, partition: int, start: int, end: int | None = None) -> Iterator[Message]:
         """Yield the messages from byte `start` to `end` (default: the end as it is now)."""

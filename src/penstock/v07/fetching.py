@@ -1,37 +1,65 @@
-"""One thread per broker that fetches what a group member owns there, with MULTIFETCH, into its streams."""
+"""One thread per broker that fetches what a group member owns there, with MULTIFETCH, into its streams.
+
+What is wrong with one partition ends the reading of that partition alone: a stored offset that is no start
+of a message, a damaged log, an error that the broker answers for it. The others of the broker go on.
+"""
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
-from penstock.errors import DecodeError, KafkaError, NetworkError, PenstockError
+from penstock.errors import (
+    CorruptRecordError,
+    DecodeError,
+    KafkaError,
+    NetworkError,
+    PenstockError,
+    UnpackLimitError,
+)
 from penstock.v07.connection import Fetched07
-from penstock.v07.driver import BrokerAddress, Driver07
-from penstock.v07.message_set import FetchSizeTooSmall, complete_size, iter_messages
+from penstock.v07.driver import MESSAGE_BYTES_MAX, BrokerAddress, Driver07
+from penstock.v07.message_set import LENGTH_BYTES, Message, complete_size, cut, iter_messages
 from penstock.v07.streams import Place, Stream
-from penstock.v07.wire import Error, FetchPart
+from penstock.v07.wire import COUNT_MAX, Error, FetchPart
 
 logger = logging.getLogger("penstock.v07")
 
+ANSWER_BYTES_MAX = 64 << 20
+"""What one MULTIFETCH asks for in all, unless a single message is larger: its answer is held in memory."""
+
 
 class Target:
-    """A place to fetch from, where to go on, and the stream that takes what comes."""
+    """A place to fetch from, where to go on, and the stream that takes what comes.
 
-    __slots__ = ("generation", "offset", "place", "stream")
+    `offset` is None where it could not be found out yet; `reset` says it then. `is_proven` is False for an
+    offset that somebody stored and nobody has read from: it may be no start of a message.
+    """
 
-    def __init__(self, place: Place, offset: int, stream: Stream, generation: int) -> None:
+    __slots__ = ("generation", "is_proven", "offset", "place", "size_max", "stream")
+
+    def __init__(
+        self, place: Place, offset: int | None, stream: Stream, generation: int, *, is_proven: bool = True
+    ) -> None:
         self.place = place
         self.offset = offset
         self.stream = stream
         self.generation = generation
+        self.is_proven = is_proven
+        self.size_max = 0
+        """Bytes to ask for, where one message needs more than `fetch_bytes`."""
+
+
+Reset = Callable[[Driver07, Place, PenstockError | None], int]
 
 
 class Fetcher07:
     """Fetches from one broker until it is stopped. A broker that is away is tried again.
 
-    `reset` says where to go on when an offset is outside the log, or raises.
+    `reset` says where to go on when an offset is outside the log or inside a message (the error says
+    which), or when none is known (no error); or it raises, which ends the reading of that place.
     """
 
     def __init__(
@@ -42,10 +70,12 @@ class Fetcher07:
         fetch_bytes: int,
         backoff_s: float,
         timeout_s: float,
-        reset: Callable[[Driver07, Place, KafkaError], int],
+        reset: Reset,
+        message_bytes_max: int = MESSAGE_BYTES_MAX,
     ) -> None:
         self._targets = list(targets)
         self._fetch_bytes = fetch_bytes
+        self._message_bytes_max = message_bytes_max
         self._backoff_s = backoff_s
         self._reset = reset
         self._driver = Driver07(address.host, address.port, timeout_s=timeout_s)
@@ -69,73 +99,162 @@ class Fetcher07:
     def _run(self) -> None:
         try:
             self._fetch_until_stopped()
+        except Exception as error:
+            # Not one of the errors that are expected: the application learns why nothing comes any more.
+            logger.exception("fetching from a Kafka 0.7 broker ended")
+            self._fail_all(error)
         finally:
             # It may have connected while it was asked to stop.
             self._driver.connection.close()
 
     def _fetch_until_stopped(self) -> None:
         while not self._stopping.is_set() and self._targets:
+            has_come = False
             try:
                 has_come = self._fetch_all()
             except NetworkError as error:
                 if not self._stopping.is_set():
                     logger.warning("%s; trying again", error)
-                has_come = False
             except PenstockError as error:
-                for target in self._targets:
-                    target.stream.fail(error)
-                return
-            except Exception as error:
-                # Without a word to the streams, those who read would wait for ever.
-                logger.exception("%s ended", self._thread.name)
-                for target in self._targets:
-                    target.stream.fail(error)
-                return
+                # An answer that makes no sense as a whole: nobody can tell which partition it is about.
+                self._fail_all(error)
             if not has_come:
                 self._stopping.wait(self._backoff_s)
 
+    def _fail_all(self, error: Exception) -> None:
+        for stream in {target.stream for target in self._targets}:
+            stream.fail(error)
+
     def _fetch_all(self) -> bool:
         """One turn over everything; whether any bytes came."""
-        parts = [
-            FetchPart(target.place[0], target.place[1].partition, target.offset, self._fetch_bytes)
-            for target in self._targets
-        ]
         has_come = False
-        fetched = self._driver.connection.multifetch(parts)
-        for target, found in zip(list(self._targets), fetched, strict=True):
-            if self._stopping.is_set():
-                return True
-            try:
-                has_come |= self._take(target, found)
-            except (KafkaError, DecodeError) as error:
-                # Nothing sensible can be read here; the application decides, the others go on.
-                target.stream.fail(error)
-                self._targets.remove(target)
+        for targets in self._requests():
+            parts = [
+                FetchPart(
+                    target.place[0], target.place[1].partition, target.offset or 0, self._size_of(target)
+                )
+                for target in targets
+            ]
+            fetched = self._driver.connection.multifetch(parts)
+            for target, found in zip(targets, fetched, strict=True):
+                if self._stopping.is_set():
+                    return True
+                with self._only(target):
+                    has_come |= self._take(target, found)
         return has_come
 
+    def _requests(self) -> Iterator[list[Target]]:
+        """The targets, cut into requests whose answers can be held. Each has an offset."""
+        wanted: list[Target] = []
+        size = 0
+        for target in list(self._targets):
+            if not self._has_offset(target):
+                continue
+            if wanted and (size + self._size_of(target) > ANSWER_BYTES_MAX or len(wanted) == COUNT_MAX):
+                yield wanted
+                wanted, size = [], 0
+            wanted.append(target)
+            size += self._size_of(target)
+        if wanted:
+            yield wanted
+
+    def _has_offset(self, target: Target) -> bool:
+        with self._only(target):
+            if target.offset is None:
+                target.offset = self._reset(self._driver, target.place, None)
+        return target.offset is not None
+
+    @contextmanager
+    def _only(self, target: Target) -> Iterator[None]:
+        """What cannot be read here ends this target; the application decides, the others go on."""
+        try:
+            yield
+        except NetworkError:
+            raise
+        except PenstockError as error:
+            target.stream.fail(error)
+            self._targets.remove(target)
+
+    def _size_of(self, target: Target) -> int:
+        return max(target.size_max, self._fetch_bytes)
+
     def _take(self, target: Target, found: Fetched07) -> bool:
-        if found.error is Error.OFFSET_OUT_OF_RANGE:
-            try:
-                found.checked()
-            except KafkaError as error:
-                target.offset = self._reset(self._driver, target.place, error)
+        try:
+            data = found.checked()
+        except KafkaError as error:
+            if found.error is not Error.OFFSET_OUT_OF_RANGE:
+                raise
+            self._start_anew(target, error)
             return True
-        data = found.checked()
         if not len(data):
             return False
-        size = complete_size(data)
-        if not size:
-            self._fetch_bytes = self._larger(data, found.part.size_max)
+        offset = found.part.offset
+        try:
+            messages, size = _sound_messages(data, offset)
+            if not size:
+                self._ask_for_more(target, data, found.part)
+                return True
+        except UnpackLimitError:
+            raise  # the offset is right, and the data may be
+        except DecodeError as error:
+            topic, at = target.place
+            problem = CorruptRecordError(f"no message of {topic} {at} can be read at byte {offset}: {error}")
+            if target.is_proven:
+                raise problem from error
+            self._start_anew(target, problem)
             return True
-        messages = list(iter_messages(data[:size], target.offset))
-        target.offset += size
+        target.is_proven = True
+        target.offset = offset + size
         if messages and not target.stream.put(target.generation, target.place, messages):
             self._stopping.set()
         return True
 
-    def _larger(self, data: memoryview, size_max: int) -> int:
-        needed = 4 + int.from_bytes(data[:4], "big") if len(data) >= 4 else size_max
-        if needed > 1 << 30:
-            raise FetchSizeTooSmall(needed, 1 << 30)
-        logger.warning("a message has %d bytes, fetch.size is %d; asking for more", needed, size_max)
-        return max(needed, 2 * size_max)
+    def _start_anew(self, target: Target, error: PenstockError) -> None:
+        target.offset = self._reset(self._driver, target.place, error)
+        target.is_proven, target.size_max = True, 0
+
+    def _ask_for_more(self, target: Target, data: memoryview, part: FetchPart) -> None:
+        """Make room for the first message, if it can be one.
+
+        A broker shows whole messages only, and fewer bytes than were asked for only at the end of a
+        segment: a message that is incomplete there is none.
+
+        Raises:
+            CorruptRecordError: the length is not one of a message.
+        """
+        needed = LENGTH_BYTES
+        if len(data) >= LENGTH_BYTES:
+            needed += int.from_bytes(data[:LENGTH_BYTES], "big")
+        if len(data) < part.size_max:
+            raise CorruptRecordError(f"its length says {needed} bytes, and {len(data)} follow")
+        if needed > self._message_bytes_max:
+            raise CorruptRecordError(
+                f"its length says {needed} bytes, the most is penstock.message.bytes.max = "
+                f"{self._message_bytes_max}"
+            )
+        if part.offset + needed > self._driver.latest(part.topic, part.partition):
+            raise CorruptRecordError(f"its length says {needed} bytes, which is beyond the end of the log")
+        logger.warning("a message has %d bytes, fetch.size is %d; asking for more", needed, part.size_max)
+        target.size_max = needed
+
+
+def _sound_messages(data: memoryview, offset: int) -> tuple[list[Message], int]:
+    """The messages before the first that is damaged, and the bytes that they take.
+
+    Raises:
+        DecodeError: the first one is damaged.
+    """
+    try:
+        size = complete_size(data)
+        return list(iter_messages(data[:size], offset)), size
+    except DecodeError:
+        messages: list[Message] = []
+        end = 0
+        try:
+            for start, stop in cut(data):
+                messages += list(iter_messages(data[start:stop], offset + start))
+                end = stop
+        except DecodeError:
+            if not end:
+                raise
+        return messages, end

@@ -19,7 +19,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from penstock.errors import ConfigError, DecodeError, KafkaError, NetworkError, PenstockError
+from penstock.errors import ConfigError, DecodeError, NetworkError, PenstockError
 from penstock.v07 import zookeeper
 from penstock.v07.cluster import Cluster07
 from penstock.v07.coordination import (
@@ -30,12 +30,12 @@ from penstock.v07.coordination import (
     ids_path,
     offset_path,
     owner_path,
-    parse_count,
+    parse_offset,
     parse_pattern,
     parse_subscription,
     threads,
 )
-from penstock.v07.driver import BrokerAddress, Driver07
+from penstock.v07.driver import MESSAGE_BYTES_MAX, BrokerAddress, Driver07
 from penstock.v07.fetching import Fetcher07, Target
 from penstock.v07.streams import ConsumedMessage, Place, Stream
 
@@ -62,6 +62,8 @@ class GroupSettings(NamedTuple):
     session_timeout_ms: int = 6_000
     """(``zk.sessiontimeout.ms``)"""
     socket_timeout_ms: int = 30_000
+    penstock_message_bytes_max: int = MESSAGE_BYTES_MAX
+    """(ours) A message larger than this is an error: where an offset is wrong, any bytes are a length."""
 
 
 class GroupConsumer07:
@@ -327,7 +329,7 @@ class GroupConsumer07:
     def _start_fetching(self, own: Mapping[Place, str]) -> None:
         assert self._cluster is not None
         brokers = self._cluster.brokers()
-        starts: dict[Place, int] = {}
+        starts: dict[Place, tuple[int | None, bool]] = {}
         for place in own:
             address = brokers.get(place[1].broker_id)
             if address is not None:
@@ -337,9 +339,9 @@ class GroupConsumer07:
             places = {
                 place: starts[place] for place, owner in own.items() if owner == name and place in starts
             }
-            generation = stream.own(places)
-            for place, start in places.items():
-                target = Target(place, start, stream, generation)
+            generation = stream.own({place: at for place, (at, _) in places.items() if at is not None})
+            for place, (start, is_stored) in places.items():
+                target = Target(place, start, stream, generation, is_proven=not is_stored)
                 targets.setdefault(brokers[place[1].broker_id], []).append(target)
         self._fetchers = [
             Fetcher07(
@@ -349,6 +351,7 @@ class GroupConsumer07:
                 backoff_s=self._settings.fetcher_backoff_ms / 1000,
                 timeout_s=self._settings.socket_timeout_ms / 1000,
                 reset=self._reset,
+                message_bytes_max=self._settings.penstock_message_bytes_max,
             )
             for address, wanted in targets.items()
         ]
@@ -368,15 +371,18 @@ class GroupConsumer07:
         if commit and positions:
             self._store(positions)
 
-    def _start_of(self, place: Place, address: BrokerAddress) -> int:
-        """Where to begin: at the stored offset, or where `autooffset_reset` says."""
+    def _start_of(self, place: Place, address: BrokerAddress) -> tuple[int | None, bool]:
+        """Where to begin, and whether that is a stored offset; otherwise it is where `autooffset_reset` says.
+
+        None where the broker does not say now: its fetcher goes on asking, and other brokers' begin.
+        """
         assert self._client is not None
         topic, at = place
         data = zookeeper.read(self._client, offset_path(self.group, topic, at))
         if data is not None:
             try:
-                self._committed[place] = parse_count(data)
-                return self._committed[place]
+                self._committed[place] = parse_offset(data)
+                return self._committed[place], True
             except DecodeError:
                 logger.warning(
                     "%s: the stored offset of %s %s is %r; starting anew", self.member, topic, at, data
@@ -386,15 +392,23 @@ class GroupConsumer07:
                 f"group {self.group} has no offset for {topic} {at}, and autooffset_reset is "
                 f"{self._settings.autooffset_reset!r}: say smallest or largest"
             )
-        with Driver07(address.host, address.port) as driver:
-            return self._end_of(driver, topic, at)
+        try:
+            with Driver07(address.host, address.port) as driver:
+                return self._end_of(driver, topic, at), False
+        except (NetworkError, DecodeError) as error:
+            logger.warning(
+                "%s: where to begin with %s %s is not known yet: %s", self.member, topic, at, error
+            )
+            return None, False
 
     def _end_of(self, driver: Driver07, topic: str, at: BrokerPartition) -> int:
         is_smallest = self._settings.autooffset_reset == "smallest"
         return (driver.earliest if is_smallest else driver.latest)(topic, at.partition)
 
-    def _reset(self, driver: Driver07, place: Place, error: KafkaError) -> int:
-        """Where to go on when an offset is outside the log. Stored at once."""
+    def _reset(self, driver: Driver07, place: Place, error: PenstockError | None) -> int:
+        """Where to go on when an offset is outside the log or inside a message. Stored at once."""
+        if error is None:
+            return self._end_of(driver, *place)
         if self._settings.autooffset_reset not in RESET_TO:
             raise error
         offset = self._end_of(driver, *place)

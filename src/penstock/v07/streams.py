@@ -15,6 +15,10 @@ Place = tuple[str, BrokerPartition]
 """A topic and a partition of it on one broker."""
 
 
+ERRORS_KEPT = 100
+"""Errors that nobody has asked for yet; of more, the newest are kept."""
+
+
 class ConsumedMessage(NamedTuple):
     """A message as a consumer hands it out. `next_offset` is where reading goes on after it."""
 
@@ -39,7 +43,7 @@ class Stream:
         self._chunks: deque[tuple[Place, deque[Message]]] = deque()
         self._positions: dict[Place, int] = {}
         self._generation = 0
-        self._error: BaseException | None = None
+        self._errors: deque[BaseException] = deque(maxlen=ERRORS_KEPT)
         self._is_closed = False
         self._changed = threading.Condition()
 
@@ -78,9 +82,9 @@ class Stream:
             return True
 
     def fail(self, error: BaseException) -> None:
-        """Have the next `get` raise."""
+        """Have a `get` raise, once what came before is handed out; each error in its turn."""
         with self._changed:
-            self._error = error
+            self._errors.append(error)
             self._changed.notify_all()
 
     def close(self) -> None:
@@ -98,9 +102,8 @@ class Stream:
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         with self._changed:
             while not self._chunks:
-                if self._error is not None:
-                    error, self._error = self._error, None
-                    raise error
+                if self._errors:
+                    raise self._errors.popleft()
                 left = None if deadline is None else deadline - time.monotonic()
                 if self._is_closed or (left is not None and left <= 0):
                     return None

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.errors import ConfigError, StorageError
+from penstock.errors import ConfigError, CorruptRecordError, StorageError
 from penstock.records.budget import DEFAULT_LIMITS, UnpackLimits
 from penstock.v07.byte_log import segment_starts
 from penstock.v07.driver import BrokerAddress, Driver07, parse_brokers
@@ -204,12 +204,13 @@ def scan_log07(
 
     Raises:
         StorageError: the files cannot be read.
-        CorruptRecordError: a message is damaged.
+        CorruptRecordError: a message is damaged, or a segment that another follows ends inside a message.
         UnpackLimitError: a wrapper holds more than `unpack` allows.
     """
     from penstock.v07.columns import to_batches
 
-    for first in segment_starts(directory):
+    starts = segment_starts(directory)
+    for first in starts:
         path = os.path.join(directory, segment_name(first))
         try:
             with open(path, "rb") as file:
@@ -222,9 +223,16 @@ def scan_log07(
         skipped = max(start - first, 0)
         stop = size if end is None else min(size, end - first)
         view = memoryview(mapped)[skipped:stop]
+        done = 0
         for chunk_start, chunk in _chunks(view):
             yield from to_batches(
                 chunk, first + skipped + chunk_start, topic, partition, columns, unpack=unpack
+            )
+            done = chunk_start + len(chunk)
+        if done < len(view) and stop == size and first != starts[-1]:
+            raise CorruptRecordError(
+                f"{path}: no message can be read at byte {skipped + done}, and the next segment begins at "
+                f"{size}: the file is damaged, or the start is inside a message"
             )
 
 

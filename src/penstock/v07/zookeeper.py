@@ -58,8 +58,7 @@ def connect(
         client.start(timeout=(connection_timeout_ms or session_timeout_ms) / 1000)
         has_root = not chroot or client.exists("/" + chroot) is not None
     except KazooTimeoutError as error:
-        client.stop()
-        client.close()
+        disconnect(client)
         raise NetworkError(f"no ZooKeeper answers at {hosts}: is it running there?") from error
     if not has_root:
         disconnect(client)
@@ -70,7 +69,9 @@ def connect(
 
 
 def disconnect(client: KazooClient) -> None:
-    """End the session, and with it every ephemeral node of it."""
+    """End the session, and with it every ephemeral node of it. That is no loss: no listener hears of it."""
+    for listener in list(client.state_listeners):
+        client.remove_listener(listener)
     client.stop()
     client.close()
 
