@@ -59,20 +59,29 @@ class KafkaError(PenstockError):
 
     `code` is Kafka's number, `name` its constant (``UNKNOWN_TOPIC_OR_PARTITION``); `retriable`
     says whether the same request may succeed later. `detail` is what happened here, without what the code
-    means everywhere: what a broker tells, since clients add the rest.
+    means everywhere: what a broker tells, since clients add the rest. Both texts are cut after
+    `MESSAGE_CHARACTERS_MAX`, since they quote what was sent, and answers hold strings of 32,767 bytes.
     """
 
     def __init__(
         self, code: int, name: str, message: str, *, retriable: bool = False, detail: str = ""
     ) -> None:
-        super().__init__(message)
+        super().__init__(_cut(message))
         self.code = code
         self.name = name
         self.retriable = retriable
-        self.detail = detail or message
+        self.detail = _cut(detail or message)
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_kafka_error, (self.code, self.name, str(self), self.retriable, self.detail))
+
+
+MESSAGE_CHARACTERS_MAX = 2000
+"""Characters of a message in an answer. Names that it quotes may have as many as a request holds."""
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MESSAGE_CHARACTERS_MAX else f"{text[: MESSAGE_CHARACTERS_MAX - 1]}…"
 
 
 def _kafka_error(code: int, name: str, message: str, retriable: bool, detail: str) -> KafkaError:

@@ -25,6 +25,7 @@ from penstock.broker.other_settings import (
     UNKNOWN,
     broker_setting,
 )
+from penstock.broker.string_lengths import STRING_BYTES_MAX
 from penstock.errors import ConfigError, KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.config_record import ConfigRecord
@@ -131,6 +132,7 @@ def plan_changes(
     texts = dict(present)
     for change in changes:
         _apply(cluster, texts, change, resource_type, name)
+    check_lengths({setting: text for setting, text in texts.items() if text != present.get(setting)})
     if resource_type == TOPIC_RESOURCE:
         _check_topic(cluster, texts)
     elif resource_type == BROKER_RESOURCE:
@@ -146,6 +148,22 @@ def plan_changes(
         for setting in sorted({*texts, *present})
         if texts.get(setting) != present.get(setting)
     ]
+
+
+def check_lengths(texts: Mapping[str, str | None]) -> None:
+    """See that names and values of settings fit answers of every version.
+
+    Newer requests may send texts of any length, older answers hold strings of 32,767 bytes.
+
+    Raises:
+        KafkaError: INVALID_CONFIG (40).
+    """
+    for name, text in texts.items():
+        if len(name.encode()) > STRING_BYTES_MAX or len((text or "").encode()) > STRING_BYTES_MAX:
+            raise error_for(
+                ErrorCode.INVALID_CONFIG,
+                f"a name or value longer than {STRING_BYTES_MAX} bytes for setting {name[:100]}",
+            )
 
 
 def check_changes(changes: Sequence[Change]) -> None:

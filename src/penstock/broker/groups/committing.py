@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterable, Sequence
 from penstock.broker.cluster import Topic
 from penstock.broker.config_keys import LONG_MAX
 from penstock.broker.dispatch import Context, handler
-from penstock.broker.groups.coordinator import STRING_BYTES_MAX
 from penstock.broker.groups.offsets import NEVER_EXPIRES, Committed, Place
 from penstock.broker.repetition import merged
+from penstock.broker.string_lengths import STRING_BYTES_MAX
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for

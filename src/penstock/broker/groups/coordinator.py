@@ -16,6 +16,7 @@ from penstock.broker.groups.member import Caller, Ticket
 from penstock.broker.groups.recovery import RecoverableGroup
 from penstock.broker.groups.states import Ask, State
 from penstock.broker.groups.timers import NEVER, Timers
+from penstock.broker.string_lengths import STRING_BYTES_MAX
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.leave_group_response import LeaveGroupResponse, MemberResponse
 from penstock.protocol.messages.sync_group_response import SyncGroupResponse
@@ -222,9 +223,6 @@ def _can_be_stored(request: JoinGroupRequest) -> bool:
     names += [protocol.name for protocol in request.protocols]
     return all(len(name) * 4 <= STRING_BYTES_MAX or len(name.encode()) <= STRING_BYTES_MAX for name in names)
 
-
-STRING_BYTES_MAX = 32_767
-"""The longest string with a length of two bytes."""
 
 CLASSIC = "classic"
 """The type of all groups here: the protocol that came before KIP-848."""

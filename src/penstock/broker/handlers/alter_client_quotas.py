@@ -20,6 +20,7 @@ from penstock.broker.quotas import (
     Entity,
     entity_of,
 )
+from penstock.broker.string_lengths import STRING_BYTES_MAX
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -105,6 +106,10 @@ def _check_entity(parts: Sequence[AskedEntity]) -> None:
             )
         if part.entity_name == "":
             raise error_for(ErrorCode.INVALID_REQUEST, f"Empty {part.entity_type} not supported")
+        if len((part.entity_name or "").encode()) > STRING_BYTES_MAX:
+            raise error_for(
+                ErrorCode.INVALID_REQUEST, f"a {part.entity_type} of more than {STRING_BYTES_MAX} bytes"
+            )
     if IP in kinds and len(kinds) > 1:
         raise error_for(ErrorCode.INVALID_REQUEST, IP_STANDS_ALONE)
 

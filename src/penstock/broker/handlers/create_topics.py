@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from penstock.broker.cluster import PARTITIONS_PER_REQUEST_MAX, NewTopic
 from penstock.broker.config import SUGGESTIONS_MAX
+from penstock.broker.config_changes import check_lengths
 from penstock.broker.dispatch import Context, handler
 from penstock.broker.metadata import TOPIC_NAME as METADATA_TOPIC
 from penstock.errors import KafkaError, StorageError
@@ -72,13 +73,12 @@ def _plan(wanted: CreatableTopic, times: int, context: Context) -> NewTopic:
         raise error_for(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     if wanted.name == METADATA_TOPIC:
         raise error_for(ErrorCode.INVALID_REQUEST, f"{METADATA_TOPIC} is not for clients to create")
-    return context.node.cluster.plan_topic(
-        wanted.name,
-        wanted.num_partitions,
-        wanted.replication_factor,
-        _assignments(wanted),
-        {config.name: config.value for config in wanted.configs},
+    configs = {config.name: config.value for config in wanted.configs}
+    plan = context.node.cluster.plan_topic(
+        wanted.name, wanted.num_partitions, wanted.replication_factor, _assignments(wanted), configs
     )
+    check_lengths(configs)
+    return plan
 
 
 def _assignments(wanted: CreatableTopic) -> dict[int, list[int]]:

@@ -1,0 +1,164 @@
+"""Whatever values a request has, it is answered or hung up on for a reason; never does a handler raise.
+
+Each field of each request, in each version, takes its extreme values in turn; then many take them at once.
+The broker has records, committed offsets and a group with a member, whose names the requests use.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from itertools import count as count_from
+from pathlib import Path
+
+import pytest
+
+from broker.bench_node import NOW_MS, batch_of, context_of, produce
+from broker.extreme_requests import at_random, count, filled, places, set_extreme
+from broker.groups.bench_group import Bench
+from broker.handlers.test_every_version import CASES, REQUESTS
+from penstock.broker.config import BrokerConfig
+from penstock.broker.disk_storage import DiskStore
+from penstock.broker.dispatch import ROUTES, CloseConnection, Context, Unanswered, answer
+from penstock.broker.node import Node
+from penstock.broker.storage import LogStore
+from penstock.clock import ManualClock
+from penstock.errors import EncodeError
+from penstock.protocol.api import ApiKey
+from penstock.protocol.framing import encode_request
+from penstock.protocol.message import Message
+
+ON_DISK = (
+    ApiKey.PRODUCE,
+    ApiKey.FETCH,
+    ApiKey.LIST_OFFSETS,
+    ApiKey.DELETE_RECORDS,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH,
+    ApiKey.OFFSET_COMMIT,
+)
+"""APIs whose numbers are offsets and times in files."""
+
+COMBINATIONS = 15
+"""Requests with many extreme fields, for each version of each API."""
+
+
+class Asker:
+    """A broker that is asked, and made again when it has lost what it is asked about."""
+
+    def __init__(self, make_store: Callable[[ManualClock], LogStore] | None = None) -> None:
+        self._make_store = make_store
+        self._make()
+
+    def _make(self) -> None:
+        clock = ManualClock(NOW_MS)
+        self.bench = bench = Bench(self._make_store(clock) if self._make_store else None, clock)
+        self.node: Node = bench.node
+        produce(self.node, batch_of(b"a", b"b"))
+        joined = bench.join().response
+        self.member_id = joined.member_id
+        bench.sync(self.member_id, 1, {self.member_id: b"all"})
+        bench.commit(1, self.member_id, 1)
+
+    @property
+    def is_whole(self) -> bool:
+        group = self.node.groups.coordinator.groups.get("g")
+        has_member = group is not None and self.member_id in group.members and group.state == "Stable"
+        return has_member and "t" in self.node.cluster.topics and len(self.node.cluster.topics) < 40
+
+    def request(self, key: ApiKey, version: int) -> Message:
+        if not self.is_whole:
+            self._make()
+        request = filled(REQUESTS[key](self.node, version), version)
+        for place in places(request, version):
+            if place.attribute == "member_id":
+                setattr(place.holder, place.attribute, self.member_id)
+            elif place.attribute.startswith("generation_id"):
+                setattr(place.holder, place.attribute, 1)
+        return request
+
+    def ask(self, request: Message, version: int) -> None:
+        """Ask, and have what waits answered when its time is up."""
+        frame = b"".join(map(bytes, encode_request(request, version, 7, "bench")))[4:]
+        context = context_of(self.node, version)
+        try:
+            outcome = answer(memoryview(bytearray(frame)), context)
+            if isinstance(outcome, Unanswered):
+                self._wait(outcome, context)
+        except CloseConnection:
+            pass
+        self.bench.clock.advance(1)
+        self.bench.run()
+
+    def _wait(self, outcome: Unanswered, context: Context) -> None:
+        """What waits for others stays parked; what waits for a time is asked again after it."""
+        deadline = outcome.wait.deadline
+        parked = self.node.parking.park(outcome.wait, outcome.run)
+        if deadline < float("inf"):
+            self.node.parking.cancel(parked)
+            context.now = max(deadline, context.now) + 1
+            outcome.run()
+
+
+@pytest.fixture(scope="module")
+def asker() -> Asker:
+    return Asker()
+
+
+@pytest.mark.parametrize(("key", "version"), CASES, ids=lambda value: str(getattr(value, "name", value)))
+def test_one_extreme_value_at_a_time(key: ApiKey, version: int, asker: Asker) -> None:
+    for number in range(count(asker.request(key, version), version)):
+        request = asker.request(key, version)
+        done = set_extreme(request, version, number)
+        _ask(asker, request, version, done)
+    _let_time_pass(asker)
+
+
+@pytest.mark.parametrize(("key", "version"), CASES, ids=lambda value: str(getattr(value, "name", value)))
+def test_many_extreme_values_at_once(key: ApiKey, version: int, asker: Asker) -> None:
+    dice = random.Random(f"{key.name} {version}")
+    for _ in range(COMBINATIONS):
+        request = asker.request(key, version)
+        done = at_random(request, version, dice)
+        _ask(asker, request, version, done)
+    _let_time_pass(asker)
+
+
+@pytest.mark.parametrize(
+    ("key", "version"),
+    [case for case in CASES if case[0] in ON_DISK and case[1] == ROUTES[case[0]].max_version],
+    ids=lambda value: str(getattr(value, "name", value)),
+)
+def test_one_extreme_value_at_a_time_with_logs_on_disk(key: ApiKey, version: int, tmp_path: Path) -> None:
+    numbers = count_from(1)
+
+    def make_store(clock: ManualClock) -> LogStore:
+        return DiskStore(str(tmp_path / str(next(numbers))), BrokerConfig({}), clock)
+
+    test_one_extreme_value_at_a_time(key, version, Asker(make_store))
+
+
+def _let_time_pass(asker: Asker) -> None:
+    """What was asked may be computed with later: by timers of groups, and by housekeeping."""
+    for _ in range(3):
+        asker.bench.wait(20_000)
+        assert asker.node.maintain(asker.bench.clock.now_ms()) == []
+    assert asker.node.failures.counts == {}
+
+
+def _ask(asker: Asker, request: Message, version: int, done: str) -> None:
+    try:
+        asker.ask(request, version)
+    except EncodeError as error:
+        if error.__traceback__ is not None and "Request" in str(error):
+            return  # the request itself cannot be sent
+        raise AssertionError(f"{type(request).__name__} v{version}: {done}") from error
+    except Exception as error:
+        raise AssertionError(f"{type(request).__name__} v{version}: {done}") from error
+    assert asker.node.failures.counts == {}, done
+
+
+def test_numbers_at_their_ends_are_among_what_is_tried(asker: Asker) -> None:
+    changes = count(asker.request(ApiKey.OFFSET_COMMIT, 2), 2)
+    tried = {set_extreme(asker.request(ApiKey.OFFSET_COMMIT, 2), 2, number) for number in range(changes)}
+    assert f".retention_time_ms = {2**63 - 1}" in tried
+    assert f".topics.partitions.committed_offset = {-(2**63)}" in tried
