@@ -48,6 +48,24 @@ def test_a_broker_that_restarts_is_waited_for(tmp_path: Path, monkeypatch: pytes
         again.close()
 
 
+def test_partitions_that_are_gone_have_no_offsets() -> None:
+    gone = TopicPartition("gone", 0)
+    with (
+        Broker() as broker,
+        closing(Brokers(broker.bootstrap_servers, {})) as brokers,
+        Admin(bootstrap_servers=broker.bootstrap_servers) as admin,
+    ):
+        for topic, partitions in (("t", 1), ("gone", 1), ("less", 2)):
+            admin.create_topic(topic, partitions)
+        less = [TopicPartition("less", number) for number in range(2)]
+        questions = dict.fromkeys([T0, gone, *less], LATEST)
+        assert brokers.lookup(questions) == dict.fromkeys(questions, 0)
+        admin.delete_topics(["gone", "less"])
+        admin.create_topic("less", 1)
+        assert brokers.lookup(questions) == {T0: 0, less[0]: 0}
+        assert brokers.lookup({gone: LATEST}) == {}
+
+
 def test_mistakes() -> None:
     with pytest.raises(ConfigError, match=r"fetch\.max\.byte"):
         Brokers("127.0.0.1:1", {"fetch.max.byte": "1"})

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 
 from penstock import Admin, read_topic, write_topic
 from penstock.errors import PenstockError
-from penstock.spark import ParquetTable, Progress, TopicSink, by_key, follow, progress_of
+from penstock.spark import ParquetTable, Progress, TopicSink, by_key, follow, progress_of, reason
 
 pytestmark = pytest.mark.spark
 
@@ -109,6 +111,75 @@ def test_a_topic_that_appears_later_is_read_from_its_start(
     new_topic(counted(6, 4), name="growing")
     stream.run(None, subscribePattern="growing-.*")
     assert stream.values() == [*range(10)]
+
+
+@pytest.mark.parametrize("options", [{}, {"maxOffsetsPerTrigger": 7}], ids=["unlimited", "limited"])
+def test_a_running_query_reads_partitions_and_topics_that_appear(
+    stream: Stream, brokers: str, new_topic: Callable[..., str], options: dict[str, object]
+) -> None:
+    """And goes on without a topic that was deleted, where it was told to."""
+    name = f"living-{len(options)}"
+    topic = new_topic(only(0, range(10)), partitions=1, name=name)
+    with (
+        Admin(bootstrap_servers=brokers) as admin,
+        running(stream, None, subscribePattern=f"{name}-.*", failOnDataLoss="false", **options) as query,
+    ):
+        wait_for(stream, query, 10)
+        admin.create_partitions(topic, 2)
+        write_topic(only(1, range(10, 20)), topic, bootstrap_servers=brokers)
+        wait_for(stream, query, 20)
+        new_topic(counted(10, 20), name=name)
+        wait_for(stream, query, 30)
+        admin.delete_topics([topic])
+        new_topic(counted(10, 30), name=name)
+        wait_for(stream, query, 40)
+    assert stream.values() == [*range(40)]
+
+
+def test_a_deleted_topic_fails_a_running_query(
+    stream: Stream, brokers: str, new_topic: Callable[..., str]
+) -> None:
+    topic = new_topic(only(0, range(5)), partitions=1)
+    with running(stream, topic) as query:
+        wait_for(stream, query, 5)
+        with Admin(bootstrap_servers=brokers) as admin:
+            admin.delete_topics([topic])
+        with pytest.raises(PenstockError, match=f"{topic}-0 .*gone.*set failOnDataLoss to 'false'"):
+            follow(query, lambda _: None)
+
+
+def only(partition: int, numbers: range) -> pa.Table:
+    """Records of one partition, with each number as key and value."""
+    texts = pa.array([b"%d" % i for i in numbers], pa.binary())
+    places = pa.array([partition] * len(numbers), pa.int32())
+    return pa.table({"key": texts, "value": texts, "partition": places})
+
+
+@contextmanager
+def running(stream: Stream, topic: str | None, **options: object) -> Iterator[Any]:
+    """A query that goes on until the block ends."""
+    query = (
+        stream.frame(topic, **options)
+        .writeStream.foreachBatch(stream.table.write)
+        .option("checkpointLocation", str(stream.checkpoint))
+        .start()
+    )
+    try:
+        yield query
+    finally:
+        query.stop()
+
+
+def wait_for(stream: Stream, query: Any, count: int) -> None:
+    """Until the table holds so many rows. A query that ends before that has failed."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        if any(stream.table.files()) and len(stream.values()) >= count:
+            return
+        if not query.isActive:
+            raise AssertionError(reason(query.exception()) if query.exception() else "the query has ended")
+        time.sleep(0.2)
+    raise AssertionError(f"{count} rows did not come within two minutes")
 
 
 def test_a_topic_created_anew_fails_the_query_until_it_is_told_to_go_on(

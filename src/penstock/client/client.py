@@ -373,6 +373,33 @@ class AsyncClient:
             await self.refresh(names)
         return {name: self.cluster.topics[name] for name in names}
 
+    async def topics_with(self, places: Collection[TopicPartition]) -> dict[str, TopicInfo]:
+        """What is known about the topics of `places`, each of which they have.
+
+        Topics grow while clients run: a partition that is not known is asked for again, as long as an
+        unknown topic would be, before it counts as missing.
+
+        Raises:
+            ConfigError: a topic has no such partition.
+            KafkaError, NetworkError: as `topic`.
+        """
+        names = {where.topic for where in places}
+        loop = asyncio.get_running_loop()
+        deadline: float | None = None
+        for tries in range(1 << 30):
+            topics = await self.topics_of(names)
+            missing = next((p for p in places if p.partition not in topics[p.topic].partitions), None)
+            if missing is None:
+                break
+            if deadline is None:
+                deadline = loop.time() + self._patience_s()
+            elif loop.time() >= deadline:
+                raise no_such_partition(missing, len(topics[missing.topic].partitions))
+            else:
+                await asyncio.sleep(self.backoff.seconds(tries - 1, self.dice))
+            await self.refresh(names)
+        return topics
+
     async def _freshen(self) -> None:
         """Ask again for metadata that is old. What is known will do if nobody answers."""
         if self.metadata_is_old:
@@ -417,9 +444,7 @@ class AsyncClient:
         """
         leader = self.cluster.leader(where)
         if leader is None:
-            topic = await self.topic(where.topic)
-            if where.partition not in topic.partitions:
-                raise no_such_partition(where, len(topic.partitions))
+            await self.topics_with([where])
             leader = self.cluster.leader(where)
         if leader is None:
             raise error_for(ErrorCode.LEADER_NOT_AVAILABLE, f"partition {where}")

@@ -16,7 +16,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from penstock.client.client import AsyncClient, no_such_partition
+from penstock.client.client import AsyncClient
 from penstock.client.config import ConsumerConfig
 from penstock.client.fetch_plan import Cursor, FetchedPart
 from penstock.client.fetcher import Fetcher, FetchSettings
@@ -611,10 +611,7 @@ class AsyncConsumer(OffsetCalls):
         missing = self._missing_cursors()
         if not missing or self._fetcher is None:
             return
-        topics = await self._client.topics_of({where.topic for where in missing})
-        for where in missing:
-            if where.partition not in topics[where.topic].partitions:
-                raise no_such_partition(where, len(topics[where.topic].partitions))
+        await self._client.topics_with(missing)
         await self._look_up_positions()
         with self._placing:
             for where in missing:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.client.accumulator import RECORD_OVERHEAD_BYTES, Accumulator
-from penstock.client.client import AsyncClient
+from penstock.client.client import AsyncClient, no_such_partition
 from penstock.client.config import Partitioner, ProducerConfig
 from penstock.client.delivery import Delivery
 from penstock.client.events import record_of
@@ -200,10 +200,9 @@ class AsyncProducer:
             if partition is None:
                 partition = places.sticky.choose(places.available, size)
         if not 0 <= partition < places.count:
-            raise ConfigError(
-                f"topic {topic!r} has {places.count} partitions, 0 to {places.count - 1}: "
-                f"there is no partition {partition}"
-            )
+            if partition > 0:
+                return None  # the topic may have grown: `send_when_possible` asks
+            raise no_such_partition(TopicPartition(topic, partition), places.count)
         if timestamp is None:
             timestamp = time.time_ns() // 1_000_000
         elif type(timestamp) is not int or not -(1 << 63) <= timestamp < 1 << 63:
@@ -228,6 +227,9 @@ class AsyncProducer:
         deadline = time.monotonic() + self.config.max_block_ms / 1000
         while True:
             await self.get_ready(topic, deadline)
+            if partition is not None and partition >= self._places[topic].count:
+                await self._client.topics_with([TopicPartition(topic, partition)])
+                continue
             accepted = self.try_send(topic, value, key, partition, timestamp, headers)
             if accepted is not None:
                 return accepted[0]

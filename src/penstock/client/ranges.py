@@ -12,12 +12,12 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.client.background import run
-from penstock.client.client import AsyncClient, no_such_partition
+from penstock.client.client import AsyncClient
 from penstock.client.config import ConsumerConfig
 from penstock.client.fetch_plan import ISOLATION_LEVELS, Cursor, FetchedPart, FetchLimits
 from penstock.client.fetcher import Fetcher, FetchSettings
 from penstock.client.offsets import fetch_known_offsets
-from penstock.errors import ConfigError, KafkaError
+from penstock.errors import ConfigError, KafkaError, RequestTimeoutError
 from penstock.model import COLUMN_NAMES, EARLIEST, TopicPartition
 from penstock.protocol.error_codes import ErrorCode
 from penstock.records.budget import DEFAULT_LIMITS, UnpackLimits, naming_place
@@ -33,6 +33,9 @@ BATCH_BYTES = 1 << 20
 
 MAX_WAIT_MS = 100
 """There is always something to answer with, except in the rare gap that compaction leaves at an end."""
+
+_GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+"""What brokers say of a topic that was deleted."""
 
 
 class OffsetRange(NamedTuple):
@@ -80,12 +83,22 @@ class RangeReader:
             NetworkError: no broker answers.
         """
         await self._client.bootstrap()
-        topics = await self._client.topics_of({cursor.where.topic for cursor in self._waiting})
-        for cursor in self._waiting:
-            partitions = topics[cursor.where.topic].partitions
-            if cursor.where.partition not in partitions:
-                raise no_such_partition(cursor.where, len(partitions))
+        try:
+            await self._client.topics_with([cursor.where for cursor in self._waiting])
+        except KafkaError as error:
+            if self._fail_on_data_loss or error.code not in _GONE:
+                raise
+            self._waiting = [cursor for cursor in self._waiting if await self._exists(cursor.where.topic)]
         self._start_waiting()
+
+    async def _exists(self, topic: str) -> bool:
+        try:
+            await self._client.topic(topic)
+        except KafkaError as error:
+            if error.code not in _GONE:
+                raise
+            return False
+        return True
 
     def _start_waiting(self) -> None:
         later: list[Cursor] = []
@@ -126,6 +139,10 @@ class RangeReader:
 
     async def _handle(self, cursor: Cursor, error: Exception) -> None:
         """Skip what is no longer there, when that is allowed; raise everything else."""
+        cause = error.__cause__ if isinstance(error, RequestTimeoutError) else error
+        if not self._fail_on_data_loss and isinstance(cause, KafkaError) and cause.code in _GONE:
+            self._finish(cursor)
+            return
         if not isinstance(error, KafkaError) or error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
             raise error
         where, end = cursor.where, cursor.end or 0

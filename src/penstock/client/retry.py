@@ -55,4 +55,6 @@ def judge(error: BaseException) -> Verdict:
 def timed_out(what: str, timeout_ms: float, cause: BaseException | None) -> PenstockError:
     """The error for something that did not succeed in time, naming the last obstacle."""
     because = f"; the last obstacle: {cause}" if cause is not None else ""
-    return RequestTimeoutError(f"{what} did not succeed within {timeout_ms / 1000:g} s{because}")
+    error = RequestTimeoutError(f"{what} did not succeed within {timeout_ms / 1000:g} s{because}")
+    error.__cause__ = cause
+    return error

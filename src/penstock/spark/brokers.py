@@ -6,13 +6,13 @@ Imports nothing heavy. A streaming query keeps one of these, with its connection
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from penstock.client.background import run
 from penstock.client.client import AsyncClient
 from penstock.client.config import ConsumerConfig
 from penstock.client.offsets import fetch_offsets
-from penstock.errors import KafkaError
+from penstock.errors import ConfigError, KafkaError, RequestTimeoutError
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode
 from penstock.spark.options import Selection
@@ -20,7 +20,11 @@ from penstock.spark.options import Selection
 METADATA_AGE_MAX_S = 1.0
 """How long an answer about topics counts. An idle query asks for offsets a hundred times a second."""
 
-_NOT_THERE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+NOT_THERE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+"""What brokers say of a topic that was deleted."""
+
+LOOKUP_PATIENCE_MS = 3_000
+"""How long a partition may have no offsets before it is asked whether its topic is still there."""
 
 
 def client_config(bootstrap_servers: str, client: Mapping[str, str]) -> ConsumerConfig:
@@ -62,8 +66,10 @@ class Brokers:
     def lookup(self, questions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
         """ListOffsets: EARLIEST, LATEST or milliseconds since 1970 to the offset; None where none is so late.
 
+        Partitions that no longer exist are left out of the answer.
+
         Raises:
-            KafkaError: a partition does not exist, or may not be read.
+            KafkaError: a partition may not be read.
             NetworkError, RequestTimeoutError: no broker answers.
         """
         return run(self._lookup(questions)) if questions else {}
@@ -86,16 +92,51 @@ class Brokers:
         if selection.pattern is not None:
             topics = client.cluster.topics.values()
             names = [t.name for t in topics if not t.is_internal and selection.matches(t.name)]
+        return await self._counts_of(names)
+
+    async def _counts_of(self, names: Iterable[str]) -> dict[str, int]:
+        client = await self._connected()
         counts = {}
         for name in names:
             try:
                 counts[name] = len((await client.topic(name)).partitions)
             except KafkaError as error:
-                if error.code not in _NOT_THERE:
+                if error.code not in NOT_THERE:
                     raise
         return counts
 
+    async def _still_there(self, questions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        client = await self._connected()
+        names = {where.topic for where in questions}
+        await client.retrying("looking up topics", lambda: client.refresh(names))
+        counts = await self._counts_of(sorted(names))
+        return {
+            where: question
+            for where, question in questions.items()
+            if where.partition < counts.get(where.topic, 0)
+        }
+
     async def _lookup(self, questions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
         client = await self._connected()
-        answers = await fetch_offsets(client, questions, isolation=self._config.isolation_level)
+        deadline = time.monotonic() + self._config.default_api_timeout_ms / 1000
+        left = dict(questions)
+        while left:
+            left_ms = max(1.0, (deadline - time.monotonic()) * 1000)
+            try:
+                answers = await fetch_offsets(
+                    client,
+                    left,
+                    isolation=self._config.isolation_level,
+                    timeout_ms=min(LOOKUP_PATIENCE_MS, left_ms),
+                )
+                break
+            except (ConfigError, KafkaError, RequestTimeoutError) as error:
+                # A topic may have been deleted, or created anew, since its partitions were counted.
+                existing = await self._still_there(left)
+                is_final = isinstance(error, KafkaError) or left_ms <= LOOKUP_PATIENCE_MS
+                if len(existing) == len(left) and is_final:
+                    raise
+                left = existing
+        else:
+            answers = {}
         return {where: None if answer is None else answer.offset for where, answer in answers.items()}

@@ -14,7 +14,7 @@ from penstock.client.client import AsyncClient
 from penstock.client.ranges import FETCH_BYTES, OffsetRange, scan_ranges
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode
-from penstock.spark.brokers import client_config
+from penstock.spark.brokers import NOT_THERE, client_config
 from penstock.spark.options import ReadOptions
 from penstock.spark.planning import DATA_LOSS_ADVICE, DataLossError
 from penstock.spark.planning import OffsetRange as Span
@@ -50,7 +50,7 @@ def fetch(options: ReadOptions, columns: Sequence[str], spans: Sequence[Span]) -
         for _, batch in batches:
             yield batch
     except KafkaError as error:
-        if error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
+        if error.code in (ErrorCode.OFFSET_OUT_OF_RANGE, *NOT_THERE):
             raise DataLossError(f"{error}; {DATA_LOSS_ADVICE}") from None
         raise
 
