@@ -111,9 +111,8 @@ def test_settling_freezes_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_planning_imports_nothing_heavy() -> None:
-    code = (
-        "import sys, pyspark_penstock; print(*(n for n in ('numpy', 'numba', 'pyarrow') if n in sys.modules))"
-    )
+    heavy = ("numpy", "numba", "pyarrow")
+    code = f"import sys, penstock.spark.source; print(*(n for n in {heavy} if n in sys.modules))"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.split() == []
 

@@ -46,7 +46,16 @@ _HOMES = {
 
 __all__ = sorted([*_HOMES, "session"])
 
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+_imported, __dir__ = lazy_names(__name__, _HOMES)
+
+
+def __getattr__(name: str) -> object:
+    try:
+        return _imported(name)
+    except ImportError as error:
+        from penstock.spark.requirements import unusable
+
+        raise unusable(error) from error
 
 
 # A module of this package has the same name, and would take its place once anything imports it.

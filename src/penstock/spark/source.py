@@ -3,8 +3,8 @@
     spark.readStream.format("penstock").option("kafka.bootstrap.servers", ...).option("subscribe", ...)
 
 Spark finds it by itself, on the driver and on every executor that has this package, through the module
-`pyspark_penstock`. Objects here are pickled by reference to their classes, and stay light to import:
-numpy and numba have no place on the planning side.
+`pyspark_penstock`, which imports this one when an object is to be made. Objects here are pickled by
+reference to their classes, and stay light to import: numpy and numba have no place on the planning side.
 """
 
 # ruff: noqa: N802 - the names of methods are Spark's

@@ -1,0 +1,45 @@
+"""What the package needs of PySpark, and the sentence for a user whose installation has less."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+from penstock.errors import MissingDependencyError
+
+OLDEST_PYSPARK = (4, 2)
+"""The first release in which a Python data source of a stream is told how much to read at a time."""
+
+_INSTALL = "pip install 'penstock[spark]'"
+
+
+def unusable(error: ImportError) -> MissingDependencyError:
+    """The error to raise instead of `error`, which came while a module of `penstock.spark` was imported."""
+    if isinstance(error, MissingDependencyError):
+        return error
+    needed = ".".join(map(str, OLDEST_PYSPARK))
+    name = error.name or ""
+    installed = pyspark_version()
+    if installed is None:
+        reason = f"penstock.spark needs PySpark {needed} or newer, which is not installed"
+    elif _number(installed) < OLDEST_PYSPARK:
+        reason = f"penstock.spark needs PySpark {needed} or newer, and this is {installed}"
+    elif isinstance(error, ModuleNotFoundError) and name.partition(".")[0] not in ("", "penstock", "pyspark"):
+        reason = f"penstock.spark needs {name.partition('.')[0]}, which is not installed"
+    else:
+        reason = f"penstock.spark cannot be imported with PySpark {installed} ({error})"
+    return MissingDependencyError(f"{reason}: {_INSTALL}, on the driver and on every executor")
+
+
+def pyspark_version() -> str | None:
+    """The version of PySpark that is there; None where there is none that can be imported."""
+    try:
+        import pyspark
+    except ImportError:
+        return None
+    # Where the import of a part failed, the package itself is there all the same.
+    return str(getattr(sys.modules.get("pyspark.version", pyspark), "__version__", "0"))
+
+
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:2])

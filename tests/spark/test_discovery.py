@@ -1,0 +1,135 @@
+"""The module by which Spark finds the data source, on every Spark that may import it.
+
+Older releases of PySpark are played by a package of the same name that has what they have; each case runs
+in a process of its own and looks for data sources in the way in which Spark does.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+SOURCES = Path(__file__).resolve().parents[2] / "src"
+
+LOOKUP = """
+import importlib, pkgutil, sys
+sys.path[:0] = [{stubs!r}, {sources!r}]
+before = set(sys.modules)
+mod = importlib.import_module("pyspark_penstock")
+print("loaded", *sorted(name for name in set(sys.modules) - before if name.split(".")[0] == "penstock"))
+print("offers", *(name for name in ("DefaultSource",) if hasattr(mod, name)))
+if hasattr(mod, "DefaultSource"):
+    from pyspark.sql.datasource import DataSource
+    assert issubclass(mod.DefaultSource, DataSource)
+    print("name", mod.DefaultSource.name())
+    try:
+        print("made", type(mod.DefaultSource(options={{"subscribe": "t"}})).__name__)
+    except Exception as error:
+        print("error", type(error).__name__, error)
+"""
+
+DATASOURCE = """
+    class DataSource:
+        def __init__(self, options):
+            self.options = options
+    class DataSourceReader: pass
+    class DataSourceStreamReader: pass
+    class DataSourceWriter: pass
+    class DataSourceArrowWriter: pass
+    class DataSourceStreamWriter: pass
+    class DataSourceStreamArrowWriter: pass
+    class InputPartition: pass
+    class WriterCommitMessage: pass
+"""
+
+
+def stub(directory: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text), encoding="utf-8")
+    return directory
+
+
+def look_up(stubs: Path) -> list[str]:
+    """What Spark's search for data sources meets, one fact a line."""
+    code = LOOKUP.format(stubs=str(stubs), sources=str(SOURCES))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return [line.rstrip() for line in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("files", "why"),
+    [
+        ({"pyspark/__init__.py": "raise ModuleNotFoundError('no pyspark', name='pyspark')"}, "absent"),
+        ({"pyspark/__init__.py": "__version__ = '3.5.1'", "pyspark/sql/__init__.py": ""}, "no sources"),
+        ({"pyspark/__init__.py": "raise RuntimeError('no Java, no luck')"}, "broken"),
+        ({"pyspark/__init__.py": "import numpy.no_such_part"}, "a library is missing"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_nothing_is_offered_where_spark_knows_no_python_sources(
+    tmp_path: Path, files: dict[str, str], why: str
+) -> None:
+    assert look_up(stub(tmp_path, files)) == ["loaded", "offers"]
+
+
+@pytest.mark.parametrize("version", ["4.0.5", "4.1.4"])
+def test_an_older_spark_is_told_what_is_needed_when_the_source_is_asked_for(
+    tmp_path: Path, version: str
+) -> None:
+    """PySpark 4.0 and 4.1 have no limits of streams; other sources must not notice that."""
+    stubs = stub(
+        tmp_path,
+        {
+            "pyspark/__init__.py": f"__version__ = {version!r}",
+            "pyspark/sql/__init__.py": "",
+            "pyspark/sql/types.py": "class StructType: pass",
+            "pyspark/sql/datasource.py": DATASOURCE,
+            "pyspark/sql/streaming/__init__.py": "",
+        },
+    )
+    *found, error = look_up(stubs)
+    assert found == ["loaded", "offers DefaultSource", "name penstock"]
+    assert error == (
+        f"error MissingDependencyError penstock.spark needs PySpark 4.2 or newer, and this is {version}: "
+        "pip install 'penstock[spark]', on the driver and on every executor"
+    )
+
+
+def test_a_missing_library_is_named_when_the_source_is_asked_for(tmp_path: Path) -> None:
+    stubs = stub(
+        tmp_path,
+        {
+            "pyspark/__init__.py": "__version__ = '4.3.0'",
+            "pyspark/sql/__init__.py": "",
+            "pyspark/sql/types.py": "import pyarrow",
+            "pyspark/sql/datasource.py": DATASOURCE,
+            "pyarrow.py": "raise ModuleNotFoundError('No module named pyarrow', name='pyarrow')",
+        },
+    )
+    *_, error = look_up(stubs)
+    assert error.startswith(
+        "error MissingDependencyError penstock.spark needs pyarrow, which is not installed: "
+    )
+
+
+def test_the_source_itself_is_made_where_it_can_be(tmp_path: Path) -> None:
+    found = look_up(tmp_path)
+    assert found == ["loaded", "offers DefaultSource", "name penstock", "made PenstockDataSource"]
+
+
+def test_names_of_the_package_say_what_is_needed(tmp_path: Path) -> None:
+    stubs = stub(tmp_path, {"pyspark/__init__.py": "raise ModuleNotFoundError('none', name='pyspark')"})
+    code = f"import sys; sys.path[:0] = [{str(stubs)!r}, {str(SOURCES)!r}]; from penstock.spark import to_cloudevents"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert (
+        "MissingDependencyError: penstock.spark needs PySpark 4.2 or newer, which is not installed"
+        in done.stderr
+    )
