@@ -14,11 +14,8 @@ import pytest
 def spark() -> Iterator[Any]:
     from penstock.spark import session
 
-    # Short queries never earn back what the second compiler and generated code cost.
-    config = {
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
-        "spark.sql.codegen.wholeStage": False,
-    }
+    # Short queries never earn back what the second compiler costs. Code is generated as it is for a user.
+    config = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
     running = session("tests", "local[2]", config=config)
     yield running
     running.stop()

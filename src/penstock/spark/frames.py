@@ -1,8 +1,8 @@
 """CloudEvents in a DataFrame of records: `from_cloudevents` adds the attributes as columns.
 
-Records in binary mode are judged and taken apart by column expressions, which the JVM runs by itself.
-Structured ones, and everything in the lenient profile, go through `decode_events` in Python, a batch at
-a time: SQL functions would print the numbers of JSON data anew and not see members that are there twice.
+Records go through `decode_events` in Python, a batch at a time: SQL functions would print the numbers of
+JSON data anew and not see members that are there twice. With ``modes="binary"`` they are judged and taken
+apart by column expressions, which the JVM runs by itself: no Python worker, and several times the CPU.
 Where the records come from this package's source, ``.option("cloudevents", "columns")`` is cheaper still.
 """
 
@@ -21,6 +21,7 @@ from penstock.errors import ConfigError
 from penstock.spark.records import canonical
 from penstock.spark.schema import CLOUDEVENTS_COLUMNS, EVENT_COLUMNS
 from penstock.spark.texts import (
+    apart,
     is_attribute_name,
     is_canonical_time,
     micros_of,
@@ -75,10 +76,8 @@ def from_cloudevents(
         if careful:
             raise ConfigError("modes='binary' reads by the strict profile, without assume_structured")
         event = _binary_event(df, dict(extension_types))
-    elif careful:
-        event = df.select("*", _decoder(profile, assume_structured, extension_types).alias("_event"))
     else:
-        event = _either_event(df, dict(extension_types))
+        event = df.select("*", _decoder(profile, assume_structured, extension_types).alias("_event"))
     kept = [F.col(_quoted(name)) for name in df.columns if name not in columns]
     return event.select(*kept, *(_column(name) for name in columns))
 
@@ -155,16 +154,6 @@ def decode_column(value: pa.Array, headers: pa.Array, **options: Any) -> pa.Arra
     return pa.StructArray.from_arrays(
         [decoded.column(name) for name in EVENT_STRUCT.names], names=EVENT_STRUCT.names
     )
-
-
-def _either_event(df: DataFrame, types: dict[str, AttributeType]) -> DataFrame:
-    """Binary records by expressions, structured ones in Python, which sees nothing of the others."""
-    found = _binary_event(df, types)
-    is_structured = F.col("_is_structured")
-    decode = _udf("strict", False, types)
-    value, headers = (F.when(is_structured, F.col(name)) for name in ("value", "headers"))
-    found = found.withColumn("_decoded", decode(value, headers))
-    return found.withColumn("_event", F.when(is_structured, F.col("_decoded")).otherwise(F.col("_event")))
 
 
 def _binary_event(df: DataFrame, types: dict[str, AttributeType]) -> DataFrame:
@@ -284,7 +273,7 @@ def _wrong_others(types: dict[str, AttributeType]) -> list[Column]:
     for name, rule in (("subject", "C11"), ("dataschema", "C10")):
         text = F.col(f"_texts.{name}")
         wrong += [wrong_utf8(name, text), wrong_core(name, rule, text)]
-    entries = F.transform("_entries", lambda entry: _wrong_entry(entry.key, entry.value, types))
+    entries = F.transform(apart(F.col("_entries")), lambda entry: _wrong_entry(entry.key, entry.value, types))
     first = F.try_element_at(F.filter(entries, lambda entry: entry.isNotNull()), F.lit(1))
     wrong.append(F.when(F.size("_entries") > 0, first))
     text = F.col("_texts.datacontenttype")

@@ -33,6 +33,7 @@ from penstock.spark.schema import EVENT_COLUMNS, HEADERS_TYPE
 from penstock.spark.texts import (
     MICROS_MAX,
     MICROS_MIN,
+    apart,
     is_attribute_name,
     problem,
     shown,
@@ -274,6 +275,8 @@ def _entries(df: DataFrame) -> Column:
         if field.name.startswith("ce_"):
             text = _extension_text(F.col("`" + field.name.replace("`", "``") + "`"), field.dataType)
             parts.append(F.array(F.struct(F.lit(field.name[3:]).alias("key"), text.alias("value"))))
+    if len(parts) > 1:
+        parts[1] = apart(parts[1])
     return F.filter(F.concat(*parts), lambda entry: entry.value.isNotNull())
 
 
@@ -308,7 +311,7 @@ def _error(df: DataFrame, types: dict[str, AttributeType]) -> Column:
     wrong.append(F.when(version != "1.0", only))
     wrong += [wrong_core(name, rule, texts[name]) for name, rule in _RULES.items()]
     wrong.append(wrong_timestamp("time", texts["time"]))
-    entries = F.transform("_entries", lambda entry: _wrong_entry(entry.key, entry.value, types))
+    entries = F.transform(apart(F.col("_entries")), lambda entry: _wrong_entry(entry.key, entry.value, types))
     wrong.append(F.try_element_at(F.filter(entries, lambda entry: entry.isNotNull()), F.lit(1)))
     empty_key = F.exists("_entries", lambda entry: (entry.key == "partitionkey") & (entry.value == ""))
     wrong.append(F.when(empty_key, problem("P1", "partitionkey is empty")))
