@@ -127,7 +127,8 @@ def test_the_source_itself_is_made_where_it_can_be(tmp_path: Path) -> None:
 
 def test_names_of_the_package_say_what_is_needed(tmp_path: Path) -> None:
     stubs = stub(tmp_path, {"pyspark/__init__.py": "raise ModuleNotFoundError('none', name='pyspark')"})
-    code = f"import sys; sys.path[:0] = [{str(stubs)!r}, {str(SOURCES)!r}]; from penstock.spark import to_cloudevents"
+    paths = [str(stubs), str(SOURCES)]
+    code = f"import sys; sys.path[:0] = {paths!r}; from penstock.spark import to_cloudevents"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert (
         "MissingDependencyError: penstock.spark needs PySpark 4.2 or newer, which is not installed"
