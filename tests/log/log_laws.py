@@ -201,7 +201,7 @@ def takes_messages_of_older_kafkas(make_log: MakeLog) -> None:
 
 
 def skips_gaps(make_log: MakeLog) -> None:
-    for config in (LogConfig(index_interval_bytes=1), LogConfig(segment_bytes=100)):
+    for config in (LogConfig(index_interval_bytes=1), LogConfig(segment_bytes=100, compacted=True)):
         log = make_log(config, now_ms=T0)
         made = [batch(0), batch(10, [T0, T0], deltas=[0, 5]), batch(20), batch(5_000_000_000)]
         for one, first, last in zip(

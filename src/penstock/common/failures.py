@@ -77,7 +77,23 @@ class LimitedLog:
         self._monotonic = monotonic
         self._logger = logger
         self._kinds: dict[str, tuple[float, int]] = {}
+        self._said: dict[str, float] = {}
         self._lock = threading.Lock()
+
+    def once(self, level: int, message: str) -> None:
+        """Log `message` unless it was logged within the last minute.
+
+        For what goes on for a while, such as a damaged file that is asked for again and again.
+        """
+        now = self._monotonic()
+        with self._lock:
+            said = self._said.get(message)
+            if said is not None and now - said < REPEAT_S:
+                return
+            if len(self._said) >= KINDS_MAX:
+                self._said.clear()
+            self._said[message] = now
+        self._logger.log(level, "%s", message)
 
     def write(self, level: int, kind: str, message: str, *values: object) -> None:
         """Log `message` with `values`, unless there were too many lines of its `kind` just now.

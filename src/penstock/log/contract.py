@@ -15,12 +15,22 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from penstock.errors import StorageError
+
 if TYPE_CHECKING:
     from io import FileIO
 
     from penstock.log.epochs import LeaderEpochs
     from penstock.log.walk import Entry
     from penstock.records.batch import BatchHeader
+
+
+class DamagedLogError(StorageError):
+    """What is in a file, or missing between two, contradicts itself: no attempt to read it can succeed.
+
+    The message names the file and the place. Other failures of the disk are plain `StorageError`.
+    """
+
 
 NEVER = (1 << 63) - 1
 """Stands for a limit that is never reached, as in Kafka's configuration."""
@@ -164,7 +174,9 @@ class Log(Protocol):
     def iter_batch_headers(self, start_offset: int | None = None) -> Iterator[BatchHeader]:
         """Yield the header of every batch of magic 2 from the one that contains `start_offset`.
 
-        Producer state is rebuilt from these. Older messages have no producers and are passed over.
+        Producer state is rebuilt from these. Older messages have no producers and are passed over, and so
+        is, with an error in the log, the rest of a segment that is damaged: who cannot write for that
+        loses more than who may repeat a batch from there.
         """
 
     def configure(self, config: LogConfig) -> None:

@@ -167,8 +167,8 @@ class DataDirectory:
             clean_shutdown=self.was_clean,
             recovery_point=self._recovery_points.get(partition, 0),
             start_offset=self._start_offsets.get(partition, 0),
+            cleaned_to=self._cleaned.get(partition, 0),
         )
-        log.cleaned_to = min(self._cleaned.get(partition, 0), log.end_offset)
         self.logs[partition] = log
         return log
 

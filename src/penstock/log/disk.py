@@ -7,11 +7,13 @@ from logging import getLogger
 
 from penstock.errors import StorageError
 from penstock.log.checkpoint import LEADER_EPOCHS
+from penstock.log.compacted_segment import CompactedSegment
 from penstock.log.contract import LogConfig
 from penstock.log.epochs import LeaderEpochs
 from penstock.log.files import OpenFile, remove_file, storage, storage_error, sync_directory
 from penstock.log.recovery import open_segments
-from penstock.log.segment import SUFFIX_CLEANED, SUFFIX_SWAP, FileSegment
+from penstock.log.segment import FileSegment
+from penstock.log.segment_files import SUFFIX_CLEANED, SUFFIX_SWAP
 from penstock.log.segmented import Segment, SegmentedLog
 
 logger = getLogger("penstock.log")
@@ -60,12 +62,13 @@ class DiskLog(SegmentedLog):
         clean_shutdown: bool = False,
         recovery_point: int = 0,
         start_offset: int = 0,
+        cleaned_to: int = 0,
     ) -> None:
         """Open the log in `directory`, which is made if need be; repair what a crash left.
 
         `clean_shutdown` says that the last process closed it; otherwise it is checked from
-        `recovery_point` on. `start_offset` is the start that was noted last. What was found and done
-        is in `recovery`.
+        `recovery_point` on. `start_offset` is the start that was noted last, `cleaned_to` how far
+        compaction has come. What was found and done is in `recovery`.
 
         Raises:
             StorageError: it cannot be read or written.
@@ -84,11 +87,15 @@ class DiskLog(SegmentedLog):
             recovery_point=recovery_point,
             start_offset=start_offset,
         )
+        for segment in segments:
+            if segment.end_offset <= cleaned_to:
+                segment.allow_gap()
         self._directory_changed = True
         self._is_listed = False
         """Whether a power cut leaves the directory's own name where it is."""
         super().__init__(config, segments, epochs)
         self.start_offset = max(start_offset, self.start_offset)
+        self.cleaned_to = min(cleaned_to, self.end_offset)
         self.recovery_point = max(
             self.end_offset
             if clean_shutdown and not self.recovery.bytes_cut
@@ -117,13 +124,17 @@ class DiskLog(SegmentedLog):
         active = self._active
         assert isinstance(active, FileSegment)
         active.configure(config)
+        if config.compacted:
+            for segment in self._segments:
+                assert isinstance(segment, FileSegment)
+                segment.allow_gap()
 
     def _new_segment(self, base_offset: int, now_ms: int) -> FileSegment:
         self._directory_changed = True
         return FileSegment.create(self.directory, base_offset, self.config, now_ms)
 
     def new_compacted(self, first: Segment) -> FileSegment:
-        return FileSegment.create(
+        return CompactedSegment.create(
             self.directory, first.base_offset, self.config, first.created_ms, suffix=SUFFIX_CLEANED
         )
 

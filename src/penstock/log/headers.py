@@ -14,7 +14,7 @@ from penstock.errors import CorruptRecordError, StorageError
 from penstock.log.files import open_file, storage
 from penstock.log.index import OffsetIndex, last_entry_in
 from penstock.log.recovery import segments_in
-from penstock.log.segment import SUFFIX_INDEX, SUFFIX_LOG, SUFFIX_SWAP, segment_path
+from penstock.log.segment_files import SUFFIX_INDEX, SUFFIX_LOG, SUFFIX_SWAP, segment_path
 from penstock.log.walk import HEAD_BYTES, Entry, fetch_file, walk
 from penstock.records.batch import HEADER_BYTES, BatchHeader, read_header
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from penstock.errors import StorageError
-from penstock.log.checkpoint import START_OFFSETS, read_offsets
+from penstock.log.checkpoint import CLEANED, START_OFFSETS, read_offsets
 from penstock.log.contract import LogConfig
 from penstock.log.epochs import LeaderEpochs
 from penstock.log.files import OpenFile, storage
 from penstock.log.recovery import segments_in
-from penstock.log.segment import SUFFIX_CLEANED, SUFFIX_LOG, SUFFIX_SWAP, FileSegment
+from penstock.log.segment import FileSegment
+from penstock.log.segment_files import SUFFIX_CLEANED, SUFFIX_LOG, SUFFIX_SWAP
 from penstock.log.segmented import Segment, SegmentedLog
 from penstock.model import TopicPartition
 from penstock.records.batch import (
@@ -32,6 +33,16 @@ from penstock.records.batch import (
 
 OPEN_ATTEMPTS = 5
 """How often the list of segments is read again when one of them has gone before it was opened."""
+
+
+class Region(NamedTuple):
+    """Batches in a file, from one position to another."""
+
+    file: OpenFile
+    position: int
+    end: int
+    end_offset: int
+    """In a segment that others follow, where the next begins: the last batch ends there. Else -1."""
 
 
 class ReadOnlyLog(SegmentedLog):
@@ -50,7 +61,12 @@ class ReadOnlyLog(SegmentedLog):
         except StorageError as error:
             raise StorageError(f"{error}; a broker that opens it would cut it there") from error
         super().__init__(LogConfig(), segments, LeaderEpochs())
-        noted = _noted_start_offset(os.path.dirname(directory), partition)
+        data_directory = os.path.dirname(directory)
+        cleaned_to = _noted_offset(data_directory, CLEANED, partition)
+        for segment in segments:
+            if segment.end_offset <= cleaned_to:
+                segment.allow_gap()
+        noted = _noted_offset(data_directory, START_OFFSETS, partition)
         self.start_offset = max(self.start_offset, min(noted, self.end_offset))
 
     def new_compacted(self, first: Segment) -> NoReturn:
@@ -65,13 +81,14 @@ class ReadOnlyLog(SegmentedLog):
     def close(self) -> None:
         """The files close with the last user of this object."""
 
-    def regions(self, start_offset: int, end_offset: int) -> Iterator[tuple[OpenFile, int, int]]:
-        """Yield (file, position, end) of what holds the offsets, segment by segment.
+    def regions(self, start_offset: int, end_offset: int) -> Iterator[Region]:
+        """Yield what holds the offsets, segment by segment.
 
         The first position is that of a batch; records outside the range may be among them.
 
         Raises:
-            StorageError: a segment that others follow does not end with a whole batch.
+            DamagedLogError: a segment that others follow does not end with a whole batch, or not with the
+                last one it had.
         """
         for segment in self._segments[self._place(start_offset) :]:
             if segment.base_offset >= end_offset:
@@ -79,10 +96,14 @@ class ReadOnlyLog(SegmentedLog):
             assert isinstance(segment, FileSegment)
             start = segment.position_before(start_offset) if start_offset > segment.base_offset else 0
             end = segment.whole_bytes()
-            if end < segment.size and segment is not self._active:
-                raise StorageError(f"{segment.path} is damaged: it ends within a batch, at position {end}")
+            readable_to = -1 if segment is self._active else segment.end_offset
+            damage = segment.damage
+            if damage is not None:
+                readable_to = damage[0]
             if start < end:
-                yield segment.file, start, end
+                yield Region(segment.file, start, end, readable_to)
+            if damage is not None and readable_to < end_offset:
+                raise damage[1]
 
     def committed(self, end_offset: int) -> tuple[int, list[tuple[int, int, int]]]:
         """Find what a reader of committed data leaves out, by walking from the first batch.
@@ -123,6 +144,9 @@ def _open_segments(directory: str) -> tuple[list[FileSegment], list[OpenFile]]:
                 for (base, suffix), end in zip(found, ends, strict=False)
             ]
             files = [segment.file for segment in segments]
+            for segment, file in zip(segments, files, strict=True):
+                # Compaction may have put another in its place since the size was looked at.
+                segment.size = os.fstat(file.fileno()).st_size
         except StorageError as error:
             # Retention or compaction has just taken one away; the next list will not have it.
             if isinstance(error.__cause__, FileNotFoundError) and attempt + 1 < OPEN_ATTEMPTS:
@@ -143,7 +167,8 @@ def _effective(directory: str, names: list[str]) -> Iterator[tuple[int, str]]:
     for base in segments_in(names, SUFFIX_LOG + SUFFIX_SWAP):
         if unfinished is None or base < unfinished:
             swap = FileSegment.existing(directory, base, LogConfig(), -1, suffix=SUFFIX_SWAP, writable=False)
-            swap.unseal()
+            if not swap.unseal():
+                raise StorageError(f"{swap.path} is damaged: it does not end with a whole batch")
             covered.append(range(base, swap.end_offset))
             yield base, SUFFIX_SWAP
     for base in segments_in(names):
@@ -151,8 +176,8 @@ def _effective(directory: str, names: list[str]) -> Iterator[tuple[int, str]]:
             yield base, ""
 
 
-def _noted_start_offset(data_directory: str, partition: TopicPartition) -> int:
+def _noted_offset(data_directory: str, checkpoint: str, partition: TopicPartition) -> int:
     try:
-        return read_offsets(f"{data_directory}/{START_OFFSETS}").get(partition, 0)
+        return read_offsets(f"{data_directory}/{checkpoint}").get(partition, 0)
     except StorageError:
         return 0

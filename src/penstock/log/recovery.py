@@ -20,14 +20,14 @@ from penstock.errors import CorruptRecordError, StorageError
 from penstock.log.contract import NEVER, LogConfig
 from penstock.log.epochs import LeaderEpochs
 from penstock.log.files import open_file, remove_file, storage
-from penstock.log.segment import (
+from penstock.log.segment import FileSegment
+from penstock.log.segment_files import (
     SUFFIX_CLEANED,
     SUFFIX_DELETED,
     SUFFIX_INDEX,
     SUFFIX_LOG,
     SUFFIX_SWAP,
     SUFFIX_TIME_INDEX,
-    FileSegment,
     segment_path,
 )
 from penstock.log.walk import fetch_file, walk_checked

@@ -16,16 +16,24 @@ from datetime import UTC, datetime, timedelta
 from mmap import ACCESS_READ, MADV_SEQUENTIAL, mmap
 from typing import TYPE_CHECKING
 
-from penstock.errors import ConfigError, MissingDependencyError, StorageError
+from penstock.errors import (
+    ConfigError,
+    CorruptRecordError,
+    MissingDependencyError,
+    StorageError,
+    UnpackLimitError,
+)
 from penstock.log.directory import find_partitions, parse_partition_name
-from penstock.log.files import OpenFile, storage_error
-from penstock.log.readonly import ReadOnlyLog
+from penstock.log.files import storage_error
+from penstock.log.readonly import ReadOnlyLog, Region
 from penstock.log.recovery import segments_in
 from penstock.model import COLUMN_NAMES, EARLIEST, LATEST, TopicPartition
 from penstock.records.budget import DEFAULT_LIMITS, UnpackLimits, naming_place
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from penstock.records.decode import WholeBatches
 
 BATCH_BYTES = 4 << 20
 """Size of the Arrow batches that a scan yields. Measured: smaller and larger ones cost more per byte."""
@@ -249,8 +257,17 @@ def _scan(
             stop, transactions = log.committed(stop)
             # One that ended before the first offset would never be seen to end.
             aborted = [(producer_id, since) for producer_id, since, until in transactions if until >= first]
+        place = path
+
+        # What is decoded when an error comes is what was handed out last.
+        def mapped(regions: Iterator[Region]) -> Iterator[memoryview | WholeBatches]:
+            nonlocal place
+            for region in regions:
+                place = str(region.file.name)
+                yield _mapped(region)
+
         pieces = iter_columns(
-            map(_mapped, log.regions(first, stop)),
+            mapped(log.regions(first, stop)),
             columns=names,
             start_offset=first,
             end_offset=stop,
@@ -260,8 +277,13 @@ def _scan(
             batch_bytes=batch_bytes,
         )
         with naming_place(partition, LIMITS_ADVICE):
-            for columns in pieces:
-                yield to_arrow(columns, partition.topic, partition.partition, names)
+            try:
+                for columns in pieces:
+                    yield to_arrow(columns, partition.topic, partition.partition, names)
+            except UnpackLimitError:
+                raise
+            except CorruptRecordError as error:
+                raise CorruptRecordError(f"{place} is damaged: {error}") from error
 
 
 def _resolve(log: ReadOnlyLog, partition: TopicPartition, position: Position, default: int) -> int:
@@ -278,9 +300,11 @@ def _resolve(log: ReadOnlyLog, partition: TopicPartition, position: Position, de
     return min(max(offset, log.start_offset), log.end_offset)
 
 
-def _mapped(region: tuple[OpenFile, int, int]) -> memoryview:
+def _mapped(region: Region) -> memoryview | WholeBatches:
     """Return a stretch of a file as memory. The mapping ends when nobody looks at it any more."""
-    file, position, end = region
+    from penstock.records.decode import WholeBatches
+
+    file, position, end, end_offset = region
     try:
         mapping = mmap(file.fileno(), end, access=ACCESS_READ)
     except (OSError, ValueError) as error:
@@ -288,4 +312,5 @@ def _mapped(region: tuple[OpenFile, int, int]) -> memoryview:
             raise storage_error("map", str(file.name), error) from error
         raise StorageError(f"cannot map {file.name}: it is shorter than it was a moment ago") from error
     mapping.madvise(MADV_SEQUENTIAL)
-    return memoryview(mapping)[position:]
+    data = memoryview(mapping)[position:]
+    return data if end_offset < 0 else WholeBatches(data, end_offset)

@@ -1,5 +1,9 @@
 """A segment on disk: one `.log` file with its two indexes.
 
+What a read passes over has to be there: the walk over a sealed segment ends where the file does, with the
+last offset before the next segment's first, or else that is a `DamagedLogError`, never a smaller answer. Only
+compaction leaves gaps between offsets.
+
 Appends go straight to the file and touch no other; reads answer with regions of it. Where an offset
 is, is found in three steps, each cheaper than the next: what the last reads and the last append left
 behind, the index in memory, and a walk over the few headers between two index entries. What an index
@@ -18,7 +22,14 @@ from logging import getLogger
 from weakref import ref
 
 from penstock.errors import CorruptRecordError, StorageError
-from penstock.log.contract import RELATIVE_OFFSET_MAX, Bytes, FileRegion, LogConfig
+from penstock.log.contract import (
+    NEVER,
+    RELATIVE_OFFSET_MAX,
+    Bytes,
+    DamagedLogError,
+    FileRegion,
+    LogConfig,
+)
 from penstock.log.files import (
     OpenFile,
     create_file,
@@ -26,7 +37,6 @@ from penstock.log.files import (
     remove_file,
     storage,
     storage_error,
-    sync_directory,
 )
 from penstock.log.index import (
     OFFSET_ENTRY_BYTES,
@@ -37,25 +47,27 @@ from penstock.log.index import (
     TimeIndex,
     last_entry_in,
 )
+from penstock.log.segment_files import (
+    CURE,
+    SUFFIX_INDEX,
+    SUFFIX_LOG,
+    SUFFIX_SWAP,
+    SUFFIX_TIME_INDEX,
+    SUFFIXES_OF_OTHERS,
+    FileSource,
+    remove_segment_files,
+    segment_path,
+)
 from penstock.log.segmented import Segment
-from penstock.log.walk import HEAD_BYTES, Entry, fetch_file, walk, walk_checked, walk_whole
+from penstock.log.walk import HEAD_BYTES, Entry, fetch_file, walk, walk_checked
+from penstock.records.batch import HEADER_BYTES, read_header
 
 logger = getLogger("penstock.log")
-
-SUFFIX_LOG, SUFFIX_INDEX, SUFFIX_TIME_INDEX = ".log", ".index", ".timeindex"
-SUFFIX_DELETED, SUFFIX_CLEANED, SUFFIX_SWAP = ".deleted", ".cleaned", ".swap"
-"""What Kafka puts behind these while segments are deleted, written by compaction, put in place."""
-
-SUFFIXES_OF_OTHERS = (".txnindex", ".snapshot")
-"""Files that Kafka keeps beside a segment and that go with it. Nothing here reads them."""
 
 PLACES_REMEMBERED = 64
 """Ends of reads that a segment remembers: each is where some consumer will go on."""
 
-
-def segment_path(directory: str, base_offset: int, suffix: str = SUFFIX_LOG) -> str:
-    """Return the path of one of a segment's files: 20 digits of its base offset, and a suffix."""
-    return f"{directory}/{base_offset:020d}{suffix}"
+NOWHERE = (-1, 0)
 
 
 class FileSegment(Segment):
@@ -64,14 +76,17 @@ class FileSegment(Segment):
     __slots__ = (
         "_fd",
         "_file",
+        "_gap_is_fine",
         "_index_bytes",
         "_interval",
         "_latest",
         "_latest_offset",
         "_lent",
+        "_limit",
+        "_limit_offset",
         "_offset_index",
         "_places",
-        "_replaced",
+        "_problem",
         "_sealed",
         "_tail_offset",
         "_tail_position",
@@ -113,9 +128,12 @@ class FileSegment(Segment):
         self._unindexed = 0
         self._valid_bytes = 0
         self._sealed = False
-        self._replaced: list[FileSegment] = []
-        """Segments that this one replaces, as long as their files may still be there."""
-        self._places: dict[int, int] = {}
+        self._limit = NEVER
+        """Where what can be read ends in a sealed segment whose end is damaged or missing."""
+        self._limit_offset = base_offset
+        self._problem = ""
+        self._gap_is_fine = False
+        self._places: dict[int, tuple[int, int]] = {}
         self._tail_offset = self._tail_position = -1
         self.configure(config)
 
@@ -164,6 +182,10 @@ class FileSegment(Segment):
         segment.size, segment.end_offset, segment._sealed = status.st_size, end_offset, True
         segment.created_ms = segment.last_append_ms = status.st_mtime_ns // 1_000_000
         return segment
+
+    def allow_gap(self) -> None:
+        """Compaction may have been here: the last offsets before the next segment may be gone."""
+        self._gap_is_fine = True
 
     @property
     def file(self) -> OpenFile:
@@ -277,8 +299,6 @@ class FileSegment(Segment):
         self._fd = -1
 
     def delete(self) -> None:
-        for segment in self._replaced:
-            segment.remove_files()
         self.remove_files()
         if self.suffix in ("", SUFFIX_SWAP):
             for suffix in SUFFIXES_OF_OTHERS:
@@ -287,73 +307,23 @@ class FileSegment(Segment):
 
     def remove_files(self) -> None:
         """Delete log and indexes, and nothing else that goes by the segment's offset."""
-        self._remove_files_named(self.suffix)
-
-    def _remove_files_named(self, suffix: str) -> None:
-        for kind in (SUFFIX_LOG, SUFFIX_INDEX, SUFFIX_TIME_INDEX):
-            remove_file(segment_path(self.directory, self.base_offset, kind + suffix))
+        remove_segment_files(self.directory, self.base_offset, self.suffix)
 
     # --- compaction -------------------------------------------------------------------------------
 
     def source(self) -> FileSource:
         return FileSource(self.file, self.size)
 
-    def complete(self, last: Segment) -> None:
-        self._indexes()
-        file = self.file  # sealing lets go of it
-        super().complete(last)
-        with storage("flush", self.path):
-            os.fsync(file.fileno())
-            # Retention by age goes by the time of the file where records tell none.
-            os.utime(file.fileno(), ns=(last.last_append_ms * 1_000_000,) * 2)
-
     def take_place_of(self, old: Sequence[Segment]) -> None:
-        try:
-            self._rename(SUFFIX_SWAP)
-            sync_directory(self.directory)
-        except BaseException:
-            # A `.swap` left behind would replace, at the next start, what others have been added to.
-            self._remove_files_named(SUFFIX_SWAP)
-            self._remove_files_named(self.suffix)
-            raise
-        # From here on this segment counts, whatever happens: a start would put it in place, too.
-        self._replaced = [segment for segment in old if isinstance(segment, FileSegment)]
+        """Only a `CompactedSegment` does."""
+        raise TypeError(f"{self.path} was not written by compaction")
 
     def settle(self) -> None:
-        if self._replaced:
-            for segment in self._replaced[1:]:
-                segment.remove_files()
-            self._rename("")
-            self._replaced = []
-
-    def _rename(self, suffix: str) -> None:
-        """Give all files of the segment another suffix behind their usual names, the log last.
-
-        So the log has its new name only when its indexes have theirs.
-
-        Raises:
-            StorageError: one cannot be renamed.
-        """
-        # Everything that takes memory comes first: nothing may come between a name and our knowing it.
-        index_paths = [
-            segment_path(self.directory, self.base_offset, kind + suffix)
-            for kind in (SUFFIX_INDEX, SUFFIX_TIME_INDEX)
-        ]
-        log_path = segment_path(self.directory, self.base_offset, SUFFIX_LOG + suffix)
-        indexes = self._indexes()
-        for kind, target in zip((SUFFIX_INDEX, SUFFIX_TIME_INDEX), index_paths, strict=True):
-            path = segment_path(self.directory, self.base_offset, kind + self.suffix)
-            # It may be gone: an earlier attempt came so far; or else the log tells all that was in it.
-            with storage("rename", path), suppress(FileNotFoundError):
-                os.replace(path, target)
-        with storage("rename", self.path):
-            os.replace(self.path, log_path)
-            self.path, self.suffix = log_path, suffix
-            indexes[0].path, indexes[1].path = index_paths
+        """It is where it belongs."""
 
     def truncate_to(self, offset: int) -> None:
-        self._sealed = False
         position = self._position_of(offset)
+        self._sealed, self._limit = False, NEVER
         if position < self.size:
             file = self.file
             with storage("cut", self.path):
@@ -376,18 +346,29 @@ class FileSegment(Segment):
         up_to_offset: int,
         at_least_one: bool,
     ) -> tuple[int, bool]:
-        start = self._tail_position if offset == self._tail_offset else self._places.get(offset, -1)
-        if start < 0:
-            start = self._position_of(offset)
-            self._remember(offset, start)
+        if offset == self._tail_offset:
+            start, first_end = self._tail_position, 0
+        else:
+            start, first_end = self._places.get(offset, NOWHERE)
+            if start < 0:
+                start, first_end = self._find(offset)
+                self._remember(offset, start, first_end)
+        limit = self._limit
+        if start >= limit:
+            raise DamagedLogError(self._problem)
         if self.size - start <= max_bytes and up_to_offset >= self.end_offset:
             stop = self.size
-            self._remember(self.end_offset, stop)
+            self._remember(self.end_offset, stop, 0)
         else:
             stop = self._end_within(start, max_bytes, up_to_offset, at_least_one)
+        if stop > limit:
+            stop = limit
         if stop > start:
+            if first_end > stop:
+                raise self._damaged(f"the batch at position {start} reaches past others, to {first_end}")
             pieces.append(FileRegion(self.file, start, stop - start))
-        return stop - start, stop == self.size
+        # What is beyond the limit is left to the next read, which says what is wrong.
+        return stop - start, stop == self.size != limit
 
     def entries(self, offset: int) -> Iterator[Entry]:
         return self._walk(self._position_of(offset))
@@ -409,13 +390,26 @@ class FileSegment(Segment):
         return self._latest
 
     def whole_bytes(self) -> int:
-        """Return where the last whole batch ends in a file that is only read, checksums aside."""
+        """Return where the last whole batch ends in a file that is only read, checksums aside.
+
+        In a sealed segment that does not end there, or not with the last batch it had, `damage` tells.
+        """
         if self._offset_index is None:
             last = last_entry_in(self._empty_indexes()[0].path)
             if last is not None and self._begins_batch(last[1], self.base_offset + last[0]):
-                return max(entry.position + entry.size for entry in self._walk(last[1]))
+                next_offset = self._walk_tail(last[1], last[1], lambda entry: None)
+                if next_offset is not None:
+                    self._check_end(next_offset)
+                return self._valid_bytes
             self._load_indexes()
         return self._valid_bytes
+
+    @property
+    def damage(self) -> tuple[int, DamagedLogError] | None:
+        """Up to which offset a sealed segment can be read, and what is wrong there; None if all is well."""
+        if self._limit == NEVER:
+            return None
+        return self._limit_offset, DamagedLogError(self._problem)
 
     def position_before(self, offset: int) -> int:
         """Return where some batch begins that is not past `offset`, without a walk: the nearest indexed."""
@@ -423,11 +417,25 @@ class FileSegment(Segment):
 
     def _position_of(self, offset: int) -> int:
         """Return where the first batch that reaches `offset` begins; the end if none does."""
+        return self._find(offset)[0]
+
+    def _find(self, offset: int) -> tuple[int, int]:
+        """Return where the first batch that reaches `offset` begins and ends; the segment's end if none does.
+
+        Raises:
+            StorageError: the segment is damaged before it.
+        """
         start = self._indexed(lambda index: index.place_of(offset))
+        if start >= self._limit:
+            raise DamagedLogError(self._problem)
+        next_offset = self.base_offset
         for entry in self._walk(start):
+            if not next_offset <= entry.base_offset <= entry.last_offset < self.end_offset:
+                raise self._out_of_order(entry, next_offset)
+            next_offset = entry.last_offset + 1
             if entry.last_offset >= offset:
-                return entry.position
-        return self.size
+                return entry.position, entry.position + entry.size
+        return self.size, self.size
 
     def _end_within(self, start: int, max_bytes: int, up_to_offset: int, at_least_one: bool) -> int:
         """Return where the last batch ends that is within the limits, reading from `start`."""
@@ -435,35 +443,54 @@ class FileSegment(Segment):
         known = self._indexed(lambda index: min(index.place_at(limit), index.place_of(up_to_offset)))
         if known > start:
             start, at_least_one = known, False
-        stop = start
-        for entry in self._walk(start):
-            end = entry.position + entry.size
-            if entry.last_offset >= up_to_offset:
-                break
-            if end > limit and not (at_least_one and entry.position == start):
-                break
-            stop, next_offset = end, entry.last_offset + 1
+        stop, end = start, 0
+        try:
+            for entry in self._walk(start):
+                end = entry.position + entry.size
+                if entry.last_offset >= up_to_offset:
+                    break
+                if end > limit and not (at_least_one and entry.position == start):
+                    break
+                stop, next_offset = end, entry.last_offset + 1
+        except DamagedLogError:
+            if stop == start:
+                raise
+            return stop  # the next read, which begins there, says what is wrong
         if stop > start:
-            self._remember(next_offset, stop)
+            self._remember(next_offset, stop, end if end > stop else 0)
         return stop
 
-    def _remember(self, offset: int, position: int) -> None:
-        """Note where a read begins, or the batch after it: this reader or another will ask for it."""
+    def _remember(self, offset: int, position: int, end: int) -> None:
+        """Note where a read begins, or the batch after it: this reader or another will ask for it.
+
+        `end` is where the batch there ends, 0 where that is not known.
+        """
         if len(self._places) >= PLACES_REMEMBERED:
             self._places.clear()
-        self._places[offset] = position
+        self._places[offset] = position, end
 
     def _walk(self, position: int) -> Iterator[Entry]:
         if position >= self.size:
             return
         try:
-            yield from walk(fetch_file(self.file), position, self.size)
+            stopped = yield from walk(fetch_file(self.file), position, self.size)
         except CorruptRecordError as error:
-            raise StorageError(f"{self.path} is damaged: {error}") from error
+            raise self._damaged(str(error)) from error
         except OSError as error:
             if isinstance(error, StorageError):
                 raise
             raise storage_error("read", self.path, error) from error
+        if self._sealed and stopped != self.size:
+            raise self._damaged(f"no whole batch at position {stopped} of {self.size}")
+
+    def _out_of_order(self, entry: Entry, next_offset: int) -> DamagedLogError:
+        return self._damaged(
+            f"offsets {entry.base_offset} to {entry.last_offset} at position {entry.position}, not within "
+            f"{next_offset} to {self.end_offset - 1}"
+        )
+
+    def _damaged(self, reason: str) -> DamagedLogError:
+        return DamagedLogError(f"{self.path} is damaged: {reason}; {CURE}")
 
     # --- the indexes ------------------------------------------------------------------------------
 
@@ -505,25 +532,79 @@ class FileSegment(Segment):
         self._offset_index, self._time_index = offsets, times
         self._latest, self._latest_offset = times.last()
         self._unindexed = self._valid_bytes = 0
+        self._limit = NEVER
         if not self._sealed:
             self.end_offset = self.base_offset
         if not self.size:
             self.first_timestamp, self.full = -1, False
+            self._check_end(self.base_offset)
             return offsets, times
         indexed_to = self._indexed(lambda index: len(index) - 1)
         timed_to = self._indexed(lambda index: index.place_of(self._latest_offset)) if len(times) else 0
         if self._offset_index is not offsets:
             return self._indexes()  # the log has refuted an entry, and better indexes are there already
-        for entry in self._walk(min(indexed_to, timed_to)):
-            if entry.position <= indexed_to:
-                self._unindexed = -self._interval - 1 if entry.position < indexed_to else 0
-            self._note(entry)
-            self._valid_bytes = entry.position + entry.size
-        for entry in self._walk(0):
-            self.first_timestamp = entry.max_timestamp
-            break
+        next_offset = self._walk_tail(min(indexed_to, timed_to), indexed_to, self._note)
+        if next_offset is not None:
+            self._check_end(next_offset)
+        # A damaged first batch is for those to be told who read it.
+        with storage("read", self.path), suppress(CorruptRecordError):
+            for entry in walk(fetch_file(self.file), 0, self.size, HEAD_BYTES):
+                self.first_timestamp = entry.max_timestamp
+                break
         self.full = self._is_full(offsets, times)
         return offsets, times
+
+    def _walk_tail(self, start: int, indexed_to: int, note: Callable[[Entry], object]) -> int | None:
+        """Have `note` told of the batches from `start` on. The last index entry points to `indexed_to`.
+
+        Returns:
+            The offset after the last; None in a sealed segment that does not end with a whole batch. What
+            can be read of it then ends where the walk did.
+        """
+        next_offset = self.base_offset
+        self._valid_bytes = start
+        try:
+            for entry in self._walk(start):
+                if self._sealed and not (
+                    next_offset <= entry.base_offset <= entry.last_offset < self.end_offset
+                ):
+                    raise self._out_of_order(entry, next_offset)
+                if entry.position <= indexed_to:
+                    self._unindexed = -self._interval - 1 if entry.position < indexed_to else 0
+                note(entry)
+                self._valid_bytes = entry.position + entry.size
+                next_offset = entry.last_offset + 1
+        except DamagedLogError as error:
+            if not self._sealed:
+                raise
+            if self._valid_bytes < indexed_to:
+                return self._walk_tail(indexed_to, indexed_to, note)  # the damage is not in the tail
+            self._limit, self._limit_offset, self._problem = self._valid_bytes, next_offset, str(error)
+            return None
+        return next_offset
+
+    def _check_end(self, next_offset: int) -> None:
+        """Note what is wrong if the last batch of a sealed segment, before `next_offset`, is not its last."""
+        if not self._sealed or next_offset == self.end_offset:
+            return
+        if self._gap_is_fine or self._was_compacted():
+            return
+        missing = f"the batches with offsets {next_offset} to {self.end_offset - 1} are missing"
+        self._limit, self._limit_offset = self.size, next_offset
+        self._problem = str(self._damaged(missing))
+
+    def _was_compacted(self) -> bool:
+        """Whether batches or records are missing inside the segment, too, which only compaction does."""
+        next_offset = self.base_offset
+        for entry in self._walk(0):
+            if entry.base_offset > next_offset and entry.magic == 2:
+                return True
+            next_offset = entry.last_offset + 1
+            if entry.magic == 2:
+                header = read_header(self.load(entry.position, HEADER_BYTES))
+                if header.record_count <= header.last_offset_delta:
+                    return True
+        return False
 
     def _indexed(self, find: Callable[[OffsetIndex], int]) -> int:
         """Return the position in the index entry that `find` picks, once the log has confirmed it."""
@@ -608,26 +689,3 @@ class FileSegment(Segment):
             self.size = valid
         self._save_indexes()
         return size - valid, reason or ("the last batch is not whole" if valid < size else ""), epochs
-
-
-class FileSource:
-    """The batches of a sealed segment, read from its file, which this keeps open."""
-
-    def __init__(self, file: OpenFile, size: int) -> None:
-        self._file = file
-        self._size = size
-
-    def entries(self) -> Iterator[Entry]:
-        path = str(self._file.name)
-        try:
-            yield from walk_whole(fetch_file(self._file), 0, self._size)
-        except CorruptRecordError as error:
-            raise StorageError(f"{path} is damaged: {error}") from error
-        except StorageError:
-            raise
-        except OSError as error:
-            raise storage_error("read", path, error) from error
-
-    def load(self, position: int, size: int) -> bytes:
-        with storage("read", str(self._file.name)):
-            return os.pread(self._file.fileno(), size, position)

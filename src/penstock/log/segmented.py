@@ -10,15 +10,26 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from logging import getLogger
 from struct import Struct
 from typing import Protocol
 from zlib import crc32
 
-from penstock.log.contract import NEVER, RELATIVE_OFFSET_MAX, Bytes, FileRegion, LogConfig, Slice
+from penstock.log.contract import (
+    NEVER,
+    RELATIVE_OFFSET_MAX,
+    Bytes,
+    DamagedLogError,
+    FileRegion,
+    LogConfig,
+    Slice,
+)
 from penstock.log.epochs import LeaderEpochs
 from penstock.log.walk import EXTRA_BYTES, Entry, walk_buffer
 from penstock.model import EARLIEST, LATEST
 from penstock.records.batch import HEADER_BYTES, BatchHeader, decode_batch, read_header
+
+logger = getLogger("penstock.log")
 
 _LENGTH_AND_EPOCH = Struct(">ii")
 _LENGTH_AT = 8
@@ -339,9 +350,14 @@ class SegmentedLog(ABC):
             return Slice(pieces, size)
         size = 0
         for segment in self._segments[self._place(offset) :]:
-            more, exhausted = segment.read(
-                pieces, max(offset, segment.base_offset), max_bytes - size, end, at_least_one and not size
-            )
+            try:
+                more, exhausted = segment.read(
+                    pieces, max(offset, segment.base_offset), max_bytes - size, end, at_least_one and not size
+                )
+            except DamagedLogError:
+                if not size:
+                    raise
+                break  # the next read, which begins there, says what is wrong
             size += more
             if not exhausted or size >= max_bytes:
                 break
@@ -356,9 +372,14 @@ class SegmentedLog(ABC):
             yield entry
 
     def iter_batch_headers(self, start_offset: int | None = None) -> Iterator[BatchHeader]:
-        for segment, entry in self._entries(start_offset):
-            if entry.magic == 2:
-                yield read_header(segment.load(entry.position, HEADER_BYTES))
+        offset = self.start_offset if start_offset is None else start_offset
+        for segment in self._segments[self._place(offset) :]:
+            try:
+                for entry in segment.entries(offset):
+                    if entry.magic == 2:
+                        yield read_header(segment.load(entry.position, HEADER_BYTES))
+            except DamagedLogError as error:
+                logger.error("%s; its producers are known only as far as it can be read", error)
 
     def _entries(self, start_offset: int | None) -> Iterator[tuple[Segment, Entry]]:
         offset = self.start_offset if start_offset is None else start_offset

@@ -12,7 +12,7 @@ at the end of a buffer is left out.
 from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
@@ -62,6 +62,17 @@ _OFFSET_MAX = (1 << 63) - 1
 _MESSAGE_BYTES_MIN = 26
 
 
+class WholeBatches(NamedTuple):
+    """A buffer that is known to hold nothing but whole batches, such as a segment that is closed.
+
+    A partial batch at its end, offsets that do not ascend or that reach `end_offset` are errors in it.
+    """
+
+    data: Buffer
+    end_offset: int
+    """Behind all of its offsets."""
+
+
 def decode_columns(
     buffers: Sequence[Buffer] | Buffer,
     *,
@@ -95,7 +106,7 @@ def decode_columns(
 
 
 def iter_columns(
-    buffers: Iterable[Buffer] | Buffer,
+    buffers: Iterable[Buffer | WholeBatches] | Buffer,
     *,
     columns: Collection[str] = COLUMN_NAMES,
     start_offset: int = 0,
@@ -108,6 +119,8 @@ def iter_columns(
     keep_last: bool = False,
 ) -> Iterator[RecordColumns]:
     """Yield the same records as `decode_columns` in pieces of about `batch_bytes`, in bounded memory.
+
+    Buffers may come as `WholeBatches`: then nothing in them is passed over in silence.
 
     A piece has at least one batch of the log, however large that is; no piece is empty, but for the last
     one with `keep_last`, which tells where the buffers end. Both limits hold for each compressed batch.
@@ -145,7 +158,7 @@ class _Decoder:
 
     def __init__(
         self,
-        buffers: Iterable[Buffer] | Buffer,
+        buffers: Iterable[Buffer | WholeBatches] | Buffer,
         columns: Collection[str],
         start_offset: int,
         end_offset: int | None,
@@ -163,7 +176,7 @@ class _Decoder:
             raise ValueError(
                 f"no column is called {', '.join(sorted(unknown))}; known: {', '.join(COLUMN_NAMES)}"
             )
-        self._buffers = cast("Iterable[Buffer]", buffers)
+        self._buffers = cast("Iterable[Buffer | WholeBatches]", buffers)
         self._columns = columns
         self._first_offset = start_offset
         self._end_offset = _OFFSET_MAX if end_offset is None else end_offset
@@ -179,8 +192,11 @@ class _Decoder:
         self._walk[kernels.NEXT_OFFSET] = start_offset
         self._scratch: Bytes = np.empty(0, dtype=np.uint8)
         self._rows = GrowingColumns(columns)
-        self._bytes_known = sum(memoryview(b).nbytes for b in buffers) if isinstance(buffers, Sequence) else 0
+        self._bytes_known = 0
+        if isinstance(buffers, Sequence):
+            self._bytes_known = sum(memoryview(cast("Buffer", buffer)).nbytes for buffer in buffers)
         self._bytes_done = 0
+        self._whole_to = self._last_offset = -1
 
     def finish(self) -> RecordColumns:
         """Return what was decoded so far, or since the last `restart`."""
@@ -194,6 +210,10 @@ class _Decoder:
     def steps(self) -> Iterator[int]:
         """Decode one group after the other; yield the size of the columns so far after each."""
         for buffer in self._buffers:
+            self._whole_to = -1
+            if isinstance(buffer, WholeBatches):
+                buffer, self._whole_to = buffer
+            self._last_offset = -1
             whole = memoryview(buffer).nbytes
             if not whole:
                 continue
@@ -210,17 +230,42 @@ class _Decoder:
                 self._bytes_done += size
                 lines = int(self._walk[kernels.LINES])
                 if lines:
+                    if self._whole_to >= 0:
+                        self._check_order(table, lines)
                     yield from self._take_batches(data, table, lines)
                 data = data[size:]
                 if outcome == kernels.LEGACY:
                     taken = yield from self._take_messages(data)
-                    if not taken:
-                        break
                     data = data[taken:]
+                    if not taken:
+                        self._check_end(data, whole)
+                        break
                 elif outcome == kernels.DONE:
+                    self._check_end(data, whole)
                     break
                 elif outcome != kernels.OK:
                     raise problem(outcome, f"byte {whole - len(data)}")
+
+    def _check_order(self, table: Ints, lines: int) -> None:
+        """Raises CorruptRecordError: offsets in `WholeBatches` do not ascend, or reach its end offset."""
+        firsts, lasts = table[:lines, kernels.BASE_OFFSET], table[:lines, kernels.LAST_OFFSET]
+        previous = np.concatenate(([self._last_offset], lasts[:-1]))
+        wrong = np.flatnonzero((firsts <= previous) | (lasts < firsts) | (lasts >= self._whole_to))
+        if len(wrong):
+            line = int(wrong[0])
+            raise CorruptRecordError(
+                f"offsets {firsts[line]} to {lasts[line]} after {previous[line]}, and before {self._whole_to}"
+            )
+        self._last_offset = int(lasts[-1])
+
+    def _check_end(self, rest: Bytes, size: int) -> None:
+        """Raises CorruptRecordError: what is left of `WholeBatches` is not behind the last record wanted."""
+        if self._whole_to >= 0 and len(rest):
+            next_offset = int(self._walk[kernels.NEXT_OFFSET])
+            if not self._end_offset <= next_offset <= self._whole_to:
+                raise CorruptRecordError(
+                    f"no whole batch at byte {size - len(rest)} of {size}, before offset {self._whole_to}"
+                )
 
     def _share_done(self) -> float:
         """How much of the input, or of the piece, is behind us: what is left will need room in proportion."""

@@ -23,6 +23,7 @@ from penstock.broker.partition import Partition
 from penstock.broker.repetition import merged
 from penstock.broker.waiting import Wait
 from penstock.errors import DecodeError, KafkaError, StorageError, UnsupportedVersionError
+from penstock.log.contract import DamagedLogError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.message import Records
@@ -34,8 +35,6 @@ from penstock.protocol.messages.fetch_response import (
     FetchResponse,
     PartitionData,
 )
-
-logger = logging.getLogger("penstock.broker")
 
 TOPIC_IDS_SINCE = 13
 WHOLE_BATCHES_SINCE = 3
@@ -183,9 +182,12 @@ def _read_topic(asked: FetchTopic, reading: _Reading) -> FetchableTopicResponse:
             partitions.append(_refuse(partition.partition, error.code))
         except StorageError as error:
             reading.failed = True
-            logger.error("%s", error)
+            reading.context.node.limited_log.once(logging.ERROR, str(error))
             is_new = reading.context.version >= STORAGE_ERROR_SINCE
             code = ErrorCode.KAFKA_STORAGE_ERROR if is_new else ErrorCode.NOT_LEADER_OR_FOLLOWER
+            if isinstance(error, DamagedLogError):
+                # Asking again is of no use, and clients know so: with the others they try for ever.
+                code = ErrorCode.CORRUPT_MESSAGE
             partitions.append(_refuse(partition.partition, code))
     return FetchableTopicResponse(topic=asked.topic, topic_id=asked.topic_id, partitions=partitions)
 

@@ -30,8 +30,6 @@ from penstock.protocol.messages.list_offsets_response import (
     ListOffsetsTopicResponse,
 )
 
-logger = logging.getLogger("penstock.broker")
-
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = range(-1, -7, -1)
 
 LEADER_EPOCH_SINCE = 4
@@ -89,7 +87,7 @@ def _look_up(name: str, asked: ListOffsetsPartition, context: Context) -> ListOf
     except KafkaError as error:
         response.error_code = error.code
     except StorageError as error:
-        logger.error("%s", error)
+        context.node.limited_log.once(logging.ERROR, str(error))
         response.error_code = ErrorCode.KAFKA_STORAGE_ERROR
     return response
 

@@ -21,8 +21,6 @@ from penstock.protocol.messages.offset_for_leader_epoch_response import (
     OffsetForLeaderTopicResult,
 )
 
-logger = logging.getLogger("penstock.broker")
-
 
 @handler(ApiKey.OFFSET_FOR_LEADER_EPOCH, 0, 4)
 def offset_for_leader_epoch(
@@ -52,6 +50,6 @@ def _look_up(topic: str, asked: OffsetForLeaderPartition, context: Context) -> E
     except KafkaError as error:
         result.error_code = error.code
     except StorageError as error:
-        logger.error("%s", error)
+        context.node.limited_log.once(logging.ERROR, str(error))
         result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
     return result

@@ -28,8 +28,6 @@ from penstock.protocol.messages.produce_response import (
     TopicProduceResponse,
 )
 
-logger = logging.getLogger("penstock.broker")
-
 TOPIC_IDS_SINCE = 13
 ALL_REPLICAS = -1
 STORAGE_ERROR_SINCE = 4
@@ -193,7 +191,7 @@ def _refuse(index: int, error: KafkaError, log_start_offset: int = -1) -> Partit
 
 
 def _report_storage(index: int, error: StorageError, context: Context) -> PartitionProduceResponse:
-    logger.error("%s", error)
+    context.node.limited_log.once(logging.ERROR, str(error))
     is_new = context.version >= STORAGE_ERROR_SINCE
     code = ErrorCode.KAFKA_STORAGE_ERROR if is_new else ErrorCode.NOT_LEADER_OR_FOLLOWER
     return PartitionProduceResponse(index=index, error_code=code, base_offset=-1, error_message=str(error))
