@@ -91,7 +91,7 @@ def test_what_is_compacted_and_deleted_loses_what_is_old(
     keep_house(node, clock)
     assert topic.partitions[0].log_start_offset == 0
     clock.advance(120_000)
-    node._retention_due_ms = 0
+    node.retention._due_at = 0.0
     node.maintain(clock.now_ms())
     assert topic.partitions[0].log_start_offset > 0
     store.close()

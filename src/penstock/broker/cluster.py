@@ -8,17 +8,16 @@ restart brings back is what was there.
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from penstock.broker.config import BrokerConfig, TopicConfig
 from penstock.broker.config_keys import BROKER_KEYS
 from penstock.broker.metadata import TOPIC_NAME as METADATA_TOPIC
 from penstock.broker.metadata import MetadataLog
 from penstock.broker.partition import Partition
+from penstock.broker.planning import NewTopic, Planner, folded
 from penstock.broker.quotas import Entity, entity_of
-from penstock.errors import ConfigError
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.client_quota_record import ClientQuotaRecord
 from penstock.protocol.messages.config_record import ConfigRecord
@@ -35,14 +34,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("penstock.broker")
 
-TOPIC_NAME_LENGTH_MAX = 249
-"""A partition's directory is the name, a dash and a number; file names end at 255 bytes."""
-
-PARTITIONS_PER_REQUEST_MAX = 10_000
-"""Kafka's own limit, which keeps one request from claiming all memory."""
-
 PRODUCER_ID_BLOCK = 1000
 """Producer ids are reserved in blocks, so that one record covers a thousand producers."""
+
+TOPICS_TOLD = 10
+"""Topics that one request creates or deletes and that have a line of their own in the broker's log."""
 
 OFFSETS_TOPIC = "__consumer_offsets"
 
@@ -55,8 +51,6 @@ METADATA_VERSION = 25
 """4.0-IV3: the feature level whose records we write."""
 
 METADATA_FEATURE = "metadata.version"
-
-_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 class Topic:
@@ -85,14 +79,6 @@ class Topic:
         )
 
 
-class NewTopic(NamedTuple):
-    """A topic that was found good and can be created."""
-
-    name: str
-    partitions: int
-    config: TopicConfig
-
-
 class Cluster:
     """The topics of one broker, in step with its metadata log."""
 
@@ -108,8 +94,12 @@ class Cluster:
         """Quotas of clients, by whose they are and what they are called."""
         self.features: dict[str, int] = {}
         """Features that the cluster has settled on, each at a level."""
+        self.opened: dict[Partition, None] = {}
+        """The partitions whose logs are open: nothing else needs upkeep."""
+        self._plain_config: TopicConfig | None = None
         self._store = store
-        self._folded_names: dict[str, str] = {}
+        self.folded_names: dict[str, str] = {}
+        """Topics by their names with dots and underscores taken for the same."""
         self._next_producer_id = self._producer_ids_end = 0
         # What clients have set is in the records; an earlier start of this process may have left its copy.
         config.dynamic.clear()
@@ -152,6 +142,13 @@ class Cluster:
         if records:
             self._commit(records, now_ms)
 
+    @property
+    def plain_config(self) -> TopicConfig:
+        """The settings of a topic for which nothing is set. Topics share it."""
+        if self._plain_config is None:
+            self._plain_config = TopicConfig(self.config)
+        return self._plain_config
+
     # --- finding ---------------------------------------------------------------------------------------
 
     def topic(self, name: str) -> Topic:
@@ -183,89 +180,8 @@ class Cluster:
         assignments: Mapping[int, Sequence[int]] | None = None,
         configs: Mapping[str, str | None] | None = None,
     ) -> NewTopic:
-        """Check a topic that somebody wants; -1 stands for the broker's default.
-
-        Raises:
-            KafkaError: INVALID_TOPIC_EXCEPTION (17), TOPIC_ALREADY_EXISTS (36), INVALID_PARTITIONS (37),
-                INVALID_REPLICATION_FACTOR (38), INVALID_REPLICA_ASSIGNMENT (39), INVALID_CONFIG (40)
-                or INVALID_REQUEST (42), as it applies.
-        """
-        check_topic_name(name)
-        if name in self.topics:
-            raise error_for(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-        other = self._folded_names.get(_folded(name))
-        if other is not None:
-            raise error_for(
-                ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}"
-            )
-        if assignments:
-            if partitions != -1 or replication_factor != -1:
-                raise error_for(
-                    ErrorCode.INVALID_REQUEST,
-                    "with replicas assigned by hand, partitions and replication factor must be -1",
-                )
-            self._check_assignments(assignments)
-            partitions = len(assignments)
-        else:
-            partitions = self._partition_count(partitions)
-            self._check_replication_factor(replication_factor)
-        return NewTopic(name, partitions, self._topic_config(configs or {}))
-
-    def _partition_count(self, partitions: int) -> int:
-        if partitions == -1:
-            return self.config.integer("num.partitions")
-        if partitions <= 0:
-            raise error_for(
-                ErrorCode.INVALID_PARTITIONS, f"a topic needs at least one partition, not {partitions}"
-            )
-        if partitions > PARTITIONS_PER_REQUEST_MAX:
-            raise error_for(
-                ErrorCode.POLICY_VIOLATION,
-                f"{partitions} partitions at once; the most is {PARTITIONS_PER_REQUEST_MAX}",
-            )
-        return partitions
-
-    def _check_replication_factor(self, factor: int) -> None:
-        if factor == -1:
-            factor = self.config.integer("default.replication.factor")
-        if factor <= 0:
-            raise error_for(
-                ErrorCode.INVALID_REPLICATION_FACTOR, f"a topic needs at least one replica, not {factor}"
-            )
-        if factor > 1:
-            raise error_for(
-                ErrorCode.INVALID_REPLICATION_FACTOR,
-                f"a replication factor of {factor} needs as many brokers; there is 1",
-            )
-
-    def _check_assignments(self, assignments: Mapping[int, Sequence[int]]) -> None:
-        if sorted(assignments) != list(range(len(assignments))):
-            raise error_for(
-                ErrorCode.INVALID_REPLICA_ASSIGNMENT, "partitions must be numbered from 0 without gaps"
-            )
-        if len(assignments) > PARTITIONS_PER_REQUEST_MAX:
-            self._partition_count(len(assignments))
-        self._check_brokers(assignments)
-
-    def _check_brokers(self, assignments: Mapping[int, Sequence[int]]) -> None:
-        for index, replicas in assignments.items():
-            if list(replicas) != [self.node_id]:
-                raise error_for(
-                    ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                    f"partition {index} on brokers {list(replicas)}; there is only broker {self.node_id}",
-                )
-
-    def _topic_config(self, configs: Mapping[str, str | None]) -> TopicConfig:
-        texts = {name: text for name, text in configs.items() if text is not None}
-        if len(texts) < len(configs):
-            missing = ", ".join(name for name in configs if name not in texts)
-            raise error_for(
-                ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {missing}"
-            )
-        try:
-            return TopicConfig(self.config, texts)
-        except ConfigError as error:
-            raise error_for(ErrorCode.INVALID_CONFIG, str(error)) from None
+        """Check one topic that is wanted, as `Planner.new_topic` does."""
+        return Planner(self).new_topic(name, partitions, replication_factor, assignments, configs)
 
     def create_topics(self, topics: Sequence[NewTopic], now_ms: int) -> list[Topic]:
         """Create topics that `plan_topic` found good, all in one step.
@@ -282,8 +198,7 @@ class Cluster:
             records.extend(self._partition_record(topic_id, index) for index in range(new.partitions))
         if records:
             self._commit(records, now_ms)
-            for new in topics:
-                logger.info("created topic %s with %d partitions", new.name, new.partitions)
+            _tell("created", [f"{new.name} with {new.partitions} partitions" for new in topics])
         return [self.topics[new.name] for new in topics]
 
     def _partition_record(self, topic_id: bytes, index: int) -> PartitionRecord:
@@ -300,41 +215,19 @@ class Cluster:
 
     # --- changing --------------------------------------------------------------------------------------
 
-    def plan_partitions(self, name: str, count: int, assignments: Sequence[Sequence[int]] | None) -> Topic:
-        """Check that a topic may grow to `count` partitions; `assignments` are the brokers of the new ones.
-
-        Raises:
-            KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3), INVALID_PARTITIONS (37), INVALID_REPLICA_ASSIGNMENT
-                (39) or POLICY_VIOLATION (44), as it applies.
-        """
-        topic = self.topic(name)
-        have = len(topic.partitions)
-        if count == have:
-            raise error_for(ErrorCode.INVALID_PARTITIONS, f"Topic already has {have} partition(s).")
-        if count < have:
-            raise error_for(
-                ErrorCode.INVALID_PARTITIONS,
-                f"The topic {name} currently has {have} partition(s); {count} would not be an increase.",
-            )
-        if count - have > PARTITIONS_PER_REQUEST_MAX:
-            self._partition_count(count - have)
-        if assignments is not None:
-            if len(assignments) != count - have:
-                raise error_for(
-                    ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                    f"{count - have} partitions are to be added, {len(assignments)} assigned",
-                )
-            self._check_brokers(dict(enumerate(assignments, have)))
-        return topic
-
-    def add_partitions(self, topic: Topic, count: int, now_ms: int) -> None:
-        """Let a topic grow to `count` partitions, which `plan_partitions` found good.
+    def add_partitions(self, wanted: Mapping[str, int], now_ms: int) -> None:
+        """Let topics grow to so many partitions, which `Planner.growth` found good, all in one step.
 
         Raises:
             StorageError: the metadata log cannot be written; nothing has changed.
         """
-        added = range(len(topic.partitions), count)
-        self._commit([self._partition_record(topic.id, index) for index in added], now_ms)
+        records: list[Message] = []
+        for name, count in wanted.items():
+            topic = self.topics[name]
+            added = range(len(topic.partitions), count)
+            records.extend(self._partition_record(topic.id, index) for index in added)
+        if records:
+            self._commit(records, now_ms)
 
     def alter(self, records: Sequence[ConfigRecord] | Sequence[ClientQuotaRecord], now_ms: int) -> None:
         """Change settings, or quotas of clients, which have been found good, in one step.
@@ -377,7 +270,7 @@ class Cluster:
                 for partition in topic.partitions:
                     partition.close()
                     self._store.delete_log(topic.name, partition.index, topic.id)
-                logger.info("deleted topic %s", topic.name)
+            _tell("deleted", [topic.name for topic in topics])
 
     # --- producers -------------------------------------------------------------------------------------
 
@@ -423,10 +316,10 @@ class Cluster:
     def _apply(self, record: Message) -> None:
         """Change the state as a metadata record says. Whoever else changes it is wrong."""
         if isinstance(record, TopicRecord):
-            topic = Topic(record.name, record.topic_id, TopicConfig(self.config))
+            topic = Topic(record.name, record.topic_id, self.plain_config)
             self.topics[topic.name] = topic
             self.topics_by_id[topic.id] = topic
-            self._folded_names[_folded(topic.name)] = topic.name
+            self.folded_names[folded(topic.name)] = topic.name
         elif isinstance(record, PartitionRecord):
             self._apply_partition(record)
         elif isinstance(record, ConfigRecord):
@@ -437,7 +330,7 @@ class Cluster:
             removed = self.topics_by_id.pop(record.topic_id, None)
             if removed is not None:
                 del self.topics[removed.name]
-                self._folded_names.pop(_folded(removed.name), None)
+                self.folded_names.pop(folded(removed.name), None)
         elif isinstance(record, ProducerIdsRecord):
             self._producer_ids_end = max(self._producer_ids_end, record.next_producer_id)
         elif isinstance(record, FeatureLevelRecord):
@@ -448,7 +341,13 @@ class Cluster:
         if topic is None or record.partition_id != len(topic.partitions):
             return
         partition = Partition(
-            topic.name, topic.id, record.partition_id, record.leader_epoch, topic.config, self._store
+            topic.name,
+            topic.id,
+            record.partition_id,
+            record.leader_epoch,
+            topic.config,
+            self._store,
+            self.opened,
         )
         topic.partitions.append(partition)
 
@@ -485,12 +384,13 @@ class Cluster:
         if record.resource_name not in ("", str(self.node_id)):
             return
         _put(self.config.dynamic if record.resource_name else self.config.dynamic_defaults, record)
+        self._plain_config = None
         if record.name in BROKER_KEYS:
             for topic in self.topics.values():
                 self._configure(topic, topic.config.overrides)
 
     def _configure(self, topic: Topic, overrides: Mapping[str, str]) -> None:
-        topic.config = TopicConfig(self.config, overrides)
+        topic.config = TopicConfig(self.config, overrides) if overrides else self.plain_config
         for partition in topic.partitions:
             partition.configure(topic.config)
 
@@ -502,24 +402,14 @@ def _put(texts: dict[str, str], record: ConfigRecord) -> None:
         texts[record.name] = record.value
 
 
-def check_topic_name(name: str) -> None:
-    """Raises KafkaError: INVALID_TOPIC_EXCEPTION (17), with the reason."""
-    if not name:
-        reason = "the empty string is no topic name"
-    elif name in (".", ".."):
-        reason = f"{name!r} is no topic name"
-    elif len(name) > TOPIC_NAME_LENGTH_MAX:
-        reason = f"a topic name has at most {TOPIC_NAME_LENGTH_MAX} characters, not {len(name)}"
-    elif not _LEGAL_NAME.fullmatch(name):
-        reason = f"topic name {name!r} has characters other than ASCII letters, digits, '.', '_' and '-'"
+def _tell(what: str, topics: Sequence[str]) -> None:
+    """Log what has happened to topics: a line for each of a few, one line for many."""
+    if len(topics) <= TOPICS_TOLD:
+        for topic in topics:
+            logger.info("%s topic %s", what, topic)
     else:
-        return
-    raise error_for(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
-
-
-def _folded(name: str) -> str:
-    """Names that differ only in dots and underscores collide in metric names, so Kafka forbids them."""
-    return name.replace(".", "_")
+        told = ", ".join(topics[:TOPICS_TOLD])
+        logger.info("%s %d topics: %s and %d more", what, len(topics), told, len(topics) - TOPICS_TOLD)
 
 
 def _config_record(topic: str, name: str, text: str | None) -> ConfigRecord:

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
-from penstock.broker.cluster import BROKER_RESOURCE, TOPIC_RESOURCE, Cluster, check_topic_name
+from penstock.broker.cluster import BROKER_RESOURCE, TOPIC_RESOURCE, Cluster
 from penstock.broker.config import SUGGESTIONS_MAX, TopicConfig, parse, unknown_name
 from penstock.broker.config_keys import LIST
 from penstock.broker.kept_settings import check_kept, check_kept_name, kept_kinds
@@ -25,6 +25,7 @@ from penstock.broker.other_settings import (
     UNKNOWN,
     broker_setting,
 )
+from penstock.broker.planning import CHANGES_MAX, check_topic_name
 from penstock.broker.string_lengths import STRING_BYTES_MAX
 from penstock.errors import ConfigError, KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -80,25 +81,48 @@ def answer_each(
     validate_only: bool,
     context: Context,
 ) -> list[A]:
-    """Carry out the changes that `plan` makes of each resource, all of one resource's or none."""
-    context.node.config.suggestions_left = SUGGESTIONS_MAX
+    """Carry out the changes that `plan` makes of each resource, in one step: all that are good, or none."""
+    config, cluster = context.node.config, context.node.cluster
+    config.suggestions_left = SUGGESTIONS_MAX
     repeated = repeated_resources([(r.resource_type, r.resource_name) for r in resources])
-    answers = []
+    most = config.integer(CHANGES_MAX)
+    answers: list[A] = []
+    good: list[A] = []
+    records: list[ConfigRecord] = []
+    fresh = 0
     for resource in resources:
         place = (resource.resource_type, resource.resource_name)
         answer = answer_class(resource_type=place[0], resource_name=place[1], error_message=None)
+        answers.append(answer)
         try:
             if place in repeated:
                 raise error_for(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-            records = plan(resource)
-            if not validate_only:
-                context.node.cluster.alter(records, context.now_ms)
+            if len(good) >= most:
+                raise error_for(
+                    ErrorCode.POLICY_VIOLATION,
+                    f"more than {most} resources in one request ({CHANGES_MAX}); ask again for the rest",
+                )
+            planned = plan(resource)
+            is_fresh = bool(planned) and place[0] not in (TOPIC_RESOURCE, BROKER_RESOURCE)
+            if is_fresh and place not in cluster.kept:
+                if len(cluster.kept) + fresh >= KEPT_RESOURCES_MAX:
+                    raise error_for(
+                        ErrorCode.POLICY_VIOLATION,
+                        f"{KEPT_RESOURCES_MAX} groups and subscriptions have settings",
+                    )
+                fresh += 1
         except KafkaError as error:
             answer.error_code, answer.error_message = error.code, error.detail
-        except StorageError as error:
-            logger.error("%s", error)
+        else:
+            records += planned
+            good.append(answer)
+    try:
+        if not validate_only:
+            cluster.alter(records, context.now_ms)
+    except StorageError as error:
+        logger.error("%s", error)
+        for answer in good:
             answer.error_code, answer.error_message = ErrorCode.KAFKA_STORAGE_ERROR, str(error)
-        answers.append(answer)
     return answers
 
 
@@ -139,10 +163,6 @@ def plan_changes(
         _check_broker(cluster, texts, name)
     else:
         check_kept(cluster.config, resource_type, texts)
-        if texts and not present and len(cluster.kept) >= KEPT_RESOURCES_MAX:
-            raise error_for(
-                ErrorCode.POLICY_VIOLATION, f"{KEPT_RESOURCES_MAX} groups and subscriptions have settings"
-            )
     return [
         ConfigRecord(resource_type=resource_type, resource_name=name, name=setting, value=texts.get(setting))
         for setting in sorted({*texts, *present})

@@ -419,6 +419,20 @@ BROKER_KEYS = _table(
         at_most=65535,
     ),
     _broker(
+        "penstock.log.open.ms.max",
+        INT,
+        "400",
+        "Milliseconds of each second in which requests may have logs opened; further ones are told to retry.",
+        at_least=1,
+    ),
+    _broker(
+        "penstock.request.changes.max",
+        INT,
+        "1000",
+        "Most topics, resources with settings or entities with quotas that one request may change.",
+        at_least=1,
+    ),
+    _broker(
         "penstock.request.entries.max",
         INT,
         "20000",

@@ -6,10 +6,13 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from penstock.broker.cluster import INTERNAL_TOPICS
 from penstock.broker.metadata import TOPIC_NAME as METADATA_TOPIC
+from penstock.broker.openings import Openings
 from penstock.broker.producer_snapshots import ProducerSnapshots
 from penstock.broker.storage import Flush, log_config
 from penstock.errors import ConfigError, StorageError
+from penstock.log.closed import may_be_due, size_of
 from penstock.log.directory import DataDirectory
 from penstock.model import TopicPartition
 from penstock.protocol.uuid import random_uuid, uuid_from_text
@@ -45,6 +48,7 @@ class DiskStore:
         self.directory_id = uuid_from_text(meta.directory_id) if meta.directory_id else random_uuid()
         self.was_clean = self._directory.was_clean
         self._on_disk = set(self._directory.partitions)
+        self._openings = Openings(clock, config.integer("penstock.log.open.ms.max"))
 
     def describe(self) -> str:
         return self._directory.path
@@ -71,6 +75,12 @@ class DiskStore:
         return self._directory.create_log(partition, METADATA_TOPIC_ID, now_ms=now_ms)
 
     def open_log(self, topic: str, partition: int, topic_id: bytes, config: TopicConfig) -> Log:
+        if topic in INTERNAL_TOPICS:
+            return self._open_log(topic, partition, topic_id, config)
+        with self._openings:
+            return self._open_log(topic, partition, topic_id, config)
+
+    def _open_log(self, topic: str, partition: int, topic_id: bytes, config: TopicConfig) -> Log:
         place = TopicPartition(topic, partition)
         now_ms = self._clock.now_ms()
         if place not in self._on_disk:
@@ -89,6 +99,19 @@ class DiskStore:
 
     def has_log(self, topic: str, partition: int, topic_id: bytes) -> bool:
         return TopicPartition(topic, partition) in self._on_disk
+
+    def size_of(self, topic: str, partition: int, topic_id: bytes) -> int:
+        if not self.has_log(topic, partition, topic_id):
+            return 0
+        return size_of(f"{self._directory.path}/{topic}-{partition}")
+
+    def may_shrink(
+        self, topic: str, partition: int, topic_id: bytes, config: TopicConfig, now_ms: int
+    ) -> bool:
+        if not self.has_log(topic, partition, topic_id):
+            return False
+        path = f"{self._directory.path}/{topic}-{partition}"
+        return may_be_due(path, config.integer("retention.ms"), config.integer("retention.bytes"), now_ms)
 
     def producer_snapshots(self, topic: str, partition: int) -> ProducerSnapshots | None:
         log = self._directory.logs.get(TopicPartition(topic, partition))

@@ -184,10 +184,10 @@ def _connections(server: Server, metrics: Metrics) -> Iterator[_Family]:
 def _logs(server: Server) -> Iterator[_Family]:
     """Logs that nobody has used since the start are not opened for this."""
     cluster = server.node.cluster
-    partitions = list(cluster.partitions())
     yield _single("penstock_topics", "gauge", "Topics.", len(cluster.topics))
-    yield _single("penstock_partitions", "gauge", "Partitions.", len(partitions))
-    opened = [each for each in partitions if each.is_open]
+    partitions = sum(len(topic.partitions) for topic in cluster.topics.values())
+    yield _single("penstock_partitions", "gauge", "Partitions.", partitions)
+    opened = list(cluster.opened)
     for name, text, attribute in (
         ("penstock_log_bytes", "Size of a partition's log.", "size_bytes"),
         ("penstock_log_start_offset", "First offset of a partition.", "start_offset"),

@@ -15,6 +15,7 @@ from penstock.broker.dispatch import ROUTES
 from penstock.broker.fetch_sessions import FetchSessions
 from penstock.broker.listeners import advertised_at
 from penstock.broker.producer_ids import ProducerIds
+from penstock.broker.retention import Retention
 from penstock.broker.stability import without_unstable
 from penstock.broker.waiting import Parking
 from penstock.common.failures import Failures, LimitedLog
@@ -70,9 +71,10 @@ class Node:
         self.request_entries_max = config.integer("penstock.request.entries.max")
         """The most that a request may name: elements of all its arrays together."""
         self.rack = config.text("broker.rack")
-        self._retention_interval_ms = config.integer("log.retention.check.interval.ms")
+        interval_s = config.integer("log.retention.check.interval.ms") / 1000
         # Kafka waits half a minute after the start, so as not to add to its work.
-        self._retention_due_ms = clock.now_ms() + min(30_000, self._retention_interval_ms)
+        first = clock.monotonic() + min(30.0, interval_s)
+        self.retention = Retention(self.cluster, self.failures, first, interval_s)
         self._advertised = advertised_at(config)
         self._groups: GroupService | None = None
         self._compactor: Compactor | None = None
@@ -124,20 +126,15 @@ class Node:
         return self._advertised or context.local_address
 
     def maintain(self, now_ms: int) -> list[StorageError]:
-        """Do what is due in every partition; return what went wrong, since one must not stop the rest."""
-        enforce = now_ms >= self._retention_due_ms
-        if enforce:
-            self._retention_due_ms = now_ms + self._retention_interval_ms
-        failures = []
+        """Do what is due in every open log; return what went wrong, since one must not stop the rest."""
+        failures = self.retention.step(self.clock.monotonic(), now_ms)
         compacted = []
-        for partition in self.cluster.partitions():
+        for partition in list(self.cluster.opened):
             if partition.config.compacted:
                 compacted.append(partition)
             try:
                 if partition.maintain(now_ms) and self.flusher is not None:
                     self.flusher.flush(partition)
-                if enforce:
-                    partition.enforce_retention(now_ms)
             except StorageError as error:
                 failures.append(error)
             except Exception:
@@ -159,7 +156,7 @@ class Node:
         Return what went wrong: the next start finds the same in the logs, only later.
         """
         failures = []
-        for partition in self.cluster.partitions():
+        for partition in list(self.cluster.opened):
             try:
                 partition.note_producers(self.clock.now_ms())
             except StorageError as error:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from penstock.broker.admission import admit_batch, bring_in_line, no_segment_holds
 from penstock.broker.producers import Producers, SeenBatch
 from penstock.broker.storage import log_config
+from penstock.log.memory import MemoryLog
 from penstock.log.segmented import SegmentedLog
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.records.batch import set_base_offset, set_leader_epoch, set_max_timestamp_log_append
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from penstock.records.batch import BatchHeader
 
 NO_TIME = -1
+
+_NOTHING = MemoryLog(now_ms=0)
+"""What is read of a partition to which nothing was ever written."""
 
 BATCHES_PER_SNAPSHOT = 10_000
 """How many batches a start may have to look at for each of the two snapshots, some 10 µs apiece."""
@@ -50,6 +54,7 @@ class Partition:
         "_batches_behind_base",
         "_batches_since_snapshot",
         "_log",
+        "_opened",
         "_producers",
         "_snapshots",
         "_store",
@@ -61,14 +66,23 @@ class Partition:
     )
 
     def __init__(
-        self, topic: str, topic_id: bytes, index: int, leader_epoch: int, config: TopicConfig, store: LogStore
+        self,
+        topic: str,
+        topic_id: bytes,
+        index: int,
+        leader_epoch: int,
+        config: TopicConfig,
+        store: LogStore,
+        opened: dict[Partition, None],
     ) -> None:
+        """`opened` holds the partitions of the broker whose logs are open; this one keeps its place there."""
         self.topic = topic
         self.topic_id = topic_id
         self.index = index
         self.leader_epoch = leader_epoch
         self.config = config
         self._store = store
+        self._opened = opened
         self._log: Log | None = None
         self._producers: Producers | None = None
         self._snapshots: ProducerSnapshots | None = None
@@ -81,15 +95,24 @@ class Partition:
 
     @property
     def log(self) -> Log:
-        """The partition's log, opened if it was not.
+        """The partition's log, to be written to: opened if it was not, or begun.
 
         Raises:
             StorageError: it cannot be opened.
+            KafkaError: NOT_LEADER_OR_FOLLOWER (6), too many logs are opened at once.
         """
         log = self._log
         if log is None:
             log = self._log = self._open()
+            self._opened[self] = None
         return log
+
+    @property
+    def reader(self) -> Log:
+        """The partition's log, to be read: as `log`, but an empty one where nothing was ever written."""
+        if self._log is None and not self._store.has_log(self.topic, self.index, self.topic_id):
+            return _NOTHING
+        return self.log
 
     def _open(self) -> Log:
         log = self._store.open_log(self.topic, self.index, self.topic_id, self.config)
@@ -118,15 +141,26 @@ class Partition:
 
     @property
     def high_watermark(self) -> int:
-        return self.log.end_offset
+        return self.reader.end_offset
 
     @property
     def last_stable_offset(self) -> int:
-        return self.log.end_offset
+        return self.reader.end_offset
 
     @property
     def log_start_offset(self) -> int:
-        return self.log.start_offset
+        return self.reader.start_offset
+
+    @property
+    def size_bytes(self) -> int:
+        """What the log takes, told without opening it.
+
+        Raises:
+            StorageError: its files cannot be looked at.
+        """
+        if self._log is not None:
+            return self._log.size_bytes
+        return self._store.size_of(self.topic, self.index, self.topic_id)
 
     def configure(self, config: TopicConfig) -> None:
         """Obey other settings from now on."""
@@ -137,6 +171,7 @@ class Partition:
     def close(self) -> None:
         """Let go of the log. The next use would open it again."""
         log, self._log, self._producers, self._snapshots = self._log, None, None, None
+        self._opened.pop(self, None)
         if log is not None:
             log.close()
 
@@ -209,6 +244,14 @@ class Partition:
         else:
             snapshots.save(log.end_offset, producers, self._base_offset)
 
+    def may_shrink(self, now_ms: int) -> bool:
+        """Whether retention may have something to drop from the log, which is not open: a look at its files.
+
+        Raises:
+            StorageError: they cannot be looked at.
+        """
+        return self._store.may_shrink(self.topic, self.index, self.topic_id, self.config, now_ms)
+
     def enforce_retention(self, now_ms: int) -> None:
         """Drop what age and size no longer allow to be kept.
 
@@ -232,7 +275,7 @@ class Partition:
             raise error_for(
                 ErrorCode.POLICY_VIOLATION, f"records of {self!r} are not deleted by its cleanup.policy"
             )
-        log = self.log
+        log = self.reader
         wanted = log.end_offset if offset == -1 else offset
         if not 0 <= wanted <= log.end_offset:
             raise error_for(
@@ -326,7 +369,7 @@ class Partition:
             StorageError: the log cannot be read.
         """
         producers = self._no_producers()
-        log = self.log
+        log = self.reader
         known_to = log.start_offset
         if self._snapshots is not None:
             known_to = self._snapshots.load(producers, known_to, now_ms)
@@ -378,7 +421,7 @@ class Partition:
         Raises:
             StorageError: the log cannot be opened.
         """
-        log = self.log
+        log = self.reader
         if epoch == self.leader_epoch:
             return epoch, log.end_offset
         known = log.leader_epochs.entries
@@ -395,7 +438,7 @@ class Partition:
             KafkaError: OFFSET_OUT_OF_RANGE (1).
             StorageError: the log cannot be read.
         """
-        log = self.log
+        log = self.reader
         if not log.start_offset <= offset <= log.end_offset:
             raise error_for(
                 ErrorCode.OFFSET_OUT_OF_RANGE,

@@ -58,6 +58,14 @@ class LogStore(Protocol):
     def has_log(self, topic: str, partition: int, topic_id: bytes) -> bool:
         """Whether a partition's log has been begun, by us or an earlier broker."""
 
+    def size_of(self, topic: str, partition: int, topic_id: bytes) -> int:
+        """The bytes of a log that need not be open; 0 where none has been begun."""
+
+    def may_shrink(
+        self, topic: str, partition: int, topic_id: bytes, config: TopicConfig, now_ms: int
+    ) -> bool:
+        """Whether retention may find something to drop in a log that is not open."""
+
     def producer_snapshots(self, topic: str, partition: int) -> ProducerSnapshots | None:
         """Where the producers of an open partition are noted; None where nothing outlives the log."""
 
@@ -119,6 +127,15 @@ class MemoryStore:
         return log
 
     def has_log(self, topic: str, partition: int, topic_id: bytes) -> bool:
+        return (topic_id, partition) in self._logs
+
+    def size_of(self, topic: str, partition: int, topic_id: bytes) -> int:
+        log = self._logs.get((topic_id, partition))
+        return 0 if log is None else log.size_bytes
+
+    def may_shrink(
+        self, topic: str, partition: int, topic_id: bytes, config: TopicConfig, now_ms: int
+    ) -> bool:
         return (topic_id, partition) in self._logs
 
     def producer_snapshots(self, topic: str, partition: int) -> ProducerSnapshots | None:

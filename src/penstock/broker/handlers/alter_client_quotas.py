@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from penstock.broker.dispatch import Context, handler
+from penstock.broker.planning import CHANGES_MAX
 from penstock.broker.quotas import (
     ENTITY_TYPES,
     FETCHED,
@@ -56,10 +57,13 @@ ENTITIES_MAX = 10_000
 
 @handler(ApiKey.ALTER_CLIENT_QUOTAS, 0, 1)
 def alter_client_quotas(request: AlterClientQuotasRequest, context: Context) -> AlterClientQuotasResponse:
-    """Every entity has its own outcome; one that is named twice is refused."""
+    """Every entity has its own outcome; the good ones change in one step."""
     cluster = context.node.cluster
     times = Counter(map(_entity_of, request.entries))
-    answers = {}
+    most = context.node.config.integer(CHANGES_MAX)
+    answers: dict[Entity, EntryData] = {}
+    good: dict[Entity, list[stored.ClientQuotaRecord]] = {}
+    fresh = 0
     for entry in request.entries:
         entity = _entity_of(entry)
         answer = EntryData(
@@ -72,15 +76,26 @@ def alter_client_quotas(request: AlterClientQuotasRequest, context: Context) -> 
                 raise error_for(ErrorCode.INVALID_REQUEST, "an entity, or one of its quotas, comes twice")
             _check_entity(entry.entity)
             _check_values(entry.ops, is_ip=IP in dict(entity))
-            if entity not in cluster.quotas and len(cluster.quotas) >= ENTITIES_MAX:
-                raise error_for(ErrorCode.POLICY_VIOLATION, f"{ENTITIES_MAX} entities have quotas")
-            if not request.validate_only:
-                cluster.alter(_records(entity, entry.ops, cluster.quotas.get(entity, {})), context.now_ms)
+            if len(good) >= most:
+                raise error_for(
+                    ErrorCode.POLICY_VIOLATION,
+                    f"more than {most} entities in one request ({CHANGES_MAX}); ask again for the rest",
+                )
+            if entity not in cluster.quotas:
+                if len(cluster.quotas) + fresh >= ENTITIES_MAX:
+                    raise error_for(ErrorCode.POLICY_VIOLATION, f"{ENTITIES_MAX} entities have quotas")
+                fresh += 1
+            good[entity] = _records(entity, entry.ops, cluster.quotas.get(entity, {}))
         except KafkaError as error:
             answer.error_code, answer.error_message = error.code, error.detail
-        except StorageError as error:
-            logger.error("%s", error)
-            answer.error_code, answer.error_message = ErrorCode.KAFKA_STORAGE_ERROR, str(error)
+    try:
+        if not request.validate_only:
+            cluster.alter([record for records in good.values() for record in records], context.now_ms)
+    except StorageError as error:
+        logger.error("%s", error)
+        for entity in good:
+            answers[entity].error_code = ErrorCode.KAFKA_STORAGE_ERROR
+            answers[entity].error_message = str(error)
     context.node.quotas_changed()
     return AlterClientQuotasResponse(entries=list(answers.values()))
 

@@ -6,6 +6,7 @@ import logging
 from collections import Counter
 
 from penstock.broker.dispatch import Context, handler
+from penstock.broker.planning import Planner, excess_code
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -21,31 +22,40 @@ from penstock.protocol.messages.create_partitions_response import (
 logger = logging.getLogger("penstock.broker")
 
 
+QUOTA_ERROR_SINCE = 3
+"""From here on clients know error 89 (KIP-599), which says that the rest is to be asked for again."""
+
+
 @handler(ApiKey.CREATE_PARTITIONS, 0, 3)
 def create_partitions(request: CreatePartitionsRequest, context: Context) -> CreatePartitionsResponse:
-    """Add partitions to every topic named; each has its own outcome. Nobody can make one shrink."""
+    """Add partitions to every topic named, in one step; each has its own outcome. None can shrink."""
+    cluster = context.node.cluster
     times = Counter(topic.name for topic in request.topics)
     first_of = {topic.name: topic for topic in request.topics}
-    results = [_grow(first_of[name], times[name], request.validate_only, context) for name in times]
-    return CreatePartitionsResponse(results=results)
+    planner = Planner(cluster, excess_code(context.version >= QUOTA_ERROR_SINCE))
+    results = {name: CreatePartitionsTopicResult(name=name) for name in times}
+    good: dict[str, int] = {}
+    for name, result in results.items():
+        try:
+            _check(first_of[name], times[name], planner)
+        except KafkaError as error:
+            result.error_code, result.error_message = error.code, error.detail
+        else:
+            good[name] = first_of[name].count
+    if not request.validate_only:
+        try:
+            cluster.add_partitions(good, context.now_ms)
+        except StorageError as error:
+            logger.error("%s", error)
+            for name in good:
+                results[name].error_code = ErrorCode.KAFKA_STORAGE_ERROR
+                results[name].error_message = str(error)
+    return CreatePartitionsResponse(results=list(results.values()))
 
 
-def _grow(
-    wanted: CreatePartitionsTopic, times: int, validate_only: bool, context: Context
-) -> CreatePartitionsTopicResult:
-    cluster = context.node.cluster
-    result = CreatePartitionsTopicResult(name=wanted.name)
-    try:
-        if times > 1:
-            raise error_for(ErrorCode.INVALID_REQUEST, "Duplicate topic in request.")
-        assignments = wanted.assignments
-        brokers = None if assignments is None else [list(assigned.broker_ids) for assigned in assignments]
-        topic = cluster.plan_partitions(wanted.name, wanted.count, brokers)
-        if not validate_only:
-            cluster.add_partitions(topic, wanted.count, context.now_ms)
-    except KafkaError as error:
-        result.error_code, result.error_message = error.code, error.detail
-    except StorageError as error:
-        logger.error("%s", error)
-        result.error_code, result.error_message = ErrorCode.KAFKA_STORAGE_ERROR, str(error)
-    return result
+def _check(wanted: CreatePartitionsTopic, times: int, planner: Planner) -> None:
+    if times > 1:
+        raise error_for(ErrorCode.INVALID_REQUEST, "Duplicate topic in request.")
+    assignments = wanted.assignments
+    brokers = None if assignments is None else [list(assigned.broker_ids) for assigned in assignments]
+    planner.growth(wanted.name, wanted.count, brokers)

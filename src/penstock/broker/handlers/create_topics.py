@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from uuid import uuid4
 
-from penstock.broker.cluster import PARTITIONS_PER_REQUEST_MAX, NewTopic
 from penstock.broker.config import SUGGESTIONS_MAX
 from penstock.broker.config_changes import check_lengths
 from penstock.broker.dispatch import Context, handler
 from penstock.broker.metadata import TOPIC_NAME as METADATA_TOPIC
+from penstock.broker.planning import NewTopic, Planner, excess_code
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -25,6 +25,9 @@ from penstock.protocol.messages.create_topics_response import (
 )
 
 REPLICAS = 1
+
+QUOTA_ERROR_SINCE = 6
+"""From here on clients know error 89 (KIP-599), which says that the rest is to be asked for again."""
 SETTINGS_SINCE = 5
 
 SETTING_BYTES = 60
@@ -40,16 +43,10 @@ def create_topics(request: CreateTopicsRequest, context: Context) -> CreateTopic
     counts = Counter(topic.name for topic in request.topics)
     results: dict[str, CreatableTopicResult] = {}
     plans: list[NewTopic] = []
-    planned_partitions = 0
+    planner = Planner(cluster, excess_code(context.version >= QUOTA_ERROR_SINCE))
     for wanted in request.topics:
         try:
-            plan = _plan(wanted, counts[wanted.name], context)
-            planned_partitions += plan.partitions
-            if planned_partitions > PARTITIONS_PER_REQUEST_MAX:
-                raise error_for(
-                    ErrorCode.POLICY_VIOLATION,
-                    f"more than {PARTITIONS_PER_REQUEST_MAX} partitions in one request",
-                )
+            plan = _plan(wanted, counts[wanted.name], planner)
         except KafkaError as error:
             results[wanted.name] = _failure(wanted.name, error.code, error.detail)
         else:
@@ -68,13 +65,13 @@ def create_topics(request: CreateTopicsRequest, context: Context) -> CreateTopic
     return CreateTopicsResponse(topics=list(results.values()))
 
 
-def _plan(wanted: CreatableTopic, times: int, context: Context) -> NewTopic:
+def _plan(wanted: CreatableTopic, times: int, planner: Planner) -> NewTopic:
     if times > 1:
         raise error_for(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     if wanted.name == METADATA_TOPIC:
         raise error_for(ErrorCode.INVALID_REQUEST, f"{METADATA_TOPIC} is not for clients to create")
     configs = {config.name: config.value for config in wanted.configs}
-    plan = context.node.cluster.plan_topic(
+    plan = planner.new_topic(
         wanted.name, wanted.num_partitions, wanted.replication_factor, _assignments(wanted), configs
     )
     check_lengths(configs)

@@ -10,12 +10,16 @@ from collections import Counter
 
 from penstock.broker.cluster import Topic
 from penstock.broker.dispatch import Context, handler
+from penstock.broker.planning import Planner, excess_code
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from penstock.protocol.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
 from penstock.protocol.uuid import ZERO_UUID
+
+QUOTA_ERROR_SINCE = 5
+"""From here on clients know error 89 (KIP-599), which says that the rest is to be asked for again."""
 
 
 @handler(ApiKey.DELETE_TOPICS, 0, 6)
@@ -24,6 +28,7 @@ def delete_topics(request: DeleteTopicsRequest, context: Context) -> DeleteTopic
     asked = request.topics or [DeleteTopicState(name=name) for name in request.topic_names]
     named = Counter(_named(state, context) for state in asked)
     ways = Counter(key for key, _, _ in {(_named(s, context), s.name, s.topic_id) for s in asked})
+    planner = Planner(context.node.cluster, excess_code(context.version >= QUOTA_ERROR_SINCE))
     results: list[DeletableTopicResult] = []
     doomed: dict[bytes, tuple[Topic, DeletableTopicResult]] = {}
     for state in {_named(state, context): state for state in asked}.values():
@@ -36,6 +41,7 @@ def delete_topics(request: DeleteTopicsRequest, context: Context) -> DeleteTopic
                     result.name, result.topic_id = known.name, known.id
                 raise error_for(ErrorCode.INVALID_REQUEST, "a topic is named more than once")
             topic = _find(state, context)
+            planner.removal()
         except KafkaError as error:
             result.error_code, result.error_message = error.code, error.detail
             continue

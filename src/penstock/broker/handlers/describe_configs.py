@@ -6,7 +6,7 @@ v1 sources and synonyms; v3 types and documentation; v4 flexible.
 
 from __future__ import annotations
 
-from penstock.broker.cluster import BROKER_RESOURCE, TOPIC_RESOURCE, check_topic_name
+from penstock.broker.cluster import BROKER_RESOURCE, TOPIC_RESOURCE
 from penstock.broker.config import (
     SOURCE_DEFAULT,
     SOURCE_DYNAMIC_DEFAULT,
@@ -28,6 +28,7 @@ from penstock.broker.other_settings import (
     listed_settings,
     listener_setting,
 )
+from penstock.broker.planning import check_topic_name
 from penstock.errors import KafkaError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for

@@ -56,9 +56,7 @@ def _describe(topic: Topic, indexes: Iterable[int]) -> DescribeLogDirsTopic:
     return DescribeLogDirsTopic(
         name=topic.name,
         partitions=[
-            DescribeLogDirsPartition(
-                partition_index=index, partition_size=topic.partitions[index].log.size_bytes
-            )
+            DescribeLogDirsPartition(partition_index=index, partition_size=topic.partitions[index].size_bytes)
             for index in indexes
             if index in known
         ],

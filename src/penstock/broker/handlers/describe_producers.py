@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from penstock.broker.cluster import check_topic_name
 from penstock.broker.dispatch import Context, handler
+from penstock.broker.planning import check_topic_name
 from penstock.broker.repetition import merged
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.api import ApiKey

@@ -99,7 +99,7 @@ def _segment_offsets(partition: Partition, asked: ListOffsetsPartition, now_ms: 
         return []
     if asked.timestamp == EARLIEST:
         return [partition.log_start_offset]
-    return partition.log.segment_offsets(asked.timestamp, now_ms)[: asked.max_num_offsets]
+    return partition.reader.segment_offsets(asked.timestamp, now_ms)[: asked.max_num_offsets]
 
 
 def _offset_for(partition: Partition, timestamp: int, version: int) -> tuple[int, int] | None:
@@ -115,7 +115,7 @@ def _offset_for(partition: Partition, timestamp: int, version: int) -> tuple[int
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return partition.log_start_offset, -1
     if timestamp == MAX_TIMESTAMP:
-        return partition.log.offset_of_max_timestamp()
+        return partition.reader.offset_of_max_timestamp()
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING):
         return None
-    return partition.log.offset_for_timestamp(timestamp)
+    return partition.reader.offset_for_timestamp(timestamp)

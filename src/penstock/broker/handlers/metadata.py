@@ -5,17 +5,21 @@ flag. v2 cluster id. v4 the client may forbid automatic creation. v7 leader epoc
 operations. v10 topic ids in the answer, v12 in the request, with null names. v11 drops the operations
 on the cluster. v13 an error for the whole answer.
 
-A topic that is created here exists at once, so the answer has no LEADER_NOT_AVAILABLE in between, unless
-the broker behaves as a release that had.
+Topics that are created here exist at once, all in one step, so the answer has no LEADER_NOT_AVAILABLE in
+between, unless the broker behaves as a release that had, or a request wants more topics than it may create.
 """
 
 from __future__ import annotations
 
-from penstock.broker.cluster import INTERNAL_TOPICS, Topic, check_topic_name
+import logging
+from collections.abc import Iterable, Mapping
+
+from penstock.broker.cluster import INTERNAL_TOPICS, Topic
 from penstock.broker.dispatch import Context, handler
+from penstock.broker.planning import NewTopic, Planner, check_topic_name
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.api import ApiKey
-from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from penstock.protocol.messages.metadata_response import (
     MetadataResponse,
@@ -24,6 +28,8 @@ from penstock.protocol.messages.metadata_response import (
     MetadataResponseTopic,
 )
 from penstock.protocol.uuid import ZERO_UUID
+
+logger = logging.getLogger("penstock.broker")
 
 NOT_ASKED = -(2**31)
 """Stands for authorized operations that were not asked for."""
@@ -45,14 +51,15 @@ def metadata(request: MetadataRequest, context: Context) -> MetadataResponse:
         topics = [_describe(topic, request, context) for topic in node.cluster.topics.values()]
     elif context.version < 12 and any(each.name is None or each.topic_id != ZERO_UUID for each in asked):
         # The fields exist from v10 on, but mean something only from v12 on.
-        failures = [_failure(ErrorCode.INVALID_REQUEST, each.name or "", each.topic_id) for each in asked]
-        return MetadataResponse(topics=failures)
+        refused = [_failure(ErrorCode.INVALID_REQUEST, each.name or "", each.topic_id) for each in asked]
+        return MetadataResponse(topics=refused)
     else:
         # A topic is described once. Where ids are given, names are not looked at.
         by_id = any(each.topic_id != ZERO_UUID for each in asked)
         wanted = {each.topic_id if by_id else each.name: each for each in asked}
         wanted.pop(ZERO_UUID, None)
-        topics = [_find(each, request, context) for each in wanted.values()]
+        failures = _create_missing(wanted.values(), request, context)
+        topics = [_find(each, failures, request, context) for each in wanted.values()]
     return MetadataResponse(
         brokers=[MetadataResponseBroker(node_id=node.node_id, host=host, port=port, rack=node.rack)],
         cluster_id=node.cluster.cluster_id,
@@ -64,41 +71,67 @@ def metadata(request: MetadataRequest, context: Context) -> MetadataResponse:
     )
 
 
-def _find(asked: MetadataRequestTopic, request: MetadataRequest, context: Context) -> MetadataResponseTopic:
-    cluster = context.node.cluster
-    name = asked.name
-    try:
-        if asked.topic_id != ZERO_UUID or name is None:
-            topic = cluster.topic_by_id(asked.topic_id)
-        elif name in cluster.topics:
-            topic = cluster.topics[name]
-        else:
-            topic = _create(name, request, context)
-            profile = context.node.profile
-            if profile is not None:
-                # There it takes a while; the next time the topic is there.
-                return _failure(profile.creating_code, name, asked.topic_id)
-    except KafkaError as error:
-        return _failure(error.code, name, asked.topic_id)
-    except StorageError:
-        return _failure(ErrorCode.KAFKA_STORAGE_ERROR, name, asked.topic_id)
-    return _describe(topic, request, context)
+def _create_missing(
+    wanted: Iterable[MetadataRequestTopic], request: MetadataRequest, context: Context
+) -> dict[str, KafkaError | StorageError]:
+    """Create the topics that there are not yet, in one step; return why some were not, by name.
 
-
-def _create(name: str, request: MetadataRequest, context: Context) -> Topic:
-    """Create a topic because somebody asked for it.
-
-    Raises:
-        KafkaError: it may not be created: 3 where that is switched off, 17 for a bad name.
+    What exceeds one request has LEADER_NOT_AVAILABLE (5), as a topic that is being made: clients ask again.
+    Others have 3 where creating is switched off, 17 for a bad name.
     """
     node = context.node
+    cluster = node.cluster
     allowed = request.allow_auto_topic_creation and node.config.boolean("auto.create.topics.enable")
-    # Coordinators make their own topics, which have settings and partitions of their own.
-    if not allowed or name in INTERNAL_TOPICS:
-        check_topic_name(name)
-        return node.cluster.topic(name)
-    new = node.cluster.plan_topic(name)
-    return node.cluster.create_topics([new], context.now_ms)[0]
+    planner = Planner(cluster, ErrorCode.LEADER_NOT_AVAILABLE)
+    failures: dict[str, KafkaError | StorageError] = {}
+    plans: list[NewTopic] = []
+    excess: KafkaError | None = None
+    for name in (each.name for each in wanted if each.topic_id == ZERO_UUID):
+        if name is None or name in cluster.topics:
+            continue
+        if excess is not None:
+            failures[name] = excess
+            continue
+        try:
+            # Coordinators make their own topics, which have settings and partitions of their own.
+            if not allowed or name in INTERNAL_TOPICS:
+                check_topic_name(name)
+                cluster.topic(name)
+            plans.append(planner.new_topic(name))
+            excess = planner.excess
+        except KafkaError as error:
+            failures[name] = error
+    try:
+        cluster.create_topics(plans, context.now_ms)
+    except StorageError as error:
+        logger.error("%s", error)
+        failures.update((plan.name, error) for plan in plans)
+    profile = node.profile
+    if profile is not None:
+        # There it takes a while; the next time the topic is there.
+        being_made = error_for(profile.creating_code, "the topic is being made")
+        failures.update((plan.name, being_made) for plan in plans if plan.name not in failures)
+    return failures
+
+
+def _find(
+    asked: MetadataRequestTopic,
+    failures: Mapping[str, KafkaError | StorageError],
+    request: MetadataRequest,
+    context: Context,
+) -> MetadataResponseTopic:
+    name = asked.name
+    cluster = context.node.cluster
+    if asked.topic_id != ZERO_UUID or name is None:
+        topic = cluster.topics_by_id.get(asked.topic_id)
+        if topic is None:
+            return _failure(ErrorCode.UNKNOWN_TOPIC_ID, name, asked.topic_id)
+        return _describe(topic, request, context)
+    failure = failures.get(name)
+    if failure is None:
+        return _describe(cluster.topics[name], request, context)
+    code = failure.code if isinstance(failure, KafkaError) else ErrorCode.KAFKA_STORAGE_ERROR
+    return _failure(code, name, asked.topic_id)
 
 
 def _describe(topic: Topic, request: MetadataRequest, context: Context) -> MetadataResponseTopic:

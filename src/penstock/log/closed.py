@@ -1,0 +1,78 @@
+"""What can be told about a log that is not open, from the names and sizes of its files.
+
+A broker with many partitions opens those that are used. For the others retention and sizes are looked up
+here: a directory listing, and the last entry of one time index.
+"""
+
+from __future__ import annotations
+
+import os
+from struct import Struct
+
+from penstock.errors import StorageError
+from penstock.log.files import storage
+from penstock.log.recovery import segments_in
+from penstock.log.segment import SUFFIX_TIME_INDEX, segment_path
+
+_TIME_ENTRY = Struct(">qi")
+
+
+def size_of(directory: str) -> int:
+    """The bytes of the `.log` files of a partition.
+
+    Raises:
+        StorageError: the directory cannot be read.
+    """
+    return sum(_sizes(directory).values())
+
+
+def may_be_due(directory: str, retention_ms: int, retention_bytes: int, now_ms: int) -> bool:
+    """Whether retention may have something to drop: the oldest segment is too old, or there is too much.
+
+    Both limits are -1 where there is none. False is certain; True is not: a time index may lag.
+
+    Raises:
+        StorageError: the directory cannot be read.
+    """
+    sizes = _sizes(directory)
+    if not sizes:
+        return False
+    oldest = min(sizes)
+    if not sizes[oldest]:
+        return False
+    if 0 <= retention_bytes <= sum(sizes.values()) - sizes[oldest]:
+        return True
+    return 0 <= retention_ms < now_ms - _newest_ms(directory, oldest)
+
+
+def _sizes(directory: str) -> dict[int, int]:
+    """The size of each segment by its base offset; one that goes meanwhile is left out."""
+    with storage("read", directory):
+        bases = segments_in(os.listdir(directory))
+        sizes = {}
+        for base in bases:
+            try:
+                sizes[base] = os.stat(segment_path(directory, base)).st_size
+            except FileNotFoundError:
+                continue
+    return sizes
+
+
+def _newest_ms(directory: str, base: int) -> int:
+    """The greatest timestamp that the time index of a segment knows; without one, when it was written."""
+    try:
+        with open(segment_path(directory, base, SUFFIX_TIME_INDEX), "rb") as file:
+            data = file.read().rstrip(b"\0")
+    except OSError:
+        data = b""
+    entries = -(-len(data) // _TIME_ENTRY.size)
+    if entries:
+        start = (entries - 1) * _TIME_ENTRY.size
+        timestamp, _ = _TIME_ENTRY.unpack(data[start:].ljust(_TIME_ENTRY.size, b"\0"))
+        if timestamp >= 0:
+            return int(timestamp)
+    path = segment_path(directory, base)
+    try:
+        return int(os.stat(path).st_mtime * 1000)
+    except OSError as error:
+        raise StorageError(f"{path} cannot be looked at: {error.strerror}") from error
