@@ -23,6 +23,14 @@ class DecodeError(PenstockError, ValueError):
     """Bytes from a peer or a file do not follow the format."""
 
 
+class ProtocolViolationError(DecodeError):
+    """An answer can be read, but does not answer what was asked: a partition is missing, offsets go back.
+
+    The client counts it as a failed attempt. It is raised by itself, or as the last obstacle of a
+    `RequestTimeoutError`, once the time allowed for retries is over.
+    """
+
+
 class CorruptRecordError(DecodeError):
     """A record batch fails its checksum or contradicts its own header (Kafka error 2)."""
 

@@ -1,7 +1,8 @@
 """A scripted broker on a real socket: small logs in memory, and whatever faults a test asks for.
 
 It runs on the test's own event loop. Each API has a plain answer; a test puts other outcomes in front of
-it: `fail(key, code)`, `hang_up(key)`, `stay_silent(key)`, `send_garbage(key)`, `script(key, function)`.
+it: `fail(key, code)`, `hang_up(key)`, `stay_silent(key)`, `send_garbage(key)`, `script(key, function)`; or
+has it lie for ever with `always(key, function)` and `twist(key, function)`.
 """
 
 from __future__ import annotations
@@ -19,11 +20,17 @@ from penstock.protocol.framing import encode_response
 from penstock.protocol.header import RequestHeader, decode_request_header
 from penstock.protocol.message import Message
 from penstock.protocol.messages.api_versions_response import ApiVersion, ApiVersionsResponse
+from penstock.protocol.messages.describe_configs_response import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
 from penstock.protocol.messages.fetch_response import (
     FetchableTopicResponse,
     FetchResponse,
     PartitionData,
 )
+from penstock.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 from penstock.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from penstock.protocol.messages.list_offsets_response import (
     ListOffsetsPartitionResponse,
@@ -57,6 +64,7 @@ SPOKEN = (
     ApiKey.CREATE_TOPICS,
     ApiKey.DELETE_TOPICS,
     ApiKey.DESCRIBE_CONFIGS,
+    ApiKey.FIND_COORDINATOR,
 )
 
 
@@ -126,6 +134,9 @@ class FakeBroker:
         self.logs: dict[tuple[str, int], FakeLog] = defaultdict(FakeLog)
         self.requests: list[tuple[RequestHeader, Any]] = []
         self.scripts: dict[ApiKey, deque[Script]] = defaultdict(deque)
+        self.lies: dict[ApiKey, Script] = {}
+        self.settings = {"cleanup.policy": "delete"}
+        """What DescribeConfigs tells of every topic."""
         self.port = 0
         self.node_id = 0
         self.leaders: dict[tuple[str, int], int] = {}
@@ -165,6 +176,22 @@ class FakeBroker:
     def script(self, key: ApiKey, *outcomes: Script) -> None:
         """Answer the next requests with these, one each, before going on as usual."""
         self.scripts[key].extend(outcomes)
+
+    def always(self, key: ApiKey, outcome: Script) -> None:
+        """Answer every request of an API with this, and know the API in all versions."""
+        self.lies[key] = outcome
+        self.versions.setdefault(key, API_TABLE[key].versions)
+
+    def twist(self, key: ApiKey, change: Callable[[Any], object]) -> None:
+        """Answer every request of an API as usual, but changed by `change`."""
+
+        async def twisted(broker: FakeBroker, header: RequestHeader, request: Any) -> Answer:
+            answer = broker.answer(header, request)
+            answer = await answer if isinstance(answer, Awaitable) else answer
+            change(answer)
+            return answer
+
+        self.always(key, twisted)
 
     def fail(self, key: ApiKey, *codes: int) -> None:
         """Answer the next requests with an error, wherever that API puts errors."""
@@ -304,6 +331,31 @@ class FakeBroker:
             topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
         return ListOffsetsResponse(topics=topics)
 
+    def on_describe_configs(self, header: RequestHeader, request: Any, code: int) -> Message:
+        return DescribeConfigsResponse(
+            results=[
+                DescribeConfigsResult(
+                    error_code=code,
+                    resource_type=resource.resource_type,
+                    resource_name=resource.resource_name,
+                    configs=[
+                        DescribeConfigsResourceResult(name=name, value=value)
+                        for name, value in self.settings.items()
+                        if name in (resource.configuration_keys or self.settings)
+                    ],
+                )
+                for resource in request.resources
+            ]
+        )
+
+    def on_find_coordinator(self, header: RequestHeader, request: Any, code: int) -> Message:
+        found = {"error_code": code, "node_id": self.node_id, "host": "127.0.0.1", "port": self.port}
+        if header.api_version < 4:
+            return FindCoordinatorResponse(**found)
+        return FindCoordinatorResponse(
+            coordinators=[Coordinator(key=key, **found) for key in request.coordinator_keys]
+        )
+
     # -- the wire
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -334,6 +386,8 @@ class FakeBroker:
         answer: Answer
         if scripted:
             answer = scripted.popleft()(self, header, request)
+        elif key in self.lies:
+            answer = self.lies[key](self, header, request)
         elif spoken is None:
             return False
         elif not spoken[0] <= version <= spoken[1]:

@@ -36,8 +36,8 @@ def batch(base: int, count: int, deltas: list[int] | None = None) -> bytes:
         (batch(5, 3)[:-1], 7, 0),
         (encode_message_set([(None, b"a", 0)] * 3, 1, offsets=[7, 8, 9]), 10, None),
         (encode_message_set([(None, b"a", 0)] * 3, 0, offsets=[7, 8, 9], codec=1), 10, None),
-        # Everything in it is below what was asked for: go on, but never back.
-        (batch(2, 3), 7, None),
+        # Everything in it is below what was asked for: the fetcher refuses that.
+        (batch(2, 3), 5, None),
     ],
 )
 def test_measuring_finds_the_end_of_whole_batches(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from penstock.client.answers import check_complete, only
 from penstock.client.changes import ChangeAdministration
 from penstock.client.client import CONTROLLER, AsyncClient
 from penstock.client.config import ClientConfig
@@ -159,6 +160,8 @@ class AsyncAdmin(GroupAdministration, ChangeAdministration):
             timeout_ms=int(self.config.request_timeout_ms),
         )
         answer: CreateTopicsResponse = await peer.request(request, self._client.request_timeout_s)
+        told = {topic.name for topic in answer.topics}
+        check_complete([t.name for t in topics], told, peer.connection.address, "CreateTopics", "topic")
         for topic in answer.topics:
             if topic.error_code == ErrorCode.TOPIC_ALREADY_EXISTS and exists_is_fine:
                 continue
@@ -199,6 +202,8 @@ class AsyncAdmin(GroupAdministration, ChangeAdministration):
         else:
             request.topic_names = list(names)
         answer: DeleteTopicsResponse = await peer.request(request, self._client.request_timeout_s)
+        told = {topic.name for topic in answer.responses}
+        check_complete(names, told, peer.connection.address, "DeleteTopics", "topic")
         for topic in answer.responses:
             if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 if gone_is_fine:
@@ -273,10 +278,11 @@ class AsyncAdmin(GroupAdministration, ChangeAdministration):
             resource_name=topic if topic is not None else str(broker),
             configuration_keys=None,
         )
-        answer: DescribeConfigsResponse = await self._client.request(
-            DescribeConfigsRequest(resources=[resource]), *(() if broker is None else (broker,))
+        peer = await self._client.peer(*(() if broker is None else (broker,)))
+        answer: DescribeConfigsResponse = await peer.request(
+            DescribeConfigsRequest(resources=[resource]), self._client.request_timeout_s
         )
-        (result,) = answer.results
+        result = only(answer.results, peer.connection.address, "DescribeConfigs")
         if result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and topic is not None:
             raise await self._unknown_topic(topic)
         if result.error_code:

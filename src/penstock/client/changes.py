@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from penstock.client.answers import check_complete, only
 from penstock.client.client import CONTROLLER
 from penstock.errors import KafkaError
 from penstock.model import TopicPartition, setting_text
@@ -89,7 +90,7 @@ class ChangeAdministration:
             )
             peer = await self._client.peer(CONTROLLER)
             answer: CreatePartitionsResponse = await peer.request(request, self._client.request_timeout_s)
-            (result,) = answer.results
+            result = only(answer.results, peer.connection.address, "CreatePartitions")
             # What an earlier attempt has done, although its answer was lost, is not an error.
             if not (tries > 1 and result.error_code == ErrorCode.INVALID_PARTITIONS):
                 _check(result.error_code, f"topic {topic!r}", result.error_message)
@@ -148,7 +149,7 @@ class ChangeAdministration:
             answer: IncrementalAlterConfigsResponse = await peer.request(
                 request, self._client.request_timeout_s
             )
-            (result,) = answer.responses
+            result = only(answer.responses, peer.connection.address, "IncrementalAlterConfigs")
             _check(result.error_code, repr(name), result.error_message)
 
         await self._client.retrying("changing settings", attempt)
@@ -194,6 +195,10 @@ class ChangeAdministration:
                     where = TopicPartition(answered.name, result.partition_index)
                     _check(result.error_code, str(where), None)
                     found[where] = result.low_watermark
+        for where in wanted:
+            if where not in found:
+                broker = self._client.address_of(await self._client.leader(where))
+                check_complete([where], found, broker, "DeleteRecords")
         return found
 
     async def describe_log_dirs(self, broker: int | None = None) -> list[LogDirectory]:

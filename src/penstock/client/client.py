@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import random
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from penstock.client.answers import left_out
 from penstock.client.config import Address, ClientConfig
 from penstock.client.connection import Connection, connect
 from penstock.client.metadata import Cluster, TopicInfo
 from penstock.client.negotiation import NodeVersions, negotiate
 from penstock.client.retry import Backoff, Verdict, judge, timed_out
-from penstock.errors import ConfigError, KafkaError, NetworkError, PenstockError, RequestTimeoutError
+from penstock.errors import ConfigError, KafkaError, NetworkError, PenstockError
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
@@ -42,6 +44,8 @@ DRAIN_STEP_S = 0.001
 
 MAIN, FETCH = "main", "fetch"
 """What a connection is for."""
+
+log = logging.getLogger("penstock.client")
 
 
 class Peer:
@@ -74,6 +78,8 @@ class AsyncClient:
         self._topics: set[str] = set()
         self._refreshing: asyncio.Task[None] | None = None
         self._refreshed_at = float("-inf")
+        self._told_by: object = "unknown"
+        """Which broker has answered the last request for metadata."""
         self._is_closed = False
 
     async def __aenter__(self) -> AsyncClient:
@@ -193,6 +199,23 @@ class AsyncClient:
         node = self.cluster.nodes.get(node_id)
         return self._live(node.address, purpose) if node else None
 
+    def address_of(self, node_id: int) -> object:
+        """How messages name a node: its address, where that is known."""
+        node = self.cluster.nodes.get(node_id)
+        return node.address if node is not None else f"node {node_id}"
+
+    def throttle_s(self, broker: object, throttle_time_ms: int) -> float:
+        """How many seconds a broker's quota makes this client wait; ``request.timeout.ms`` at most."""
+        if throttle_time_ms <= self.config.request_timeout_ms:
+            return max(throttle_time_ms, 0) / 1000
+        log.warning(
+            "broker %s asks for a pause of %g s; going on after request.timeout.ms = %g",
+            broker,
+            throttle_time_ms / 1000,
+            self.config.request_timeout_ms,
+        )
+        return self.request_timeout_s
+
     async def peer(self, node_id: int = ANY_NODE, purpose: str = MAIN) -> Peer:
         """Return a live connection to a node, opening it if need be.
 
@@ -232,7 +255,8 @@ class AsyncClient:
         for address in candidates:
             try:
                 return await self._open(address, purpose)
-            except (NetworkError, RequestTimeoutError) as error:
+            except PenstockError as error:
+                # Whatever is wrong with this one: another may be as it should be.
                 reasons.append(str(error))
         where = ", ".join(str(address) for address in self.config.bootstrap_servers)
         why = "; ".join(dict.fromkeys(_without(where, reason) for reason in reasons))
@@ -337,6 +361,7 @@ class AsyncClient:
             asked = None
         self.cluster.update(answer, asked)
         self._refreshed_at = asyncio.get_running_loop().time()
+        self._told_by = peer.connection.address
 
     @property
     def metadata_is_old(self) -> bool:
@@ -366,7 +391,8 @@ class AsyncClient:
                 error = self._topic_error(missing[0])
                 deadline = deadline or loop.time() + self._patience_s()
                 # A broker of 0.8 that is not in ZooKeeper yet says -1 of a topic to be created.
-                passes = judge(error) is not Verdict.FATAL or error.code == ErrorCode.UNKNOWN_SERVER_ERROR
+                is_unknown = isinstance(error, KafkaError) and error.code == ErrorCode.UNKNOWN_SERVER_ERROR
+                passes = judge(error) is not Verdict.FATAL or is_unknown
                 if not passes or loop.time() >= deadline:
                     raise await self._with_hint(missing[0], error)
                 await asyncio.sleep(self.backoff.seconds(tries - 1, self.dice))
@@ -415,19 +441,17 @@ class AsyncClient:
         topic = self.cluster.topics.get(name)
         return topic is not None and bool(topic.partitions) and topic.error_code == 0
 
-    def _topic_error(self, name: str) -> KafkaError:
+    def _topic_error(self, name: str) -> PenstockError:
+        """What is wrong with a topic that has just been asked for."""
         topic = self.cluster.topics.get(name)
-        code = (
-            topic.error_code
-            if topic is not None and topic.error_code
-            else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        )
-        return error_for(code, f"topic {name!r}")
+        if topic is None:
+            return left_out(self._told_by, f"topic {name!r}", "Metadata")
+        return error_for(topic.error_code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r}")
 
-    async def _with_hint(self, name: str, error: KafkaError) -> KafkaError:
+    async def _with_hint(self, name: str, error: PenstockError) -> PenstockError:
         """Forget the unknown topic, and say which topics are called nearly the same."""
         self._topics.discard(name)
-        if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        if not isinstance(error, KafkaError) or error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             return error
         try:
             await self.refresh(all_topics=True)

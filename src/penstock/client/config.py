@@ -42,7 +42,8 @@ class Address(NamedTuple):
     port: int
 
     def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        host = self.host if self.host.isprintable() else self.host.encode("unicode_escape").decode()
+        return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
 
 
 def parse_addresses(value: object) -> tuple[Address, ...]:

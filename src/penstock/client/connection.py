@@ -356,10 +356,16 @@ async def _open_socket(address: Address, config: ClientConfig) -> socket.socket:
 
 async def _resolve(address: Address) -> list[Any]:
     """Numbers are read here; only names cost a thread and a look-up."""
+    if not 0 < address.port < 65536:
+        raise NetworkError(f"{address}: there is no port {address.port}")
+    if not address.host.isprintable():
+        raise NetworkError(f"{address}: no name of a host")
     try:
         return socket.getaddrinfo(*address, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except socket.gaierror:
         pass
+    except ValueError as error:  # brokers may call themselves anything
+        raise NetworkError(f"{address}: no name of a host ({error})") from error
     try:
         return await asyncio.get_running_loop().getaddrinfo(*address, type=socket.SOCK_STREAM)
     except socket.gaierror as error:

@@ -34,14 +34,17 @@ class Cursor:
     """How far a partition has been fetched, and how far it shall be."""
 
     __slots__ = (
+        "empties",
         "end",
         "failing_since",
         "is_stopped",
+        "may_have_gaps",
         "not_before",
         "offset",
         "record_bytes",
         "size_max",
         "tries",
+        "violated_since",
         "where",
     )
 
@@ -59,7 +62,13 @@ class Cursor:
         self.not_before = 0.0
         self.failing_since = 0.0
         """Monotonic seconds of the first of the present failures; 0 while all is well."""
+        self.violated_since = 0.0
+        """The same of the first answer that made no sense; failures to reach the broker do not count."""
         self.tries = 0
+        self.empties = 0
+        """How many answers in a row held nothing, although the log goes on behind `offset`."""
+        self.may_have_gaps: bool | None = None
+        """Whether compaction may have left nothing at the end of the log; None before that is known."""
 
     @property
     def is_finished(self) -> bool:
@@ -78,8 +87,12 @@ class Cursor:
         if next_offset > self.offset:
             self.record_bytes = size / (next_offset - self.offset)
         self.offset = next_offset
-        self.failing_since = 0.0
-        self.tries = 0
+        self.note_well()
+
+    def note_well(self) -> None:
+        """Forget failures: something has come, or there is nothing to come."""
+        self.failing_since = self.violated_since = 0.0
+        self.tries = self.empties = 0
 
 
 class FetchedPart(NamedTuple):
@@ -149,8 +162,8 @@ def fetch_answers(answer: FetchResponse, cluster: Cluster) -> Iterator[tuple[Top
 def measure(records: memoryview, offset: int) -> tuple[int, int]:
     """Return the offset after the last whole batch, and where it ends in `records`.
 
-    The offset is `offset` when there is no whole batch. Looks at nothing but lengths: this happens
-    before the next request can be sent, and decoding later.
+    The offset is `offset` when there is no whole batch, and may be anything else when the broker lies.
+    Looks at nothing but lengths: this happens before the next request can be sent, and decoding later.
 
     Raises:
         CorruptRecordError: a length is too small to be one.
@@ -173,4 +186,11 @@ def measure(records: memoryview, offset: int) -> tuple[int, int]:
         if position - last < _LAST_OFFSET_DELTA_AT + 4:
             raise CorruptRecordError(f"a batch of {position - last} bytes in a fetch answer")
         next_offset += unpack(records, last + _LAST_OFFSET_DELTA_AT)[0]
-    return max(next_offset, offset), position
+    return next_offset, position
+
+
+def cut_batch_bytes(records: memoryview) -> int:
+    """How large the batch is of which `records` are the beginning; 0 where that has not come."""
+    if records.nbytes < _LENGTH_AT + 4:
+        return 0
+    return int(_BATCH_LENGTH.unpack_from(records, _LENGTH_AT)[0]) + _LENGTH_EXTRA_BYTES

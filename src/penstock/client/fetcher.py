@@ -8,24 +8,28 @@ is held; and, for cursors with an end, that nothing is asked for from there on.
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from penstock.client.answers import left_out
 from penstock.client.client import FETCH, AsyncClient
 from penstock.client.fetch_plan import (
     ISOLATION_LEVELS,
     Cursor,
     FetchedPart,
     FetchLimits,
+    cut_batch_bytes,
     fetch_answers,
     fetch_request,
     fetch_version_limit,
     measure,
 )
 from penstock.client.retry import Verdict, judge, timed_out
-from penstock.errors import DecodeError, KafkaError, NetworkError, PenstockError
+from penstock.client.topic_settings import is_compacted
+from penstock.errors import DecodeError, KafkaError, NetworkError, PenstockError, ProtocolViolationError
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.fetch_request import FetchRequest
@@ -36,7 +40,17 @@ if TYPE_CHECKING:
 
 TIMEOUT_SLACK_S = 1.0
 EMPTY_ANSWERS_MAX = 3
-"""So many empty answers in a row, although the log goes on, mean that compaction left nothing there."""
+"""So many empty answers in a row, although the log goes on, are accounted for by compaction, or a failure."""
+
+OFFSET_MAX = 2**63 - 1
+
+JUMP_OFFSETS_MAX = 1 << 20
+"""How far records may lie behind the high watermark of their own answer. Brokers look at it first and read
+then, so that records written in between are there as well; an offset with a flipped bit is much farther."""
+
+COMPLAIN_AFTER_S = 5.0
+COMPLAIN_EVERY_S = 60.0
+"""When failures to fetch, which are tried again, are logged."""
 
 PARKED_AFTER_S = 0.02
 """A fetch that has had no answer for so long waits at the broker for records to come."""
@@ -48,6 +62,8 @@ SIZE_MAX_LIMIT = 1 << 30
 
 NO_RECORDS = memoryview(b"")
 
+log = logging.getLogger("penstock.client")
+
 
 class FetchSettings(NamedTuple):
     """How much to fetch, and for how long to put up with failures."""
@@ -56,6 +72,8 @@ class FetchSettings(NamedTuple):
     buffered_bytes_max: int
     patience_s: float | None
     """After so many seconds of failures in a row a cursor is given up; None never gives up."""
+    violation_patience_s: float = 60.0
+    """The same, where `patience_s` is None, for answers that do not answer what was asked."""
 
     @classmethod
     def of_consumer(cls, config: ConsumerConfig) -> FetchSettings:
@@ -66,7 +84,8 @@ class FetchSettings(NamedTuple):
             config.fetch_max_bytes,
             ISOLATION_LEVELS[config.isolation_level],
         )
-        return cls(limits, config.queued_max_messages_kbytes << 10, None)
+        violation_patience_s = config.default_api_timeout_ms / 1000
+        return cls(limits, config.queued_max_messages_kbytes << 10, None, violation_patience_s)
 
 
 class Fetcher:
@@ -86,6 +105,7 @@ class Fetcher:
         """Per node: what was asked for, and when."""
         self._errands: dict[object, asyncio.Task[None]] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._complain_at = 0.0
         self._is_woken = False
         self._is_closed = False
 
@@ -269,7 +289,7 @@ class Fetcher:
     # -- answers
 
     def _answered(self, node_id: int, asked: Sequence[tuple[Cursor, int]], done: asyncio.Future[Any]) -> None:
-        cursors, _ = self._under_way.pop(node_id, ((), 0.0))
+        cursors, started = self._under_way.pop(node_id, ((), 0.0))
         error = None if done.cancelled() else done.exception()
         if done.cancelled() or self._is_closed:
             return
@@ -280,38 +300,74 @@ class Fetcher:
             return
         answer: FetchResponse = done.result()
         if answer.error_code:
-            self._failed(cursors, error_for(answer.error_code, "fetch"))
+            error = error_for(answer.error_code, f"fetching from broker {self._client.address_of(node_id)}")
+            self._failed(cursors, error)
         else:
-            self._take_answer(answer, asked)
+            had_parts = len(self._parts)
+            self._take_answer(node_id, answer, asked)
+            if len(self._parts) == had_parts:
+                self._slow_down(asked, started)
         self.announce()
         # Straight on, so that the next answer is under way while this one is decoded.
         self._pump()
 
-    def _take_answer(self, answer: FetchResponse, asked: Sequence[tuple[Cursor, int]]) -> None:
+    def _take_answer(self, node_id: int, answer: FetchResponse, asked: Sequence[tuple[Cursor, int]]) -> None:
+        broker = self._client.address_of(node_id)
         answers = dict(fetch_answers(answer, self._client.cluster))
-        is_throttled = answer.throttle_time_ms > 0
-        not_before = self._loop.time() + answer.throttle_time_ms / 1000 if is_throttled else 0.0
+        throttle_s = self._client.throttle_s(broker, answer.throttle_time_ms)
+        not_before = self._loop.time() + throttle_s if throttle_s else 0.0
         for place, (cursor, offset) in enumerate(asked):
             if self.cursors.get(cursor.where) is not cursor:
                 continue
             data = answers.get(cursor.where)
             if data is None:
+                # A broker that throttles leaves everything out (since Kafka 2.0).
+                self._failed(
+                    [cursor],
+                    error_for(ErrorCode.THROTTLING_QUOTA_EXCEEDED, f"fetching {cursor.where} from {broker}")
+                    if throttle_s
+                    else left_out(broker, f"partition {cursor.where}", "Fetch"),
+                )
+                cursor.not_before = max(cursor.not_before, not_before)
                 continue
             cursor.not_before = not_before
             try:
-                self._take_partition(cursor, offset, data, was_first=place == 0 and not is_throttled)
+                self._take_partition(cursor, offset, data, broker, was_first=place == 0 and not throttle_s)
+            except ProtocolViolationError as error:
+                self._failed([cursor], error)
             except DecodeError as error:
                 self._give_up(cursor, error)
 
-    def _take_partition(self, cursor: Cursor, offset: int, data: PartitionData, *, was_first: bool) -> None:
+    def _slow_down(self, asked: Sequence[tuple[Cursor, int]], started: float) -> None:
+        """Keep a distance to a broker that answers with nothing at once, instead of waiting as it should."""
+        limits, now = self._settings.limits, self._loop.time()
+        if limits.min_bytes and now - started < limits.max_wait_ms / 2000:
+            for cursor, offset in asked:
+                if cursor.offset == offset:
+                    pause_s = self._client.backoff.seconds(cursor.empties, self._client.dice)
+                    cursor.not_before = max(cursor.not_before, now + pause_s)
+
+    def _take_partition(
+        self, cursor: Cursor, offset: int, data: PartitionData, broker: object, *, was_first: bool
+    ) -> None:
         if data.error_code:
-            self._failed([cursor], error_for(data.error_code, f"fetching {cursor.where} at offset {offset}"))
+            what = f"fetching {cursor.where} at offset {offset} from broker {broker}"
+            self._failed([cursor], error_for(data.error_code, what))
             return
         records = memoryview(data.records) if data.records is not None else NO_RECORDS
         next_offset, size = measure(records, offset)
         if not size:
-            self._note_empty(cursor, data, is_cut=bool(records.nbytes), was_first=was_first)
+            if records.nbytes:
+                self._note_cut(cursor, records, broker)
+            else:
+                self._note_empty(cursor, data, broker, was_first=was_first)
             return
+        limit = data.high_watermark + JUMP_OFFSETS_MAX if data.high_watermark >= 0 else OFFSET_MAX
+        if not offset < next_offset <= limit:
+            raise ProtocolViolationError(
+                f"broker {broker} answered a fetch of {cursor.where} at offset {offset} with records that "
+                f"end at {next_offset}; the partition ends at {data.high_watermark}"
+            )
         cursor.advance(next_offset, size)
         aborted = [(a.producer_id, a.first_offset) for a in data.aborted_transactions or ()]
         self._put(
@@ -326,28 +382,67 @@ class Fetcher:
                 if self.cursors.pop(cursor.where, None) is not None:
                     self.cursors[cursor.where] = cursor
 
-    def _note_empty(self, cursor: Cursor, data: PartitionData, *, is_cut: bool, was_first: bool) -> None:
-        """No whole batch came: because there is none yet, or none any more, or the limit is too small."""
-        if is_cut:
-            cursor.size_max = min(cursor.size_max * 2, SIZE_MAX_LIMIT)
+    def _note_cut(self, cursor: Cursor, records: memoryview, broker: object) -> None:
+        """Only the beginning of a batch came: ask for more, as far as an answer may be that large."""
+        wanted, batch_bytes = cursor.wanted_bytes, cut_batch_bytes(records)
+        what = f"a batch of {batch_bytes} bytes at offset {cursor.offset} of {cursor.where}"
+        bytes_max = min(SIZE_MAX_LIMIT, self._client.config.receive_message_max_bytes)
+        if batch_bytes > bytes_max:
+            name = "receive.message.max.bytes"
+            raise DecodeError(f"{what}, from broker {broker}, does not fit into {name} = {bytes_max}")
+        if wanted < batch_bytes:
+            cursor.size_max = min(max(cursor.size_max * 2, batch_bytes), bytes_max)
             cursor.record_bytes = max(cursor.record_bytes * 2, float(cursor.size_max))
             return
-        if cursor.end is None:
-            cursor.failing_since = 0.0
-            return
-        if not was_first:
-            return
-        cursor.tries += 1
-        if cursor.tries < EMPTY_ANSWERS_MAX:
-            return
+        raise ProtocolViolationError(
+            f"broker {broker} sent {records.nbytes} bytes of {what}, although {wanted} were asked for"
+        )
+
+    def _note_empty(self, cursor: Cursor, data: PartitionData, broker: object, *, was_first: bool) -> None:
+        """Nothing came: because there is nothing yet, or nothing any more, or for no good reason."""
         visible = data.high_watermark
         if self._settings.limits.isolation_level and data.last_stable_offset >= 0:
             visible = min(visible, data.last_stable_offset)
-        if visible >= cursor.end:
+        if cursor.end is None and visible <= cursor.offset:
+            cursor.note_well()
+            return
+        # Brokers fill their answers in order: later partitions may have been left no room.
+        if not was_first:
+            return
+        cursor.empties += 1
+        if cursor.empties < EMPTY_ANSWERS_MAX:
+            return
+        if cursor.end is not None and visible < cursor.end:
+            self._wait_for_end(cursor, visible)
+        elif cursor.may_have_gaps:
+            self._pass_gap(cursor, visible)
+        else:
+            self._run_errand(cursor, self._look_for_gap(cursor, visible, broker))
+
+    async def _look_for_gap(self, cursor: Cursor, visible: int, broker: object) -> None:
+        """Compaction may have removed all records up to the end of a log: then nothing is what there is."""
+        if cursor.may_have_gaps is None:
+            cursor.may_have_gaps = await is_compacted(self._client, cursor.where.topic)
+        if self.cursors.get(cursor.where) is not cursor or not cursor.empties:
+            return
+        if cursor.may_have_gaps:
+            self._pass_gap(cursor, visible)
+            return
+        why = "" if cursor.may_have_gaps is None else ", and the topic is not compacted"
+        self._failed(
+            [cursor],
+            ProtocolViolationError(
+                f"broker {broker} answers fetches of {cursor.where} at offset {cursor.offset} with nothing, "
+                f"although it says that the partition ends at {visible}{why}"
+            ),
+        )
+
+    def _pass_gap(self, cursor: Cursor, visible: int) -> None:
+        cursor.note_well()
+        if cursor.end is not None:
             cursor.offset = cursor.end
             self._put(FetchedPart(cursor, cursor.where, NO_RECORDS, cursor.end, cursor.end, (), visible))
-        else:
-            self._wait_for_end(cursor, visible)
+            self.announce()
 
     def _wait_for_end(self, cursor: Cursor, visible: int) -> None:
         """The log ends before the cursor's end does: perhaps it lags behind, perhaps it was cut."""
@@ -364,7 +459,6 @@ class Fetcher:
         """Try again later, or give the cursors up."""
         now = self._loop.time()
         verdict = judge(error)
-        patience_s = self._settings.patience_s
         for cursor in cursors:
             if self.cursors.get(cursor.where) is not cursor:
                 continue
@@ -372,14 +466,27 @@ class Fetcher:
                 self._give_up(cursor, error)
                 continue
             cursor.failing_since = cursor.failing_since or now
-            if patience_s is not None and now - cursor.failing_since >= patience_s:
+            if isinstance(error, ProtocolViolationError):
+                cursor.violated_since = cursor.violated_since or now
+            since, patience_s = cursor.failing_since, self._settings.patience_s
+            if patience_s is None and isinstance(error, ProtocolViolationError):
+                since, patience_s = cursor.violated_since, self._settings.violation_patience_s
+            if patience_s is not None and now - since >= patience_s:
                 self._give_up(cursor, timed_out(f"fetching {cursor.where}", patience_s * 1000, error))
                 continue
+            self._complain(cursor, error, now)
             cursor.not_before = now + self._client.backoff.seconds(cursor.tries, self._client.dice)
             cursor.tries += 1
         if verdict is Verdict.REFRESH:
             self._run_errand("metadata", self._fetch_metadata())
         self.wake()
+
+    def _complain(self, cursor: Cursor, error: PenstockError, now: float) -> None:
+        """Log what has failed for a while, once a minute at most."""
+        if now - cursor.failing_since >= COMPLAIN_AFTER_S and now >= self._complain_at:
+            self._complain_at = now + COMPLAIN_EVERY_S
+            since_s = now - cursor.failing_since
+            log.warning("nothing of %s for %.0f s, trying on: %s", cursor.where, since_s, error)
 
     def _give_up(self, cursor: Cursor, error: PenstockError) -> None:
         cursor.is_stopped = True
@@ -411,7 +518,7 @@ class Fetcher:
     async def _fetch_metadata(self) -> None:
         try:
             await self._client.refresh(cursor.where.topic for cursor in self._cursors())
-        except (NetworkError, KafkaError) as error:
+        except PenstockError as error:
             self._failed([c for c in self._cursors() if self._client.cluster.leader(c.where) is None], error)
         else:
             self._check_topics()

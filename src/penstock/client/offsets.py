@@ -9,9 +9,10 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from penstock.client.answers import check_complete
 from penstock.client.client import AsyncClient
 from penstock.client.fetch_plan import ISOLATION_LEVELS
-from penstock.errors import DecodeError, KafkaError, PenstockError, UnsupportedVersionError
+from penstock.errors import KafkaError, PenstockError, UnsupportedVersionError
 from penstock.model import EARLIEST, LATEST, TopicPartition
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.list_offsets_request import (
@@ -128,10 +129,7 @@ async def _ask(
                 )
     if error is not None:
         raise error
-    if not questions.keys() <= seen:
-        raise DecodeError(
-            f"broker {peer.connection.address} left partitions out of its answer to ListOffsets"
-        )
+    check_complete(questions, seen, peer.connection.address, "ListOffsets")
 
 
 def _check_version(questions: Iterable[int], version: int) -> None:

@@ -8,7 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 
-from penstock.errors import DecodeError, KafkaError, NetworkError, PenstockError, RequestTimeoutError
+from penstock.errors import (
+    DecodeError,
+    KafkaError,
+    NetworkError,
+    PenstockError,
+    ProtocolViolationError,
+    RequestTimeoutError,
+)
 
 JITTER = 0.2
 """Delays vary by a fifth either way, so that many clients do not come back in step (KIP-144)."""
@@ -45,6 +52,8 @@ def judge(error: BaseException) -> Verdict:
         if not error.retriable:
             return Verdict.FATAL
         return Verdict.REFRESH if error.code in REFRESH_CODES else Verdict.RETRY
+    if isinstance(error, ProtocolViolationError):
+        return Verdict.REFRESH
     if isinstance(error, DecodeError):
         return Verdict.FATAL
     if isinstance(error, (NetworkError, RequestTimeoutError)):

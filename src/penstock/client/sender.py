@@ -14,13 +14,20 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from penstock.client.accumulator import Accumulator
+from penstock.client.answers import left_out
 from penstock.client.batches import NO_PRODUCER_ID, Batch, ProducerId
 from penstock.client.client import AsyncClient, Peer
 from penstock.client.config import ProducerConfig
 from penstock.client.metadata import NO_TOPIC_ID
 from penstock.client.payload import payload_for, row_size, rows_of
 from penstock.client.retry import Verdict, judge
-from penstock.errors import DecodeError, KafkaError, PenstockError, UnsupportedVersionError
+from penstock.errors import (
+    DecodeError,
+    KafkaError,
+    PenstockError,
+    ProtocolViolationError,
+    UnsupportedVersionError,
+)
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.init_producer_id_request import InitProducerIdRequest
@@ -218,23 +225,25 @@ class Sender:
             self._fail(batches, error if isinstance(error, PenstockError) else DecodeError(str(error)))
             return
         answer: ProduceResponse = done.result()
-        if answer.throttle_time_ms > 0:
-            self._muted_until[node_id] = self._loop.time() + answer.throttle_time_ms / 1000
-            self._loop.call_later(answer.throttle_time_ms / 1000, self.wake)
+        broker = self._client.address_of(node_id)
+        throttle_s = self._client.throttle_s(broker, answer.throttle_time_ms)
+        if throttle_s:
+            self._muted_until[node_id] = self._loop.time() + throttle_s
+            self._loop.call_later(throttle_s, self.wake)
         answers: dict[tuple[str, int], PartitionProduceResponse] = {}
         for topic in answer.responses:
             name = topic.name or self._client.cluster.name_of(topic.topic_id) or ""
             for partition in topic.partition_responses:
                 answers[name, partition.index] = partition
         for batch in batches:
-            self._judge(batch, answers.get((batch.outcome.topic, batch.outcome.partition)))
+            self._judge(batch, answers.get((batch.outcome.topic, batch.outcome.partition)), broker)
         self._wake_room()
         self.wake()
 
-    def _judge(self, batch: Batch, answer: PartitionProduceResponse | None) -> None:
+    def _judge(self, batch: Batch, answer: PartitionProduceResponse | None, broker: object) -> None:
         if answer is None:
-            where = f"{batch.outcome.topic}-{batch.outcome.partition}"
-            self._fail([batch], DecodeError(f"the broker's answer to Produce leaves out {where}"))
+            where = f"partition {batch.outcome.topic}-{batch.outcome.partition}"
+            self._fail([batch], left_out(broker, where, "Produce"))
         elif answer.error_code:
             self._fail([batch], _produce_error(batch, answer))
         else:
@@ -309,6 +318,7 @@ class Sender:
             answer = await self._init_producer_id(self._accumulator.owner)
         except (UnsupportedVersionError, KafkaError) as error:
             if judge(error) is not Verdict.FATAL:
+                self._note(error)
                 await asyncio.sleep(self._config.retry_backoff_ms / 1000)
             elif self._accumulator.owner == NO_PRODUCER_ID and self._config.enable_idempotence is None:
                 _log.info("going on without idempotence: %s", error)
@@ -336,7 +346,12 @@ class Sender:
             request.producer_id, request.producer_epoch = NO_PRODUCER_ID
             answer = await peer.connection.request(request, version, self._client.request_timeout_s)
         if answer.error_code:
-            raise error_for(answer.error_code, "getting a producer id")
+            raise error_for(answer.error_code, f"getting a producer id from {peer.connection.address}")
+        if answer.producer_id < 0 or answer.producer_epoch < 0:
+            raise ProtocolViolationError(
+                f"broker {peer.connection.address} gave out producer id {answer.producer_id} "
+                f"with epoch {answer.producer_epoch}"
+            )
         return answer
 
     def _note(self, error: PenstockError, node_id: int | None = None) -> None:

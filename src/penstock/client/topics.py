@@ -15,7 +15,7 @@ from penstock.client.client import AsyncClient, no_such_partition
 from penstock.client.config import ConsumerConfig
 from penstock.client.offsets import fetch_known_offsets, fetch_offsets
 from penstock.client.ranges import BATCH_BYTES, OffsetRange, scan_ranges
-from penstock.errors import ConfigError, EncodeError
+from penstock.errors import ConfigError, EncodeError, ProtocolViolationError
 from penstock.model import COLUMN_NAMES, EARLIEST, LATEST, TopicPartition
 
 if TYPE_CHECKING:
@@ -248,6 +248,12 @@ async def _ranges(
             raise no_such_partition(where, len(info.partitions))
     first = await fetch_known_offsets(client, places, EARLIEST)
     last = await fetch_known_offsets(client, places, LATEST, isolation=isolation)
+    for where in places:
+        if first[where] > last[where]:
+            broker = client.address_of(await client.leader(where))
+            raise ProtocolViolationError(
+                f"broker {broker} says that {where} begins at {first[where]} and ends at {last[where]}"
+            )
     starts = await _offsets_at(client, places, start, "earliest", first, last)
     ends = await _offsets_at(client, places, end, "latest", first, last)
     return [

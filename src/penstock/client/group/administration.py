@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from penstock.client.answers import check_complete, left_out, only
 from penstock.client.group.coordinator import Coordinator
 from penstock.client.group.offsets import Committable, GroupOffsets, Identity, OffsetAndMetadata
 from penstock.client.group.subscription import PROTOCOL_TYPE, decode_assignment, group_by_topic
 from penstock.client.metadata import Node
-from penstock.errors import DecodeError, KafkaError, NetworkError, PenstockError, RequestTimeoutError
+from penstock.errors import KafkaError, NetworkError, PenstockError, RequestTimeoutError
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.delete_groups_request import DeleteGroupsRequest
@@ -112,9 +113,11 @@ class GroupAdministration:
         request = DescribeGroupsRequest(groups=[group_id])
 
         def read(answer: Any, node: int) -> GroupDescription:
-            if not answer.groups:
-                raise DecodeError("an answer to DescribeGroups describes no group")
-            group: DescribedGroup = answer.groups[0]
+            broker = self._client.address_of(node)
+            group: DescribedGroup = only(answer.groups, broker, "DescribeGroups")
+            coordinator = self._client.cluster.nodes.get(node)
+            if coordinator is None or group.group_id != group_id:
+                raise left_out(broker, f"group {group_id!r}", "DescribeGroups")
             if group.error_code == ErrorCode.GROUP_ID_NOT_FOUND or group.group_state == DEAD:
                 raise no_such_group(group_id)
             if group.error_code:
@@ -127,7 +130,7 @@ class GroupAdministration:
                 group.group_state,
                 group.protocol_type,
                 group.protocol_data,
-                self._client.cluster.nodes[node],
+                coordinator,
                 tuple(members),
             )
 
@@ -146,11 +149,11 @@ class GroupAdministration:
         """
 
         def read(answer: DeleteGroupsResponse, node: int) -> None:
-            for result in answer.results:
-                if result.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
-                    raise no_such_group(result.group_id)
-                if result.error_code:
-                    raise _refused(result.error_code, result.group_id)
+            result = only(answer.results, self._client.address_of(node), "DeleteGroups")
+            if result.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
+                raise no_such_group(result.group_id)
+            if result.error_code:
+                raise _refused(result.error_code, result.group_id)
 
         for group_id in group_ids:
             request = DeleteGroupsRequest(groups_names=[group_id])
@@ -206,6 +209,8 @@ class GroupAdministration:
             codes = [answer.error_code, *(p.error_code for t in answer.topics for p in t.partitions)]
             for code in filter(None, codes):
                 raise error_for(code, f"removing offsets of group {group_id!r}")
+            told = {(t.name, p.partition_index) for t in answer.topics for p in t.partitions}
+            check_complete(places, told, self._client.address_of(node), "OffsetDelete")
 
         await self._ask_coordinator(group_id, "removing offsets", request, read)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.client.answers import only
 from penstock.client.client import MAIN
 from penstock.client.metadata import Node
-from penstock.errors import DecodeError, UnsupportedVersionError
+from penstock.errors import ProtocolViolationError, UnsupportedVersionError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.find_coordinator_request import FindCoordinatorRequest
@@ -55,11 +56,15 @@ class Coordinator:
         answer: FindCoordinatorResponse = await peer.connection.request(
             request, version, client.request_timeout_s
         )
-        if has_list and not answer.coordinators:
-            raise DecodeError("an answer to FindCoordinator names no coordinator")
-        found: Any = answer.coordinators[0] if has_list else answer
+        broker = peer.connection.address
+        found: Any = only(answer.coordinators, broker, "FindCoordinator") if has_list else answer
         if found.error_code:
-            raise error_for(found.error_code, f"looking for the coordinator of group {self.group_id!r}")
+            what = f"looking for the coordinator of group {self.group_id!r}, at broker {broker}"
+            raise error_for(found.error_code, what)
+        if found.node_id < 0:
+            raise ProtocolViolationError(
+                f"broker {broker} says that node {found.node_id} coordinates group {self.group_id!r}"
+            )
         if found.node_id not in client.cluster.nodes:
             client.cluster.nodes[found.node_id] = Node(found.node_id, found.host, found.port)
         self.has_rebalance_timeout = peer.versions.highest(ApiKey.JOIN_GROUP) > 0

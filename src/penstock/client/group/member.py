@@ -14,6 +14,7 @@ from penstock.client.group.calls import CountPartitions, FindCoordinator, Outgoi
 from penstock.client.group.coordinator import Coordinator
 from penstock.client.group.membership import Membership, Phase
 from penstock.errors import NetworkError, PenstockError, RequestTimeoutError
+from penstock.protocol.error_codes import error_for
 from penstock.protocol.messages.leave_group_request import LeaveGroupRequest
 
 if TYPE_CHECKING:
@@ -24,6 +25,10 @@ LEAVE_PATIENCE_S = 2.0
 
 MISSING_TOPIC_S = 2.0
 """How often to look for topics that are subscribed to and do not exist."""
+
+COMPLAIN_AFTER_S = 5.0
+COMPLAIN_EVERY_S = 60.0
+"""When failures that are tried again are logged."""
 
 log = logging.getLogger("penstock.client.group")
 
@@ -54,6 +59,9 @@ class Member:
         self._timer: asyncio.TimerHandle | None = None
         self._watching: asyncio.Task[None] | None = None
         self._warned: set[str] = set()
+        self._failing_since = 0.0
+        self._complain_at = 0.0
+        membership.name_of = lambda node: "unknown" if node is None else client.address_of(node)
         self._phase = membership.phase
 
     @property
@@ -102,8 +110,25 @@ class Member:
                 self._coordinator.forget(outgoing.node)
         except TimeoutError:
             outcome = RequestTimeoutError(f"no answer within {outgoing.timeout_ms / 1000:g} s")
+        self._note(outcome)
         self.membership.answered(outgoing.ticket, outcome, self.now)
         self.pump()
+
+    def _note(self, outcome: object) -> None:
+        """Log what has kept the member from its group for a while, once a minute at most."""
+        code = getattr(outcome, "error_code", 0)
+        trouble = error_for(code, "the coordinator's answer") if code else outcome
+        if not isinstance(trouble, PenstockError):
+            if self.membership.phase is Phase.STABLE:
+                self._failing_since = 0.0
+            return
+        now_s = self._loop.time()
+        self._failing_since = self._failing_since or now_s
+        since_s = now_s - self._failing_since
+        if since_s >= COMPLAIN_AFTER_S and now_s >= self._complain_at:
+            self._complain_at = now_s + COMPLAIN_EVERY_S
+            group_id = self.membership.settings.group_id
+            log.warning("group %s: no success for %.0f s, trying on: %s", group_id, since_s, trouble)
 
     async def _perform(self, outgoing: Outgoing) -> Any:
         call = outgoing.call

@@ -37,7 +37,14 @@ from penstock.client.group.subscription import (
     decode_subscription,
     encode_subscription,
 )
-from penstock.errors import DecodeError, KafkaError, NetworkError, PenstockError, RequestTimeoutError
+from penstock.errors import (
+    DecodeError,
+    KafkaError,
+    NetworkError,
+    PenstockError,
+    ProtocolViolationError,
+    RequestTimeoutError,
+)
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.heartbeat_request import HeartbeatRequest
@@ -123,6 +130,11 @@ class Membership:
         self._not_before = 0.0
         self._heartbeat_at = NEVER
         self._tries = 0
+        self._refusals = 0
+        """How many times in a row the coordinator has answered, and not let the member in."""
+        self._refused_since = 0.0
+        self.name_of: Callable[[int | None], object] = lambda node: f"node {node}"
+        """How messages name a node."""
 
     # -- what the application does
 
@@ -439,12 +451,17 @@ class Membership:
             return
         if answer.error_code:
             self.phase = Phase.UNJOINED
+            node = self.coordinator
             if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
                 self.member_id = answer.member_id
             else:
                 self._judge(answer.error_code, now)
-            if answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID:
-                self._wait(now)
+            self._note_refusal("JoinGroup", answer.error_code, node, now)
+            return
+        if answer.generation_id < 0 or not answer.member_id:
+            member = f"member {answer.member_id!r} of generation {answer.generation_id}"
+            what = f"broker {self.name_of(self.coordinator)} made this consumer {member}"
+            self._fail(ProtocolViolationError(f"group {self.settings.group_id!r}: {what}"))
             return
         self.member_id = answer.member_id
         self.generation = answer.generation_id
@@ -492,8 +509,11 @@ class Membership:
             return
         if answer.error_code:
             self.phase = Phase.UNJOINED
+            node = self.coordinator
             self._judge(answer.error_code, now)
+            self._note_refusal("SyncGroup", answer.error_code, node, now)
             return
+        self._refusals = 0
         try:
             partitions = decode_assignment(bytes(answer.assignment))
         except DecodeError as error:
@@ -556,6 +576,25 @@ class Membership:
         return (
             self.settings.may_lower_session_timeout and self._session_timeout_ms > FALLBACK_SESSION_TIMEOUT_MS
         )
+
+    def _note_refusal(self, api: str, code: int, node: int | None, now: float) -> None:
+        """Keep a distance between attempts, and give up when the coordinator has never let the member in.
+
+        The first is repeated at once: a rebalance may have begun in between, or an id been given out.
+        """
+        if self.error is not None or self.phase is not Phase.UNJOINED:
+            return
+        if not self._refusals:
+            self._refused_since = now
+        self._refusals += 1
+        if self._refusals > 1 or code == ErrorCode.UNKNOWN_MEMBER_ID:
+            self._wait(now)
+        if now - self._refused_since >= self._rebalance_patience_ms:
+            broker, patience_s = self.name_of(node), self._rebalance_patience_ms / 1000
+            refusal = error_for(code, f"{api}, answered {self._refusals} times by broker {broker}")
+            what = f"group {self.settings.group_id!r}: not able to join within {patience_s:g} s"
+            self._refusals = 0
+            self._fail(RequestTimeoutError(f"{what}; the last obstacle: {refusal}"))
 
     def _wait(self, now: float) -> None:
         self._not_before = now + self._backoff_ms(self._tries)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from penstock.client.answers import check_complete, left_out
 from penstock.client.client import MAIN
 from penstock.client.group.coordinator import MEMBER_CODES, Coordinator
 from penstock.client.group.refusals import explain_commit
@@ -122,14 +123,20 @@ class GroupOffsets:
             group_instance_id=identity.instance_id,
             topics=topics,
         )
-        answer: OffsetCommitResponse = await self._ask(request, COMMIT_VERSION_MAX)
-        codes = [p.error_code for topic in answer.topics for p in topic.partitions if p.error_code]
+        answer: OffsetCommitResponse
+        answer, broker = await self._ask(request, COMMIT_VERSION_MAX)
+        told = {
+            (topic.name, p.partition_index): p.error_code for topic in answer.topics for p in topic.partitions
+        }
+        codes = [code for code in told.values() if code]
         for code in codes:
             if code in MEMBER_CODES:
                 self.on_refused(code, identity.generation)
         if codes:
             self._note(codes[0])
-            raise explain_commit(codes[0], group_id)
+            raise explain_commit(codes[0], group_id, broker)
+        asked = [TopicPartition(topic.name, p.partition_index) for topic in topics for p in topic.partitions]
+        check_complete(asked, told, broker, "OffsetCommit")
 
     async def fetch(
         self,
@@ -158,11 +165,13 @@ class GroupOffsets:
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         group_id = self._coordinator.group_id
         request = _fetch_request(group_id, asked, require_stable)
-        answer = await self._ask(request, FETCH_VERSION_MAX)
+        answer, broker = await self._ask(request, FETCH_VERSION_MAX)
         told: Any = answer.groups[0] if answer.groups else answer
         if told.error_code:
             self._note(told.error_code)
-            raise error_for(told.error_code, f"committed offsets of group {group_id!r}")
+            raise error_for(told.error_code, f"committed offsets of group {group_id!r}, at broker {broker}")
+        if answer.groups and told.group_id != group_id:
+            raise left_out(broker, f"group {group_id!r}", "OffsetFetch")
         found: dict[TopicPartition, OffsetAndMetadata | None] = {}
         for topic in told.topics:
             for partition in topic.partitions:
@@ -170,7 +179,8 @@ class GroupOffsets:
                 # Version 0 reads from ZooKeeper and has an error for "nothing there".
                 if partition.error_code and partition.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                     self._note(partition.error_code)
-                    raise error_for(partition.error_code, f"the committed offset of {where}")
+                    what = f"the committed offset of {where}, at broker {broker}"
+                    raise error_for(partition.error_code, what)
                 found[where] = (
                     None
                     if partition.committed_offset < 0
@@ -178,6 +188,8 @@ class GroupOffsets:
                         partition.committed_offset, partition.metadata or "", partition.committed_leader_epoch
                     )
                 )
+        # What is left out must not count as never committed: reading would begin elsewhere.
+        check_complete(asked or (), found, broker, "OffsetFetch")
         return found
 
     # -- talking
@@ -185,13 +197,17 @@ class GroupOffsets:
     async def _retrying(self, what: str, attempt: Callable[[], Any], timeout_ms: float | None) -> Any:
         return await self._client.retrying(what, attempt, timeout_ms)
 
-    async def _ask(self, message: OffsetCommitRequest | OffsetFetchRequest, at_most: int) -> Any:
+    async def _ask(
+        self, message: OffsetCommitRequest | OffsetFetchRequest, at_most: int
+    ) -> tuple[Any, object]:
+        """The answer, and the address of the broker that gave it."""
         node = await self._coordinator.known()
         try:
             peer = await self._client.peer(node, MAIN)
             version = peer.versions.choose(type(message), at_most)
             fitted = _fitted(message, version)
-            return await peer.connection.request(fitted, version, self._client.request_timeout_s)
+            answer = await peer.connection.request(fitted, version, self._client.request_timeout_s)
+            return answer, peer.connection.address
         except (NetworkError, RequestTimeoutError):
             self._coordinator.forget(node)
             raise

@@ -38,8 +38,8 @@ def explain(code: int, settings: MemberSettings) -> KafkaError:
     return KafkaError(plain.code, plain.name, text, retriable=plain.retriable) if text else plain
 
 
-def explain_commit(code: int, group_id: str) -> KafkaError:
-    """The error for an OffsetCommit that was refused."""
+def explain_commit(code: int, group_id: str, broker: object = None) -> KafkaError:
+    """The error for an OffsetCommit that was refused, by `broker`."""
     group = f"group {group_id!r}"
     gone = (
         f"committing for {group}: the group has gone on without this member, and its partitions may belong "
@@ -59,7 +59,7 @@ def explain_commit(code: int, group_id: str) -> KafkaError:
             f"committing for {group}: the metadata is longer than the broker's offset.metadata.max.bytes"
         ),
     }
-    plain = error_for(code, f"committing for {group}")
+    plain = error_for(code, f"committing for {group}" + (f", at broker {broker}" if broker else ""))
     text = advice.get(ErrorCode(code)) if code in ErrorCode._value2member_map_ else None
     # Partitions that are kept over a rebalance are still the member's when it has ended.
     is_passing = plain.retriable or code == ErrorCode.REBALANCE_IN_PROGRESS
