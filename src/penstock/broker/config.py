@@ -126,6 +126,9 @@ def _profile(as_version: str) -> Profile:
     return Profile(as_version)
 
 
+TOPIC_CHARACTERS_MAX = 16_384
+"""What the values that are set for one topic can have in all."""
+
 SUGGESTIONS_MAX = 3
 """Unknown names in one request of a client that are compared with all known ones: each takes milliseconds."""
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from penstock.broker.cluster import BROKER_RESOURCE, TOPIC_RESOURCE, Cluster
-from penstock.broker.config import SUGGESTIONS_MAX, TopicConfig, parse, unknown_name
+from penstock.broker.config import SUGGESTIONS_MAX, TOPIC_CHARACTERS_MAX, TopicConfig, parse, unknown_name
 from penstock.broker.config_keys import LIST
 from penstock.broker.kept_settings import check_kept, check_kept_name, kept_kinds
 from penstock.broker.other_settings import (
@@ -53,11 +53,15 @@ A = TypeVar("A", bound=_Answer)
 SET, DELETE, APPEND, SUBTRACT = range(4)
 """What may be done to a setting, as IncrementalAlterConfigs numbers it."""
 
-KEPT_RESOURCES_MAX = 10_000
+KEPT_RESOURCES_MAX = 1000
 """Groups and subscriptions for which something can be set."""
 
 BROKER_TEXTS_MAX = 1000
 """Settings of the broker that can be set while it runs, whether there are such or not."""
+
+
+RESOURCE_CHARACTERS_MAX = 1000
+"""The longest name of something for which something can be set."""
 
 
 class Change(NamedTuple):
@@ -157,6 +161,7 @@ def plan_changes(
     for change in changes:
         _apply(cluster, texts, change, resource_type, name)
     check_lengths({setting: text for setting, text in texts.items() if text != present.get(setting)})
+    _check_kept(resource_type, name, texts)
     if resource_type == TOPIC_RESOURCE:
         _check_topic(cluster, texts)
     elif resource_type == BROKER_RESOURCE:
@@ -184,6 +189,21 @@ def check_lengths(texts: Mapping[str, str | None]) -> None:
                 ErrorCode.INVALID_CONFIG,
                 f"a name or value longer than {STRING_BYTES_MAX} bytes for setting {name[:100]}",
             )
+
+
+def _check_kept(resource_type: int, name: str, texts: Mapping[str, str]) -> None:
+    """Raises KafkaError: POLICY_VIOLATION (44): more characters than are kept."""
+    if len(name) > RESOURCE_CHARACTERS_MAX:
+        raise error_for(
+            ErrorCode.POLICY_VIOLATION,
+            f"a resource's name has {len(name)} characters, at most {RESOURCE_CHARACTERS_MAX} are kept",
+        )
+    total = sum(map(len, texts.values())) if resource_type == TOPIC_RESOURCE else 0
+    if total > TOPIC_CHARACTERS_MAX:
+        raise error_for(
+            ErrorCode.POLICY_VIOLATION,
+            f"settings of {total} characters; those of a topic have at most {TOPIC_CHARACTERS_MAX}",
+        )
 
 
 def check_changes(changes: Sequence[Change]) -> None:

@@ -419,6 +419,20 @@ BROKER_KEYS = _table(
         at_most=65535,
     ),
     _broker(
+        "penstock.kept.state.bytes.max",
+        LONG,
+        "134217728",
+        "Memory for what is kept for clients: fetch sessions, groups, offsets, answers that are not read.",
+        at_least=1 << 20,
+    ),
+    _broker(
+        "penstock.producers.max",
+        INT,
+        "100000",
+        "Most idempotent producers remembered, in all partitions; beyond it the idle ones are forgotten.",
+        at_least=1,
+    ),
+    _broker(
         "penstock.log.open.ms.max",
         INT,
         "400",
@@ -588,7 +602,7 @@ BROKER_KEYS = _table(
     _broker(
         "queued.max.request.bytes",
         LONG,
-        "536870912",
+        "134217728",
         "Most memory for requests that are still arriving; the slowest sender is disconnected. -1 no limit.",
     ),
     _idle("queued.max.requests", INT, "500", "a connection has one request at work.", at_least=1),

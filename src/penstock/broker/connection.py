@@ -161,7 +161,13 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, error: Exception | None) -> None:
         self._closing = True
         caught = self._server.node.failures.caught
-        for end in (self._cancel_parked, self._forget_unanswered, self._cancel_timers, self.drop_frame):
+        for end in (
+            self._cancel_parked,
+            self._forget_unanswered,
+            self._cancel_timers,
+            self.drop_frame,
+            self._end_sessions,
+        ):
             try:
                 end()
             except Exception:
@@ -172,9 +178,15 @@ class Connection(asyncio.BufferedProtocol):
         if self._parked is not None:
             self._server.node.parking.cancel(self._parked)
 
+    def _end_sessions(self) -> None:
+        for session_id in self._context.sessions:
+            self._server.node.fetch_sessions.remove(session_id)
+
     def _cancel_timers(self) -> None:
         if self._sending is not None:
             self._sending.cancel()
+            # A task that has not begun yet never comes to its end either.
+            self._server.answers.drop(self)
         if self._resting is not None:
             self._resting.cancel()
 
@@ -289,7 +301,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _deliver(self, outcome: list[Piece] | Unanswered | None) -> None:
         if type(outcome) is list:
-            if len(outcome) == 1:
+            if len(outcome) == 1 and len(outcome[0]) <= INLINE_BYTES_MAX:
                 self._out.append(outcome[0])
                 self._out_bytes += len(outcome[0])
             else:
@@ -389,6 +401,10 @@ class Connection(asyncio.BufferedProtocol):
         size = sum(map(len, pieces))
         if size > INLINE_BYTES_MAX:
             self._flush()
+            memory = sum(len(piece) for piece in pieces if not isinstance(piece, FileRegion))
+            if memory > INLINE_BYTES_MAX and not self._server.answers.keep(self, memory):
+                self._close("answers that are not read take too much memory (penstock.kept.state.bytes.max)")
+                return
             self._busy = True
             self._sending = self._server.loop.create_task(self._send_large(pieces))
             return
@@ -428,6 +444,7 @@ class Connection(asyncio.BufferedProtocol):
             self._fail("sending an answer")
         finally:
             self._sending = None
+            self._server.answers.drop(self)
             self._busy = self._resting is not None
             self.active_at = self._server.monotonic()
         if not self._busy:
@@ -489,6 +506,11 @@ class Connection(asyncio.BufferedProtocol):
         return not self._closing and (
             self._sending is not None or bool(self._out) or self._transport.get_write_buffer_size() > 0
         )
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether the peer does not read what is being sent."""
+        return self._blocked
 
     @property
     def unsent_bytes(self) -> int:

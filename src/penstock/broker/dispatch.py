@@ -70,6 +70,7 @@ class Context:
         "now_ms",
         "peer",
         "room",
+        "sessions",
         "throttle_ms",
         "version",
     )
@@ -81,6 +82,8 @@ class Context:
         self.peer = ""
         """The address of whoever asks, without the port."""
         self.version = 0
+        self.sessions: list[int] = []
+        """Ids of fetch sessions that this connection has begun; they end with it."""
         self.room = 0
         """Bytes that the answer at work may still take, where its handler counts them."""
         self.throttle_ms = 0

@@ -124,6 +124,7 @@ def render(server: Server, metrics: Metrics) -> str:
         *_logs(server),
         *_groups(server),
         *_failures(server),
+        *_kept(server),
         *_process(metrics),
     ):
         lines += [f"# HELP {family.name} {family.help}", f"# TYPE {family.name} {family.kind}"]
@@ -218,6 +219,22 @@ def _failures(server: Server) -> Iterator[_Family]:
     ]
     text = "Exceptions that ended one request, timer or background task."
     yield _Family("penstock_broker_exceptions_total", "counter", text, values)
+
+
+def _kept(server: Server) -> Iterator[_Family]:
+    kept = server.node.kept
+    name = "penstock_kept_state_bytes"
+    sizes = [(f'{name}{{kind="{kind}"}}', float(size)) for kind, size in kept.sizes().items()]
+    yield _Family(name, "gauge", "Memory of what is kept for clients, estimated.", sizes)
+    yield _single(
+        "penstock_kept_state_limit_bytes", "gauge", "The most that may be kept.", float(kept.limit_bytes)
+    )
+    name = "penstock_kept_state_given_up_total"
+    given_up = [(f'{name}{{kind="{kind}"}}', float(n)) for kind, n in sorted(kept.given_up.items())]
+    yield _Family(name, "counter", "What was given up to keep something else.", given_up)
+    yield _single(
+        "penstock_kept_state_refused_total", "counter", "What was not kept for want of room.", kept.refused
+    )
 
 
 def _process(metrics: Metrics) -> Iterator[_Family]:

@@ -13,6 +13,7 @@ import penstock.broker.handlers  # noqa: F401  registers every API
 from penstock.broker.cluster import OFFSETS_TOPIC, Cluster
 from penstock.broker.dispatch import ROUTES
 from penstock.broker.fetch_sessions import FetchSessions
+from penstock.broker.kept_state import KeptState
 from penstock.broker.listeners import advertised_at
 from penstock.broker.producer_ids import ProducerIds
 from penstock.broker.retention import Retention
@@ -59,7 +60,10 @@ class Node:
         """The APIs this broker offers; what ApiVersions answers."""
         self.dialects: dict[tuple[int, int], Dialect] = {}
         """What has been asked for so far, by API and version, ready to answer."""
-        self.fetch_sessions = FetchSessions(config.integer("max.incremental.fetch.session.cache.slots"))
+        self.kept = KeptState(config.integer("penstock.kept.state.bytes.max"))
+        """The budget of memory for what is kept because clients have asked for it."""
+        slots = config.integer("max.incremental.fetch.session.cache.slots")
+        self.fetch_sessions = FetchSessions(slots, self.kept)
         self.cluster = Cluster(config, store, clock.now_ms())
         self.producer_ids = ProducerIds(self.cluster, store.directories())
         self.throttle: Throttle | None = None
@@ -70,6 +74,7 @@ class Node:
         """The most that an answer without records may have."""
         self.request_entries_max = config.integer("penstock.request.entries.max")
         """The most that a request may name: elements of all its arrays together."""
+        self._producers_max = config.integer("penstock.producers.max")
         self.rack = config.text("broker.rack")
         interval_s = config.integer("log.retention.check.interval.ms") / 1000
         # Kafka waits half a minute after the start, so as not to add to its work.
@@ -129,7 +134,9 @@ class Node:
         """Do what is due in every open log; return what went wrong, since one must not stop the rest."""
         failures = self.retention.step(self.clock.monotonic(), now_ms)
         compacted = []
+        producers = 0
         for partition in list(self.cluster.opened):
+            producers += partition.producer_count
             if partition.config.compacted:
                 compacted.append(partition)
             try:
@@ -139,6 +146,8 @@ class Node:
                 failures.append(error)
             except Exception:
                 self.failures.caught("housekeeping", f"the log of {partition}")
+        if producers > self._producers_max:
+            self._forget_producers()
         if self._groups is not None:
             with self.failures.barrier("housekeeping", "groups"):
                 failures.extend(self._groups.maintain(now_ms))
@@ -149,6 +158,20 @@ class Node:
             with self.failures.barrier("housekeeping", "compaction"):
                 failures.extend(self.compactor.step(compacted, now_ms))
         return failures
+
+    def _forget_producers(self) -> None:
+        """Keep as many producers as is allowed, as many in one partition as in another."""
+        counts = sorted(partition.producer_count for partition in self.cluster.partitions())
+        left, most = self._producers_max, 0
+        for place, count in enumerate(counts):
+            share = left // (len(counts) - place)
+            if count > share:
+                most = share
+                break
+            left -= count
+        for partition in self.cluster.partitions():
+            if partition.producer_count > most:
+                partition.forget_idlest_producers(most)
 
     def note_producers(self) -> list[StorageError]:
         """Write down what is known of producers, as the last thing before the store is closed.

@@ -209,6 +209,16 @@ class Partition:
             self._save_producers(self._snapshots, log.end_offset, self.producers(now_ms))
         return flush
 
+    @property
+    def producer_count(self) -> int:
+        """How many producers are in memory."""
+        return 0 if self._producers is None else len(self._producers)
+
+    def forget_idlest_producers(self, most: int) -> None:
+        """Keep `most` producers in memory; the others are as if their time had expired."""
+        if self._producers is not None:
+            self._producers.forget_idlest(most)
+
     def _save_producers(self, snapshots: ProducerSnapshots, offset: int, producers: Producers) -> None:
         """Write a snapshot; the one before it is where the next start begins to read.
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.broker.config import TopicConfig
+from penstock.broker.config import TOPIC_CHARACTERS_MAX, TopicConfig
 from penstock.errors import ConfigError, KafkaError
 from penstock.protocol.error_codes import ErrorCode, error_for
 
@@ -220,6 +220,11 @@ class Planner:
             )
         if not texts:
             return self._cluster.plain_config
+        if sum(map(len, texts.values())) > TOPIC_CHARACTERS_MAX:
+            raise error_for(
+                ErrorCode.POLICY_VIOLATION,
+                f"the settings of a topic have at most {TOPIC_CHARACTERS_MAX} characters",
+            )
         try:
             return TopicConfig(self._cluster.config, texts)
         except ConfigError as error:

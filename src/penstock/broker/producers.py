@@ -147,6 +147,16 @@ class Producers:
             del self._states[producer_id]
         return len(old)
 
+    def forget_idlest(self, most: int) -> int:
+        """Forget those that were idle longest, until there are `most` left; return how many."""
+        surplus = len(self._states) - most
+        if surplus <= 0:
+            return 0
+        by_age = sorted(self._states, key=lambda producer_id: self._states[producer_id].seen_ms)
+        for producer_id in by_age[:surplus]:
+            del self._states[producer_id]
+        return surplus
+
 
 def _out_of_order(producer_id: int, sequence: int, newest: int) -> KafkaError:
     return error_for(

@@ -36,6 +36,10 @@ CLIENTS_MAX = 10_000
 """Clients that are measured at a time; beyond that, those heard of longest ago begin anew."""
 
 
+CLIENT_CHARACTERS_MAX = 1000
+"""By how much of their beginning the ids of clients are told apart. Names of entities are no longer."""
+
+
 def entity_of(names: Mapping[str, str | None]) -> Entity:
     """The entity with these names by type."""
     return tuple(sorted(names.items()))

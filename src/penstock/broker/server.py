@@ -21,6 +21,7 @@ from penstock.accepting import Acceptor, raise_descriptor_limit
 from penstock.broker.config import BrokerConfig
 from penstock.broker.connection import Connection
 from penstock.broker.frame_buffers import FrameBuffers
+from penstock.broker.kept_answers import KeptAnswers
 from penstock.broker.listeners import listening_at
 from penstock.broker.node import Node
 from penstock.broker.storage import LogStore, open_store
@@ -42,7 +43,7 @@ BACKLOG_MIN = 512
 WAITING_FACTOR = 16
 """How many times its size a request weighs while it waits: decoded, each number is an object."""
 
-WAITING_BYTES_SMALL = 16 << 10
+WAITING_BYTES_SMALL = 4 << 10
 """Requests up to this size may always wait. That there are not too many is up to `max.connections`."""
 
 HOUSEKEEPING_S = 1.0
@@ -76,6 +77,7 @@ class Server:
         self.now_ms = node.clock.now_ms
         self.scratch = memoryview(bytearray(SCRATCH_BYTES))
         self.buffers = FrameBuffers(config.integer("queued.max.request.bytes"))
+        self.answers = KeptAnswers(node.kept)
         self._waiting_bytes = 0
         self._waiting_bytes_max = config.integer("queued.max.request.bytes") // WAITING_FACTOR
         self.frame_bytes_max = config.integer("socket.request.max.bytes")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from penstock.broker.quotas import FETCHED, PRODUCED, TIME, Entity, Quotas
+from penstock.broker.quotas import CLIENT_CHARACTERS_MAX, FETCHED, PRODUCED, TIME, Entity, Quotas
 from penstock.broker.waiting import Wait
 from penstock.protocol.api import ApiKey
 
@@ -29,7 +29,7 @@ class Throttle:
         """A handler that does the same, and has whoever uses more than it may rest."""
 
         def handle_and_charge(request: Any, context: Context) -> Any:
-            client_id = context.client_id or ""
+            client_id = (context.client_id or "")[:CLIENT_CHARACTERS_MAX]
             delay_s = 0.0
             if key == ApiKey.PRODUCE:
                 size = _produced(request)

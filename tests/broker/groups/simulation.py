@@ -19,7 +19,7 @@ from random import Random
 from typing import Any
 
 from penstock.broker.groups.coordinator import Coordinator
-from penstock.broker.groups.group import GroupSettings
+from penstock.broker.groups.effects import GroupSettings
 from penstock.broker.groups.image import snapshot
 from penstock.broker.groups.member import Caller
 from penstock.broker.groups.service import _spoil

@@ -146,6 +146,8 @@ def _commit(
             error = group.check_commit(request.member_id, request.group_instance_id, generation, context.now)
             if error:
                 return error
+        if commits and not service.has_room_for_offsets(group_id, commits):
+            return ErrorCode.INVALID_COMMIT_OFFSET_SIZE
         if commits:
             service.commit(group_id, commits, context.now_ms)
             if group is None:

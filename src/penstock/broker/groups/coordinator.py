@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from penstock.broker.groups.group import Effects, Group, GroupSettings, refused_join
+from penstock.broker.groups.effects import Effects, GroupSettings
+from penstock.broker.groups.group import Group, refused_join
 from penstock.broker.groups.image import restore
 from penstock.broker.groups.member import Caller, Ticket
 from penstock.broker.groups.recovery import RecoverableGroup
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from penstock.protocol.messages.join_group_request import JoinGroupRequest
     from penstock.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
     from penstock.protocol.messages.sync_group_request import SyncGroupRequest
+
+
+GROUP_BYTES = 3000
+"""About what a group takes in memory beside its name and members."""
 
 
 class Coordinator:
@@ -46,6 +51,8 @@ class Coordinator:
         self.settings = settings
         self.groups: dict[str, Group] = {}
         self.effects = Effects()
+        self.size_bytes = 0
+        """About what the groups take in memory without their members."""
         self.timers = Timers()
         self._new_id = new_id
         self._caught = caught
@@ -99,8 +106,15 @@ class Coordinator:
         """A group that nobody has heard of, with nobody in it."""
         failed = None if self._caught is None else self._timer_failed
         group = RecoverableGroup(group_id, self.settings, self.timers, self.effects, self._new_id, failed)
+        self.forget(group_id)
         self.groups[group_id] = group
+        self.size_bytes += GROUP_BYTES + len(group_id)
         return group
+
+    def forget(self, group_id: str) -> None:
+        """There is no such group any more; none is fine."""
+        if self.groups.pop(group_id, None) is not None:
+            self.size_bytes -= GROUP_BYTES + len(group_id)
 
     def restore(self, group_id: str, stored: GroupMetadataValue, now: float) -> Group:
         """A group as it was stored."""
@@ -116,7 +130,7 @@ class Coordinator:
         error = group.refusal(Ask.DELETE)
         if not error:
             group.delete()
-            del self.groups[group_id]
+            self.forget(group_id)
         return error
 
     def forget_everything(self) -> None:
@@ -124,6 +138,7 @@ class Coordinator:
         for group in self.groups.values():
             group.disband()
         self.groups.clear()
+        self.size_bytes = 0
 
     def listed(self, states: Iterable[str] = (), types: Iterable[str] = ()) -> list[Group]:
         """The groups in these states (all if none is named) and of these types, whatever the case."""
@@ -161,7 +176,7 @@ class Coordinator:
             found.join(request, caller, ticket, now)
         if group is None and found.state is State.EMPTY and not found.pending:
             # Nobody was let in: there has never been such a group.
-            del self.groups[found.id]
+            self.forget(found.id)
 
     def sync(self, request: SyncGroupRequest, ticket: Ticket, now: float) -> None:
         """SyncGroup. The answer comes through `effects`, perhaps at once."""

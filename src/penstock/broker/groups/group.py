@@ -11,9 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from penstock.broker.groups.member import Caller, Member, Ticket, protocols_of, topics_of_subscription, vote
+from penstock.broker.groups.effects import Effects, GroupSettings
+from penstock.broker.groups.member import (
+    Caller,
+    Member,
+    Ticket,
+    protocols_of,
+    size_of_protocols,
+    topics_of_subscription,
+    vote,
+)
 from penstock.broker.groups.states import REFUSALS, REJOINS, TRANSITIONS, Ask, Cause, Rejoin, State
 from penstock.broker.groups.timers import Timer, Timers
 from penstock.protocol.error_codes import ErrorCode
@@ -21,7 +30,6 @@ from penstock.protocol.messages.join_group_response import JoinGroupResponse, Jo
 from penstock.protocol.messages.sync_group_response import SyncGroupResponse
 
 if TYPE_CHECKING:
-    from penstock.protocol.message import Message
     from penstock.protocol.messages.join_group_request import JoinGroupRequest
     from penstock.protocol.messages.sync_group_request import SyncGroupRequest
 
@@ -47,30 +55,6 @@ NEW_MEMBER_TIMEOUT_S = 300.0
 """Whoever joins for the first time cannot send heartbeats; its first wait ends after this (Kafka's)."""
 
 _NONE = ErrorCode.NONE
-
-
-class GroupSettings(NamedTuple):
-    """What the broker's settings say about groups."""
-
-    initial_rebalance_delay_ms: int = 0
-    max_size: int = 2**31 - 1
-    min_session_timeout_ms: int = 6_000
-    max_session_timeout_ms: int = 1_800_000
-
-
-class Effects:
-    """What has to happen outside: store these groups, then send these answers, in this order."""
-
-    def __init__(self) -> None:
-        self.saves: list[Group] = []
-        self.replies: list[tuple[Ticket, Message]] = []
-
-    def take(self) -> tuple[list[Group], list[tuple[Ticket, Message]]]:
-        """Hand everything over."""
-        taken = self.saves, self.replies
-        if self.saves or self.replies:
-            self.saves, self.replies = [], []
-        return taken
 
 
 class Group:
@@ -172,11 +156,27 @@ class Group:
 
     def _give_id(self, member_id: str, session_timeout_ms: int, now: float) -> None:
         def expire(at: float) -> None:
-            self.pending.pop(member_id, None)
-            self.go_on(at)
+            self.forget_id(member_id, at)
 
         timer = self.pending[member_id] = Timer(expire, self._timer_failed)
+        self._effects.given_away[self.id, member_id] = self
         self._timers.set(timer, now + session_timeout_ms / 1000)
+
+    def forget_id(self, member_id: str, now: float) -> None:
+        """Nobody may join with an id that was given away any more."""
+        self._withdraw(member_id)
+        if not self.members and not self.pending and not self.generation and self.state is State.EMPTY:
+            self._effects.unused.append(self)
+        self.go_on(now)
+
+    def _withdraw(self, member_id: str) -> bool:
+        """Remove an id that was given away; whether it was."""
+        timer = self.pending.pop(member_id, None)
+        if timer is None:
+            return False
+        timer.end()
+        self._effects.given_away.pop((self.id, member_id), None)
+        return True
 
     def _join_known(self, request: JoinGroupRequest, caller: Caller, ticket: Ticket, now: float) -> None:
         member_id = request.member_id
@@ -215,9 +215,7 @@ class Group:
     def _add(
         self, request: JoinGroupRequest, caller: Caller, ticket: Ticket, member_id: str, now: float
     ) -> None:
-        pending = self.pending.pop(member_id, None)
-        if pending is not None:
-            pending.stop()
+        self._withdraw(member_id)
         if not self.members:
             self.protocol_type = request.protocol_type
         member = self._new_member(member_id, request, caller)
@@ -281,7 +279,9 @@ class Group:
 
     def _update(self, member: Member, request: JoinGroupRequest, ticket: Ticket) -> None:
         self._count(member, -1)
+        before = size_of_protocols(member.protocols)
         member.protocols = protocols_of([(p.name, p.metadata) for p in request.protocols])
+        self._effects.tally.size_bytes += size_of_protocols(member.protocols) - before
         member.session_timeout_ms = request.session_timeout_ms
         member.rebalance_timeout_ms = request.rebalance_timeout_ms
         self._count(member, 1)
@@ -338,6 +338,7 @@ class Group:
         if older is not None:
             self._remove(older)
         self.members[member.id] = member
+        member.join_tally(self._effects.tally)
         if member.instance_id is not None:
             self.instances[member.instance_id] = member.id
         self._count(member, 1)
@@ -345,7 +346,8 @@ class Group:
     def _remove(self, member: Member) -> None:
         """Take a member out. What it has waiting is to be answered before."""
         del self.members[member.id]
-        member.session.stop()
+        member.session.end()
+        member.leave_tally()
         self._count(member, -1)
         if member.join_ticket is not None:
             member.join_ticket = None
@@ -360,13 +362,15 @@ class Group:
         member = self.members.get(member_id)
         if member is not None:
             self._remove(member)
-        timer = self.pending.pop(member_id, None)
-        if timer is not None:
-            timer.stop()
+        self._withdraw(member_id)
 
     def _count(self, member: Member, step: int) -> None:
         for name, _ in member.protocols:
-            self._supported[name] = self._supported.get(name, 0) + step
+            count = self._supported.get(name, 0) + step
+            if count:
+                self._supported[name] = count
+            else:
+                self._supported.pop(name, None)
 
     def _vote(self) -> str:
         members = self.members
@@ -565,8 +569,7 @@ class Group:
             if holder is None:
                 return ErrorCode.UNKNOWN_MEMBER_ID
             member_id = holder
-        elif member_id in self.pending:
-            self.pending.pop(member_id).stop()
+        elif self._withdraw(member_id):
             return _NONE
         else:
             error = self.check_member(member_id, instance_id)
@@ -666,15 +669,16 @@ class Group:
     def delete(self) -> None:
         """It is no more. Ids given away are worth nothing."""
         self._go(Cause.DELETED)
-        for timer in self.pending.values():
-            timer.stop()
-        self.pending.clear()
+        for member_id in list(self.pending):
+            self._withdraw(member_id)
 
     def disband(self) -> None:
         """Dismiss everybody, whatever the state; the group is not to be used any more."""
         for member in list(self.members.values()):
             self._dismiss(member)
-        for timer in (self._join_timer, self._sync_timer, *self.pending.values()):
+        for member_id in list(self.pending):
+            self._withdraw(member_id)
+        for timer in (self._join_timer, self._sync_timer):
             timer.stop()
 
 

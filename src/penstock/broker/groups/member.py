@@ -15,6 +15,19 @@ Protocols = tuple[tuple[str, bytes], ...]
 """What a member can do: names of protocols (assignors) in its order of preference, each with metadata."""
 
 
+MEMBER_BYTES = 1500
+"""About what a member takes in memory, with its timer, beside its names and data."""
+
+
+class Tally:
+    """The bytes of memory that members take, of all groups of a coordinator."""
+
+    __slots__ = ("size_bytes",)
+
+    def __init__(self) -> None:
+        self.size_bytes = 0
+
+
 class Caller(NamedTuple):
     """Who asks, and in which version of the request. `host` is as Kafka writes it: ``/127.0.0.1``."""
 
@@ -27,7 +40,7 @@ class Member:
     """A member. Its group changes it; others look."""
 
     __slots__ = (
-        "assignment",
+        "_assignment",
         "client_host",
         "client_id",
         "id",
@@ -39,6 +52,7 @@ class Member:
         "session",
         "session_timeout_ms",
         "sync_ticket",
+        "tally",
     )
 
     def __init__(
@@ -61,7 +75,9 @@ class Member:
         self.rebalance_timeout_ms = rebalance_timeout_ms
         self.protocols = protocols
         self.session = session
-        self.assignment = assignment
+        self.tally: Tally | None = None
+        """What counts its bytes, while it is in a group."""
+        self._assignment = assignment
         self.is_new = False
         """Whether its first JoinGroup has not been answered, so that it cannot know its own id."""
         self.join_ticket: Ticket | None = None
@@ -73,6 +89,35 @@ class Member:
     @property
     def is_static(self) -> bool:
         return self.instance_id is not None
+
+    @property
+    def assignment(self) -> bytes:
+        """What the leader of the group has assigned to it."""
+        return self._assignment
+
+    @assignment.setter
+    def assignment(self, data: bytes) -> None:
+        if self.tally is not None:
+            self.tally.size_bytes += len(data) - len(self._assignment)
+        self._assignment = data
+
+    @property
+    def size_bytes(self) -> int:
+        """About what it takes in memory."""
+        names = len(self.id) + len(self.instance_id or "") + len(self.client_id)
+        return MEMBER_BYTES + names + size_of_protocols(self.protocols) + len(self._assignment)
+
+    def join_tally(self, tally: Tally) -> None:
+        """Be counted from now on."""
+        self.leave_tally()
+        self.tally = tally
+        tally.size_bytes += self.size_bytes
+
+    def leave_tally(self) -> None:
+        """Be counted no longer."""
+        if self.tally is not None:
+            self.tally.size_bytes -= self.size_bytes
+            self.tally = None
 
     def metadata(self, protocol: str | None) -> bytes:
         """What it says about itself in a protocol; nothing for one it does not know."""
@@ -117,6 +162,15 @@ def topics_of_subscription(metadata: bytes) -> list[str] | None:
     except UnicodeDecodeError:
         return None
     return topics if len(metadata) >= 6 and count >= 0 else None
+
+
+def size_of_protocols(protocols: Protocols) -> int:
+    """The bytes of what a member can do."""
+    return sum(PROTOCOL_BYTES + len(name) + len(metadata) for name, metadata in protocols)
+
+
+PROTOCOL_BYTES = 250
+"""About what a protocol takes in memory beside its name and metadata."""
 
 
 def protocols_of(pairs: Sequence[tuple[str, bytes]]) -> Protocols:

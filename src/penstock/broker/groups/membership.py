@@ -46,6 +46,10 @@ def join_group(request: JoinGroupRequest, context: Context) -> Any:
         service.open(request.group_id)
     except KafkaError as error:
         return _fit(refused_join(request.member_id, ErrorCode(error.code)), version)
+    if not service.has_room_for_member(request, context.client_id or ""):
+        # Clients look for their coordinator again after a while, and find room or not.
+        refused = refused_join(request.member_id, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return _fit(refused, version)
     outcome = service.join(request, Caller(context.client_id or "", f"/{context.peer}", version), context.now)
     if isinstance(outcome, Wait):
         give = outcome.answer

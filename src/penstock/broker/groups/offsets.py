@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
 NEVER_EXPIRES = -1
 
+OFFSET_BYTES = 450
+"""About what a committed offset takes in memory beside its metadata."""
+
 Place = tuple[str, int]
 """A topic's name and a partition's number."""
 
@@ -29,11 +32,17 @@ class Committed(NamedTuple):
     expire_ms: int = NEVER_EXPIRES
 
 
+def _size(committed: Committed) -> int:
+    return OFFSET_BYTES + len(committed.metadata)
+
+
 class Offsets:
     """The committed offsets of all groups."""
 
     def __init__(self) -> None:
         self._by_group: dict[str, dict[Place, Committed]] = {}
+        self.size_bytes = 0
+        """About what all of them take in memory."""
 
     def of_group(self, group_id: str) -> dict[Place, Committed]:
         """What a group has committed. To be looked at, not changed."""
@@ -41,14 +50,26 @@ class Offsets:
 
     def put(self, group_id: str, place: Place, committed: Committed) -> None:
         """Note an offset that has been stored."""
+        self.size_bytes += self.growth(group_id, place, committed)
         self._by_group.setdefault(group_id, {})[place] = committed
+
+    def growth(self, group_id: str, place: Place, committed: Committed) -> int:
+        """How many bytes of memory noting an offset would take more than what it replaces."""
+        offsets = self._by_group.get(group_id)
+        if offsets is None:
+            return _size(committed) + len(group_id)
+        present = offsets.get(place)
+        return _size(committed) if present is None else len(committed.metadata) - len(present.metadata)
 
     def remove(self, group_id: str, place: Place) -> None:
         """Forget an offset whose tombstone has been stored. Harmless if there is none."""
         offsets = self._by_group.get(group_id)
         if offsets is not None:
-            offsets.pop(place, None)
+            gone = offsets.pop(place, None)
+            if gone is not None:
+                self.size_bytes -= _size(gone)
             if not offsets:
+                self.size_bytes -= len(group_id)
                 del self._by_group[group_id]
 
     def of_topics(self, topics: Iterable[str]) -> Iterator[tuple[str, list[Place]]]:

@@ -70,7 +70,8 @@ class RecoverableGroup(Group):
                 member.join_ticket = None
                 if member.is_new:
                     del self.members[member.id]
-                    member.session.stop()
+                    member.leave_tally()
+                    member.session.end()
             if ticket is not None and member.sync_ticket is ticket:
                 member.sync_ticket = None
 
@@ -93,16 +94,20 @@ class RecoverableGroup(Group):
         members have said of themselves.
         """
         members = list(self.members.values())
-        timers = [self._join_timer, self._sync_timer, *self.pending.values()]
-        self.members, self.instances, self.pending = {}, {}, {}
+        for member_id in list(self.pending):
+            self._withdraw(member_id)
+        self.members, self.instances = {}, {}
         self._supported, self._to_sync = {}, set()
         self._waiting_to_join = 0
         self._is_first = self._has_grown = self._is_recovering = False
         self.leader_id = self.protocol = None
         self.state = State.EMPTY
         self.generation = next_generation(self.generation)
-        for timer in [*timers, *(member.session for member in members)]:
-            timer.stop()
+        self._join_timer.stop()
+        self._sync_timer.stop()
+        for member in members:
+            member.leave_tally()
+            member.session.end()
         self._effects.saves.append(self)
         for member in members:
             if member.join_ticket is not None:

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from penstock.broker.groups.coordinator import Coordinator
-from penstock.broker.groups.group import GroupSettings
+from penstock.broker.groups.coordinator import GROUP_BYTES, Coordinator
+from penstock.broker.groups.effects import GroupSettings
 from penstock.broker.groups.image import snapshot
-from penstock.broker.groups.member import Caller
+from penstock.broker.groups.member import MEMBER_BYTES, PROTOCOL_BYTES, Caller, size_of_protocols
 from penstock.broker.groups.offsets import Committed, Offsets, Place
 from penstock.broker.groups.records import KeyAndValue, StoredGroup, group_record, offset_record
 from penstock.broker.groups.topic import NAME, Losses, OffsetsTopic
@@ -58,6 +58,11 @@ class GroupService:
             config.integer("group.max.session.timeout.ms"),
         )
         self.coordinator = Coordinator(settings, _new_member_id, node.failures.caught)
+        effects = self.coordinator.effects
+        given_away = effects.given_away
+        node.kept.add("member ids", lambda: ID_BYTES * len(given_away), self._take_back_oldest_id, loss=1)
+        node.kept.add("groups", lambda: self.coordinator.size_bytes + effects.tally.size_bytes)
+        node.kept.add("offsets", lambda: self.offsets.size_bytes)
         self._retention_ms = config.integer("offsets.retention.minutes") * 60_000
         self._check_interval_ms = config.integer("offsets.retention.check.interval.ms")
         self._check_at_ms = node.clock.now_ms() + self._check_interval_ms
@@ -150,6 +155,45 @@ class GroupService:
             self.coordinator.groups[group_id].disband()
             self.coordinator.create(group_id)
 
+    # --- room --------------------------------------------------------------------------------------------
+
+    def has_room_for_member(self, request: Any, client_id: str) -> bool:
+        """Whether what a JoinGroup asks to be kept fits into the budget; what is kept already does."""
+        group = self.coordinator.groups.get(request.group_id)
+        member = group.members.get(request.member_id) if group is not None else None
+        size = sum(PROTOCOL_BYTES + len(each.name) + len(each.metadata) for each in request.protocols)
+        if member is not None:
+            size -= size_of_protocols(member.protocols)
+        else:
+            size += MEMBER_BYTES + len(request.group_instance_id or "") + 2 * len(client_id)
+        if group is None:
+            size += GROUP_BYTES + len(request.group_id)
+        return size <= 0 or self.node.kept.has_room_for(size, stays=True)
+
+    def has_room_for_offsets(self, group_id: str, commits: Sequence[tuple[Place, Committed]]) -> bool:
+        """Whether offsets fit into the budget. New ones of partitions that have some always do."""
+        growth = sum(self.offsets.growth(group_id, place, committed) for place, committed in commits)
+        return growth <= 0 or self.node.kept.has_room_for(growth, stays=True)
+
+    def _take_back_oldest_id(self) -> bool:
+        """Give up the id that was given away longest ago; its client then asks for another."""
+        oldest = next(iter(self.coordinator.effects.given_away.items()), None)
+        if oldest is None:
+            return False
+        (_, member_id), group = oldest
+        now = self.node.clock.monotonic()
+        group.forget_id(member_id, now)
+        self.settle(now)
+        return True
+
+    def _forget_unused(self) -> None:
+        """Groups that were asked for, and that nobody has joined, are no more."""
+        unused, self.coordinator.effects.unused = self.coordinator.effects.unused, []
+        for group in unused:
+            is_there = self.coordinator.groups.get(group.id) is group
+            if is_there and not (group.members or group.pending or self.offsets.of_group(group.id)):
+                self.coordinator.forget(group.id)
+
     # --- requests that may wait --------------------------------------------------------------------------
 
     def join(self, request: Any, caller: Caller, now: float) -> Wait | Any:
@@ -197,6 +241,8 @@ class GroupService:
                     self.node.parking.notify(answer)
                 for group in failed:
                     self._was_not_stored(group, now)
+            if coordinator.effects.unused:
+                self._forget_unused()
         finally:
             self._set_alarm()
 
@@ -338,7 +384,14 @@ def _spoil(response: Any) -> None:
 
 
 def _new_member_id(name: str) -> str:
-    return f"{name}-{uuid.uuid4()}"
+    return f"{name[:ID_NAME_CHARACTERS_MAX]}-{uuid.uuid4()}"
+
+
+ID_BYTES = 1500
+"""About what a member id takes in memory that was given away, with its timer."""
+
+ID_NAME_CHARACTERS_MAX = 100
+"""How much of a client's name its member id begins with."""
 
 
 _NEVER = float("inf")

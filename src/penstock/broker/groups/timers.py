@@ -32,12 +32,19 @@ class Timer:
         """Do nothing, unless it is set again."""
         self.when = NEVER
 
+    def end(self) -> None:
+        """Do nothing ever again, and keep nothing that `fire` would need until the deadline comes up."""
+        self.when = NEVER
+        self.fire = _nothing
+        self.failed = None
+
 
 class Timers:
     """All timers of one coordinator."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, Timer]] = []
+        self._tidy_at = _TIDY_MIN
         self._ticket = count()
 
     def __len__(self) -> int:
@@ -67,12 +74,13 @@ class Timers:
             if timer.when > now:
                 continue  # one that has fired before it has stopped it, or put it off
             timer.when = NEVER
+            failed = timer.failed  # which is gone where the timer ends itself before it raises
             try:
                 timer.fire(now)
             except Exception:
-                if timer.failed is None:
+                if failed is None:
                     raise
-                timer.failed(now)
+                failed(now)
 
     def _take_due(self, now: float) -> list[Timer]:
         due: list[Timer] = []
@@ -89,5 +97,29 @@ class Timers:
         return due
 
     def _enter(self, timer: Timer) -> None:
+        if len(self._heap) >= self._tidy_at:
+            self._tidy()
         timer._entered_at = timer.when
         heapq.heappush(self._heap, (timer.when, next(self._ticket), timer))
+
+    def _tidy(self) -> None:
+        """Drop the entries of timers that are off, so that they do not pile up until their time comes."""
+        on = []
+        for entry in self._heap:
+            entered_at, _, timer = entry
+            if entered_at == timer._entered_at:
+                if timer.when < NEVER:
+                    on.append(entry)
+                else:
+                    timer._entered_at = NEVER
+        heapq.heapify(on)
+        self._heap[:] = on
+        self._tidy_at = max(_TIDY_MIN, 2 * len(on))
+
+
+_TIDY_MIN = 128
+"""Entries that are never looked through."""
+
+
+def _nothing(now: float) -> None:
+    """What a timer does that has ended."""

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from penstock.broker.dispatch import Context, handler
 from penstock.broker.planning import CHANGES_MAX
 from penstock.broker.quotas import (
+    CLIENT_CHARACTERS_MAX,
     ENTITY_TYPES,
     FETCHED,
     IP,
@@ -118,6 +119,11 @@ def _check_entity(parts: Sequence[AskedEntity]) -> None:
         if part.entity_type not in ENTITY_TYPES:
             raise error_for(
                 ErrorCode.INVALID_REQUEST, f"Unhandled client quota entity type: {part.entity_type}"
+            )
+        if len(part.entity_name or "") > CLIENT_CHARACTERS_MAX:
+            raise error_for(
+                ErrorCode.INVALID_REQUEST,
+                f"an entity's name has at most {CLIENT_CHARACTERS_MAX} characters",
             )
         if part.entity_name == "":
             raise error_for(ErrorCode.INVALID_REQUEST, f"Empty {part.entity_type} not supported")

@@ -114,8 +114,8 @@ def _fetch_in_session(request: FetchRequest, context: Context) -> FetchResponse 
         return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
     if session.by_id != (context.version >= TOPIC_IDS_SINCE):
         return FetchResponse(error_code=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-    session.update(request.topics, request.forgotten_topics_data)
-    session.advance(context.now_ms)
+    if not sessions.update(session, request.topics, request.forgotten_topics_data, context.now_ms):
+        return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
     if not session.partitions:
         sessions.remove(session.id)
         return FetchResponse()
@@ -127,7 +127,7 @@ def _answer_in_full(request: FetchRequest, context: Context) -> FetchResponse | 
     if isinstance(found, Wait):
         return found
     by_id = context.version >= TOPIC_IDS_SINCE
-    session = context.node.fetch_sessions.begin(request.topics, by_id, context.now_ms)
+    session = context.node.fetch_sessions.begin(request.topics, by_id, context.now_ms, context.sessions)
     if session is None:
         return FetchResponse(responses=found)
     _keep_news(found, session)
