@@ -8,7 +8,8 @@ import pytest
 
 from penstock.broker.key_check import COMPILED_FROM_RECORDS, KeyCheck, compiled_finder, find_in_python
 from penstock.errors import CorruptRecordError
-from penstock.records.batch import encode_batch, refresh_crc
+from penstock.records.batch import encode_batch, read_header, refresh_crc
+from penstock.records.budget import UnpackBudget
 from penstock.records.compression import Codec
 
 
@@ -27,7 +28,9 @@ def test_both_ways_find_the_same(codec: Codec) -> None:
             ]
             batch = batch_of(keys, codec)
             missing = [place for place, key in enumerate(keys) if key is None]
-            assert find_in_python(batch) == compiled_finder()(batch) == missing
+            header, budget = read_header(batch), UnpackBudget()
+            assert find_in_python(batch, header, budget) == missing
+            assert compiled_finder()(batch, header, budget) == missing
 
 
 def test_both_ways_refuse_the_same() -> None:
@@ -42,7 +45,7 @@ def test_both_ways_refuse_the_same() -> None:
             outcomes = []
             for find in (find_in_python, compiled):
                 try:
-                    outcomes.append(find(memoryview(batch)))
+                    outcomes.append(find(memoryview(batch), read_header(batch), UnpackBudget()))
                 except CorruptRecordError:
                     outcomes.append(None)
             assert outcomes[0] == outcomes[1], (position, value)
@@ -53,10 +56,10 @@ def test_the_compiled_way_is_fetched_once_there_is_reason_to() -> None:
     large = batch_of([b"k"] * (COMPILED_FROM_RECORDS - 1) + [None])
     small = batch_of([None])
     for _ in range(3):
-        assert check.keyless(large, COMPILED_FROM_RECORDS) == [COMPILED_FROM_RECORDS - 1]
-        assert check.keyless(small, 1) == [0]
+        assert check.keyless(large, read_header(large), UnpackBudget()) == [COMPILED_FROM_RECORDS - 1]
+        assert check.keyless(small, read_header(small), UnpackBudget()) == [0]
     assert check.loader is not None
     check.loader.join()
     assert check.is_compiled
-    assert check.keyless(large, COMPILED_FROM_RECORDS) == [COMPILED_FROM_RECORDS - 1]
-    assert check.keyless(small, 1) == [0]
+    assert check.keyless(large, read_header(large), UnpackBudget()) == [COMPILED_FROM_RECORDS - 1]
+    assert check.keyless(small, read_header(small), UnpackBudget()) == [0]

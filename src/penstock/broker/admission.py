@@ -1,7 +1,10 @@
 """What a client may append: one batch judged by its header, its checksum and the topic's settings.
 
 The records inside are looked at only where a setting asks for it: in a compacted topic (every record
-needs a key) and where the topic is stored in a codec of its own. Everything else passes as opaque bytes.
+needs a key) and where the topic is stored in a codec of its own; and where the header contradicts itself.
+Everything else passes as opaque bytes, whose first few are compared with what the header says of them.
+
+Records are looked at within a budget. What does not fit into it raises `UnpackLimitError`.
 
 Order of the checks and the error codes follow Apache Kafka (`ProduceRequest`, `UnifiedLog`,
 `LogValidator`), so that a batch wrong in two ways gets the same answer from both.
@@ -9,27 +12,31 @@ Order of the checks and the error codes follow Apache Kafka (`ProduceRequest`, `
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from penstock.broker.config import TopicConfig
 from penstock.broker.key_check import KeyCheck
-from penstock.errors import CorruptRecordError, KafkaError
-from penstock.model import Record
+from penstock.errors import CorruptRecordError, KafkaError, UnpackLimitError
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.records.batch import (
     CODEC_MASK,
     CONTROL_BIT,
     HEADER_BYTES,
     LOG_APPEND_BIT,
+    RECORD_BYTES_MIN,
     BatchHeader,
-    decode_batch,
-    encode_batch,
+    pack_header,
     read_header,
+    records_bytes,
     refresh_crc,
     verify_crc,
 )
-from penstock.records.compression import Codec
+from penstock.records.budget import UnpackBudget
+from penstock.records.checking import Chunk, walk_batch, walk_numbered
+from penstock.records.compression import Codec, begins_as, compress
 from penstock.records.crc import crc32c
+from penstock.records.varint import read_unsigned
 
 MAGIC_AT = 16
 """Every generation of the format has its magic byte here."""
@@ -38,6 +45,18 @@ _CRC_AT, _ATTRIBUTES_AT, _LAST_OFFSET_DELTA_AT, _COUNT_AT = 17, 21, 23, 57
 _MAX_TIMESTAMP_AT, _PRODUCER_AT = 35, 43
 _LENGTH_EXTRA_BYTES = 12
 _ENTRY_BYTES_MIN = 14
+RECORDS_LOOKED_AT = 4
+"""How many records of a plain batch have their lengths followed: 0.1 µs each, whatever the batch's size."""
+
+_LENGTH_MIN = 2 * (RECORD_BYTES_MIN - 1)
+"""The least that the length of a record is, as it is written: zig-zag."""
+
+_RATIO_MAX = (1, 1032, 22, 255, 1 << 15)
+"""How many bytes one byte in each codec can unpack to: of zstd, 128 KiB from a block of four."""
+
+BLAMED_MAX = 1_000
+"""How many records an answer names of those that a batch was refused for."""
+
 _ZSTD_SINCE = 7
 """The Produce version that may carry zstd (KIP-110)."""
 
@@ -65,13 +84,18 @@ class MisshapenRecords(KafkaError):
 
 
 def admit_batch(
-    records: memoryview | None, produce_version: int, config: TopicConfig, now_ms: int
+    records: memoryview | None,
+    produce_version: int,
+    config: TopicConfig,
+    now_ms: int,
+    budget: UnpackBudget | None = None,
 ) -> tuple[memoryview, BatchHeader]:
     """Judge what a Produce request from v3 on carries for one partition; return the batch and its header.
 
     Raises:
         KafkaError: as `only_batch` and `check_batch`, which find out what is wrong with a batch that is
             not plainly right.
+        UnpackLimitError: its records must be looked at, and are too much for `budget`.
     """
     if records is not None:
         try:
@@ -88,15 +112,15 @@ def admit_batch(
                 and count > 0
                 and header.attributes <= (Codec.ZSTD if produce_version >= _ZSTD_SINCE else Codec.LZ4)
                 and (header.producer_id < 0 or header.base_sequence >= 0)
+                and -1 <= header.base_timestamp <= header.max_timestamp
                 and crc32c(records[_ATTRIBUTES_AT:]) == header.crc
+                and begins_right(records, header)
             ):
                 if header.max_timestamp >= 0:
-                    check_batch_times(records, header, config, now_ms)
-                    return records, header
-                if header.base_timestamp < 0:
-                    return records, header
+                    check_batch_times(records, header, config, now_ms, budget)
+                return records, header
     batch = only_batch(records, produce_version)
-    return batch, check_batch(batch, config, now_ms)
+    return batch, check_batch(batch, config, now_ms, budget)
 
 
 def only_batch(records: memoryview | None, produce_version: int) -> memoryview:
@@ -126,12 +150,15 @@ def only_batch(records: memoryview | None, produce_version: int) -> memoryview:
     return records if end == size else records[:end]
 
 
-def check_batch(batch: memoryview, config: TopicConfig, now_ms: int) -> BatchHeader:
+def check_batch(
+    batch: memoryview, config: TopicConfig, now_ms: int, budget: UnpackBudget | None = None
+) -> BatchHeader:
     """Judge a whole batch of magic 2 from a client; return its header.
 
     Raises:
         KafkaError: INVALID_RECORD (87), MESSAGE_TOO_LARGE (10), CORRUPT_MESSAGE (2),
             INVALID_TIMESTAMP (32) or TRANSACTIONAL_ID_AUTHORIZATION_FAILED (53), as it applies.
+        UnpackLimitError: its records must be looked at, and are too much for `budget`.
 
     A header that says more, or less, than a producer can is put right in place.
     """
@@ -155,13 +182,46 @@ def check_batch(batch: memoryview, config: TopicConfig, now_ms: int) -> BatchHea
         _check_attributes(header)
     if header.producer_id >= 0 and header.base_sequence < 0:
         raise _invalid(f"producer {header.producer_id} sends no sequence number")
+    if not begins_right(batch, header):
+        raise _invalid(f"the batch does not hold the {count} records that its header announces")
     if header.attributes & LOG_APPEND_BIT:
         header = _without_log_append_time(batch)
-    if header.max_timestamp < 0 <= header.base_timestamp:
-        header = _with_greatest_time(batch, header)
+    if not -1 <= header.base_timestamp <= header.max_timestamp:
+        header = _with_greatest_time(batch, header, budget)
     if header.max_timestamp >= 0:
-        check_batch_times(batch, header, config, now_ms)
+        check_batch_times(batch, header, config, now_ms, budget)
     return header
+
+
+def begins_right(batch: memoryview, header: BatchHeader) -> bool:
+    """Whether what is behind the header of a whole batch can be the records that it announces.
+
+    Looks at a few bytes only, whatever the size. A plain batch has room for its records, and the lengths of
+    the first few lead from one to the next; with so few records, to the end of the batch. A compressed one
+    begins as its codec does, and its bytes can unpack to so many records at all.
+    """
+    size = len(batch)
+    left = header.record_count
+    codec = header.attributes & CODEC_MASK
+    if codec:
+        room = (size - HEADER_BYTES) * _RATIO_MAX[codec]
+        return left * RECORD_BYTES_MIN <= room and begins_as(codec, batch[HEADER_BYTES:])
+    position = HEADER_BYTES
+    if position + left * RECORD_BYTES_MIN > size:
+        return False
+    for _ in range(min(left, RECORDS_LOOKED_AT)):
+        length = batch[position]
+        position += 1
+        if length > 0x7F:
+            try:
+                length, position = read_unsigned(batch, position - 1)
+            except (IndexError, CorruptRecordError):
+                return False
+        position += length >> 1
+        left -= 1
+        if length & 1 or length < _LENGTH_MIN or position + left * RECORD_BYTES_MIN > size:
+            return False
+    return left > 0 or position == size
 
 
 def _without_log_append_time(batch: memoryview) -> BatchHeader:
@@ -172,24 +232,33 @@ def _without_log_append_time(batch: memoryview) -> BatchHeader:
     return read_header(batch)
 
 
-def _with_greatest_time(batch: memoryview, header: BatchHeader) -> BatchHeader:
-    """Put right the header of a batch whose producer did not say which of its times is the greatest."""
-    times = [row.timestamp for row in _rows(batch)]
-    batch[_MAX_TIMESTAMP_AT:_PRODUCER_AT] = max(times).to_bytes(8, "big", signed=True)
+def _with_greatest_time(batch: memoryview, header: BatchHeader, budget: UnpackBudget | None) -> BatchHeader:
+    """Put right the header of a batch that does not say which of its times is the greatest.
+
+    Raises:
+        KafkaError: INVALID_RECORD (87), its records cannot be read.
+        UnpackLimitError: they are too much for `budget`.
+    """
+    greatest = max(max(chunk.timestamps) for chunk in _chunks(batch, header, budget))
+    batch[_MAX_TIMESTAMP_AT:_PRODUCER_AT] = greatest.to_bytes(8, "big", signed=True)
     refresh_crc(batch, 0, len(batch))
     return read_header(batch)
 
 
-def _rows(batch: memoryview) -> Sequence[Record]:
-    """The records of a batch.
+def _chunks(batch: memoryview, header: BatchHeader, budget: UnpackBudget | None) -> Iterator[Chunk]:
+    """Look over the records of a whole batch.
 
     Raises:
-        KafkaError: CORRUPT_MESSAGE (2), they cannot be read.
+        KafkaError: INVALID_RECORD (87), they do not decompress, do not follow the format, or are not
+            numbered one by one.
+        UnpackLimitError: they are too much for `budget`.
     """
     try:
-        return decode_batch(batch, 0, len(batch), "", 0, verify=False)
+        yield from walk_batch(batch, header, budget or UnpackBudget())
+    except UnpackLimitError:
+        raise
     except CorruptRecordError as error:
-        raise error_for(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
+        raise _invalid(str(error)) from None
 
 
 def _unreadable(batch: memoryview, error: CorruptRecordError) -> KafkaError:
@@ -216,19 +285,31 @@ def _check_attributes(header: BatchHeader) -> None:
         raise error_for(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "this broker offers no transactions")
 
 
-def check_batch_times(batch: memoryview, header: BatchHeader, config: TopicConfig, now_ms: int) -> None:
+def check_batch_times(
+    batch: memoryview,
+    header: BatchHeader,
+    config: TopicConfig,
+    now_ms: int,
+    budget: UnpackBudget | None = None,
+) -> None:
     """As `check_times`, and say which records are to blame. They are looked for only if some are.
 
     Raises:
         RejectedRecords: INVALID_TIMESTAMP (32).
+        UnpackLimitError: the records are too much for `budget`.
     """
     try:
         check_times(header, config, now_ms)
     except KafkaError as error:
         earliest, latest = now_ms - config.before_max_ms, now_ms + config.after_max_ms
-        times = enumerate(row.timestamp for row in _rows(batch))
-        blamed = [index for index, time in times if time >= 0 and not earliest <= time <= latest]
-        raise RejectedRecords(error, [(index, error.detail) for index in blamed]) from None
+        blamed = (
+            chunk.first + place
+            for chunk in _chunks(batch, header, budget)
+            for place, time in enumerate(chunk.timestamps)
+            if time >= 0 and not earliest <= time <= latest
+        )
+        found = [(index, error.detail) for index in islice(blamed, BLAMED_MAX)]
+        raise RejectedRecords(error, found) from None
 
 
 def check_times(header: BatchHeader, config: TopicConfig, now_ms: int) -> None:
@@ -259,53 +340,72 @@ def no_segment_holds(size: int, config: TopicConfig) -> KafkaError:
     )
 
 
-def bring_in_line(batch: memoryview, header: BatchHeader, config: TopicConfig) -> memoryview:
+def bring_in_line(
+    batch: memoryview, header: BatchHeader, config: TopicConfig, budget: UnpackBudget | None = None
+) -> memoryview:
     """Check the keys of a batch for a compacted topic, and bring it into the topic's codec.
 
     Raises:
         RejectedRecords: INVALID_RECORD (87), records without a key.
-        KafkaError: CORRUPT_MESSAGE (2), the records cannot be read; MESSAGE_TOO_LARGE (10), they do not
+        KafkaError: INVALID_RECORD (87), the records cannot be read; MESSAGE_TOO_LARGE (10), they do not
             fit any more.
+        UnpackLimitError: the records are too much for `budget`.
     """
     codec = storage_codec(header.codec, config)
     if codec == header.codec and not config.compacted:
         return batch
-    if config.compacted:
-        check_keys(batch, header.record_count)
-    if codec == header.codec:
-        return batch
-    rows = _rows(batch)
-    encoded = encode_batch(
-        [(row.key, row.value, row.headers, row.timestamp) for row in rows],
-        codec=codec,
-        level=compression_level(codec, config),
+    if budget is None:
+        budget = UnpackBudget()
+    try:
+        if codec == header.codec:
+            missing = _KEYS.keyless(batch, header, budget)
+        else:
+            records = records_bytes(batch, 0, len(batch), header, budget)
+            missing = []
+            for chunk in walk_numbered(records, header, budget):
+                missing += chunk.keyless[: BLAMED_MAX - len(missing)]
+    except UnpackLimitError:
+        raise
+    except CorruptRecordError as error:
+        raise _invalid(str(error)) from None
+    if missing and config.compacted:
+        reason = "Compacted topic cannot accept message without key"
+        raise RejectedRecords(_invalid(reason), [(index, reason) for index in missing[:BLAMED_MAX]])
+    return batch if codec == header.codec else _in_codec(records, header, codec, config)
+
+
+def _in_codec(records: memoryview, header: BatchHeader, codec: int, config: TopicConfig) -> memoryview:
+    """The batch that holds `records` in another codec.
+
+    Raises:
+        KafkaError: MESSAGE_TOO_LARGE (10).
+    """
+    body = records
+    if codec:
+        body = memoryview(compress(codec, records, compression_level(codec, config)))
+    size = HEADER_BYTES + len(body)
+    if size > config.max_message_bytes:
+        raise error_for(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"in codec {config.codec_name} the batch has {size} bytes, max.message.bytes is "
+            f"{config.max_message_bytes}",
+        )
+    batch = memoryview(bytearray(size))
+    batch[HEADER_BYTES:] = body
+    pack_header(
+        batch,
+        base_offset=0,
+        partition_leader_epoch=-1,
+        attributes=header.attributes & ~CODEC_MASK | codec,
+        record_count=header.record_count,
+        base_timestamp=header.base_timestamp,
+        max_timestamp=header.max_timestamp,
         producer_id=header.producer_id,
         producer_epoch=header.producer_epoch,
         base_sequence=header.base_sequence,
     )
-    if len(encoded) > config.max_message_bytes:
-        raise error_for(
-            ErrorCode.MESSAGE_TOO_LARGE,
-            f"in codec {config.codec_name} the batch has {len(encoded)} bytes, max.message.bytes is "
-            f"{config.max_message_bytes}",
-        )
-    return memoryview(bytearray(encoded))
-
-
-def check_keys(batch: memoryview, count: int) -> None:
-    """Refuse a batch with records that have no key: compaction could not tell what they replace.
-
-    Raises:
-        RejectedRecords: INVALID_RECORD (87).
-        KafkaError: CORRUPT_MESSAGE (2), the records cannot be read.
-    """
-    try:
-        missing = _KEYS.keyless(batch, count)
-    except CorruptRecordError as error:
-        raise error_for(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
-    if missing:
-        reason = "Compacted topic cannot accept message without key"
-        raise RejectedRecords(_invalid(reason), [(index, reason) for index in missing])
+    refresh_crc(batch, 0, size)
+    return batch
 
 
 def storage_codec(sent: int, config: TopicConfig) -> int:

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from penstock.records.budget import UNPACKED_BYTES_MAX, UNPACKED_RECORDS_MAX
+
 BOOLEAN, STRING, INT, SHORT, LONG, DOUBLE, LIST, CLASS, PASSWORD = range(1, 10)
 """Types as DescribeConfigs numbers them (KIP-569)."""
 
@@ -459,6 +461,20 @@ BROKER_KEYS = _table(
         "16777216",
         "Largest answer that carries no records. One that would be larger closes its connection.",
         at_least=65536,
+    ),
+    _broker(
+        "penstock.unpack.max.bytes",
+        LONG,
+        str(UNPACKED_BYTES_MAX),
+        "What one request may have decompressed, where the broker must look into records.",
+        at_least=1,
+    ),
+    _broker(
+        "penstock.unpack.max.records",
+        LONG,
+        str(UNPACKED_RECORDS_MAX),
+        "How many records one request may have looked at, where the broker must look into records.",
+        at_least=1,
     ),
     _broker("penstock.metrics.host", STRING, "127.0.0.1", "Where /metrics is served for Prometheus."),
     _broker(

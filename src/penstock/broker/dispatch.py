@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from penstock.protocol.codec import Codec
     from penstock.protocol.header import RequestHeader
     from penstock.protocol.messages.produce_response import PartitionProduceResponse
+    from penstock.records.budget import UnpackBudget
 
 _KEY_AND_VERSION = Struct(">hh")
 _HEAD = Struct(">ii")
@@ -64,11 +65,13 @@ class Context:
         "arrived",
         "client_id",
         "flushes",
+        "inline",
         "local_address",
         "node",
         "now",
         "now_ms",
         "peer",
+        "postponed",
         "room",
         "sessions",
         "throttle_ms",
@@ -92,6 +95,10 @@ class Context:
         self.now = self.arrived = 0.0
         self.flushes: list[tuple[Flush, PartitionProduceResponse]] = []
         """Of the Produce at work: what is to reach the disk before it is answered, and for whom."""
+        self.inline: tuple[float, UnpackBudget] | None = None
+        """What may be unpacked on the event loop, for requests that arrived at that time (see `aside`)."""
+        self.postponed: list[Any] = []
+        """Of the request at work: what takes too long for the event loop."""
 
     def begin_claims(self) -> None:
         """Count what the answer of this request takes from now on, with `claim`.

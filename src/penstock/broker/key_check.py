@@ -1,9 +1,9 @@
 """Which records of a batch have no key: compaction could not tell what they replace.
 
-Records are decoded in Python, at about 1.5 µs each. Once very many have been, and where numba is installed,
-the compiled decoder of `penstock.records` takes over for batches of more than a few records; it is a hundred
-times as fast. It is loaded, and compiled if need be, on a thread of its own: that takes a second or more, and
-some 60 MB.
+Records are looked over in Python, at about half a microsecond each. Once very many have been, and where numba
+is installed, the compiled decoder of `penstock.records` takes over for batches of more than a few records; it
+is fifty times as fast. It is loaded, and compiled if need be, on a thread of its own: that takes a second or
+more, and some 60 MB.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ import logging
 import threading
 from collections.abc import Callable
 
-from penstock.records.batch import DECOMPRESSED_BYTES_MAX, decode_batch, encode_batch
+from penstock.errors import CorruptRecordError
+from penstock.records.batch import BatchHeader, encode_batch, read_header
+from penstock.records.budget import UnpackBudget
+from penstock.records.checking import walk_batch
 from penstock.records.compression import Codec
 
 logger = logging.getLogger("penstock.broker")
@@ -25,8 +28,8 @@ COMPILED_FROM_RECORDS = 64
 _BEFORE_ANY_OFFSET = -(1 << 32)
 """Whatever the records say of their offsets, none is left out."""
 
-Finder = Callable[[memoryview], list[int]]
-"""Returns the places of records without a key; raises CorruptRecordError where there are no records."""
+Finder = Callable[[memoryview, BatchHeader, UnpackBudget], list[int]]
+"""Returns the places of records without a key. Raises what `KeyCheck.keyless` does."""
 
 
 class KeyCheck:
@@ -38,20 +41,22 @@ class KeyCheck:
         self.loader: threading.Thread | None = None
         """What fetches the compiled decoder, from when it was wanted."""
 
-    def keyless(self, batch: memoryview, count: int) -> list[int]:
-        """Return which of the `count` records in `batch` have no key, counted from 0.
+    def keyless(self, batch: memoryview, header: BatchHeader, budget: UnpackBudget) -> list[int]:
+        """Return which of the records in `batch` have no key, counted from 0.
 
         Raises:
-            CorruptRecordError: the records cannot be read.
+            CorruptRecordError: the records cannot be read, or are not numbered one by one.
+            UnpackLimitError: they are too much for `budget`.
         """
+        count = header.record_count
         if self._compiled is not None and count >= COMPILED_FROM_RECORDS:
-            return self._compiled(batch)
+            return self._compiled(batch, header, budget)
         if self.loader is None:
             self._left -= count
             if self._left < 0:
                 self.loader = threading.Thread(target=self._load, name="penstock-kernels", daemon=True)
                 self.loader.start()
-        return find_in_python(batch)
+        return find_in_python(batch, header, budget)
 
     @property
     def is_compiled(self) -> bool:
@@ -64,7 +69,8 @@ class KeyCheck:
             if COMPILED:
                 find = compiled_finder()
                 for codec in Codec.NONE, Codec.GZIP:  # so that nobody waits for the compiler
-                    find(memoryview(bytearray(encode_batch([(b"k", b"v", (("h", b"v"),), 0)], codec=codec))))
+                    batch = encode_batch([(b"k", b"v", (("h", b"v"),), 0)], codec=codec)
+                    find(memoryview(bytearray(batch)), read_header(batch), UnpackBudget())
                 self._compiled = find
         except ImportError:
             pass  # there is no numpy: Python it is
@@ -72,9 +78,8 @@ class KeyCheck:
             logger.exception("the compiled decoder cannot be used; keys are looked for in Python")
 
 
-def find_in_python(batch: memoryview) -> list[int]:
-    rows = decode_batch(batch, 0, len(batch), "", 0, verify=False)
-    return [index for index, row in enumerate(rows) if row.key is None]
+def find_in_python(batch: memoryview, header: BatchHeader, budget: UnpackBudget) -> list[int]:
+    return [index for chunk in walk_batch(batch, header, budget) for index in chunk.keyless]
 
 
 def compiled_finder() -> Finder:
@@ -83,16 +88,20 @@ def compiled_finder() -> Finder:
 
     from penstock.records.decode import decode_columns
 
-    def find(batch: memoryview) -> list[int]:
+    def find(batch: memoryview, header: BatchHeader, budget: UnpackBudget) -> list[int]:
         columns = decode_columns(
             batch,
-            columns=("key", "headers"),
+            columns=("offset", "key", "headers"),
             start_offset=_BEFORE_ANY_OFFSET,
             verify_crcs=False,
-            limit_bytes=DECOMPRESSED_BYTES_MAX,
+            limit_bytes=budget.bytes_left,
+            limit_records=budget.records_max,
         )
-        key = columns.key
+        offsets, key = columns.offsets, columns.key
+        assert offsets is not None
         assert key is not None
+        if not np.array_equal(offsets, np.arange(header.base_offset, header.base_offset + len(offsets))):
+            raise CorruptRecordError("the records of a batch are not numbered one by one")
         if key.validity is None:
             return []
         bits = np.unpackbits(key.validity, bitorder="little")[key.validity_offset :][: len(key)]

@@ -6,18 +6,20 @@ no time, and get none. Batches of magic 2 in an old Produce version come this wa
 what decides is the magic byte (aiokafka does this).
 
 A broker that behaves as 0.8 or 0.9 takes magic 1 as well, even within a wrapper of magic 0 (kafka-node
-compresses this way), and stores it as the magic 0 that consumers of that time understand.
+compresses this way), and compressed messages within compressed ones; it stores all of them as the magic 0
+that consumers of that time understand, compressed once.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.broker.admission import check_batch, check_times
-from penstock.errors import CorruptRecordError
+from penstock.errors import CorruptRecordError, UnpackLimitError
 from penstock.model import TimestampType
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.records.batch import read_header, split_batches
+from penstock.records.budget import UnpackBudget
 from penstock.records.convert import convert_up
 
 if TYPE_CHECKING:
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
     from penstock.records.batch import BatchHeader
 
 
-def batches_of(records: memoryview, config: TopicConfig, now_ms: int) -> list[tuple[memoryview, BatchHeader]]:
+def batches_of(
+    records: memoryview, config: TopicConfig, now_ms: int, budget: UnpackBudget | None = None
+) -> list[tuple[memoryview, BatchHeader]]:
     """Return the batches of magic 2 that an old Produce request stands for, judged, with their headers.
 
     A cut entry at the end is dropped, as brokers always did.
@@ -33,30 +37,37 @@ def batches_of(records: memoryview, config: TopicConfig, now_ms: int) -> list[tu
     Raises:
         KafkaError: CORRUPT_MESSAGE (2), MESSAGE_TOO_LARGE (10), INVALID_RECORD (87) or INVALID_TIMESTAMP
             (32), and what `admission` refuses.
+        UnpackLimitError: the messages are too much for `budget`.
     """
+    if budget is None:
+        budget = UnpackBudget()
     try:
-        entries = list(split_batches(records))
-        if not entries:
+        found = _look_over(records, budget)
+        if found is None:
             return []
-        newest = max(magic for _, _, magic in entries)
         # Releases before 0.10 did not look at the magic byte, so producers that run ahead got away with 1.
         unseen = config.stored_magic == 0
         known = 1 if unseen else config.stored_magic
-        if newest > known:
-            raise error_for(ErrorCode.CORRUPT_MESSAGE, f"magic {newest}; this broker knows up to {known}")
-        if entries[0][2] == 2:
-            if len(entries) > 1:
+        if found.newest > known:
+            raise error_for(
+                ErrorCode.CORRUPT_MESSAGE, f"magic {found.newest}; this broker knows up to {known}"
+            )
+        if found.first == 2:
+            if found.entries > 1:
                 raise error_for(ErrorCode.INVALID_RECORD, "more than one batch for a partition")
-            batch = records[: entries[0][1]]
-            return [(batch, check_batch(batch, config, now_ms))]
-        largest = max(end - start for start, end, _ in entries)
-        if largest > config.max_message_bytes:
+            batch = records[: found.size]
+            return [(batch, check_batch(batch, config, now_ms, budget))]
+        if found.largest > config.max_message_bytes:
             raise error_for(
                 ErrorCode.MESSAGE_TOO_LARGE,
-                f"a message of {largest} bytes, max.message.bytes is {config.max_message_bytes}",
+                f"a message of {found.largest} bytes, max.message.bytes is {config.max_message_bytes}",
             )
-        whole = records[: entries[-1][1]]
-        batch = memoryview(bytearray(convert_up(whole, base_offset=0, mixed=unseen)))
+        converted = convert_up(
+            records[: found.size], base_offset=0, mixed=unseen, nested=unseen, budget=budget
+        )
+        batch = memoryview(bytearray(converted))
+    except UnpackLimitError:
+        raise
     except CorruptRecordError as error:
         raise error_for(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
     header = read_header(batch)
@@ -64,3 +75,33 @@ def batches_of(records: memoryview, config: TopicConfig, now_ms: int) -> list[tu
         raise error_for(ErrorCode.INVALID_TIMESTAMP, "a producer cannot set log-append time")
     check_times(header, config, now_ms)
     return [(batch, header)]
+
+
+class _Entries(NamedTuple):
+    """The whole entries of a message set: how many, their bytes, two magics, and the size of the largest."""
+
+    entries: int
+    size: int
+    first: int
+    newest: int
+    largest: int
+
+
+def _look_over(records: memoryview, budget: UnpackBudget) -> _Entries | None:
+    """Count the whole entries of a message set; None where there are none.
+
+    Raises:
+        CorruptRecordError: an unknown magic, or a length too small for it.
+        UnpackLimitError: there are more than `budget` allows. They have not been counted in it.
+    """
+    count = size = newest = largest = first = 0
+    for start, end, magic in split_batches(records):
+        if not count:
+            first = magic
+        count += 1
+        if count > budget.records_left:
+            budget.take_records(count)
+        newest = max(newest, magic)
+        largest = max(largest, end - start)
+        size = end
+    return _Entries(count, size, first, newest, largest) if count else None

@@ -21,8 +21,10 @@ from penstock.broker.stability import without_unstable
 from penstock.broker.waiting import Parking
 from penstock.common.failures import Failures, LimitedLog
 from penstock.errors import KafkaError, StorageError
+from penstock.records.budget import UnpackLimits
 
 if TYPE_CHECKING:
+    from penstock.broker.aside import SideThread
     from penstock.broker.compactor import Compactor
     from penstock.broker.config import BrokerConfig
     from penstock.broker.dispatch import Context, Dialect, Route
@@ -85,6 +87,11 @@ class Node:
         self._compactor: Compactor | None = None
         self.flusher: Flusher | None = None
         """Who forces logs to disk, once a topic asks for it."""
+        self.unpack_limits = UnpackLimits(
+            config.integer("penstock.unpack.max.bytes"), config.integer("penstock.unpack.max.records")
+        )
+        """What one request may have unpacked, and looked at among it."""
+        self._side_thread: SideThread | None = None
         self.call_soon: Callable[[Callable[[], None]], object] | None = None
         """Has a function run in the broker's thread, from any other; set by the server, if there is one."""
 
@@ -200,6 +207,14 @@ class Node:
             self.flusher = Flusher(self.parking, self.call_soon, self.failures)
         partition.leave_flushing()
         return self.flusher
+
+    def side_thread(self) -> SideThread | None:
+        """Who does what takes too long for the event loop; None where nobody takes calls from threads."""
+        if self._side_thread is None and self.call_soon is not None:
+            from penstock.broker.aside import SideThread
+
+            self._side_thread = SideThread(self.parking, self.call_soon)
+        return self._side_thread
 
     @property
     def compactor(self) -> Compactor:

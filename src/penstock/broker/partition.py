@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from penstock.broker.admission import admit_batch, bring_in_line, no_segment_holds
 from penstock.broker.producers import Producers, SeenBatch
 from penstock.broker.storage import log_config
+from penstock.errors import CorruptRecordError, UnpackLimitError
 from penstock.log.memory import MemoryLog
 from penstock.log.segmented import SegmentedLog
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from penstock.broker.storage import LogStore
     from penstock.log.contract import Log, Slice
     from penstock.records.batch import BatchHeader
+    from penstock.records.budget import UnpackBudget
 
 NO_TIME = -1
 
@@ -44,6 +46,13 @@ class Appended(NamedTuple):
     base_offset: int
     log_append_time_ms: int
     log_start_offset: int
+
+
+class OlderForm(NamedTuple):
+    """Records as messages of magic 0 or 1, which hold their offsets, beginning at `first_offset`."""
+
+    first_offset: int
+    data: bytes | memoryview
 
 
 class Partition:
@@ -296,28 +305,96 @@ class Partition:
 
     # --- writing ---------------------------------------------------------------------------------------
 
-    def append(self, records: memoryview | None, produce_version: int, now_ms: int) -> Appended:
+    def append(
+        self,
+        records: memoryview | None,
+        produce_version: int,
+        now_ms: int,
+        budget: UnpackBudget | None = None,
+    ) -> Appended:
         """Append what a Produce request carries for this partition.
 
-        `records` is lent: its header is patched in place, and nothing of it is kept.
+        `records` is lent: its header is patched in place, and nothing of it is kept. `budget` is for what
+        has to be unpacked and looked into.
 
         Raises:
             KafkaError: the records are refused, for one of the reasons of `admission` or `producers`.
             StorageError: they could not be written; nothing has changed.
+            UnpackLimitError: the records are too much for `budget`; nothing has changed.
         """
-        if produce_version >= MAGIC_2_ONLY_SINCE or records is None:
-            batch, header = admit_batch(records, produce_version, self.config, now_ms)
-            return self._append_batch(batch, header, now_ms)
-        from penstock.broker.message_sets import batches_of  # such producers are rare
-
-        batches = batches_of(records, self.config, now_ms)
-        appended = [self._append_batch(batch, header, now_ms) for batch, header in batches]
-        return appended[0] if appended else Appended(-1, NO_TIME, self.log.start_offset)
-
-    def _append_batch(self, batch: memoryview, header: BatchHeader, now_ms: int) -> Appended:
         config = self.config
+        if produce_version >= MAGIC_2_ONLY_SINCE or records is None:
+            batch, header = admit_batch(records, produce_version, config, now_ms, budget)
+            if config.inspects_records:
+                batch = bring_in_line(batch, header, config, budget)
+            return self._append_batch(batch, header, now_ms, budget)
+        admitted = self.admit(records, produce_version, now_ms, budget)
+        if admitted is None:
+            return Appended(-1, NO_TIME, self.log.start_offset)
+        return self._append_batch(*admitted, now_ms, budget)
+
+    def admit(
+        self,
+        records: memoryview | None,
+        produce_version: int,
+        now_ms: int,
+        budget: UnpackBudget | None,
+    ) -> tuple[memoryview, BatchHeader] | None:
+        """Judge what a Produce request carries, and bring it into the form in which it is appended.
+
+        The part of `append` that may take long. Depends on nothing but the settings, so that any thread may
+        call it. None where there is nothing to append. Raises as `append`.
+        """
+        config = self.config
+        if produce_version >= MAGIC_2_ONLY_SINCE or records is None:
+            batch, header = admit_batch(records, produce_version, config, now_ms, budget)
+        else:
+            from penstock.broker.message_sets import batches_of  # such producers are rare
+
+            batches = batches_of(records, config, now_ms, budget)
+            if not batches:
+                return None
+            batch, header = batches[0]
         if config.inspects_records:
-            batch = bring_in_line(batch, header, config)
+            batch = bring_in_line(batch, header, config, budget)
+        return batch, header
+
+    def append_admitted(
+        self, admitted: tuple[memoryview, BatchHeader] | None, now_ms: int, older: OlderForm | None = None
+    ) -> Appended:
+        """Append what `admit` has returned. Raises as `append`.
+
+        `older` is what `prepare_older` has made of it, where this broker stores an older format.
+        """
+        if admitted is None:
+            return Appended(-1, NO_TIME, self.log.start_offset)
+        return self._append_batch(*admitted, now_ms, None, older)
+
+    def prepare_older(
+        self, admitted: tuple[memoryview, BatchHeader], first_offset: int, now_ms: int, budget: UnpackBudget
+    ) -> OlderForm:
+        """Make what a broker stores that behaves as an old release, for records that begin at an offset.
+
+        Any thread may call it. Raises as `append`.
+        """
+        batch, _ = admitted
+        self._stamp(batch, first_offset, now_ms)
+        return OlderForm(first_offset, self._of_older_format(batch, budget))
+
+    @property
+    def stores_older(self) -> bool:
+        """Whether what is appended is converted to messages of magic 0 or 1."""
+        return self.config.stored_magic < 2 and not self.topic.startswith("__")
+
+    def _append_batch(
+        self,
+        batch: memoryview,
+        header: BatchHeader,
+        now_ms: int,
+        budget: UnpackBudget | None,
+        older: OlderForm | None = None,
+    ) -> Appended:
+        config = self.config
         if len(batch) > config.segment_bytes:
             raise no_segment_holds(len(batch), config)
         log = self.log
@@ -330,14 +407,16 @@ class Partition:
                 return Appended(repeated.first_offset, repeated.timestamp, log.start_offset)
         first_offset = log.end_offset
         last_offset = first_offset + header.last_offset_delta
-        set_base_offset(batch, 0, first_offset)
-        set_leader_epoch(batch, 0, self.leader_epoch)
-        max_timestamp = header.max_timestamp
-        if config.log_append_time:
-            max_timestamp = now_ms
-            set_max_timestamp_log_append(batch, 0, len(batch), now_ms)
+        max_timestamp = now_ms if config.log_append_time else header.max_timestamp
+        self._stamp(batch, first_offset, now_ms)
+        stored: bytes | memoryview = batch
+        if config.stored_magic != 2:
+            if older is not None and older.first_offset == first_offset:
+                stored = older.data
+            else:
+                stored = self._of_older_format(batch, budget)
         log.append(
-            batch if config.stored_magic == 2 else self._of_older_format(batch),
+            stored,
             first_offset=first_offset,
             last_offset=last_offset,
             max_timestamp=max_timestamp,
@@ -351,13 +430,30 @@ class Partition:
             self.producers(now_ms).record(header.producer_id, header.producer_epoch, seen, now_ms)
         return Appended(first_offset, now_ms if config.log_append_time else NO_TIME, log.start_offset)
 
-    def _of_older_format(self, batch: memoryview) -> bytes | memoryview:
-        """A batch as the release that this broker behaves as stores it; the broker's own topics are ours."""
-        if self.topic.startswith("__"):
+    def _stamp(self, batch: memoryview, first_offset: int, now_ms: int) -> None:
+        """Write into a batch what only the broker knows."""
+        set_base_offset(batch, 0, first_offset)
+        set_leader_epoch(batch, 0, self.leader_epoch)
+        if self.config.log_append_time:
+            set_max_timestamp_log_append(batch, 0, len(batch), now_ms)
+
+    def _of_older_format(self, batch: memoryview, budget: UnpackBudget | None) -> bytes | memoryview:
+        """A batch as the release that this broker behaves as stores it; the broker's own topics are ours.
+
+        Raises:
+            KafkaError: INVALID_RECORD (87), the records cannot be read.
+            UnpackLimitError: they are too much for `budget`.
+        """
+        if not self.stores_older:
             return batch
         from penstock.records.convert import convert_down  # such brokers are rare
 
-        return convert_down(batch, self.config.stored_magic)
+        try:
+            return convert_down(batch, self.config.stored_magic, budget=budget)
+        except UnpackLimitError:
+            raise
+        except CorruptRecordError as error:
+            raise error_for(ErrorCode.INVALID_RECORD, str(error)) from None
 
     def producers(self, now_ms: int) -> Producers:
         """What the log says about its producers; read from it on first use after a start.

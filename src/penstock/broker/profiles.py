@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from penstock.broker.waiting import Wait
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.message import Struct
 from penstock.protocol.releases import FIRST_KRAFT, release
@@ -174,8 +175,15 @@ class Profile:
         """A handler whose answers carry no error code that the release did not know."""
 
         def answer(request: Any, context: Any) -> Any:
-            response = handle(request, context)
-            self._age_codes(response)
+            return aged(handle(request, context))
+
+        def aged(response: Any) -> Any:
+            if type(response) is Wait:
+                later = response.answer
+                if later is not None:
+                    response.answer = lambda: aged(later())
+            else:
+                self._age_codes(response)
             return response
 
         return answer

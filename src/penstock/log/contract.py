@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from penstock.log.epochs import LeaderEpochs
     from penstock.log.walk import Entry
     from penstock.records.batch import BatchHeader
+    from penstock.records.budget import UnpackBudget
 
 
 class DamagedLogError(StorageError):
@@ -143,11 +144,30 @@ class Log(Protocol):
         its size; none that reaches `up_to_offset`. Empty at the end of the log.
         """
 
-    def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
-        """Return (offset, timestamp) of the first record at or after the time; None without one."""
+    @property
+    def max_timestamp(self) -> int:
+        """The greatest time that any batch claims, below `start_offset` too; -1 where none has one."""
 
-    def offset_of_max_timestamp(self) -> tuple[int, int] | None:
-        """Return (offset, timestamp) of the first record with the greatest timestamp; None without one."""
+    def batch_since(self, timestamp_ms: int, start_offset: int) -> tuple[Entry, Bytes] | None:
+        """Return the first batch from `start_offset` on whose header says that it reaches a time.
+
+        `times.record_since` finds the record in it; there may be none, and a later batch have it.
+        """
+
+    def offset_for_timestamp(
+        self, timestamp_ms: int, budget: UnpackBudget | None = None
+    ) -> tuple[int, int] | None:
+        """Return (offset, timestamp) of the first record at or after the time; None without one.
+
+        `budget`, by default a new one for each batch, is for what is unpacked on the way. A batch that
+        cannot be read within it is answered for by its header.
+        """
+
+    def offset_of_max_timestamp(self, budget: UnpackBudget | None = None) -> tuple[int, int] | None:
+        """Return (offset, timestamp) of the first record with the greatest timestamp; None without one.
+
+        `budget` as for `offset_for_timestamp`.
+        """
 
     def segment_offsets(self, before_ms: int, now_ms: int) -> list[int]:
         """Return the offsets ListOffsets v0 answers with, newest first.

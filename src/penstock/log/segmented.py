@@ -25,9 +25,11 @@ from penstock.log.contract import (
     Slice,
 )
 from penstock.log.epochs import LeaderEpochs
+from penstock.log.times import latest_record, record_since
 from penstock.log.walk import EXTRA_BYTES, Entry, walk_buffer
 from penstock.model import EARLIEST, LATEST
-from penstock.records.batch import HEADER_BYTES, BatchHeader, decode_batch, read_header
+from penstock.records.batch import HEADER_BYTES, BatchHeader, read_header
+from penstock.records.budget import UnpackBudget
 
 logger = getLogger("penstock.log")
 
@@ -157,23 +159,14 @@ class Segment(ABC):
         latest = self.max_timestamp
         return latest if latest >= 0 else self.last_append_ms
 
-    def find_timestamp(self, timestamp_ms: int, start_offset: int) -> tuple[int, int] | None:
-        """Return (offset, timestamp) of the first record from `start_offset` on at or after a time."""
+    def batch_since(self, timestamp_ms: int, start_offset: int) -> Entry | None:
+        """Return the first batch from `start_offset` on whose header says that it reaches a time."""
         if self.max_timestamp < timestamp_ms:
             return None
         for entry in self.entries(max(start_offset, self.earlier_until(timestamp_ms))):
             if entry.max_timestamp >= timestamp_ms:
-                for record in decode_entry(self, entry):
-                    if record[1] >= timestamp_ms and record[0] >= start_offset:
-                        return record
+                return entry
         return None
-
-
-def decode_entry(segment: Segment, entry: Entry) -> Iterator[tuple[int, int]]:
-    """Yield (offset, timestamp) of every record in a batch."""
-    batch = segment.load(entry.position, entry.size)
-    for record in decode_batch(batch, 0, entry.size, "", -1, verify=False):
-        yield record.offset, record.timestamp
 
 
 class Source(Protocol):
@@ -389,27 +382,45 @@ class SegmentedLog(ABC):
 
     # --- time -------------------------------------------------------------------------------------
 
-    def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
-        for segment in self._segments:
-            found = segment.find_timestamp(timestamp_ms, self.start_offset)
-            if found is not None:
-                return found
+    def batch_since(self, timestamp_ms: int, start_offset: int) -> tuple[Entry, Bytes] | None:
+        start_offset = max(start_offset, self.start_offset)
+        for segment in self._segments[self._place(start_offset) :]:
+            entry = segment.batch_since(timestamp_ms, start_offset)
+            if entry is not None:
+                return entry, segment.load(entry.position, entry.size)
         return None
 
-    def offset_of_max_timestamp(self) -> tuple[int, int] | None:
-        latest = max(segment.max_timestamp for segment in self._segments)
+    def offset_for_timestamp(
+        self, timestamp_ms: int, budget: UnpackBudget | None = None
+    ) -> tuple[int, int] | None:
+        start_offset = self.start_offset
+        while (found := self.batch_since(timestamp_ms, start_offset)) is not None:
+            entry, batch = found
+            record = record_since(entry, batch, timestamp_ms, start_offset, budget or UnpackBudget())
+            if record is not None:
+                return record
+            start_offset = entry.last_offset + 1
+        return None
+
+    @property
+    def max_timestamp(self) -> int:
+        return max(segment.max_timestamp for segment in self._segments)
+
+    def offset_of_max_timestamp(self, budget: UnpackBudget | None = None) -> tuple[int, int] | None:
+        latest = self.max_timestamp
         if latest < 0:
             return None
-        found = self.offset_for_timestamp(latest)
+        found = self.offset_for_timestamp(latest, budget)
         if found is not None:
             return found
         # The latest record lies below the start, in a batch or segment kept for what follows it.
         best: tuple[int, int] | None = None
         for segment, entry in self._entries(None):
             if entry.max_timestamp > (best[1] if best else -1):
-                for record in decode_entry(segment, entry):
-                    if record[0] >= self.start_offset and record[1] > (best[1] if best else -1):
-                        best = record
+                batch = segment.load(entry.position, entry.size)
+                latest_there = latest_record(entry, batch, self.start_offset, budget or UnpackBudget())
+                if latest_there is not None and latest_there[1] > (best[1] if best else -1):
+                    best = latest_there
         return best
 
     def segment_offsets(self, before_ms: int, now_ms: int) -> list[int]:

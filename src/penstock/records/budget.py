@@ -68,6 +68,11 @@ class UnpackBudget:
         self.records_max = self.records_left = records_max
         self.pause = pause
 
+    @property
+    def is_untouched(self) -> bool:
+        """Whether nothing has been spent yet."""
+        return self.bytes_left == self.bytes_max and self.records_left == self.records_max
+
     def unpack(self, codec: int, data: memoryview) -> memoryview:
         """Return `data` decompressed.
 

@@ -33,9 +33,21 @@ class Chunk(NamedTuple):
 
 
 def walk_batch(batch: Buffer, header: BatchHeader, budget: UnpackBudget) -> Iterator[Chunk]:
-    """Yield what can be said of all records of a whole batch, chunk by chunk. Raises as `walk_records`."""
+    """Yield what can be said of all records of a producer's batch. Raises as `walk_numbered`."""
     view = memoryview(batch)
-    return walk_records(records_bytes(view, 0, len(view), header, budget), header, budget)
+    yield from walk_numbered(records_bytes(view, 0, len(view), header, budget), header, budget)
+
+
+def walk_numbered(records: memoryview, header: BatchHeader, budget: UnpackBudget) -> Iterator[Chunk]:
+    """As `walk_records`, of records as a producer sends them, whose offsets count up from 0 without gaps.
+
+    Raises:
+        CorruptRecordError, UnpackLimitError: as `walk_records`; or they are numbered otherwise.
+    """
+    for chunk in walk_records(records, header, budget):
+        if chunk.offset_deltas != list(range(chunk.first, chunk.first + len(chunk.offset_deltas))):
+            raise CorruptRecordError("the records of a batch are not numbered one by one")
+        yield chunk
 
 
 def walk_records(records: memoryview, header: BatchHeader, budget: UnpackBudget) -> Iterator[Chunk]:

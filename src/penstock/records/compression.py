@@ -107,6 +107,24 @@ def _too_large(codec: int, limit_bytes: int) -> UnpackLimitError:
     )
 
 
+def begins_as(codec: int, data: memoryview) -> bool:
+    """Whether `data` begin as everything in that codec does. Looks at a few bytes."""
+    head = bytes(data[:_HEAD_BYTES])
+    if codec == Codec.GZIP:
+        return head.startswith(_GZIP_MAGIC)
+    if codec == Codec.LZ4:
+        return head.startswith(_LZ4_MAGIC)
+    if codec == Codec.ZSTD:
+        magic = int.from_bytes(head[:4], "little")
+        return magic == _ZSTD_MAGIC or magic & ~0x0F == _ZSTD_SKIPPABLE
+    if head == _XERIAL_MAGIC:
+        return True
+    try:
+        return _snappy_block_size(data) >= 0
+    except (IndexError, CorruptRecordError):
+        return False
+
+
 def decompressed_size_max(codec: int, data: memoryview) -> int:
     """Return how many bytes can come out of `data` at most, judged by its framing alone.
 
@@ -163,6 +181,7 @@ def _copy(data: memoryview, target: memoryview) -> int:
 
 # --- gzip ---------------------------------------------------------------------------------------------
 
+_GZIP_MAGIC = b"\x1f\x8b\x08"
 _GZIP_RATIO_MAX = 1032
 """Deflate cannot do better than 258 bytes for two bits."""
 
@@ -225,6 +244,7 @@ def _gunzip(data: memoryview, limit_bytes: int) -> memoryview:
 
 # --- snappy -------------------------------------------------------------------------------------------
 
+_HEAD_BYTES = 8
 _XERIAL_MAGIC = b"\x82SNAPPY\0"
 _XERIAL_HEADER = _XERIAL_MAGIC + b"\0\0\0\1\0\0\0\1"
 _XERIAL_BLOCK_BYTES = 32 * 1024

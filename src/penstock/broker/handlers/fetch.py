@@ -5,8 +5,10 @@ v7 sessions; v9 the client's leader epoch; v10 zstd;
 v11 preferred replica; v12 diverging epoch; v13 topics by id; v15-v18 fields for replicas.
 
 The answer waits until `min_bytes` are there or `max_wait_ms` is over; an error in any partition ends
-the wait. The first batch found comes whole even if it exceeds the limits, except before v3, where it is
-cut. Versions below 4 get records converted down (magic 0 for v0 and v1, magic 1 for v2 and v3).
+the wait. The first batch found comes whole even if it exceeds the limits. Before v3 there is no limit for
+the whole answer, and every partition is given as many bytes as it was asked for, the last message cut if need
+be. Versions below 4 get records converted down (magic 0 for v0 and v1, magic 1 for v2 and v3); what takes too
+long for the event loop is converted in a thread (see `aside`).
 """
 
 from __future__ import annotations
@@ -15,14 +17,22 @@ import logging
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
+from penstock.broker.aside import answer_later, full_budget, inline_budget
 from penstock.broker.cluster import Topic
 from penstock.broker.dispatch import Context, handler
 from penstock.broker.fetch_sessions import FINAL_EPOCH, FIRST_EPOCH, NO_SESSION, FetchSession
 from penstock.broker.partition import Partition
 from penstock.broker.repetition import merged
 from penstock.broker.waiting import Wait
-from penstock.errors import DecodeError, KafkaError, StorageError, UnsupportedVersionError
+from penstock.errors import (
+    DecodeError,
+    KafkaError,
+    StorageError,
+    UnpackLimitError,
+    UnsupportedVersionError,
+)
 from penstock.log.contract import DamagedLogError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -36,13 +46,23 @@ from penstock.protocol.messages.fetch_response import (
     PartitionData,
 )
 
+if TYPE_CHECKING:
+    from penstock.records.budget import UnpackBudget
+
 TOPIC_IDS_SINCE = 13
 WHOLE_BATCHES_SINCE = 3
+MAGIC_1_SINCE = 2
 MAGIC_2_SINCE = 4
 STORAGE_ERROR_SINCE = 6
 ZSTD_SINCE = 10
 
 READ_COMMITTED = 1
+
+INLINE_BYTES = 64 << 10
+"""What is read at once from one partition and converted on the event loop, if it unpacks to little."""
+
+HELD_BYTES_MAX = 32 << 20
+"""How much one request holds of what is to be converted in a thread. Partitions beyond it get nothing yet."""
 
 _NONE_ABORTED: list[AbortedTransaction] = []
 
@@ -50,13 +70,25 @@ _NONE_ABORTED: list[AbortedTransaction] = []
 class _Reading:
     """The state of one pass over the partitions of a request: what has been found, what may follow."""
 
-    __slots__ = ("context", "failed", "found_bytes", "keys", "left_bytes", "request")
+    __slots__ = (
+        "context",
+        "conversions",
+        "failed",
+        "found_bytes",
+        "held_bytes",
+        "keys",
+        "left_bytes",
+        "request",
+    )
 
     def __init__(self, request: FetchRequest, context: Context) -> None:
         self.request = request
         self.context = context
         self.left_bytes = min(request.max_bytes, context.node.fetch_bytes_max)
         self.found_bytes = 0
+        self.held_bytes = 0
+        self.conversions: list[_Conversion] = []
+        """What takes too long for the event loop."""
         self.failed = False
         self.keys: list[Hashable] = []
 
@@ -95,6 +127,8 @@ def _read_all(
         deadline = context.arrived + request.max_wait_ms / 1000
         if context.now < deadline:
             return Wait(reading.keys, deadline, missing_bytes, again)
+    if reading.conversions:
+        return _convert_later(responses, reading)
     return responses
 
 
@@ -205,19 +239,29 @@ def _read(topic: Topic, asked: FetchPartition, reading: _Reading) -> PartitionDa
         if diverging is not None:
             return _diverging(partition, asked, diverging)
     max_bytes = max(0, min(asked.partition_max_bytes, reading.left_bytes))
-    found = partition.read(asked.fetch_offset, max_bytes, at_least_one=reading.found_bytes == 0)
+    is_cut = version < WHOLE_BATCHES_SINCE
+    first = reading.found_bytes == 0 or (is_cut and max_bytes > 0)
+    found = partition.read(asked.fetch_offset, max_bytes, at_least_one=first)
     records: Records = found.pieces
     size = found.size
+    conversion: _Conversion | None = None
     if version < MAGIC_2_SINCE and size:
-        records = _convert(partition, found.to_bytes(), asked.fetch_offset, version)
-        if version < WHOLE_BATCHES_SINCE:
-            records = records[:max_bytes]
-        size = len(records)
+        records = b""
+        if not reading.held_bytes or reading.held_bytes + size <= HELD_BYTES_MAX:
+            conversion = _Conversion(partition, found.to_bytes(), asked, max_bytes, version)
+            try:
+                if size > INLINE_BYTES:
+                    raise UnpackLimitError
+                records = conversion.convert(inline_budget(reading.context))
+                conversion = None
+            except UnpackLimitError:
+                reading.held_bytes += size
+        size = len(records) if conversion is None else min(size, max_bytes) if is_cut else size
     reading.found_bytes += size
     reading.left_bytes -= size
     reading.keys.append(partition)
     end_offset = partition.high_watermark
-    return PartitionData(
+    response = PartitionData(
         partition_index=asked.partition,
         high_watermark=end_offset,
         last_stable_offset=partition.last_stable_offset,
@@ -225,6 +269,10 @@ def _read(topic: Topic, asked: FetchPartition, reading: _Reading) -> PartitionDa
         aborted_transactions=_NONE_ABORTED if request.isolation_level == READ_COMMITTED else None,
         records=records,
     )
+    if conversion is not None:
+        conversion.response = response
+        reading.conversions.append(conversion)
+    return response
 
 
 def _divergence(partition: Partition, asked: FetchPartition) -> EpochEndOffset | None:
@@ -254,23 +302,100 @@ def _diverging(partition: Partition, asked: FetchPartition, where: EpochEndOffse
     )
 
 
-def _convert(partition: Partition, data: bytes, fetch_offset: int, version: int) -> bytes:
-    """Convert batches for a fetcher that does not know magic 2.
+# --- older formats ------------------------------------------------------------------------------------------
 
-    Raises:
-        KafkaError: UNSUPPORTED_VERSION (35) where the topic forbids it, UNSUPPORTED_COMPRESSION_TYPE
-            (76) for zstd, CORRUPT_MESSAGE (2) for records that cannot be read.
-    """
-    if not partition.config.down_conversion:
-        raise error_for(ErrorCode.UNSUPPORTED_VERSION, f"{partition!r} converts nothing for Fetch v{version}")
-    from penstock.records.convert import convert_down  # such clients are rare
 
-    try:
-        return convert_down(data, 1 if version >= 2 else 0, first_offset=fetch_offset)
-    except UnsupportedVersionError as error:
-        raise error_for(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, str(error)) from None
-    except DecodeError as error:
-        raise error_for(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
+class _Conversion:
+    """Batches of one partition for a fetcher that does not know magic 2."""
+
+    __slots__ = ("data", "error", "first_offset", "index", "magic", "max_bytes", "response")
+
+    def __init__(
+        self, partition: Partition, data: bytes, asked: FetchPartition, max_bytes: int, version: int
+    ) -> None:
+        """Raises: KafkaError, UNSUPPORTED_VERSION (35), the topic forbids conversion."""
+        if not partition.config.down_conversion:
+            raise error_for(
+                ErrorCode.UNSUPPORTED_VERSION, f"{partition!r} converts nothing for Fetch v{version}"
+            )
+        self.data = data
+        self.first_offset = asked.fetch_offset
+        self.index = asked.partition
+        self.magic = 1 if version >= MAGIC_1_SINCE else 0
+        self.max_bytes = max_bytes if version < WHOLE_BATCHES_SINCE else None
+        self.response: PartitionData | None = None
+        self.error: KafkaError | None = None
+
+    def convert(self, budget: UnpackBudget) -> bytes:
+        """Return the records as the fetcher understands them, not many more than it can be given.
+
+        Raises:
+            KafkaError: UNSUPPORTED_COMPRESSION_TYPE (76) for zstd, CORRUPT_MESSAGE (2) for records that
+                cannot be read.
+            UnpackLimitError: the first batch is too much for `budget`.
+        """
+        from penstock.records.convert import convert_down  # such clients are rare
+
+        enough = len(self.data) if self.max_bytes is None else self.max_bytes
+        try:
+            records = convert_down(
+                self.data, self.magic, first_offset=self.first_offset, budget=budget, enough_bytes=enough
+            )
+        except UnsupportedVersionError as error:
+            raise error_for(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, str(error)) from None
+        except UnpackLimitError:
+            raise
+        except DecodeError as error:
+            raise error_for(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
+        return records if self.max_bytes is None else records[: self.max_bytes]
+
+    def prepare(self, budget: UnpackBudget) -> None:
+        """Convert in any thread; what comes of it, or what is wrong, goes into the response."""
+        assert self.response is not None
+        is_first = budget.is_untouched
+        try:
+            self.response.records = self.convert(budget)
+        except KafkaError as error:
+            self.error = error
+        except UnpackLimitError as error:
+            if is_first:
+                self.error = error_for(ErrorCode.MESSAGE_TOO_LARGE, str(error))
+            else:  # others have used it up: the next fetch begins here
+                self.response.records = b""
+
+
+def _convert_later(
+    responses: list[FetchableTopicResponse], reading: _Reading
+) -> list[FetchableTopicResponse] | Wait:
+    """Answer once everything has been converted in a thread."""
+    conversions = reading.conversions
+
+    def work() -> None:
+        budget = full_budget(reading.context)
+        for each in conversions:
+            each.prepare(budget)
+
+    def answer() -> FetchResponse:
+        for each in conversions:
+            if each.error is not None and each.response is not None:
+                refused = _refuse(each.index, each.error.code)
+                for name in refused.__slots__:
+                    setattr(each.response, name, getattr(refused, name))
+        return FetchResponse(responses=responses)
+
+    size = sum(len(each.data) for each in conversions)
+    thread = reading.context.node.side_thread()
+    if thread is None:
+        work()
+        answer()
+        return responses
+    if not thread.has_room(size):
+        for each in conversions:
+            assert each.response is not None
+            each.response.records = b""  # as if nothing had come: the fetcher asks again
+        return responses
+    waiting: Wait = answer_later(reading.context, work, size, answer)
+    return waiting
 
 
 def _refuse(index: int, code: int) -> PartitionData:

@@ -12,11 +12,16 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
+from penstock.broker.aside import INLINE_BYTES, answer_later, full_budget, inline_budget
 from penstock.broker.dispatch import Context, handler
 from penstock.broker.partition import Partition
 from penstock.broker.repetition import merged
-from penstock.errors import KafkaError, StorageError
+from penstock.broker.waiting import Wait
+from penstock.errors import KafkaError, StorageError, UnpackLimitError
+from penstock.log.times import Place, record_since
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.list_offsets_request import (
@@ -30,15 +35,23 @@ from penstock.protocol.messages.list_offsets_response import (
     ListOffsetsTopicResponse,
 )
 
+if TYPE_CHECKING:
+    from penstock.log.contract import Bytes
+    from penstock.log.walk import Entry
+    from penstock.records.budget import UnpackBudget
+
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = range(-1, -7, -1)
 
 LEADER_EPOCH_SINCE = 4
+
+AT_ONCE = 16
+"""How many batches a thread looks into before the event loop goes on with the search. They are held."""
 
 _SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING: 11}
 
 
 @handler(ApiKey.LIST_OFFSETS, 0, 11)
-def list_offsets(request: ListOffsetsRequest, context: Context) -> ListOffsetsResponse:
+def list_offsets(request: ListOffsetsRequest, context: Context) -> ListOffsetsResponse | Wait:
     """Look up the time asked for in every partition."""
     times = Counter(
         (topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions
@@ -46,12 +59,13 @@ def list_offsets(request: ListOffsetsRequest, context: Context) -> ListOffsetsRe
     topics = merged(
         request.topics, lambda topic: topic.name, "partitions", lambda asked: asked.partition_index
     )
-    return ListOffsetsResponse(
+    answer = ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(name=topic.name, partitions=_look_up_all(topic, times, context))
             for topic in topics
         ]
     )
+    return _search_later(answer, context) if context.postponed else answer
 
 
 def _look_up_all(
@@ -79,11 +93,9 @@ def _look_up(name: str, asked: ListOffsetsPartition, context: Context) -> ListOf
         if context.version == 0:
             response.old_style_offsets = _segment_offsets(partition, asked, context.now_ms)
         else:
-            found = _offset_for(partition, asked.timestamp, context.version)
+            found = _offset_for(partition, asked.timestamp, context, response)
             if found is not None:
-                response.offset, response.timestamp = found
-                if context.version >= LEADER_EPOCH_SINCE:
-                    response.leader_epoch = partition.leader_epoch
+                _tell(response, partition, found, context)
     except KafkaError as error:
         response.error_code = error.code
     except StorageError as error:
@@ -102,20 +114,146 @@ def _segment_offsets(partition: Partition, asked: ListOffsetsPartition, now_ms: 
     return partition.reader.segment_offsets(asked.timestamp, now_ms)[: asked.max_num_offsets]
 
 
-def _offset_for(partition: Partition, timestamp: int, version: int) -> tuple[int, int] | None:
+def _tell(
+    response: ListOffsetsPartitionResponse, partition: Partition, found: Place, context: Context
+) -> None:
+    response.offset, response.timestamp = found
+    if context.version >= LEADER_EPOCH_SINCE:
+        response.leader_epoch = partition.leader_epoch
+
+
+def _offset_for(
+    partition: Partition, timestamp: int, context: Context, response: ListOffsetsPartitionResponse
+) -> Place | None:
     """The offset and time that answer a request from v1 on; None where there is no such record.
+
+    None as well where it takes long to find, which is postponed.
 
     Raises:
         KafkaError: UNSUPPORTED_VERSION (35), a special time that this version does not have.
     """
+    version = context.version
     if version < _SINCE.get(timestamp, 0) or timestamp < EARLIEST_PENDING:
         raise error_for(ErrorCode.UNSUPPORTED_VERSION, f"time {timestamp} in ListOffsets v{version}")
     if timestamp == LATEST:
         return partition.high_watermark, -1
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return partition.log_start_offset, -1
-    if timestamp == MAX_TIMESTAMP:
-        return partition.reader.offset_of_max_timestamp()
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING):
         return None
-    return partition.reader.offset_for_timestamp(timestamp)
+    log = partition.reader
+    wants_latest = timestamp == MAX_TIMESTAMP
+    if wants_latest:
+        timestamp = log.max_timestamp
+        if timestamp < 0:
+            return None
+    search = _Search(partition, timestamp, wants_latest, response)
+    if not search.go_on(context):
+        context.postponed.append(search)
+    return search.found
+
+
+class _Search:
+    """A search for the first record at or after a time, batch by batch.
+
+    Batches are found by their headers on the event loop. What is in them is looked at there as long as that
+    is little, and else in a thread; only what is next in the thread is held.
+    """
+
+    __slots__ = ("_batch", "_from_offset", "_timestamp_ms", "_wants_latest", "found", "partition", "response")
+
+    def __init__(
+        self,
+        partition: Partition,
+        timestamp_ms: int,
+        wants_latest: bool,
+        response: ListOffsetsPartitionResponse,
+    ) -> None:
+        self.partition = partition
+        self.response = response
+        self.found: Place | None = None
+        self._timestamp_ms = timestamp_ms
+        self._wants_latest = wants_latest
+        self._from_offset = 0
+        self._batch: tuple[Entry, Bytes] | None = None
+
+    def go_on(self, context: Context) -> bool:
+        """Search until the record is found, or is known not to be there; False where a thread must help.
+
+        Raises:
+            StorageError: the log cannot be read.
+        """
+        log = self.partition.reader
+        budget = inline_budget(context)
+        while self.found is None:
+            self._from_offset = max(self._from_offset, log.start_offset)
+            found = log.batch_since(self._timestamp_ms, self._from_offset)
+            if found is None:
+                if self._wants_latest:  # the latest lies below the start of the log
+                    self.found = log.offset_of_max_timestamp(budget)
+                break
+            entry, batch = found
+            if len(batch) > INLINE_BYTES:
+                return False
+            try:
+                self.found = record_since(
+                    entry, batch, self._timestamp_ms, self._from_offset, budget, by_limit=False
+                )
+            except UnpackLimitError:
+                return False
+            self._from_offset = entry.last_offset + 1
+        return True
+
+    def load(self) -> int:
+        """Take the next batch in hand; return its size.
+
+        Raises:
+            KafkaError, StorageError: the log cannot be opened or read.
+        """
+        self._batch = self.partition.reader.batch_since(self._timestamp_ms, self._from_offset)
+        return len(self._batch[1]) if self._batch is not None else 0
+
+    def look(self, budget: UnpackBudget) -> None:
+        """Look into the batch at hand, in any thread."""
+        if self._batch is None:
+            return
+        (entry, batch), self._batch = self._batch, None
+        self.found = record_since(entry, batch, self._timestamp_ms, self._from_offset, budget)
+        self._from_offset = entry.last_offset + 1
+
+
+def _search_later(answer: ListOffsetsResponse, context: Context) -> ListOffsetsResponse | Wait:
+    """Answer once batches that take long have been looked into."""
+    searches: list[_Search] = context.postponed
+    context.postponed = []
+    budget = full_budget(context)
+
+    def look() -> None:
+        for search in searches[:AT_ONCE]:
+            search.look(budget)
+
+    def go_on() -> ListOffsetsResponse | Wait:
+        nonlocal searches
+        looked_into, searches = searches[:AT_ONCE], searches[AT_ONCE:]
+        for search in looked_into:
+            try:
+                if search.found is None and not search.go_on(context):
+                    searches.append(search)
+                elif search.found is not None:
+                    _tell(search.response, search.partition, search.found, context)
+            except KafkaError as error:
+                search.response.error_code = error.code
+            except StorageError as error:
+                context.node.limited_log.once(logging.ERROR, str(error))
+                search.response.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+        return begin() if searches else answer
+
+    def begin() -> ListOffsetsResponse | Wait:
+        size = 0
+        for search in searches[:AT_ONCE]:
+            with suppress(KafkaError, StorageError):  # `go_on` meets it again, and says so
+                size += search.load()
+        waiting: ListOffsetsResponse | Wait = answer_later(context, look, size, go_on)
+        return waiting
+
+    return begin()

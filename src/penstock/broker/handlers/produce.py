@@ -11,13 +11,16 @@ Error 56 (storage) is new in v4; older clients get 6 and refresh their metadata.
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from penstock.broker.admission import MisshapenRecords, RejectedRecords
+from penstock.broker.aside import answer_later, full_budget, inline_budget
 from penstock.broker.cluster import Topic
 from penstock.broker.dispatch import CloseConnection, Context, handler
-from penstock.broker.partition import Partition
+from penstock.broker.partition import MAGIC_2_ONLY_SINCE, Appended, OlderForm, Partition
 from penstock.broker.waiting import Wait
-from penstock.errors import KafkaError, StorageError
+from penstock.errors import KafkaError, StorageError, UnpackLimitError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -27,6 +30,13 @@ from penstock.protocol.messages.produce_response import (
     ProduceResponse,
     TopicProduceResponse,
 )
+from penstock.records.budget import UnpackBudget
+
+if TYPE_CHECKING:
+    from penstock.records.batch import BatchHeader
+
+NOTHING = UnpackBudget(0, 0)
+"""For records that are rarely looked into: where they must be, that happens in a thread."""
 
 TOPIC_IDS_SINCE = 13
 ALL_REPLICAS = -1
@@ -53,13 +63,22 @@ _NO_RECORDS: list[BatchIndexAndErrorMessage] = []
 def produce(request: ProduceRequest, context: Context) -> ProduceResponse | Wait | None:
     """Append what every partition is sent; each has its own outcome."""
     responses = [_append_to_topic(topic, request.acks, context) for topic in request.topic_data]
-    if request.acks == 0:
+    if context.postponed:
+        return _append_later(responses, request.acks, request.timeout_ms, context)
+    return _answer(responses, request.acks, request.timeout_ms, context)
+
+
+def _answer(
+    responses: list[TopicProduceResponse], acks: int, timeout_ms: int, context: Context
+) -> ProduceResponse | Wait | None:
+    """The answer to a request all of whose records have been appended, or refused."""
+    if acks == 0:
         context.flushes.clear()
         _hang_up_on_failure(responses)
         return None
-    if request.acks > 1:
+    if acks > 1:
         context.flushes.clear()
-        return _wait_for_replicas(responses, request.timeout_ms, context)
+        return _wait_for_replicas(responses, timeout_ms, context)
     if context.flushes:
         return _wait_for_flushes(responses, context)
     return ProduceResponse(responses=responses)
@@ -150,21 +169,140 @@ def _append(topic: Topic, data: PartitionProduceData, context: Context) -> Parti
     partition = topic.partition(data.index)
     records = data.records
     flusher = context.node.flusher_for(partition) if topic.config.flushes else None
+    budget = NOTHING
+    if topic.config.inspects_records or context.version < MAGIC_2_ONLY_SINCE:
+        budget = inline_budget(context)
     try:
-        base_offset, time_ms, start_offset = partition.append(records, context.version, context.now_ms)
+        appended = partition.append(records, context.version, context.now_ms, budget)
     except KafkaError as error:
         return _refuse(data.index, error, _start_offset_told(partition, error))
+    except UnpackLimitError:
+        response = PartitionProduceResponse(index=data.index)
+        context.postponed.append(Postponed(topic, partition, bytearray(records or b""), response))
+        return response
     context.node.parking.notify(partition, len(records) if records else 0)
-    response = PartitionProduceResponse(
-        index=data.index,
+    response = _accept(data.index, appended)
+    if flusher is not None and partition.needs_flush:
+        context.flushes.append((flusher.flush(partition), response))
+    return response
+
+
+def _accept(index: int, appended: Appended) -> PartitionProduceResponse:
+    base_offset, time_ms, start_offset = appended
+    return PartitionProduceResponse(
+        index=index,
         base_offset=base_offset,
         log_append_time_ms=time_ms,
         log_start_offset=start_offset,
         record_errors=_NO_RECORDS,
     )
+
+
+# --- records that take long ---------------------------------------------------------------------------------
+
+
+class Postponed:
+    """Records for one partition that take too long for the event loop, and what their sender is told."""
+
+    __slots__ = ("admitted", "error", "first_offset", "older", "partition", "records", "response", "topic")
+
+    def __init__(
+        self, topic: Topic, partition: Partition, records: bytearray, response: PartitionProduceResponse
+    ) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.records = records
+        self.response = response
+        self.admitted: tuple[memoryview, BatchHeader] | None = None
+        self.older: OlderForm | None = None
+        self.error: KafkaError | None = None
+        self.first_offset: int | None = None
+        """Where they are to be appended, if they must be converted for that; the log may have moved on."""
+
+    def prepare(self, version: int, now_ms: int, budget: UnpackBudget) -> None:
+        """Do what takes long, in any thread. What comes of it is kept, a refusal too."""
+        partition = self.partition
+        try:
+            if self.records:
+                records, self.records = self.records, bytearray()
+                self.admitted = partition.admit(memoryview(records), version, now_ms, budget)
+            if self.first_offset is not None and self.admitted is not None:
+                self.older = partition.prepare_older(self.admitted, self.first_offset, now_ms, budget)
+        except KafkaError as error:
+            self.error = error
+        except UnpackLimitError as error:
+            self.error = error_for(ErrorCode.MESSAGE_TOO_LARGE, str(error))
+
+
+def _append_later(
+    responses: list[TopicProduceResponse], acks: int, timeout_ms: int, context: Context
+) -> ProduceResponse | Wait | None:
+    """Answer once the records that take long have been looked into, in a thread, and appended."""
+    postponed, context.postponed = context.postponed, []
+    version, now_ms = context.version, context.now_ms
+    size = sum(len(each.records) for each in postponed)
+    thread = context.node.side_thread()
+    if thread is not None and not thread.has_room(size):
+        busy = error_for(ErrorCode.REQUEST_TIMED_OUT, "too many records wait to be unpacked; send them again")
+        for each in postponed:
+            _copy_outcome(each.response, _refuse(each.response.index, busy))
+        return _answer(responses, acks, timeout_ms, context)
+
+    def prepare() -> None:
+        budget = full_budget(context)
+        for each in postponed:
+            each.prepare(version, now_ms, budget)
+
+    def append() -> ProduceResponse | Wait | None:
+        nonlocal postponed
+        postponed = [each for each in postponed if not _append_prepared(each, context)]
+        if postponed:  # others have appended meanwhile: once more, for where the log ends now
+            return begin()
+        return _answer(responses, acks, timeout_ms, context)
+
+    def begin() -> ProduceResponse | Wait | None:
+        for each in postponed:
+            if each.partition.stores_older:
+                with suppress(KafkaError, StorageError):  # met again by the append, which says so
+                    each.first_offset = each.partition.log.end_offset
+        waiting: ProduceResponse | Wait | None = answer_later(context, prepare, size, append)
+        return waiting
+
+    return begin()
+
+
+def _append_prepared(each: Postponed, context: Context) -> bool:
+    """Append what a thread has looked into; return False if it was converted for another place in the log."""
+    partition, index = each.partition, each.response.index
+    try:
+        if each.error is not None:
+            raise each.error
+        if context.node.cluster.topics.get(each.topic.name) is not each.topic:
+            raise error_for(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {each.topic.name} has been deleted meanwhile"
+            )
+        if each.older is not None and each.older.first_offset != partition.log.end_offset:
+            return False
+        flusher = context.node.flusher_for(partition) if each.topic.config.flushes else None
+        appended = partition.append_admitted(each.admitted, context.now_ms, each.older)
+    except KafkaError as error:
+        _copy_outcome(each.response, _refuse(index, error, _start_offset_told(partition, error)))
+        return True
+    except StorageError as error:
+        _copy_outcome(each.response, _report_storage(index, error, context))
+        return True
+    size = len(each.admitted[0]) if each.admitted is not None else 0
+    context.node.parking.notify(partition, size)
+    _copy_outcome(each.response, _accept(index, appended))
     if flusher is not None and partition.needs_flush:
-        context.flushes.append((flusher.flush(partition), response))
-    return response
+        context.flushes.append((flusher.flush(partition), each.response))
+    return True
+
+
+def _copy_outcome(response: PartitionProduceResponse, outcome: PartitionProduceResponse) -> None:
+    """Make a response that is in its place already say what another one says."""
+    for name in outcome.__slots__:
+        setattr(response, name, getattr(outcome, name))
 
 
 def _start_offset_told(partition: Partition, error: KafkaError) -> int:

@@ -1,0 +1,135 @@
+"""Work that takes too long for the event loop: done in a thread, its answer given by the loop afterwards.
+
+Unpacking and looking into what others have compressed is such work. A handler tries with a small budget
+(`inline_budget`); where that is not enough, it copies the bytes, has the work done here, and returns the
+`Wait` that `answer_later` gives it. There is one thread, so that one request at a time takes the memory of
+its budget, and requests of one connection keep their order, since a connection has one at work at a time.
+
+The thread pauses every millisecond or so: Python runs one thread at a time, and the loop is to find its turn.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from penstock.broker.waiting import Wait
+from penstock.records.budget import UnpackBudget
+
+if TYPE_CHECKING:
+    from penstock.broker.dispatch import Context
+    from penstock.broker.waiting import Parking
+
+INLINE_BYTES = 256 << 10
+"""What one request may unpack on the event loop: about a millisecond."""
+
+INLINE_RECORDS = 2_000
+"""What one request may look at on the event loop, among what it unpacks: some milliseconds."""
+
+PAUSE_S = 0.0002
+"""How long the thread rests after each chunk of records."""
+
+QUEUED_BYTES_MAX = 64 << 20
+"""How much may wait for the thread, as it was sent. What comes then is refused, to be sent again."""
+
+PATIENCE_S = 3600
+"""When a request is given up whose work has not ended: never, as long as the thread works."""
+
+
+class Job:
+    """One piece of work. It is itself the key under which its request waits."""
+
+    __slots__ = ("failure", "size_bytes", "work")
+
+    def __init__(self, work: Callable[[], None], size_bytes: int) -> None:
+        self.work = work
+        self.size_bytes = size_bytes
+        self.failure: BaseException | None = None
+
+
+class SideThread:
+    """The thread of one broker. It starts with the first job."""
+
+    def __init__(self, parking: Parking, call: Callable[[Callable[[], None]], object]) -> None:
+        """`call` has a function run in the broker's own thread, soon, from any thread."""
+        self._parking = parking
+        self._call = call
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="penstock-unpack")
+        self.queued_bytes = 0
+
+    def has_room(self, size_bytes: int) -> bool:
+        """Whether so much may wait besides what waits. One job always may."""
+        return not self.queued_bytes or self.queued_bytes + size_bytes <= QUEUED_BYTES_MAX
+
+    def begin(self, work: Callable[[], None], size_bytes: int) -> Job:
+        """Have `work` done in the thread; return what to wait for. It holds `size_bytes` until then."""
+        job = Job(work, size_bytes)
+        self.queued_bytes += size_bytes
+        self._thread.submit(self._run, job)
+        return job
+
+    def _run(self, job: Job) -> None:
+        try:
+            job.work()
+        except BaseException as error:
+            # Raised again in the broker's thread, where the connection's barrier stops it.
+            job.failure = error
+        try:
+            self._call(partial(self._done, job))
+        except RuntimeError:
+            return  # the broker has stopped
+
+    def _done(self, job: Job) -> None:
+        self.queued_bytes -= job.size_bytes
+        self._parking.notify(job)
+
+    def close(self) -> None:
+        """Begin nothing more."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+
+def rest() -> None:
+    """What the thread does after each chunk of records."""
+    time.sleep(PAUSE_S)
+
+
+def inline_budget(context: Context) -> UnpackBudget:
+    """What the request at work may unpack on the event loop: one budget for all of its partitions.
+
+    Requests that arrive together share one.
+    """
+    known = context.inline
+    if known is None or known[0] != context.arrived:
+        known = context.inline = context.arrived, UnpackBudget(INLINE_BYTES, INLINE_RECORDS)
+    return known[1]
+
+
+def full_budget(context: Context) -> UnpackBudget:
+    """What one request may unpack in the thread: `penstock.unpack.max.bytes` and `.records`."""
+    node = context.node
+    return UnpackBudget(*node.unpack_limits, rest)
+
+
+def answer_later(
+    context: Context, work: Callable[[], None], size_bytes: int, answer: Callable[[], Any]
+) -> Any:
+    """Have `work` done in the thread and the request answered with what `answer` returns then.
+
+    `answer` runs in the broker's thread and may ask for more work. Where nobody takes calls from other
+    threads, everything happens on the spot. An exception in `work` is raised where `answer` would be called.
+    """
+    thread = context.node.side_thread()
+    if thread is None:
+        work()
+        return answer()
+    job = thread.begin(work, size_bytes)
+
+    def finish() -> Any:
+        if job.failure is not None:
+            raise job.failure
+        return answer()
+
+    return Wait([job], context.now + PATIENCE_S, 1, finish)

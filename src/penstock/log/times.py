@@ -1,0 +1,82 @@
+"""Which record of a batch has a time: what lookups by time ask once a header has led them to a batch.
+
+Batches that cannot be read, or are too much for a budget, are answered for by their header: their first
+offset and their greatest time. A reader that begins there meets the batch, and is told what is wrong with it;
+every other time can still be looked up. Knows bytes, not files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penstock.errors import CorruptRecordError, UnpackLimitError
+from penstock.log.contract import Bytes
+from penstock.log.walk import Entry
+from penstock.records.batch import read_header, records_bytes
+from penstock.records.budget import UnpackBudget
+from penstock.records.checking import walk_records
+from penstock.records.legacy import iter_messages
+
+Place = tuple[int, int]
+"""The offset and the timestamp of a record."""
+
+
+def record_since(
+    entry: Entry,
+    batch: Bytes,
+    timestamp_ms: int,
+    start_offset: int,
+    budget: UnpackBudget,
+    *,
+    by_limit: bool = True,
+) -> Place | None:
+    """Return the first record of a batch from `start_offset` on at or after a time; None without one.
+
+    A batch that cannot be read, or (if `by_limit`) not within `budget`, is answered for by its header.
+
+    Raises:
+        UnpackLimitError: it is too much for `budget`, unless `by_limit`.
+    """
+    try:
+        for place in records_of(entry, batch, budget):
+            if place[1] >= timestamp_ms and place[0] >= start_offset:
+                return place
+    except CorruptRecordError as error:
+        if isinstance(error, UnpackLimitError) and not by_limit:
+            raise
+        return by_header(entry, start_offset)
+    return None
+
+
+def latest_record(entry: Entry, batch: Bytes, start_offset: int, budget: UnpackBudget) -> Place | None:
+    """Return the first record from `start_offset` on with the greatest time; likewise."""
+    best: Place | None = None
+    try:
+        for place in records_of(entry, batch, budget):
+            if place[0] >= start_offset and (best is None or place[1] > best[1]):
+                best = place
+    except CorruptRecordError:
+        return by_header(entry, start_offset)
+    return best
+
+
+def by_header(entry: Entry, start_offset: int) -> Place:
+    """What the header of a batch says: where it begins, and its greatest time."""
+    return max(entry.base_offset, start_offset), entry.max_timestamp
+
+
+def records_of(entry: Entry, batch: Bytes, budget: UnpackBudget) -> Iterator[Place]:
+    """Yield the place and time of every record in a batch.
+
+    Raises:
+        CorruptRecordError: the records cannot be read.
+        UnpackLimitError: they are too much for `budget`.
+    """
+    if entry.magic < 2:
+        for message in iter_messages(batch, 0, len(batch), budget=budget, verify=False):
+            yield message.offset, message.timestamp
+        return
+    header = read_header(batch)
+    for chunk in walk_records(records_bytes(batch, 0, len(batch), header, budget), header, budget):
+        for delta, timestamp in zip(chunk.offset_deltas, chunk.timestamps, strict=True):
+            yield header.base_offset + delta, timestamp
