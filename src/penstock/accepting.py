@@ -116,7 +116,11 @@ class Acceptor:
                     connection.close()
                     self._pause("file descriptors are needed for the logs")
                     return
-                self._begin(connection)
+                try:
+                    self._begin(connection)
+                except BaseException:
+                    connection.close()
+                    raise
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
             pass  # nobody else is there, or has gone again
         except OSError as error:
@@ -128,14 +132,10 @@ class Acceptor:
             self._pause("an error of the broker")
 
     def _begin(self, connection: socket.socket) -> None:
-        try:
-            connection.setblocking(False)
-            task = self._loop.create_task(self._take_in(connection))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-        except BaseException:
-            connection.close()
-            raise
+        connection.setblocking(False)
+        task = self._loop.create_task(self._take_in(connection))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _take_in(self, connection: socket.socket) -> None:
         try:

@@ -15,7 +15,8 @@ from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
 class WireClient:
     """One connection to a broker. Correlation ids count from 1."""
 
-    def __init__(self, port: int, timeout_s: float = 10) -> None:
+    def __init__(self, port: int, timeout_s: float = 10, client_id: str = "wire") -> None:
+        self.client_id = client_id
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=timeout_s)
         self._sent = 0
         self._due: dict[int, tuple[type[Message], int]] = {}
@@ -30,7 +31,7 @@ class WireClient:
         assert request.API_KEY is not None
         self._sent += 1
         self._due[self._sent] = (API_TABLE[request.API_KEY].response, version)
-        return b"".join(map(bytes, encode_request(request, version, self._sent, "wire")))
+        return b"".join(map(bytes, encode_request(request, version, self._sent, self.client_id)))
 
     def send(self, request: Message, version: int) -> int:
         """Send a request; return its correlation id."""

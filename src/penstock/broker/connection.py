@@ -437,6 +437,8 @@ class Connection(asyncio.BufferedProtocol):
                 else:
                     await self._send_memory(memoryview(piece))
             self._cork(False)
+        except RecursionError:
+            self._fail("sending an answer")
         except (OSError, RuntimeError) as error:
             # RuntimeError is what asyncio says when the transport was closed meanwhile.
             self._close(f"sending failed: {error}")

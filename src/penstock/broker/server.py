@@ -52,6 +52,9 @@ HOUSEKEEPING_S = 1.0
 DUE_ROUNDS_MAX = 100
 """How often what has become due by what was due runs before the loop has a turn."""
 
+DUE_AGAIN_S = 0.1
+"""When it is looked again what is due after looking has failed."""
+
 SHUTDOWN_GRACE_S = 2.0
 """How long an orderly end waits for answers that are being sent."""
 
@@ -253,7 +256,7 @@ class Server:
         self.loop.call_soon_threadsafe(run)
 
     def run_due(self) -> None:
-        """Run what has become due, and what becomes due by that. Each ends alone if it raises.
+        """Run what has become due, and what becomes due by that. Each ends alone if it raises; this does not.
 
         Asked for by what runs here, it does nothing: the call that is at work finds what is due. Otherwise
         a chain of requests that wait for each other would be a chain of calls within calls.
@@ -273,6 +276,9 @@ class Server:
                     except Exception:
                         caught("waiter", "a request that waited, or an alarm")
             self.loop.call_soon(self._deadline_passed)
+        except Exception:
+            caught("timer", "what is due")
+            self.loop.call_later(DUE_AGAIN_S, self._deadline_passed)
         finally:
             self._runs_due = False
 
@@ -293,8 +299,7 @@ class Server:
 
     def _deadline_passed(self) -> None:
         try:
-            with self.node.failures.barrier("timer", "what is due"):
-                self.run_due()
+            self.run_due()
         finally:
             self._set_deadline_timer()
 

@@ -102,8 +102,9 @@ class Parking:
             if parked.is_waiting:
                 self._leave(parked)
                 self._due.append(parked)
-        due, self._due = self._due, []
-        return [parked.resume for parked in due if parked.resume is not None]
+        due = [parked.resume for parked in self._due if parked.resume is not None]
+        self._due = []  # only now, so that an exception above loses nothing
+        return due
 
     @property
     def has_due(self) -> bool:
