@@ -126,6 +126,9 @@ class DiskStore:
     def side_directory(self, name: str) -> str:
         return f"{self._directory.path}/{name}"
 
+    def missing(self) -> list[StorageError]:
+        return self._directory.missing()
+
     def begin_checkpoint(self) -> Sequence[Flush]:
         return [
             Flush(log, pending)

@@ -140,6 +140,8 @@ class Node:
     def maintain(self, now_ms: int) -> list[StorageError]:
         """Do what is due in every open log; return what went wrong, since one must not stop the rest."""
         failures = self.retention.step(self.clock.monotonic(), now_ms)
+        with self.failures.barrier("housekeeping", "looking for files"):
+            failures.extend(self.store.missing())
         compacted = []
         producers = 0
         for partition in list(self.cluster.opened):

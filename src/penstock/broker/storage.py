@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from penstock.broker.config import BrokerConfig, TopicConfig
     from penstock.broker.producer_snapshots import ProducerSnapshots
     from penstock.clock import Clock
+    from penstock.errors import StorageError
     from penstock.log.contract import Log
     from penstock.log.disk import DiskLog, PendingFlush
 
@@ -74,6 +75,9 @@ class LogStore(Protocol):
 
     def side_directory(self, name: str) -> str:
         """A directory for data that are no partitions. They live as long as the partitions do."""
+
+    def missing(self) -> list[StorageError]:
+        """What was removed or moved since it was opened; nothing is written there any more."""
 
     def begin_checkpoint(self) -> Sequence[Flush]:
         """What has to be forced to disk before a checkpoint can be written."""
@@ -154,6 +158,9 @@ class MemoryStore:
             self._scratch = tempfile.mkdtemp(prefix="penstock-")
             weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)
         return f"{self._scratch}/{name}"
+
+    def missing(self) -> list[StorageError]:
+        return []
 
     def begin_checkpoint(self) -> Sequence[Flush]:
         return ()

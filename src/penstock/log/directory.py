@@ -19,7 +19,7 @@ from penstock.errors import StorageError
 from penstock.log.checkpoint import CLEANED, RECOVERY_POINTS, START_OFFSETS, read_offsets, write_offsets
 from penstock.log.contract import LogConfig
 from penstock.log.disk import DiskLog
-from penstock.log.files import remove_file, storage, storage_error, sync_directory
+from penstock.log.files import GONE, identity_of, remove_file, storage, storage_error, sync_directory
 from penstock.log.properties import (
     MetaProperties,
     read_meta_properties,
@@ -36,6 +36,9 @@ LOCK = ".lock"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 SUFFIX_DELETE = "-delete"
 SUFFIXES_FOREIGN = ("-stray", "-future")
+
+LOOKED_AT_ONCE = 500
+"""Open logs whose files are looked for at a time: some milliseconds."""
 
 NAME_CHARACTERS_MAX = 255
 """The longest name that file systems allow."""
@@ -82,6 +85,9 @@ class DataDirectory:
         with storage("create", self.path):
             os.makedirs(self.path, exist_ok=True)
         self._lock = _lock(self.path)
+        self._lock_identity = identity_of(f"{self.path}/{LOCK}")
+        self._missing: set[TopicPartition] = set()
+        self._looked_at = 0
         try:
             self.meta = self._identify(node_id, cluster_id)
             was_marked = os.path.exists(f"{self.path}/{CLEAN_SHUTDOWN}")
@@ -160,6 +166,11 @@ class DataDirectory:
         path = self._paths.get(partition)
         if path is None:
             raise StorageError(f"{self.path} holds no partition {partition}")
+        self.check_in_place()
+        if not os.path.isdir(path):
+            raise StorageError(
+                f"{path} {GONE}; where its records are not needed any more, delete the topic instead"
+            )
         log = DiskLog(
             path,
             config,
@@ -186,6 +197,7 @@ class DataDirectory:
             StorageError: there is one already, or it cannot be made.
         """
         path = f"{self.path}/{partition}"
+        self.check_in_place()
         try:
             os.mkdir(path)
         except OSError as error:
@@ -216,6 +228,46 @@ class DataDirectory:
             os.rename(path, doomed)
         _remove_directory(doomed)
 
+    # --- whether it is all still there ------------------------------------------------------------
+
+    def check_in_place(self) -> None:
+        """See that the directory has not been removed, moved or replaced: its lock is where it was.
+
+        Raises:
+            StorageError: it has.
+        """
+        if identity_of(f"{self.path}/{LOCK}") != self._lock_identity:
+            raise StorageError(f"{self.path} {GONE}")
+
+    def missing(self) -> list[StorageError]:
+        """Look whether something was removed or moved; return what was, and have appends look, too.
+
+        Meant to be called once a second. Of the open logs `LOOKED_AT_ONCE` are looked at in turn, and those
+        that were missing; each append looks for itself when that was a second ago.
+        """
+        try:
+            self.check_in_place()
+        except StorageError as error:
+            for log in self.logs.values():
+                log.look_again()
+            return [error]
+        partitions = list(self.logs)
+        first = self._looked_at if self._looked_at < len(partitions) else 0
+        self._looked_at = first + LOOKED_AT_ONCE
+        failures = []
+        for partition in {*self._missing, *partitions[first : self._looked_at]}:
+            found = self.logs.get(partition)
+            self._missing.discard(partition)
+            if found is None:
+                continue
+            try:
+                found.check_in_place()
+            except StorageError as error:
+                found.look_again()
+                self._missing.add(partition)
+                failures.append(error)
+        return failures
+
     # --- durability -------------------------------------------------------------------------------
 
     def write_checkpoints(self) -> None:
@@ -224,6 +276,7 @@ class DataDirectory:
         Raises:
             StorageError: it cannot be written.
         """
+        self.check_in_place()
         for partition, log in self.logs.items():
             self._recovery_points[partition] = log.recovery_point
             self._start_offsets[partition] = log.start_offset
@@ -242,6 +295,7 @@ class DataDirectory:
                 checks the logs.
         """
         try:
+            self.check_in_place()
             for log in self.logs.values():
                 if log.end_offset > log.recovery_point:
                     log.flush()

@@ -10,7 +10,16 @@ from penstock.log.checkpoint import LEADER_EPOCHS
 from penstock.log.compacted_segment import CompactedSegment
 from penstock.log.contract import LogConfig
 from penstock.log.epochs import LeaderEpochs
-from penstock.log.files import OpenFile, remove_file, storage, storage_error, sync_directory
+from penstock.log.files import (
+    GONE,
+    OpenFile,
+    check_in_place,
+    identity_of,
+    remove_file,
+    storage,
+    storage_error,
+    sync_directory,
+)
 from penstock.log.recovery import open_segments
 from penstock.log.segment import FileSegment
 from penstock.log.segment_files import SUFFIX_CLEANED, SUFFIX_SWAP
@@ -36,13 +45,16 @@ class PendingFlush:
         """Wait until all of it is on the disk.
 
         Raises:
-            StorageError: the device failed. What was written before may be lost.
+            StorageError: the device failed, and what was written before may be lost; or a file was removed.
         """
         for file in self._files:
             try:
                 os.fdatasync(file.fileno())
+                is_gone = not os.fstat(file.fileno()).st_nlink
             except OSError as error:
                 raise storage_error("flush", str(file.name), error) from error
+            if is_gone:
+                raise StorageError(f"{file.name} {GONE}")
         for directory in self._directories:
             sync_directory(directory)
 
@@ -77,6 +89,7 @@ class DiskLog(SegmentedLog):
         self.directory = os.fspath(directory)
         with storage("create", self.directory):
             os.makedirs(self.directory, exist_ok=True)
+        self._identity = identity_of(self.directory)
         epochs = _load_epochs(f"{self.directory}/{LEADER_EPOCHS}")
         segments, self.recovery = open_segments(
             self.directory,
@@ -137,6 +150,17 @@ class DiskLog(SegmentedLog):
         return CompactedSegment.create(
             self.directory, first.base_offset, self.config, first.created_ms, suffix=SUFFIX_CLEANED
         )
+
+    def check_in_place(self) -> None:
+        """See that the directory and the growing segment have not been removed, moved or replaced.
+
+        Raises:
+            StorageError: they have.
+        """
+        check_in_place(self.directory, self._identity)
+        active = self._active
+        assert isinstance(active, FileSegment)
+        check_in_place(active.path, active.identity)
 
     def settle(self) -> None:
         """Finish what compaction has decided, and remove what an earlier one could not remove.

@@ -53,6 +53,41 @@ def storage(action: str, path: str) -> Iterator[None]:
         raise storage_error(action, path, error) from error
 
 
+GONE = (
+    "was removed, moved or replaced while the broker runs; nothing more is written: put it back, or stop the "
+    "broker, restore the data and start it again"
+)
+"""What is said of a directory or file that is not where it was."""
+
+Identity = tuple[int, int]
+"""Device and inode: what stays the same when a file or directory is moved, and differs in another's place."""
+
+
+def identity_of(path: str) -> Identity | None:
+    """Return which file or directory has a name; None where there is none.
+
+    Raises:
+        StorageError: that cannot be told.
+    """
+    try:
+        status = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise storage_error("look at", path, error) from error
+    return status.st_dev, status.st_ino
+
+
+def check_in_place(path: str, identity: Identity | None) -> None:
+    """See that a name still stands for the file or directory it stood for.
+
+    Raises:
+        StorageError: it does not, or that cannot be told.
+    """
+    if identity is None or identity_of(path) != identity:
+        raise StorageError(f"{path} {GONE}")
+
+
 class OpenFile(FileIO):
     """An unbuffered file that closes itself when its last user lets go of it.
 

@@ -150,6 +150,9 @@ class MemoryLog(SegmentedLog):
     def new_compacted(self, first: Segment) -> MemorySegment:
         return MemorySegment(first.base_offset, first.created_ms)
 
+    def check_in_place(self) -> None:
+        """Memory stays where it is."""
+
     def flush(self) -> None:
         self.recovery_point = self.end_offset
         self._unflushed_since_ms = -1

@@ -75,6 +75,9 @@ class ReadOnlyLog(SegmentedLog):
     def _new_segment(self, base_offset: int, now_ms: int) -> NoReturn:
         raise StorageError(f"the log in {self.directory} is open for reading only")
 
+    def check_in_place(self) -> None:
+        """The files are held open, and nothing is written."""
+
     def flush(self) -> None:
         """Nothing is written, so there is nothing to flush."""
 

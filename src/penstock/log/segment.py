@@ -31,8 +31,10 @@ from penstock.log.contract import (
     LogConfig,
 )
 from penstock.log.files import (
+    Identity,
     OpenFile,
     create_file,
+    identity_of,
     open_file,
     remove_file,
     storage,
@@ -200,6 +202,14 @@ class FileSegment(Segment):
             else:
                 self._file, self._fd = file, file.fileno()
         return file
+
+    @property
+    def identity(self) -> Identity | None:
+        """Which file is open, or has the name where none is; None where there is none."""
+        if self._fd < 0:
+            return identity_of(self.path)
+        status = os.fstat(self._fd)
+        return status.st_dev, status.st_ino
 
     # --- growing ----------------------------------------------------------------------------------
 

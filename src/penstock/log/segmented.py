@@ -33,6 +33,9 @@ from penstock.records.budget import UnpackBudget
 
 logger = getLogger("penstock.log")
 
+LOOK_EVERY_MS = 1000
+"""How long an append trusts that the files it writes to are still where they were."""
+
 _LENGTH_AND_EPOCH = Struct(">ii")
 _LENGTH_AT = 8
 
@@ -193,6 +196,8 @@ class SegmentedLog(ABC):
         self.leader_epochs = epochs
         self._epoch = epochs.latest
         self._unflushed_since_ms = -1
+        self._looked_ms = NEVER
+        """When an append last called `check_in_place`; NEVER has the next one call it."""
         self.cleaned_to = 0
         """The offset below which compaction has looked at every key."""
         self.is_closed = False
@@ -239,6 +244,9 @@ class SegmentedLog(ABC):
             raise ValueError(
                 f"offsets {first_offset} to {last_offset} cannot follow a log that ends at {self.end_offset}"
             )
+        if not 0 <= now_ms - self._looked_ms < LOOK_EVERY_MS:
+            self.check_in_place()
+            self._looked_ms = now_ms
         size = len(batches)
         segment = self._active
         if (
@@ -261,6 +269,18 @@ class SegmentedLog(ABC):
         self.end_offset = last_offset + 1
         if self._flushes:
             self._flush_after_append(now_ms)
+
+    @abstractmethod
+    def check_in_place(self) -> None:
+        """See that what is written is not lost: it goes where the next start will look for it.
+
+        Raises:
+            StorageError: it does not.
+        """
+
+    def look_again(self) -> None:
+        """Have the next append check that it may write, however short a time ago that was done."""
+        self._looked_ms = NEVER
 
     def _append_walked(self, segment: Segment, batches: Bytes, now_ms: int) -> None:
         """Add several batches, or one of a new leader epoch or of magic 0 or 1."""

@@ -17,8 +17,18 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from penstock.errors import DecodeError, StorageError
-from penstock.log.contract import FileRegion
-from penstock.log.files import OpenFile, create_file, open_file, remove_file, storage, sync_directory
+from penstock.log.contract import NEVER, FileRegion
+from penstock.log.files import (
+    OpenFile,
+    check_in_place,
+    create_file,
+    identity_of,
+    open_file,
+    remove_file,
+    storage,
+    sync_directory,
+)
+from penstock.log.segmented import LOOK_EVERY_MS
 from penstock.v07.files import segment_name, segment_start
 from penstock.v07.message_set import sound_size
 from penstock.v07.wire import EARLIEST_TIME, LATEST_TIME
@@ -85,6 +95,8 @@ class ByteLog:
         self._config = config
         with storage("create", directory):
             os.makedirs(directory, exist_ok=True)
+        self._identity = identity_of(directory)
+        self._looked_ms = NEVER
         starts = segment_starts(directory)
         self._segments = [_Segment(directory, start, is_new=False) for start in starts]
         if not self._segments:
@@ -162,6 +174,9 @@ class ByteLog:
         Raises:
             StorageError: the disk is full or fails. What was written of the set is taken back.
         """
+        if not 0 <= now_ms - self._looked_ms < LOOK_EVERY_MS:
+            self.check_in_place()
+            self._looked_ms = now_ms
         last = self._segments[-1]
         if last.size > self._config.segment_bytes or (
             last.first_append_ms is not None and now_ms - last.first_append_ms > self._config.roll_ms
@@ -179,6 +194,17 @@ class ByteLog:
             self._readable = last.stop
         elif self._unflushed_messages >= self._config.flush_messages:
             self.flush(now_ms=now_ms)
+
+    def check_in_place(self) -> None:
+        """See that the directory and the growing segment have not been removed, moved or replaced.
+
+        Raises:
+            StorageError: they have.
+        """
+        check_in_place(self.directory, self._identity)
+        last = self._segments[-1]
+        status = os.fstat(last.file.fileno())
+        check_in_place(last.path, (status.st_dev, status.st_ino))
 
     def _write(self, segment: _Segment, messages: memoryview) -> None:
         number, done = segment.file.fileno(), 0
