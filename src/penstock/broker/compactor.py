@@ -129,7 +129,7 @@ class Compactor:
             log,
             policy_of(partition.config),
             now_ms,
-            last_of_producers=partition.last_offsets_of_producers(now_ms),
+            last_of_producers=partition.last_offsets_of_producers(),
             keys_max=self._config.integer("log.cleaner.dedupe.buffer.size") // BYTES_PER_KEY,
         )
         if work is None:

@@ -50,6 +50,9 @@ class DiskStore:
         self._on_disk = set(self._directory.partitions)
         self._openings = Openings(clock, config.integer("penstock.log.open.ms.max"))
 
+    def uptime_ms(self) -> int:
+        return int(self._clock.monotonic() * 1000)
+
     def describe(self) -> str:
         return self._directory.path
 

@@ -138,8 +138,13 @@ class Node:
         return self._advertised or context.local_address
 
     def maintain(self, now_ms: int) -> list[StorageError]:
-        """Do what is due in every open log; return what went wrong, since one must not stop the rest."""
-        failures = self.retention.step(self.clock.monotonic(), now_ms)
+        """Do what is due in every open log; return what went wrong, since one must not stop the rest.
+
+        What is due goes by the monotonic clock. `now_ms`, the time of day, which may be put back, is only
+        compared with the times of records.
+        """
+        uptime_s = self.clock.monotonic()
+        failures = self.retention.step(uptime_s, now_ms)
         with self.failures.barrier("housekeeping", "looking for files"):
             failures.extend(self.store.missing())
         compacted = []
@@ -149,7 +154,7 @@ class Node:
             if partition.config.compacted:
                 compacted.append(partition)
             try:
-                if partition.maintain(now_ms) and self.flusher is not None:
+                if partition.maintain(now_ms, int(uptime_s * 1000)) and self.flusher is not None:
                     self.flusher.flush(partition)
             except StorageError as error:
                 failures.append(error)
@@ -190,7 +195,7 @@ class Node:
         failures = []
         for partition in list(self.cluster.opened):
             try:
-                partition.note_producers(self.clock.now_ms())
+                partition.note_producers()
             except StorageError as error:
                 failures.append(error)
         return failures

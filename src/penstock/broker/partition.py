@@ -67,6 +67,7 @@ class Partition:
         "_producers",
         "_snapshots",
         "_store",
+        "_uptime_ms",
         "config",
         "index",
         "leader_epoch",
@@ -96,6 +97,8 @@ class Partition:
         self._producers: Producers | None = None
         self._snapshots: ProducerSnapshots | None = None
         self._batches_since_snapshot = 0
+        self._uptime_ms = 0
+        """The monotonic clock at the last housekeeping, or when the log was opened: for idle producers."""
         # Where the next start would begin to read about producers, and what it would read until here.
         self._base_offset = self._batches_behind_base = 0
 
@@ -124,6 +127,7 @@ class Partition:
         return self.log
 
     def _open(self) -> Log:
+        self._uptime_ms = self._store.uptime_ms()
         log = self._store.open_log(self.topic, self.index, self.topic_id, self.config)
         # A log taken over from another broker may have seen later epochs than our records.
         self.leader_epoch = max(self.leader_epoch, log.leader_epochs.latest)
@@ -200,22 +204,26 @@ class Partition:
         log = self._log
         return isinstance(log, SegmentedLog) and not log.flushes_itself and log.flush_is_due
 
-    def maintain(self, now_ms: int) -> bool:
+    def maintain(self, now_ms: int, uptime_ms: int) -> bool:
         """Do what is due: flush the log, forget idle producers, note those that are not.
+
+        `uptime_ms` is the monotonic clock: with the time of day, a clock put forward would make idle
+        producers of all, and then take their repetitions for news.
 
         Return whether the log is to be flushed by somebody else.
 
         Raises:
             StorageError: the disk refuses.
         """
+        self._uptime_ms = uptime_ms
         log = self._log
         if log is None:
             return False
         flush = log.flush_if_due(now_ms) and isinstance(log, SegmentedLog) and not log.flushes_itself
         if self._producers is not None:
-            self._producers.expire(now_ms)
+            self._producers.expire(uptime_ms)
         if self._batches_since_snapshot >= BATCHES_PER_SNAPSHOT and self._snapshots is not None:
-            self._save_producers(self._snapshots, log.end_offset, self.producers(now_ms))
+            self._save_producers(self._snapshots, log.end_offset, self.producers())
         return flush
 
     @property
@@ -238,7 +246,7 @@ class Partition:
         snapshots.save(offset, producers)
         self._base_offset = max((each for each in snapshots.offsets() if each < offset), default=0)
 
-    def note_producers(self, now_ms: int) -> None:
+    def note_producers(self) -> None:
         """Write down what is known of the producers, because the broker stops in order.
 
         The snapshot that a start begins with stays as long as not too much lies behind it: a snapshot
@@ -255,7 +263,7 @@ class Partition:
         is_needed = not there if self._producers is None else log.end_offset not in there
         if not is_needed or log.end_offset == 0:
             return
-        producers = self._producers or self._read_producers(now_ms, 2 * BATCHES_PER_SNAPSHOT)
+        producers = self._producers or self._read_producers(2 * BATCHES_PER_SNAPSHOT)
         if producers is None:
             return
         if self._batches_behind_base + self._batches_since_snapshot > 2 * BATCHES_PER_SNAPSHOT:
@@ -399,8 +407,12 @@ class Partition:
             raise no_segment_holds(len(batch), config)
         log = self.log
         if header.producer_id >= 0:
-            repeated = self.producers(now_ms).judge(
-                header.producer_id, header.producer_epoch, header.base_sequence, header.record_count, now_ms
+            repeated = self.producers().judge(
+                header.producer_id,
+                header.producer_epoch,
+                header.base_sequence,
+                header.record_count,
+                self._uptime_ms,
             )
             if repeated is not None:
                 # Kafka tells the greatest time of the batch that is there, and the log's start as unknown.
@@ -427,7 +439,7 @@ class Partition:
             seen = SeenBatch(
                 header.base_sequence, header.last_sequence, first_offset, last_offset, max_timestamp
             )
-            self.producers(now_ms).record(header.producer_id, header.producer_epoch, seen, now_ms)
+            self.producers().record(header.producer_id, header.producer_epoch, seen, self._uptime_ms)
         return Appended(first_offset, now_ms if config.log_append_time else NO_TIME, log.start_offset)
 
     def _stamp(self, batch: memoryview, first_offset: int, now_ms: int) -> None:
@@ -455,7 +467,7 @@ class Partition:
         except CorruptRecordError as error:
             raise error_for(ErrorCode.INVALID_RECORD, str(error)) from None
 
-    def producers(self, now_ms: int) -> Producers:
+    def producers(self) -> Producers:
         """What the log says about its producers; read from it on first use after a start.
 
         Whoever is in the log counts as seen now: batches tell the times of their records, not of
@@ -463,12 +475,12 @@ class Partition:
         """
         producers = self._producers
         if producers is None:
-            producers = self._read_producers(now_ms)
+            producers = self._read_producers()
             assert producers is not None
             self._producers = producers
         return producers
 
-    def _read_producers(self, now_ms: int, batches_max: int | None = None) -> Producers | None:
+    def _read_producers(self, batches_max: int | None = None) -> Producers | None:
         """What snapshots and the log say about producers; None if more batches had to be looked at.
 
         Raises:
@@ -478,7 +490,7 @@ class Partition:
         log = self.reader
         known_to = log.start_offset
         if self._snapshots is not None:
-            known_to = self._snapshots.load(producers, known_to, now_ms)
+            known_to = self._snapshots.load(producers, known_to, self._uptime_ms)
         looked_at = 0
         for header in log.iter_batch_headers(known_to):
             looked_at += 1
@@ -492,17 +504,17 @@ class Partition:
                     header.last_offset,
                     header.max_timestamp,
                 )
-                producers.record(header.producer_id, header.producer_epoch, seen, now_ms)
+                producers.record(header.producer_id, header.producer_epoch, seen, self._uptime_ms)
         self._base_offset, self._batches_behind_base = known_to, looked_at
         return producers
 
-    def last_offsets_of_producers(self, now_ms: int) -> dict[int, int]:
+    def last_offsets_of_producers(self) -> dict[int, int]:
         """The offset of the last batch of every producer id: compaction keeps these.
 
         Raises:
             StorageError: the log cannot be read.
         """
-        producers = self.producers(now_ms).items()
+        producers = self.producers().items()
         return {number: state.batches[-1].last_offset for number, state in producers if state.batches}
 
     # --- reading ---------------------------------------------------------------------------------------

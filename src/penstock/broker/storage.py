@@ -38,6 +38,9 @@ class LogStore(Protocol):
     was_clean: bool
     """Whether whoever used the place before has closed it."""
 
+    def uptime_ms(self) -> int:
+        """The monotonic clock: what schedules go by, and how long a producer is idle."""
+
     def describe(self) -> str:
         """The place in words, for the line that says the broker is ready."""
 
@@ -105,6 +108,9 @@ class MemoryStore:
         self._metadata = MemoryLog(now_ms=clock.now_ms())
         self._logs: dict[tuple[bytes, int], MemoryLog] = {}
         self._scratch: str | None = None
+
+    def uptime_ms(self) -> int:
+        return int(self._clock.monotonic() * 1000)
 
     def describe(self) -> str:
         return "memory"

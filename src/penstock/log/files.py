@@ -63,8 +63,8 @@ Identity = tuple[int, int]
 """Device and inode: what stays the same when a file or directory is moved, and differs in another's place."""
 
 
-def identity_of(path: str) -> Identity | None:
-    """Return which file or directory has a name; None where there is none.
+def identity_of(path: str | int) -> Identity | None:
+    """Return which file or directory has a name, or is open under a number; None where there is none.
 
     Raises:
         StorageError: that cannot be told.
@@ -74,7 +74,7 @@ def identity_of(path: str) -> Identity | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise storage_error("look at", path, error) from error
+        raise storage_error("look at", str(path), error) from error
     return status.st_dev, status.st_ino
 
 

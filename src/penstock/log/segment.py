@@ -206,10 +206,7 @@ class FileSegment(Segment):
     @property
     def identity(self) -> Identity | None:
         """Which file is open, or has the name where none is; None where there is none."""
-        if self._fd < 0:
-            return identity_of(self.path)
-        status = os.fstat(self._fd)
-        return status.st_dev, status.st_ino
+        return identity_of(self.path) if self._fd < 0 else identity_of(self._fd)
 
     # --- growing ----------------------------------------------------------------------------------
 

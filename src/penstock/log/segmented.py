@@ -338,7 +338,8 @@ class SegmentedLog(ABC):
             return False
         if self._unflushed_since_ms < 0:
             self._unflushed_since_ms = now_ms
-        if now_ms - self._unflushed_since_ms < self.config.flush_ms:
+        # A clock that was put back tells no times any more: what waits is flushed now.
+        if 0 <= now_ms - self._unflushed_since_ms < self.config.flush_ms:
             return False
         if self.flushes_itself:
             self.flush()

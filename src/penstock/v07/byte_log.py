@@ -203,8 +203,7 @@ class ByteLog:
         """
         check_in_place(self.directory, self._identity)
         last = self._segments[-1]
-        status = os.fstat(last.file.fileno())
-        check_in_place(last.path, (status.st_dev, status.st_ino))
+        check_in_place(last.path, identity_of(last.file.fileno()))
 
     def _write(self, segment: _Segment, messages: memoryview) -> None:
         number, done = segment.file.fileno(), 0
@@ -234,7 +233,8 @@ class ByteLog:
 
     def maintain(self, *, now_ms: int) -> None:
         """Flush when that is due by time, and remove what retention does not keep."""
-        if now_ms - self._flushed_at_ms >= self._config.flush_ms:
+        # A clock that was put back tells no times any more: what waits is flushed now.
+        if not 0 <= now_ms - self._flushed_at_ms < self._config.flush_ms:
             self.flush(now_ms=now_ms)
         self._remove_where(
             lambda segment: segment.size > 0 and now_ms - segment.changed_ms > self._config.retention_ms

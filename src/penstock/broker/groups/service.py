@@ -64,8 +64,8 @@ class GroupService:
         node.kept.add("groups", lambda: self.coordinator.size_bytes + effects.tally.size_bytes)
         node.kept.add("offsets", lambda: self.offsets.size_bytes)
         self._retention_ms = config.integer("offsets.retention.minutes") * 60_000
-        self._check_interval_ms = config.integer("offsets.retention.check.interval.ms")
-        self._check_at_ms = node.clock.now_ms() + self._check_interval_ms
+        self._check_interval_s = config.integer("offsets.retention.check.interval.ms") / 1000
+        self._check_at_s = node.clock.monotonic() + self._check_interval_s
         self._loaded: set[int] = set()
         self._unreadable: dict[int, str] = {}
         """Partitions that cannot be read, and why, as it was said last."""
@@ -284,9 +284,10 @@ class GroupService:
     def maintain(self, now_ms: int) -> list[StorageError]:
         """Forget offsets and groups that nobody needs any more, every now and then."""
         self._set_alarm()  # in case that an exception has lost it
-        if now_ms < self._check_at_ms:
+        uptime_s = self.node.clock.monotonic()
+        if uptime_s < self._check_at_s:
             return []
-        self._check_at_ms = now_ms + self._check_interval_ms
+        self._check_at_s = uptime_s + self._check_interval_s
         failures: list[StorageError] = []
         for group in list(self.coordinator.groups.values()):
             try:

@@ -46,7 +46,7 @@ def _describe(topic: str, index: int, context: Context) -> PartitionResponse:
     try:
         check_topic_name(topic)
         partition = context.node.cluster.topic(topic).partition(index)
-        producers = partition.producers(context.now_ms)
+        producers = partition.producers()
         context.claim(PRODUCER_BYTES * len(producers))
         for producer_id, state in producers.items():
             last = state.batches[-1] if state.batches else None
