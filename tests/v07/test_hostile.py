@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import random
 import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from penstock.v07 import server
-from penstock.v07.message_set import encode_set, iter_messages
+from penstock.records.budget import UnpackBudget
+from penstock.records.compression import Codec
+from penstock.v07 import fetching, server
+from penstock.v07.message_set import Judged, encode_set, iter_messages, judge
 from penstock.v07.server import Broker07
 from penstock.v07.wire import FetchPart, OffsetsPart, ProducePart, Request, RequestType, encode_request
 from v07.raw_client import RawClient
@@ -116,3 +119,53 @@ def test_who_asks_for_thousands_of_parts_and_reads_nothing_costs_little(broker: 
 def resident_bytes() -> int:
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * 4096
+
+
+def test_what_takes_long_is_judged_in_a_thread(broker: Broker07, monkeypatch: pytest.MonkeyPatch) -> None:
+    entered, gate = threading.Event(), threading.Event()
+
+    def held(data: memoryview, budget: UnpackBudget) -> Judged:
+        if threading.current_thread().name.startswith("penstock-0.7-judge"):
+            entered.set()
+            assert gate.wait(60)
+        return judge(data, budget)
+
+    monkeypatch.setattr(server, "judge", held)
+    many = [b"%d" % number for number in range(2 * server.INLINE_RECORDS)]
+    wrapper = encode_set(many, codec=Codec.GZIP)
+    with RawClient(broker) as slow, RawClient(broker) as good:
+        slow.send(encode_request(Request(PRODUCE, (ProducePart("t", 0, wrapper),))))
+        assert entered.wait(60)
+        good.send(encode_request(Request(PRODUCE, (ProducePart("good", 0, encode_set([b"1"])),))))
+        assert good.ask(OFFSETS, OffsetsPart("good", 0, -1, 1)) is not None
+        gate.set()
+        assert slow.ask(OFFSETS, OffsetsPart("t", 0, -1, 1)) is not None
+        answer = slow.ask(FETCH, FetchPart("t", 0, 0, 1 << 20))
+    assert answer is not None
+    assert [m.payload for m in iter_messages(memoryview(answer)[2:])] == many
+
+
+@pytest.mark.parametrize("setting", ["penstock.unpack.max.bytes", "penstock.unpack.max.records"])
+def test_wrappers_around_too_much_end_their_connection(tmp_path: Path, setting: str) -> None:
+    limits = {"penstock.unpack.max.bytes": 1_000_000, "penstock.unpack.max.records": 3_000}
+    bombs = {
+        "penstock.unpack.max.bytes": encode_set([bytes(500_000)] * 3, codec=Codec.GZIP),
+        "penstock.unpack.max.records": encode_set([b""] * 3_001, codec=Codec.SNAPPY),
+    }
+    with Broker07(tmp_path, settings={setting: limits[setting]}) as limited, RawClient(limited) as peer:
+        peer.send(encode_request(Request(PRODUCE, (ProducePart("t", 0, bombs[setting]),))))
+        assert peer.ask(OFFSETS, OffsetsPart("t", 0, -1, 1)) is None
+        with RawClient(limited) as good:
+            answer = good.ask(FETCH, FetchPart("t", 0, 0, 1 << 20))
+    assert answer is not None
+    assert len(answer) == 2  # nothing was stored
+
+
+def test_a_fetch_is_unpacked_a_part_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetching, "HELD_BYTES_MAX", 1_000)
+    wrapper = encode_set([b"x" * 100] * 10, codec=Codec.GZIP)
+    data = memoryview(wrapper * 5)
+    messages, size = fetching._sound_messages(data, 700)
+    assert (len(messages), size) == (10, len(wrapper))
+    messages, size = fetching._sound_messages(data[size:], 700 + size)
+    assert (messages[0].offset, messages[-1].next_offset) == (700 + len(wrapper), 700 + 2 * len(wrapper))

@@ -10,14 +10,13 @@ The thread pauses every millisecond or so: Python runs one thread at a time, and
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.broker.waiting import Wait
-from penstock.records.budget import UnpackBudget
+from penstock.records.budget import UnpackBudget, pause
 
 if TYPE_CHECKING:
     from penstock.broker.dispatch import Context
@@ -28,9 +27,6 @@ INLINE_BYTES = 256 << 10
 
 INLINE_RECORDS = 2_000
 """What one request may look at on the event loop, among what it unpacks: some milliseconds."""
-
-PAUSE_S = 0.0002
-"""How long the thread rests after each chunk of records."""
 
 QUEUED_BYTES_MAX = 64 << 20
 """How much may wait for the thread, as it was sent. What comes then is refused, to be sent again."""
@@ -91,11 +87,6 @@ class SideThread:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
 
-def rest() -> None:
-    """What the thread does after each chunk of records."""
-    time.sleep(PAUSE_S)
-
-
 def inline_budget(context: Context) -> UnpackBudget:
     """What the request at work may unpack on the event loop: one budget for all of its partitions.
 
@@ -110,7 +101,7 @@ def inline_budget(context: Context) -> UnpackBudget:
 def full_budget(context: Context) -> UnpackBudget:
     """What one request may unpack in the thread: `penstock.unpack.max.bytes` and `.records`."""
     node = context.node
-    return UnpackBudget(*node.unpack_limits, rest)
+    return UnpackBudget(*node.unpack_limits, pause)
 
 
 def answer_later(

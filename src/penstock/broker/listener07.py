@@ -36,6 +36,7 @@ async def serving07(
         NetworkError: the address cannot be listened on, or ZooKeeper not be reached.
         StorageError: the directory cannot be used.
     """
+    from penstock.records.budget import BYTES_OPTION, RECORDS_OPTION
     from penstock.v07.server import serving  # few brokers have this listener, and starting is fast
     from penstock.v07.settings import Settings
 
@@ -46,6 +47,8 @@ async def serving07(
     }
     # Both listeners are the same broker, unless somebody says otherwise.
     texts.setdefault("brokerid", str(store.node_id))
+    for name in (BYTES_OPTION, RECORDS_OPTION):
+        texts[name] = str(config.integer(name))
     directory = store.side_directory(DIRECTORY)
     async with serving(directory, host, port, Settings(texts), clock, failures) as server:
         yield server.address

@@ -34,6 +34,7 @@ from penstock.records.batch import (
     records_bytes,
     refresh_crc,
 )
+from penstock.records.budget import UnpackBudget
 from penstock.records.compression import compress
 from penstock.records.key_scan import Scanner, Span, scan_keys
 from penstock.records.varint import encode_varint, read_unsigned
@@ -126,8 +127,11 @@ def _spans(batch: bytes, header: BatchHeader, scan: Scanner) -> tuple[bytes, lis
     Raises:
         CorruptRecordError: they cannot be read; or an offset lies outside the batch, or is not above the
             one before; or a time is no 64-bit number.
+        UnpackLimitError: they take more memory than `UnpackBudget` allows by default.
     """
-    data = bytes(records_bytes(batch, 0, len(batch), header))
+    budget = UnpackBudget()
+    data = bytes(records_bytes(batch, 0, len(batch), header, budget))
+    budget.take_records(header.record_count)
     spans = scan(data, header.record_count)
     previous, base_timestamp = -1, header.base_timestamp
     for span in spans:

@@ -21,11 +21,17 @@ from penstock.errors import (
 )
 from penstock.v07.connection import Fetched07
 from penstock.v07.driver import MESSAGE_BYTES_MAX, BrokerAddress, Driver07
-from penstock.v07.message_set import LENGTH_BYTES, Message, complete_size, cut, iter_messages
+from penstock.v07.message_set import LENGTH_BYTES, FetchSizeTooSmall, Message, complete_size, iter_messages
 from penstock.v07.streams import Place, Stream
 from penstock.v07.wire import COUNT_MAX, Error, FetchPart
 
 logger = logging.getLogger("penstock.v07")
+
+HELD_BYTES_MAX = 64 << 20
+"""How much of one fetch is unpacked at a time: one wrapper more, at most."""
+
+MESSAGE_OVERHEAD_BYTES = 150
+"""What a message takes besides its payload."""
 
 ANSWER_BYTES_MAX = 64 << 20
 """What one MULTIFETCH asks for in all, unless a single message is larger: its answer is held in memory."""
@@ -241,20 +247,26 @@ class Fetcher07:
 def _sound_messages(data: memoryview, offset: int) -> tuple[list[Message], int]:
     """The messages before the first that is damaged, and the bytes that they take.
 
+    Ends early, behind an outermost message, with `HELD_BYTES_MAX` or more: the rest is fetched again.
+
     Raises:
         DecodeError: the first one is damaged.
+        UnpackLimitError: it holds more than a reader unpacks.
     """
+    messages: list[Message] = []
+    count = end = held_bytes = 0
     try:
-        size = complete_size(data)
-        return list(iter_messages(data[:size], offset)), size
+        for message in iter_messages(data, offset):
+            messages.append(message)
+            held_bytes += MESSAGE_OVERHEAD_BYTES + len(message.payload)
+            if message.next_offset != message.offset:  # the last one in its wrapper
+                count, end = len(messages), message.next_offset - offset
+                if held_bytes >= HELD_BYTES_MAX:
+                    return messages, end
+    except FetchSizeTooSmall:
+        return [], 0
     except DecodeError:
-        messages: list[Message] = []
-        end = 0
-        try:
-            for start, stop in cut(data):
-                messages += list(iter_messages(data[start:stop], offset + start))
-                end = stop
-        except DecodeError:
-            if not end:
-                raise
-        return messages, end
+        if not end:
+            raise
+        return messages[:count], end
+    return messages, complete_size(data)

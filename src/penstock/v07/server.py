@@ -13,6 +13,7 @@ import os
 import socket
 import termios
 from collections.abc import AsyncIterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
@@ -20,10 +21,12 @@ from typing import TYPE_CHECKING, Any, cast
 from penstock.accepting import Acceptor, listening_sockets, streaming
 from penstock.clock import Clock, SystemClock
 from penstock.common.failures import Failures, LimitedLog
-from penstock.errors import DecodeError, NetworkError, StorageError
+from penstock.errors import DecodeError, NetworkError, StorageError, UnpackLimitError
 from penstock.log.contract import FileRegion
+from penstock.records.budget import UnpackBudget, pause
 from penstock.serving_thread import ServingThread
 from penstock.v07.byte_log import OffsetOutOfRange
+from penstock.v07.message_set import Judged, judge
 from penstock.v07.settings import Settings
 from penstock.v07.topics import InvalidTopic, Topics, WrongPartition
 from penstock.v07.wire import (
@@ -54,6 +57,12 @@ CONNECTIONS_MAX = 10_000
 BACKLOG = 512
 """Connections that may wait to be taken in."""
 
+INLINE_UNPACKED_BYTES = 256 << 10
+"""What of one PRODUCE is judged on the event loop, as sent and decompressed together. More is in a thread."""
+
+INLINE_RECORDS = 2_000
+"""How many messages in wrappers are judged on the event loop."""
+
 INLINE_BYTES_MAX = 32 << 10
 """Data up to this size is copied with its head and sent as one segment."""
 
@@ -83,6 +92,10 @@ class Server:
         self._flusher: asyncio.Task[None] | None = None
         self._connections: dict[asyncio.Task[Any], asyncio.StreamWriter] = {}
         self._held_bytes = 0
+        self._unpack_limits = settings.unpack_limits
+        self._judge = ThreadPoolExecutor(1, thread_name_prefix="penstock-0.7-judge")
+        self._judging = 0
+        """Requests whose messages a thread looks at."""
 
     async def start(self, host: str, port: int) -> None:
         """Listen. Port 0 takes any free one; `address` says which.
@@ -114,7 +127,7 @@ class Server:
         if self._acceptor is not None:
             await self._acceptor.stop()
         deadline = loop.time() + DRAIN_S
-        while loop.time() < deadline and any(map(_has_unread, self._connections.values())):
+        while loop.time() < deadline and (self._judging or any(map(_has_unread, self._connections.values()))):
             await asyncio.sleep(0.001)
         for _ in range(TURNS):
             await asyncio.sleep(0)
@@ -122,6 +135,7 @@ class Server:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        self._judge.shutdown(wait=False, cancel_futures=True)
 
     async def _flush_regularly(self) -> None:
         failed = ""
@@ -181,8 +195,7 @@ class Server:
 
     async def _answer(self, request: Request, writer: asyncio.StreamWriter) -> None:
         if request.type in (RequestType.PRODUCE, RequestType.MULTIPRODUCE):
-            for part in cast("list[ProducePart]", request.parts):
-                self.topics.produce(part)
+            await self._produce(cast("list[ProducePart]", request.parts))
             return
         if request.type is RequestType.OFFSETS:
             writer.write(encode_offsets(self.topics.offsets(cast(OffsetsPart, request.parts[0]))))
@@ -194,6 +207,32 @@ class Server:
             writer.write(response_head(size))
             await self._send(writer, found)
         await writer.drain()
+
+    async def _produce(self, parts: list[ProducePart]) -> None:
+        """Store message sets. What takes long to judge is judged in a thread, one request at a time."""
+        inline = UnpackBudget(INLINE_UNPACKED_BYTES, INLINE_RECORDS)
+        full: UnpackBudget | None = None
+        for part in parts:
+            placed, data = self.topics.place(part), memoryview(part.messages)
+            try:
+                inline.take_bytes(len(data))
+                judged = judge(data, inline)
+            except UnpackLimitError:
+                if full is None:
+                    full = UnpackBudget(*self._unpack_limits, pause)
+                judged = await self._judge_aside(data, full)
+            self.topics.store(placed, judged)
+
+    async def _judge_aside(self, data: memoryview, budget: UnpackBudget) -> Judged:
+        self._held_bytes += len(data)
+        self._judging += 1
+        try:
+            if self._held_bytes > HELD_BYTES_MAX:
+                raise DecodeError(f"unfinished requests hold more than {HELD_BYTES_MAX} bytes")
+            return await asyncio.get_running_loop().run_in_executor(self._judge, judge, data, budget)
+        finally:
+            self._judging -= 1
+            self._held_bytes -= len(data)
 
     def _fetch(self, part: FetchPart) -> tuple[Error, FileRegion | None]:
         """What a FETCH finds. Errors belong to the part, not to the connection."""

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError
+from penstock.records.budget import BYTES_OPTION, DEFAULT_LIMITS, RECORDS_OPTION, UnpackLimits
 from penstock.v07.byte_log import HOUR_MS, ByteLogConfig
 
 SECOND_MS = 1_000
@@ -33,10 +34,13 @@ NUMBERS: Mapping[str, _Setting] = {
     "log.default.flush.interval.ms": _Setting("3000", 1),
     "log.default.flush.scheduler.interval.ms": _Setting("3000", 1),
     "zk.sessiontimeout.ms": _Setting("6000", 1),
+    BYTES_OPTION: _Setting(str(DEFAULT_LIMITS.max_bytes), 1),
+    RECORDS_OPTION: _Setting(str(DEFAULT_LIMITS.max_records), 1),
 }
 """Whole numbers. Two defaults are not those of release 0.7.2. `log.flush.interval` is 500 there: with 0, what
 is produced is readable at once. `log.file.size` is "512MB by default" in seed 002, and in the sample file of
-the release, whose code has 1 GiB."""
+the release, whose code has 1 GiB. The last two are ours: what one request may have decompressed, and how many
+messages it may hold in wrappers. A request beyond them ends its connection."""
 
 TEXTS: Mapping[str, str] = {"hostname": "", "zk.connect": "", "zk.digest": ""}
 """`zk.digest`, user:password, is ours: with it the nodes of this broker belong to that user alone."""
@@ -82,6 +86,11 @@ class Settings:
 
     def text(self, name: str) -> str:
         return self._texts[name]
+
+    @property
+    def unpack_limits(self) -> UnpackLimits:
+        """What one request may have decompressed, and how many messages it may hold in wrappers."""
+        return UnpackLimits(self._numbers[BYTES_OPTION], self._numbers[RECORDS_OPTION])
 
     def log_config(self, topic: str) -> ByteLogConfig:
         """What applies to the logs of one topic."""

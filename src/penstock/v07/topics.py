@@ -14,7 +14,7 @@ from penstock.errors import DecodeError
 from penstock.log.files import create_file, remove_file, storage
 from penstock.v07.byte_log import ByteLog
 from penstock.v07.files import partition_directories
-from penstock.v07.message_set import judge
+from penstock.v07.message_set import Judged, judge
 from penstock.v07.settings import Settings
 from penstock.v07.wire import ANY_PARTITION, EARLIEST_TIME, LATEST_TIME, OffsetsPart, ProducePart
 
@@ -88,12 +88,11 @@ class Topics:
         self._check(topic, partition)
         return self._logs.get((topic, partition))
 
-    def produce(self, part: ProducePart) -> None:
-        """Append a message set. One that is too large is dropped, with a warning: 0.7 has no way to say so.
+    def place(self, part: ProducePart) -> ProducePart:
+        """Say where a message set goes that may go to any partition, and see that there is a log for it.
 
         Raises:
             InvalidTopic, WrongPartition: nothing was created.
-            CorruptRecordError: nothing was stored, though the topic exists from here on.
             StorageError: the disk is full or fails.
         """
         topic, partition, data = part
@@ -101,8 +100,25 @@ class Topics:
             self._check(topic, 0)
             partition = self._dice.randrange(self.partition_count(topic))
         self._check(topic, partition)
-        log = self._logs.get((topic, partition)) or self._create(topic, partition)
-        judged = judge(memoryview(data))
+        if (topic, partition) not in self._logs:
+            self._create(topic, partition)
+        return ProducePart(topic, partition, data)
+
+    def produce(self, part: ProducePart) -> None:
+        """Append a message set: `place`, `judge` and `store`, which say what they raise."""
+        placed = self.place(part)
+        self.store(placed, judge(memoryview(part.messages)))
+
+    def store(self, part: ProducePart, judged: Judged) -> None:
+        """Append a message set that has a place and was judged.
+
+        One that is too large is dropped, with a warning: 0.7 has no way to say so.
+
+        Raises:
+            StorageError: the disk is full or fails.
+        """
+        topic, partition, data = part
+        log = self._logs[topic, partition]
         if judged.payload_bytes_max > self._message_bytes_max:
             self._log.write(
                 logging.WARNING,
