@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from penstock.accepting import Acceptor, listening_sockets, streaming
+from penstock.common.exposure import warn_if_exposed
 
 if TYPE_CHECKING:
     from penstock.common.failures import Failures
+
+logger = logging.getLogger("penstock.broker")
 
 REQUEST_BYTES_MAX = 8 << 10
 SECONDS_MAX = 5.0
@@ -40,6 +44,7 @@ class MetricsServer:
         sockets = listening_sockets(host, port)
         self._acceptor = Acceptor(loop, streaming(loop, self._serve, REQUEST_BYTES_MAX), self._failures)
         self.port = sockets[0].getsockname()[1]
+        warn_if_exposed(sockets[0], "read the metrics", logger)
         for one in sockets:
             self._acceptor.start(one, CONNECTIONS_MAX)
 

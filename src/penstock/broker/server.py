@@ -26,6 +26,7 @@ from penstock.broker.listeners import listening_at
 from penstock.broker.node import Node
 from penstock.broker.storage import LogStore, open_store
 from penstock.clock import Clock, SystemClock
+from penstock.common.exposure import warn_if_exposed
 from penstock.errors import NetworkError, StorageError
 from penstock.serving_thread import run_to_the_end
 
@@ -116,6 +117,7 @@ class Server:
         """
         listener = self._bind(host, port)
         self.address = listener.getsockname()[:2]
+        warn_if_exposed(listener, "read, write and delete all topics", logger)
         address = f"PLAINTEXT://{self.bootstrap}"
         config = self.node.config
         shown = {

@@ -19,7 +19,19 @@ from penstock.errors import StorageError
 from penstock.log.checkpoint import CLEANED, RECOVERY_POINTS, START_OFFSETS, read_offsets, write_offsets
 from penstock.log.contract import LogConfig
 from penstock.log.disk import DiskLog
-from penstock.log.files import GONE, identity_of, remove_file, storage, storage_error, sync_directory
+from penstock.log.files import (
+    DIRECTORY_MODE,
+    FILE_MODE,
+    GONE,
+    identity_of,
+    make_directory,
+    remove_file,
+    storage,
+    storage_error,
+    sync_directory,
+    warn_if_others_may_read,
+    write_text,
+)
 from penstock.log.properties import (
     MetaProperties,
     read_meta_properties,
@@ -82,8 +94,8 @@ class DataDirectory:
         self.path = os.path.abspath(os.fspath(path))
         self.logs: dict[TopicPartition, DiskLog] = {}
         """The logs that are open."""
-        with storage("create", self.path):
-            os.makedirs(self.path, exist_ok=True)
+        make_directory(self.path)
+        warn_if_others_may_read(self.path)
         self._lock = _lock(self.path)
         self._lock_identity = identity_of(f"{self.path}/{LOCK}")
         self._missing: set[TopicPartition] = set()
@@ -199,7 +211,7 @@ class DataDirectory:
         path = f"{self.path}/{partition}"
         self.check_in_place()
         try:
-            os.mkdir(path)
+            os.mkdir(path, DIRECTORY_MODE)
         except OSError as error:
             raise storage_error("create", path, error) from error
         if topic_id is not None:
@@ -304,8 +316,7 @@ class DataDirectory:
             path = f"{self.path}/{CLEAN_SHUTDOWN}"
             # A partition on disk that was never opened has not been checked: the mark would vouch for it.
             if self.was_clean or self._paths.keys() == self.logs.keys():
-                with storage("write", path), open(path, "w", encoding="utf-8") as file:
-                    file.write('{"version":0,"brokerEpoch":-1}')
+                write_text(path, '{"version":0,"brokerEpoch":-1}', sync=True)
                 sync_directory(self.path)
         finally:
             self.abandon()
@@ -330,7 +341,7 @@ def _lock(path: str) -> int:
     if path in _in_use:
         raise StorageError(taken)
     with storage("open", lock):
-        fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
     try:
         fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:

@@ -15,6 +15,7 @@ from penstock.log.files import (
     OpenFile,
     check_in_place,
     identity_of,
+    make_directory,
     remove_file,
     storage,
     storage_error,
@@ -87,8 +88,7 @@ class DiskLog(SegmentedLog):
         """
         config = config or LogConfig()
         self.directory = os.fspath(directory)
-        with storage("create", self.directory):
-            os.makedirs(self.directory, exist_ok=True)
+        make_directory(self.directory)
         self._identity = identity_of(self.directory)
         epochs = _load_epochs(f"{self.directory}/{LEADER_EPOCHS}")
         segments, self.recovery = open_segments(

@@ -11,8 +11,11 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
+from logging import getLogger
 
 from penstock.errors import StorageError
+
+logger = getLogger("penstock.log")
 
 _REASONS = {
     errno.ENOSPC: "the disk is full; free some space and try again",
@@ -105,10 +108,38 @@ def open_file(path: str, *, writable: bool) -> OpenFile:
         return OpenFile(path, "r+" if writable else "r")
 
 
+def make_directory(path: str) -> None:
+    """Make a directory for records, readable by its owner only, unless it is there; its parents as usual.
+
+    Raises:
+        StorageError: it cannot be made.
+    """
+    with storage("create", path):
+        os.makedirs(path, mode=DIRECTORY_MODE, exist_ok=True)
+
+
+def warn_if_others_may_read(path: str) -> None:
+    """Log a warning where others than its owner may look into a directory, which is left as it is.
+
+    Raises:
+        StorageError: that cannot be told.
+    """
+    with storage("look at", path):
+        mode = os.stat(path).st_mode & 0o777
+    if mode & ~DIRECTORY_MODE:
+        logger.warning(
+            "%s has mode %03o: other users of this machine may read the records in it; to prevent that: "
+            "chmod 700 %s",
+            path,
+            mode,
+            path,
+        )
+
+
 def create_file(path: str) -> None:
     """Make an empty file, or an existing one empty."""
     with storage("create", path):
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644))
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE))
 
 
 def read_text(path: str) -> str | None:

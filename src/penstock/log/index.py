@@ -23,7 +23,7 @@ from struct import Struct
 from struct import error as struct_error
 
 from penstock.errors import StorageError
-from penstock.log.files import storage
+from penstock.log.files import FILE_MODE, storage
 from penstock.model import NO_TIMESTAMP
 
 OFFSET_ENTRY_BYTES = 8
@@ -84,7 +84,7 @@ def last_entry_in(path: str) -> tuple[int, int] | None:
 def _write(path: str, entry_bytes: int, data: bytes, at_entry: int, entries: int) -> None:
     """Write entries from the one numbered `at_entry`, and end the file after `entries`."""
     with storage("write", path):
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         try:
             if data:
                 os.pwrite(fd, data, at_entry * entry_bytes)

@@ -23,6 +23,7 @@ from penstock.log.files import (
     check_in_place,
     create_file,
     identity_of,
+    make_directory,
     open_file,
     remove_file,
     storage,
@@ -93,8 +94,7 @@ class ByteLog:
     def __init__(self, directory: str, config: ByteLogConfig, *, now_ms: int, is_clean: bool) -> None:
         self.directory = directory
         self._config = config
-        with storage("create", directory):
-            os.makedirs(directory, exist_ok=True)
+        make_directory(directory)
         self._identity = identity_of(directory)
         self._looked_ms = NEVER
         starts = segment_starts(directory)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from penstock.accepting import Acceptor, listening_sockets, streaming
 from penstock.clock import Clock, SystemClock
+from penstock.common.exposure import warn_if_exposed
 from penstock.common.failures import Failures, LimitedLog
 from penstock.errors import DecodeError, NetworkError, StorageError, UnpackLimitError
 from penstock.log.contract import FileRegion
@@ -114,6 +115,7 @@ class Server:
                 f"cannot listen for Kafka 0.7 on {host}:{port}: {error.strerror or error}; take another port"
             ) from error
         self.address = sockets[0].getsockname()[:2]
+        warn_if_exposed(sockets[0], "read and write all topics of Kafka 0.7", logger)
         self._flusher = loop.create_task(self._flush_regularly())
 
     async def stop(self) -> None:

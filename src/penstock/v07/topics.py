@@ -11,7 +11,7 @@ from collections.abc import Callable
 from penstock.clock import Clock
 from penstock.common.failures import LimitedLog
 from penstock.errors import DecodeError
-from penstock.log.files import create_file, remove_file, storage
+from penstock.log.files import create_file, make_directory, remove_file, storage, warn_if_others_may_read
 from penstock.v07.byte_log import ByteLog
 from penstock.v07.files import partition_directories
 from penstock.v07.message_set import Judged, judge
@@ -60,8 +60,8 @@ class Topics:
         self._logs: dict[tuple[str, int], ByteLog] = {}
         self._name_length_max = settings.number("max.topic.name.length")
         self._message_bytes_max = settings.number("max.message.size")
-        with storage("create", directory):
-            os.makedirs(directory, exist_ok=True)
+        make_directory(directory)
+        warn_if_others_may_read(directory)
         marker = os.path.join(directory, CLEAN_SHUTDOWN)
         is_clean = os.path.exists(marker)
         with storage("read", directory):

@@ -1,0 +1,37 @@
+"""Whether a listener can be reached from other machines, and a warning where that lets everybody in."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+from typing import Any, Protocol
+
+
+class _Bound(Protocol):
+    """A socket, or what asyncio gives in its place."""
+
+    def getsockname(self) -> Any: ...
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only this machine reaches a socket that is bound to `address`, a number and no name."""
+    try:
+        return ipaddress.ip_address(address.partition("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+def warn_if_exposed(listener: _Bound, what: str, logger: logging.Logger) -> None:
+    """Log a warning if other machines reach a bound socket, which asks for no authentication.
+
+    `what` is what can be done there, for the log.
+    """
+    host, port = listener.getsockname()[:2]
+    if not is_loopback(host):
+        logger.warning(
+            "listening on %s, port %d, without authentication: all machines that reach this address can %s; "
+            "listen on 127.0.0.1, or let a firewall keep others away",
+            host,
+            port,
+            what,
+        )
