@@ -224,13 +224,16 @@ def answers(port: int, brokers: int = 1) -> bool:
 
 
 @contextlib.contextmanager
-def _jvm(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+def _jvm(command: list[str], log: Path, in_order: bool = False) -> Iterator[subprocess.Popen[bytes]]:
     with log.open("ab") as output:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=log.parent
         )
     try:
         yield process
+        if in_order:
+            process.terminate()
+            process.wait(60)
     finally:
         process.kill()
         process.wait()
@@ -243,11 +246,13 @@ def real_kafka(
     *,
     directory: Path | None = None,
     heap_mb: int = 512,
+    in_order: bool = False,
 ) -> Iterator[str]:
     """Run a release of Apache Kafka, one broker on a free port of loopback; yields its bootstrap servers.
 
     `version` may be shortened (``3.9``). `settings` go over ours into server.properties. Data are in
-    `directory`/data, or in a temporary directory that goes away at the end. It ends by SIGKILL.
+    `directory`/data, or in a temporary directory that goes away at the end. It ends by SIGKILL, or by SIGTERM
+    with `in_order`.
     """
     version = release(version)
     classpath = maven_classpath(f"kafka-{version}")
@@ -281,7 +286,8 @@ def real_kafka(
             stack.enter_context(_jvm(command, directory / "zookeeper.log"))
         log = directory / "server.log"
         options = [need("java"), f"-Xmx{heap_mb}M", *JAVA_OPTIONS]
-        process = stack.enter_context(_jvm([*options, "-cp", classpath, "kafka.Kafka", str(properties)], log))
+        command = [*options, "-cp", classpath, "kafka.Kafka", str(properties)]
+        process = stack.enter_context(_jvm(command, log, in_order))
         deadline = time.monotonic() + 60
         # Before the controller has told, no broker is known; 0.8 tells with the first topic.
         while not answers(port, brokers=int(version >= "0.9")):

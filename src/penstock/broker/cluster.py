@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from penstock.broker.config import BrokerConfig, TopicConfig
 from penstock.broker.config_keys import BROKER_KEYS
+from penstock.broker.metadata import DIRECTORIES_SINCE, ELIGIBLE_REPLICAS_SINCE, MetadataLog
 from penstock.broker.metadata import TOPIC_NAME as METADATA_TOPIC
-from penstock.broker.metadata import MetadataLog
 from penstock.broker.partition import Partition
 from penstock.broker.planning import NewTopic, Planner, folded
 from penstock.broker.quotas import Entity, entity_of
@@ -22,6 +22,7 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.client_quota_record import ClientQuotaRecord
 from penstock.protocol.messages.config_record import ConfigRecord
 from penstock.protocol.messages.feature_level_record import FeatureLevelRecord
+from penstock.protocol.messages.partition_change_record import PartitionChangeRecord
 from penstock.protocol.messages.partition_record import PartitionRecord
 from penstock.protocol.messages.producer_ids_record import ProducerIdsRecord
 from penstock.protocol.messages.remove_topic_record import RemoveTopicRecord
@@ -46,6 +47,9 @@ INTERNAL_TOPICS = frozenset((OFFSETS_TOPIC, "__transaction_state", "__share_grou
 
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 """Kinds of things that have settings, as DescribeConfigs and ConfigRecord number them."""
+
+_SAME_LEADER = -2
+"""In a change of a partition: it says nothing about the leader."""
 
 METADATA_VERSION = 25
 """4.0-IV3: the feature level whose records we write."""
@@ -97,6 +101,8 @@ class Cluster:
         self.opened: dict[Partition, None] = {}
         """The partitions whose logs are open: nothing else needs upkeep."""
         self._plain_config: TopicConfig | None = None
+        self._leaderless: dict[Partition, None] = {}
+        """While records are replayed: partitions that this broker does not lead by them."""
         self._store = store
         self.folded_names: dict[str, str] = {}
         """Topics by their names with dots and underscores taken for the same."""
@@ -116,6 +122,8 @@ class Cluster:
         if is_new:
             level = FeatureLevelRecord(name=METADATA_FEATURE, feature_level=METADATA_VERSION)
             self._commit([level], now_ms)
+        self._metadata.level = self.features.get(METADATA_FEATURE, METADATA_VERSION)
+        self._lead_all(now_ms)
         self._match_store(removed_ids, now_ms)
 
     def _match_store(self, removed_ids: set[bytes], now_ms: int) -> None:
@@ -210,7 +218,7 @@ class Cluster:
             leader=self.node_id,
             leader_epoch=0,
             partition_epoch=0,
-            directories=[self._store.directory_id],
+            directories=[self._store.directory_id] if self._metadata.level >= DIRECTORIES_SINCE else None,
         )
 
     # --- changing --------------------------------------------------------------------------------------
@@ -322,6 +330,8 @@ class Cluster:
             self.folded_names[folded(topic.name)] = topic.name
         elif isinstance(record, PartitionRecord):
             self._apply_partition(record)
+        elif isinstance(record, PartitionChangeRecord):
+            self._apply_partition_change(record)
         elif isinstance(record, ConfigRecord):
             self._apply_config(record)
         elif isinstance(record, ClientQuotaRecord):
@@ -335,6 +345,8 @@ class Cluster:
             self._producer_ids_end = max(self._producer_ids_end, record.next_producer_id)
         elif isinstance(record, FeatureLevelRecord):
             self.features[record.name] = record.feature_level
+            if record.name == METADATA_FEATURE:
+                self._metadata.level = record.feature_level
 
     def _apply_partition(self, record: PartitionRecord) -> None:
         topic = self.topics_by_id.get(record.topic_id)
@@ -350,6 +362,44 @@ class Cluster:
             self.opened,
         )
         topic.partitions.append(partition)
+        self._note_leader(partition, record.leader)
+
+    def _apply_partition_change(self, record: PartitionChangeRecord) -> None:
+        """Whenever a change names a leader, be it none or the same as before, a new epoch begins."""
+        topic = self.topics_by_id.get(record.topic_id)
+        if topic is None or record.leader == _SAME_LEADER or record.partition_id >= len(topic.partitions):
+            return
+        partition = topic.partitions[record.partition_id]
+        partition.leader_epoch += 1
+        self._note_leader(partition, record.leader)
+
+    def _note_leader(self, partition: Partition, leader: int) -> None:
+        if leader == self.node_id:
+            self._leaderless.pop(partition, None)
+        else:
+            self._leaderless[partition] = None
+
+    def _lead_all(self, now_ms: int) -> None:
+        """Lead every partition, in an epoch after the last: Apache Kafka leaves them without a leader.
+
+        Clients that have seen the epoch without a leader would wait for ever for a later one (KIP-320).
+        """
+        has_elr = self._metadata.level >= ELIGIBLE_REPLICAS_SINCE
+        records = [
+            PartitionChangeRecord(
+                partition_id=partition.index,
+                topic_id=partition.topic_id,
+                leader=self.node_id,
+                isr=[self.node_id],
+                eligible_leader_replicas=[] if has_elr else None,
+                last_known_elr=[] if has_elr else None,
+            )
+            for partition in self._leaderless
+            if self.topics_by_id.get(partition.topic_id) is not None
+        ]
+        if records:
+            self._commit(records, now_ms)
+        self._leaderless.clear()
 
     def _apply_config(self, record: ConfigRecord) -> None:
         if record.resource_type == BROKER_RESOURCE:

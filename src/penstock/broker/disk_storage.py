@@ -11,11 +11,12 @@ from penstock.broker.metadata import TOPIC_NAME as METADATA_TOPIC
 from penstock.broker.openings import Openings
 from penstock.broker.producer_snapshots import ProducerSnapshots
 from penstock.broker.storage import Flush, log_config
+from penstock.broker.takeover import check_takeover
 from penstock.errors import ConfigError, StorageError
 from penstock.log.closed import may_be_due, size_of
 from penstock.log.directory import DataDirectory
 from penstock.model import TopicPartition
-from penstock.protocol.uuid import random_uuid, uuid_from_text
+from penstock.protocol.uuid import ZERO_UUID, uuid_from_text
 
 if TYPE_CHECKING:
     from penstock.broker.config import BrokerConfig, TopicConfig
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from penstock.log.contract import Log
 
 logger = logging.getLogger("penstock.broker")
+
+_UNNAMED = ZERO_UUID
+"""Stands for a directory that has no id: releases before 3.7 gave none (KIP-858)."""
 
 METADATA_TOPIC_ID = bytes(15) + b"\x01"
 """The one topic id that is fixed (KIP-516)."""
@@ -32,12 +36,13 @@ class DiskStore:
     """Logs in one directory, which nobody else uses meanwhile.
 
     Raises:
-        StorageError: the directory cannot be used, or another broker uses it.
+        StorageError: the directory cannot be used or taken over whole, or another broker uses it.
         ConfigError: it belongs to another node.
     """
 
     def __init__(self, path: str, config: BrokerConfig, clock: Clock) -> None:
         self._clock = clock
+        check_takeover(path)
         self._directory = DataDirectory(path, node_id=config.node_id)
         meta = self._directory.meta
         self.node_id = meta.node_id if meta.node_id >= 0 else config.node_id
@@ -45,7 +50,7 @@ class DiskStore:
             self._directory.abandon()
             raise ConfigError(f"node.id is {config.node_id}, but {path} belongs to node {self.node_id}")
         self.cluster_id = meta.cluster_id
-        self.directory_id = uuid_from_text(meta.directory_id) if meta.directory_id else random_uuid()
+        self.directory_id = uuid_from_text(meta.directory_id) if meta.directory_id else _UNNAMED
         self.was_clean = self._directory.was_clean
         self._on_disk = set(self._directory.partitions)
         self._openings = Openings(clock, config.integer("penstock.log.open.ms.max"))

@@ -13,9 +13,13 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.errors import DecodeError, StorageError
+from penstock.protocol.messages.abort_transaction_record import AbortTransactionRecord
+from penstock.protocol.messages.begin_transaction_record import BeginTransactionRecord
 from penstock.protocol.messages.client_quota_record import ClientQuotaRecord
 from penstock.protocol.messages.config_record import ConfigRecord
+from penstock.protocol.messages.end_transaction_record import EndTransactionRecord
 from penstock.protocol.messages.feature_level_record import FeatureLevelRecord
+from penstock.protocol.messages.partition_change_record import PartitionChangeRecord
 from penstock.protocol.messages.partition_record import PartitionRecord
 from penstock.protocol.messages.producer_ids_record import ProducerIdsRecord
 from penstock.protocol.messages.remove_topic_record import RemoveTopicRecord
@@ -37,6 +41,7 @@ _READ_BYTES = 1 << 20
 WRITTEN_VERSIONS: dict[type[Message], int] = {
     TopicRecord: 0,
     PartitionRecord: 1,
+    PartitionChangeRecord: 0,
     ConfigRecord: 0,
     ClientQuotaRecord: 0,
     RemoveTopicRecord: 0,
@@ -45,13 +50,41 @@ WRITTEN_VERSIONS: dict[type[Message], int] = {
 }
 """The records this broker writes, and at which version."""
 
-_CLASSES: dict[int, type[Message]] = {cls.API_KEY: cls for cls in WRITTEN_VERSIONS if cls.API_KEY is not None}
+NEWEST_VERSIONS = {
+    0: 4, 1: 0, 2: 0, 3: 2, 4: 0, 5: 2, 7: 0, 8: 0, 9: 0, 10: 0, 11: 0, 12: 0, 14: 0, 15: 0, 17: 3, 18: 0,
+    19: 0, 20: 0, 21: 0, 22: 0, 23: 0, 24: 0, 25: 0, 26: 0, 27: 0, 28: 0, 29: 0,
+}  # fmt: skip
+"""The types of records that Apache Kafka 4.3 writes, each with its newest version."""
+
+METADATA_LEVEL_MAX = 30
+"""4.3-IV0: what later levels add to the records is not known."""
+
+DIRECTORIES_SINCE = 17
+"""3.7-IV2: from this level on records of partitions name directories."""
+
+ELIGIBLE_REPLICAS_SINCE = 23
+"""4.0-IV1: from this level on records of partitions have eligible leader replicas (KIP-966)."""
+
+_TRANSACTIONS: tuple[type[Message], ...] = (
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    AbortTransactionRecord,
+)
+"""They stand around records that count together or not at all (KIP-868)."""
+
+_CLASSES: dict[int, type[Message]] = {
+    cls.API_KEY: cls for cls in (*WRITTEN_VERSIONS, *_TRANSACTIONS) if cls.API_KEY is not None
+}
 
 
-def frame(record: Message) -> bytes:
-    """The bytes of a metadata record, as the value of a log record."""
+def frame(record: Message, level: int = DIRECTORIES_SINCE) -> bytes:
+    """The bytes of a metadata record, as the value of a log record, at a level of `metadata.version`."""
     assert record.API_KEY is not None
     version = WRITTEN_VERSIONS[type(record)]
+    if isinstance(record, PartitionChangeRecord) and level >= ELIGIBLE_REPLICAS_SINCE:
+        version = 2
+    elif version and level < DIRECTORIES_SINCE:
+        version = 0
     # All three numbers are below 128, where an unsigned varint is the byte itself.
     return bytes((_FRAME_VERSION, record.API_KEY, version)) + record.encode(version)
 
@@ -62,14 +95,7 @@ def unframe(value: bytes) -> Message | None:
     Raises:
         DecodeError: the frame or the body is damaged, or of a version newer than we know.
     """
-    try:
-        frame_version, position = read_unsigned(value, 0)
-        key, position = read_unsigned(value, position)
-        version, position = read_unsigned(value, position)
-    except IndexError:
-        raise DecodeError("a metadata record is cut short") from None
-    if frame_version != _FRAME_VERSION:
-        raise DecodeError(f"a metadata record in frame version {frame_version}, expected {_FRAME_VERSION}")
+    key, version, position = record_head(value)
     cls = _CLASSES.get(key)
     if cls is None:
         return None
@@ -78,11 +104,32 @@ def unframe(value: bytes) -> Message | None:
     return cls.decode(value[position:], version)
 
 
+def record_head(value: bytes) -> tuple[int, int, int]:
+    """Return type and version of a framed metadata record, and where its body begins.
+
+    Raises:
+        DecodeError: the frame is damaged, or of a version that we do not know.
+    """
+    try:
+        frame_version, position = read_unsigned(value, 0)
+        key, position = read_unsigned(value, position)
+        version, position = read_unsigned(value, position)
+    except IndexError:
+        raise DecodeError("a metadata record is cut short") from None
+    if frame_version != _FRAME_VERSION:
+        raise DecodeError(f"a metadata record in frame version {frame_version}, expected {_FRAME_VERSION}")
+    return key, version, position
+
+
 class MetadataLog:
     """Metadata records in a log."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
+        self.level = ELIGIBLE_REPLICAS_SINCE
+        """The `metadata.version` whose records are written, set by whoever replays."""
+        # Another controller's epochs may be higher: they never go back in a log.
+        self._epoch = max(LEADER_EPOCH, log.leader_epochs.latest)
 
     @property
     def end_offset(self) -> int:
@@ -91,9 +138,26 @@ class MetadataLog:
     def replay(self) -> Iterator[Message]:
         """Every record ever appended that means something here, in order.
 
+        Those of a metadata transaction come when it ends, and never if it was aborted, or is open.
+
         Raises:
             StorageError: the log cannot be read or makes no sense.
         """
+        pending: list[Message] | None = None
+        for record in self._replay_all():
+            if isinstance(record, BeginTransactionRecord):
+                pending = []
+            elif isinstance(record, AbortTransactionRecord):
+                pending = None
+            elif isinstance(record, EndTransactionRecord):
+                yield from pending or ()
+                pending = None
+            elif pending is not None:
+                pending.append(record)
+            else:
+                yield record
+
+    def _replay_all(self) -> Iterator[Message]:
         offset = self._log.start_offset
         while offset < self._log.end_offset:
             data = self._log.read(offset, _READ_BYTES).to_bytes()
@@ -122,9 +186,9 @@ class MetadataLog:
         first_offset = self._log.end_offset
         last_offset = first_offset + len(records) - 1
         batch = encode_batch(
-            [(None, frame(record), (), now_ms) for record in records],
+            [(None, frame(record, self.level), (), now_ms) for record in records],
             base_offset=first_offset,
-            partition_leader_epoch=LEADER_EPOCH,
+            partition_leader_epoch=self._epoch,
         )
         self._log.append(
             batch, first_offset=first_offset, last_offset=last_offset, max_timestamp=now_ms, now_ms=now_ms

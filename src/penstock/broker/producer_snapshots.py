@@ -96,6 +96,23 @@ class ProducerSnapshots:
         """The producer ids that the snapshot at `offset` knows; None if it cannot be read."""
         return self._read(offset, 0)
 
+    def open_transactions(self, offset: int) -> dict[int, int] | None:
+        """The first offset of the transaction that each producer has open in the snapshot at `offset`.
+
+        None if it cannot be read.
+        """
+        try:
+            with open(self._path(offset), "rb") as file:
+                entries = _entries(file.read())
+        except (OSError, DecodeError) as error:
+            logger.warning("passing over %s: %s", self._path(offset), error)
+            return None
+        return {
+            entry.producer_id: entry.current_txn_first_offset
+            for entry in entries
+            if entry.current_txn_first_offset >= 0
+        }
+
     def _read(self, offset: int, now_ms: int) -> dict[int, ProducerState] | None:
         """What a snapshot says. One that cannot be read is reported: the log says the same."""
         path = self._path(offset)
@@ -139,15 +156,8 @@ def decode(data: bytes, now_ms: int) -> dict[int, ProducerState]:
     Raises:
         DecodeError: another version, a wrong checksum, or no such file at all.
     """
-    if len(data) < _HEAD.size:
-        raise DecodeError(f"{len(data)} bytes are too few for a producer snapshot")
-    version, crc = _HEAD.unpack_from(data)
-    if version != _VERSION:
-        raise DecodeError(f"producer snapshot of version {version}, only {_VERSION} is known")
-    if crc32c(data[_HEAD.size :]) != crc:
-        raise DecodeError("producer snapshot with a wrong checksum")
     states = {}
-    for entry in ProducerSnapshot.decode(data[2:], _VERSION).producer_entries:
+    for entry in _entries(data):
         count = entry.offset_delta + 1
         batch = SeenBatch(
             first_sequence(entry.last_sequence, count),
@@ -160,3 +170,14 @@ def decode(data: bytes, now_ms: int) -> dict[int, ProducerState]:
         if entry.last_sequence >= 0:
             state.batches.append(batch)
     return states
+
+
+def _entries(data: bytes) -> list[ProducerEntry]:
+    if len(data) < _HEAD.size:
+        raise DecodeError(f"{len(data)} bytes are too few for a producer snapshot")
+    version, crc = _HEAD.unpack_from(data)
+    if version != _VERSION:
+        raise DecodeError(f"producer snapshot of version {version}, only {_VERSION} is known")
+    if crc32c(data[_HEAD.size :]) != crc:
+        raise DecodeError("producer snapshot with a wrong checksum")
+    return ProducerSnapshot.decode(data[2:], _VERSION).producer_entries

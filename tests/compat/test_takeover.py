@@ -1,0 +1,171 @@
+"""Directories that Apache Kafka 4.3 has left: taken over whole, and handed back, or refused as they are."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka import TopicPartition as Place
+from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
+
+from compat.peers import real_kafka, until
+from penstock import Admin, Broker, read_topic
+from penstock.errors import StorageError
+
+pytestmark = pytest.mark.compat
+
+VERSION = "4.3.0"
+
+
+def state_of(directory: Path) -> dict[str, bytes | None]:
+    return {
+        str(path.relative_to(directory)): path.read_bytes() if path.is_file() else None
+        for path in directory.rglob("*")
+    }
+
+
+def refused(directory: Path, said: str) -> None:
+    """Our broker refuses the directory, says so, and leaves every byte of it."""
+    before = state_of(directory)
+    with pytest.raises(StorageError, match=f"cannot be taken over whole.*{said}"), Broker(data_dir=directory):
+        pass
+    assert state_of(directory) == before
+
+
+def send(servers: str, topic: str, count: int, partition: int = 0) -> list[int]:
+    """Write records as an idempotent producer; the offsets they got."""
+    offsets: list[int] = []
+    producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True, "log_level": 0})
+    for number in range(count):
+        producer.produce(
+            topic, b"%d" % number, partition=partition, on_delivery=lambda _, m: offsets.append(m.offset())
+        )
+    assert producer.flush(60) == 0
+    return offsets
+
+
+def committed(servers: str, group: str, place: Place) -> int:
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": group, "log_level": 0})
+    try:
+        [found] = consumer.committed([place], timeout=30)
+        return int(found.offset)
+    finally:
+        consumer.close()
+
+
+def wait_for_marker(servers: str, topic: str) -> None:
+    """A transaction's end is answered before its marker is in the log."""
+    consumer = Consumer(
+        {"bootstrap.servers": servers, "group.id": "m", "isolation.level": "read_committed", "log_level": 0}
+    )
+    try:
+        consumer.assign([Place(topic, 0, 0)])
+        until(lambda: consumer.poll(1) is not None, "the marker")
+    finally:
+        consumer.close()
+
+
+def test_a_directory_goes_there_and_back(tmp_path: Path) -> None:
+    """Stopped in order twice, so that leader epochs have moved; then ours; then Apache Kafka again."""
+    directory = tmp_path / "data"
+    with real_kafka(VERSION, directory=tmp_path, in_order=True) as servers:
+        admin = AdminClient({"bootstrap.servers": servers})
+        wanted = [NewTopic("a", 1, 1, config={"retention.ms": "86400000"}), NewTopic("gone", 1, 1)]
+        for future in admin.create_topics(wanted).values():
+            future.result(30)
+        admin.create_partitions([NewPartitions("a", 2)])["a"].result(30)
+        assert send(servers, "a", 10) == list(range(10))
+        admin.delete_topics(["gone"])["gone"].result(30)
+        consumer = Consumer({"bootstrap.servers": servers, "group.id": "g", "log_level": 0})
+        consumer.commit(offsets=[Place("a", 0, 7)], asynchronous=False)
+        consumer.close()
+    with real_kafka(VERSION, directory=tmp_path, in_order=True) as servers:
+        assert send(servers, "a", 10) == list(range(10, 20))
+    with Broker(data_dir=directory) as broker:
+        servers = broker.bootstrap_servers
+        with Admin(bootstrap_servers=servers) as ours:
+            assert "a" in ours.list_topics()
+            assert "gone" not in ours.list_topics()
+            assert ours.describe_config("a")["retention.ms"].value == "86400000"
+        assert committed(servers, "g", Place("a", 0)) == 7
+        assert send(servers, "a", 5) == list(range(20, 25)), "a new producer's id is new"
+        assert read_topic("a", servers).num_rows == 25
+        server = broker.server
+        assert server is not None
+        epoch = server.node.cluster.topic("a").partition(0).leader_epoch
+        assert epoch == 4, "1 and 3 had no leader, as Apache Kafka stopped"
+    with real_kafka(VERSION, directory=tmp_path, in_order=True) as servers:
+        assert send(servers, "a", 5) == list(range(25, 30))
+        assert send(servers, "a", 5, partition=1) == list(range(5))
+        assert committed(servers, "g", Place("a", 0)) == 7
+        assert read_topic("a", servers).num_rows == 35
+        admin = AdminClient({"bootstrap.servers": servers})
+        resource = ConfigResource(ConfigResource.Type.TOPIC, "a")
+        [described] = admin.describe_configs([resource]).values()
+        assert described.result(30)["retention.ms"].value == "86400000"
+        log = (tmp_path / "server.log").read_text(errors="replace")
+        assert "conflicting entries" not in log, "raft epochs have not gone back"
+        assert "stray" not in log.lower()
+    with Broker(data_dir=directory) as broker:
+        assert send(broker.bootstrap_servers, "a", 1) == [30]
+
+
+def test_metadata_that_snapshots_have_cut_are_refused(tmp_path: Path) -> None:
+    settings = {
+        "metadata.log.max.record.bytes.between.snapshots": 3000,
+        "metadata.max.retention.bytes": 1000,
+        "internal.metadata.log.segment.bytes": 9000,
+    }
+    metadata = tmp_path / "data" / "__cluster_metadata-0"
+    with real_kafka(VERSION, settings, directory=tmp_path, in_order=True) as servers:
+        admin = AdminClient({"bootstrap.servers": servers})
+        admin.create_topics([NewTopic("a", 1, 1)])["a"].result(30)
+        assert send(servers, "a", 3) == [0, 1, 2]
+        until(lambda: not (metadata / f"{0:020d}.log").exists(), "cleaning of the metadata log", 240)
+    refused(tmp_path / "data", "what came before is in snapshots")
+
+
+def test_transactions(tmp_path: Path) -> None:
+    """Committed ones are taken over; an aborted or an open one is refused."""
+    with real_kafka(VERSION, directory=tmp_path, in_order=True) as servers:
+        admin = AdminClient({"bootstrap.servers": servers})
+        for name in ("a", "b"):
+            admin.create_topics([NewTopic(name, 1, 1)])[name].result(30)
+        producer = Producer({"bootstrap.servers": servers, "transactional.id": "x", "log_level": 0})
+        producer.init_transactions(60)
+        producer.begin_transaction()
+        producer.produce("a", b"committed")
+        producer.commit_transaction(60)
+        wait_for_marker(servers, "a")
+    taken = tmp_path / "taken"
+    shutil.copytree(tmp_path / "data", taken)
+    with Broker(data_dir=taken) as broker:
+        assert read_topic("a", broker.bootstrap_servers).num_rows == 1
+    with real_kafka(VERSION, directory=tmp_path) as servers:
+        producer = Producer({"bootstrap.servers": servers, "transactional.id": "x", "log_level": 0})
+        producer.init_transactions(60)
+        producer.begin_transaction()
+        producer.produce("b", b"open")
+        assert producer.flush(60) == 0
+    refused(tmp_path / "data", "a transaction in b-0 is open since offset 0")
+    with real_kafka(VERSION, directory=tmp_path, in_order=True) as servers:
+        producer = Producer({"bootstrap.servers": servers, "transactional.id": "x", "log_level": 0})
+        producer.init_transactions(60)  # aborts what the one before it has begun
+        index = tmp_path / "data" / "b-0" / f"{0:020d}.txnindex"
+        until(lambda: index.exists() and index.stat().st_size > 0, "the abortion")
+    refused(tmp_path / "data", "b-0 holds records of aborted transactions")
+
+
+def test_one_of_two_log_directories(tmp_path: Path) -> None:
+    first, second = tmp_path / "data", tmp_path / "second"
+    settings = {"log.dirs": f"{first},{second}"}
+    with real_kafka(VERSION, settings, directory=tmp_path, in_order=True) as servers:
+        admin = AdminClient({"bootstrap.servers": servers})
+        admin.create_topics([NewTopic("a", 4, 1)])["a"].result(30)
+        assert send(servers, "a", 3) == [0, 1, 2]
+    assert list(first.glob("a-*"))
+    assert list(second.glob("a-*"))
+    refused(first, "lies in another directory of log.dirs")
+    refused(second, "its metadata are elsewhere")
