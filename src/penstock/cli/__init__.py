@@ -16,10 +16,10 @@ from penstock.cli.outcome import guarded
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; `penstock.cli.outcome` says what the codes mean."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    return guarded(lambda: _run(words))
+    return guarded(lambda: _run(words, is_process=arguments is None))
 
 
-def _run(words: list[str]) -> int:
+def _run(words: list[str], *, is_process: bool) -> int:
     if words[:1] == ["broker"]:
         from penstock.cli import broker
 
@@ -28,4 +28,4 @@ def _run(words: list[str]) -> int:
             return broker.run(settings)
     from penstock.cli.commands import run
 
-    return run(words)
+    return run(words, is_process=is_process)

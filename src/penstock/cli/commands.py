@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
+from contextlib import ExitStack
 
 import click
 
-from penstock.cli import completion
+from penstock.cli import completion, waiting
+from penstock.cli.interrupts import interruptible
+from penstock.cli.options import is_text
 from penstock.cli.outcome import INTERRUPTED, WRONG_USE, say
+from penstock.errors import ConfigError, EncodeError
 
 NOUNS = {
     "broker": "penstock.cli.broker_command",
@@ -60,14 +64,22 @@ def penstock() -> None:
     """
 
 
-def run(words: Sequence[str]) -> int:
-    """Run the command that `words` name; mistakes become one line and exit code 2."""
+def run(words: Sequence[str], *, is_process: bool = False) -> int:
+    """Run the command that `words` name; mistakes become one line and exit code 2.
+
+    `is_process` says that the process ends with the command.
+    """
     if (code := completion.complete(penstock)) is not None:
         return code
     # Not through click's own main: it would end quietly on a closed pipe and talk on Ctrl-C, each with a
     # code of its own, where `penstock.cli.outcome` has one way for every command.
     try:
-        with penstock.make_context("penstock", list(words)) as context:
+        with ExitStack() as stack:
+            if words[:1] != ["broker"]:  # it has its own way of ending, and nothing that it waits for
+                stack.enter_context(interruptible(to_the_end=is_process))
+                if is_process:
+                    stack.enter_context(waiting.told())
+            context = stack.enter_context(penstock.make_context("penstock", list(words)))
             code = penstock.invoke(context)
     except click.exceptions.Exit as ending:
         return ending.exit_code
@@ -79,6 +91,12 @@ def run(words: Sequence[str]) -> int:
         return WRONG_USE
     except click.Abort:
         return INTERRUPTED
+    except (UnicodeEncodeError, EncodeError):
+        # Names are UTF-8 for a broker; what is sent (-k, -H) or a file's name may be any bytes.
+        odd = next((word for word in words if not is_text(word)), None)
+        if odd is None:
+            raise
+        raise ConfigError(f"{odd!r} is not UTF-8 text, which names and settings have to be") from None
     return code if isinstance(code, int) else 0
 
 

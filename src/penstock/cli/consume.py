@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
-from penstock.cli import completion
+from penstock.cli import completion, waiting
 from penstock.cli.cluster import partitions_of
 from penstock.cli.formats import Printer, format_printer, json_printer
 from penstock.cli.options import bootstrap_option, delimiter, pairs, property_option
@@ -87,7 +87,7 @@ def command(
     unbuffered: bool,
     properties: tuple[str, ...],
 ) -> None:
-    r"""Print the messages of a topic, from the beginning unless -o says otherwise.
+    """Print the messages of a topic, from the beginning unless -o says otherwise.
 
     \b
     Examples:
@@ -96,7 +96,7 @@ def command(
       penstock consume -t delays -o s@1357034400000      from a moment on, and wait for more
       penstock consume -t delays -J -c 1                 one message as JSON
       penstock consume -t delays -G billing              as a member of a group
-      penstock consume -t delays -f '%t/%p/%o %k: %s\n'
+      penstock consume -t delays -f '%t/%p/%o %k: %s\\n'
 
     \b
     Tokens of -f:
@@ -148,6 +148,7 @@ def errors_only(is_wanted: bool) -> Iterator[None]:
     logger = logging.getLogger("penstock")
     level = logger.level
     if is_wanted:
+        waiting.be_quiet()
         logger.setLevel(logging.ERROR)
     try:
         yield
@@ -188,6 +189,7 @@ class Reading:
             span.stop_ms is not None and span.stop_ms <= SystemClock().now_ms()
         )
         self._quiet = quiet
+        self._topic = partitions[0].topic
         # The end is the one seen at the start: a topic that is written all the time still comes to it.
         self._ends = dict(consumer.end_offsets(partitions))
         self._unfinished = set(partitions)
@@ -199,11 +201,15 @@ class Reading:
     def print_to(self, output: IO[bytes], printer: Printer, count: int | None, *, unbuffered: bool) -> None:
         """Print until there is a reason to stop. A slow topic is shown as it comes."""
         left = -1 if count is None else count
+        if not self._exit_at_end:
+            waiting.idle(f"waiting for messages of {self._topic}; Ctrl-C ends")
         self._note_ends()
         while self._unfinished and left != 0:
             records = self._consumer.poll(
                 timeout_ms=POLL_MS, max_records=10_000 if left < 0 else min(left, 10_000)
             )
+            if records:
+                waiting.step_aside()
             for record in records:
                 place = TopicPartition(record.topic, record.partition)
                 if place not in self._unfinished:
@@ -233,4 +239,5 @@ class Reading:
         self._consumer.pause([place])
         if not self._quiet:
             end = f"{place.topic} [{place.partition}] at offset {self._consumer.position(place)}"
+            waiting.step_aside()
             print(f"% Reached end of topic {end}", file=sys.stderr)

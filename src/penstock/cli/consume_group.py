@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
+from penstock.cli import waiting
 from penstock.cli.formats import Printer
 from penstock.cli.positions import Kind, Span
 from penstock.errors import ConfigError
@@ -84,9 +85,13 @@ def print_to(
         on_revoked=None if quiet else lambda places: _tell("revoked", places),
     )
     left = -1 if count is None else count
+    if not exit_at_end:
+        waiting.idle(f"waiting for messages of {', '.join(topics)}; Ctrl-C ends")
     while left != 0 and not leaving.is_set():
         limit = RECORDS_MAX if left < 0 else min(left, RECORDS_MAX)
         records = consumer.poll(timeout_ms=POLL_MS, max_records=limit)
+        if records:
+            waiting.step_aside()
         for record in records:
             output.write(printer(record))
             if unbuffered:
@@ -100,4 +105,5 @@ def print_to(
 
 def _tell(word: str, places: Sequence[object]) -> None:
     if places:
+        waiting.step_aside()
         print(f"% {word}: {', '.join(map(str, places))}", file=sys.stderr)

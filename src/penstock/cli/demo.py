@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from penstock.cli.interrupts import before_the_end
 from penstock.errors import MissingDependencyError
 
 
@@ -60,10 +61,13 @@ def command(
       penstock demo --bootstrap-server kafka:9092 --master spark://spark:7077
     """
     try:
+        from penstock.demo.embedded import stop_soon
         from penstock.demo.output import Intent
         from penstock.demo.run import Options, run_demo
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("penstock"):
             raise
         raise MissingDependencyError(f"the demo needs {error.name}: pip install 'penstock[demo]'") from None
+    if bootstrap_server is None:
+        before_the_end(lambda: stop_soon(output))
     run_demo(Options(output, Intent(limit, bootstrap_server, topic_prefix), master, port, keep_running))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -46,15 +47,22 @@ def pairs(values: Iterable[str], option: str) -> dict[str, str]:
     """`name=value` words as a mapping.
 
     Raises:
-        ConfigError: a word has no name or no equals sign.
+        ConfigError: a word has no name or no equals sign, or is not UTF-8 text.
     """
     found = {}
     for word in values:
         name, equals, value = word.partition("=")
         if not name or not equals:
             raise ConfigError(f"{option} wants NAME=VALUE, not {word!r}")
+        if not is_text(word):
+            raise ConfigError(f"{word!r} is not UTF-8 text, which names and settings have to be")
         found[name] = value
     return found
+
+
+def is_text(word: str) -> bool:
+    """Whether the shell gave UTF-8. Other bytes become characters that cannot be encoded."""
+    return not any("\ud800" <= character <= "\udfff" for character in word)
 
 
 def unescape(text: str) -> bytes:
@@ -64,7 +72,7 @@ def unescape(text: str) -> bytes:
         ConfigError: a backslash is followed by anything else.
     """
     pieces = re.split(r"\\(x[0-9a-fA-F]{2}|.|$)", text, flags=re.DOTALL)
-    result = bytearray(pieces[0].encode())
+    result = bytearray(os.fsencode(pieces[0]))
     for escape, plain in zip(pieces[1::2], pieces[2::2], strict=True):
         if escape in _ESCAPES:
             result += _ESCAPES[escape]
@@ -72,7 +80,7 @@ def unescape(text: str) -> bytes:
             result.append(int(escape[1:], 16))
         else:
             raise ConfigError(f"{text!r}: \\{escape} is no escape; use \\n \\r \\t \\0 \\\\ or \\xHH")
-        result += plain.encode()
+        result += os.fsencode(plain)
     return bytes(result)
 
 

@@ -53,6 +53,9 @@ def guarded(call: Callable[[], int]) -> int:
 
 def say(line: str) -> None:
     """Write one line for a person, on stderr."""
+    waiting = sys.modules.get("penstock.cli.waiting")
+    if waiting is not None:
+        waiting.step_aside()
     with contextlib.suppress(OSError):  # where nobody listens any more, the exit code still tells
         print(f"penstock: {line}", file=sys.stderr, flush=True)
 

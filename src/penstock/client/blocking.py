@@ -7,6 +7,7 @@ A client belongs to the process that made it: after a fork, make another one.
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import contextlib
 import os
@@ -308,22 +309,34 @@ class Consumer(_Blocking):
         return self._run(self._consumer.offsets_for_times(times))
 
     def __exit__(self, exc_type: type[BaseException] | None, exc: object, traceback: object) -> None:
-        self.close(has_failed=exc_type is not None)
+        self.close(has_failed=exc_type is not None, timeout=closing_patience_s(exc_type))
 
-    def close(self, *, has_failed: bool = False) -> None:
-        """Leave the group, stop fetching and close the connections. See `AsyncConsumer.close`."""
+    def close(self, *, has_failed: bool = False, timeout: float | None = None) -> None:
+        """Leave the group, stop fetching and close the connections. See `AsyncConsumer.close`.
+
+        Committing and leaving are given up after `timeout` seconds each; the group then notices at the end
+        of ``session.timeout.ms``. The end of a `with` block waits half a second at most when the program
+        is interrupted.
+        """
         if self._process == os.getpid() and not self._is_closed:
             self._is_closed = True
             try:
-                self._leave(has_failed)
+                self._leave(has_failed, timeout)
             finally:
                 self._run(self._consumer.let_go())
 
-    def _leave(self, has_failed: bool) -> None:
+    def _leave(self, has_failed: bool, timeout: float | None = None) -> None:
         if self._consumer.is_in_group:
-            self._run(self._consumer.begin_leaving(has_failed))
+            self._run(_within(timeout, self._consumer.begin_leaving(has_failed)))
             self._attend()
-            self._run(self._consumer.end_leaving())
+            self._run(_within(timeout, self._consumer.end_leaving()))
+
+
+async def _within(timeout: float | None, work: Coroutine[Any, Any, None]) -> None:
+    """Await `work` for so many seconds at most."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(timeout):
+            await work
 
 
 async def _on_loop(action: Callable[[], None]) -> None:

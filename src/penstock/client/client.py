@@ -19,6 +19,7 @@ from penstock.client.config import Address, ClientConfig
 from penstock.client.connection import Connection, connect
 from penstock.client.metadata import Cluster, TopicInfo
 from penstock.client.negotiation import NodeVersions, negotiate
+from penstock.client.obstacles import UNREACHABLE_S, Troubles, register
 from penstock.client.retry import Backoff, Verdict, judge, timed_out
 from penstock.errors import ConfigError, KafkaError, NetworkError, PenstockError
 from penstock.model import TopicPartition
@@ -81,6 +82,8 @@ class AsyncClient:
         self._told_by: object = "unknown"
         """Which broker has answered the last request for metadata."""
         self._is_closed = False
+        self.troubles = Troubles()
+        register(self)
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -100,6 +103,7 @@ class AsyncClient:
     async def close(self) -> None:
         """Close every connection. Whoever waits gets a NetworkError."""
         self._is_closed = True
+        self.troubles = Troubles()
         tasks = [*self._opening.values(), *([self._refreshing] if self._refreshing else [])]
         for task in tasks:
             task.cancel()
@@ -154,6 +158,7 @@ class AsyncClient:
             verdict = judge(cause)
             if verdict is Verdict.FATAL or (isinstance(cause, NetworkError) and not self.is_reached):
                 raise cause
+            self.troubles.note(what, cause)
             delay = self.backoff.seconds(tries, self.dice)
             if loop.time() + delay > deadline:
                 break
@@ -193,6 +198,14 @@ class AsyncClient:
                 if asyncio.get_running_loop().time() >= deadline:
                     raise
                 await asyncio.sleep(self.backoff.seconds(tries, self.dice))
+
+    def connections(self) -> list[Connection]:
+        """The open connections, from any thread."""
+        return [peer.connection for peer in list(self._peers.values())]
+
+    def addresses_opening(self) -> list[Address]:
+        """Where connections are being opened, from any thread."""
+        return [address for address, _ in list(self._opening)]
 
     def live_peer(self, node_id: int, purpose: str = MAIN) -> Peer | None:
         """The open connection to a node, if there is one."""
@@ -292,13 +305,15 @@ class AsyncClient:
             await asyncio.sleep(not_before - loop.time())
         try:
             peer = await self._greet(address)
-        except PenstockError:
+        except PenstockError as error:
+            self.troubles.note(address, error, UNREACHABLE_S)
             self._failures[address] = (
                 failures + 1,
                 loop.time() + self._reconnect.seconds(failures, self.dice),
             )
             raise
         self._failures.pop(address, None)
+        self.troubles.end(address)
         self._peers[address, purpose] = peer
         return peer
 

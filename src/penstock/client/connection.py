@@ -107,6 +107,14 @@ class Connection(asyncio.BufferedProtocol):
         """Whether no answer is due."""
         return not self._waiting
 
+    def first_due(self) -> tuple[int, str] | None:
+        """The number and the name of the request whose answer is due first, from any thread."""
+        try:
+            first = self._waiting[0]
+        except IndexError:
+            return None
+        return first.correlation_id, first.response_class.__name__.removesuffix("Response")
+
     @property
     def unsent_bytes(self) -> int:
         """What asyncio holds until the kernel takes it."""

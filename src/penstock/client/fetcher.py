@@ -459,6 +459,8 @@ class Fetcher:
         """Try again later, or give the cursors up."""
         now = self._loop.time()
         verdict = judge(error)
+        if verdict is not Verdict.FATAL:
+            self._client.troubles.note("fetching", error)
         for cursor in cursors:
             if self.cursors.get(cursor.where) is not cursor:
                 continue

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from penstock.cloudevents.formats import FormatName
 
 
-INTERRUPTED_PATIENCE_S = 1.0
+INTERRUPTED_PATIENCE_S = 0.5
 """Ctrl-C and cancellation leave a producer this long to send what it has accepted."""
 
 

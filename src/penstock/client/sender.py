@@ -255,7 +255,10 @@ class Sender:
             too_large = self._accumulator.fail(batch, error, now)
             if too_large is not None:
                 self._accumulator.split(too_large, rows_of(too_large), row_size)
-        if judge(error) is Verdict.REFRESH:
+        verdict = judge(error)
+        if verdict is not Verdict.FATAL:
+            self._client.troubles.note("producing", error)
+        if verdict is Verdict.REFRESH:
             self._run_errand("metadata", self._fetch_metadata())
         self._wake_room()
         self.wake()

@@ -106,6 +106,7 @@ class Member:
                 outcome = await self._perform(outgoing)
         except PenstockError as error:
             outcome = error
+            self._client.troubles.note("group", error)
             if isinstance(error, (NetworkError, RequestTimeoutError)):
                 self._coordinator.forget(outgoing.node)
         except TimeoutError:

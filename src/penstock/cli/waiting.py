@@ -1,0 +1,159 @@
+"""A command is never silent for long: what it waits for, and for how long, on stderr.
+
+On a terminal that is one line, kept up to date and wiped away when there is something else to read;
+elsewhere a line when the waiting begins, when its reason changes, and when it is over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+from penstock.client.obstacles import Observer, Obstacle
+
+SILENCE_S = 1.5
+"""What takes no longer than that needs no word."""
+
+LOOK_EVERY_S = 0.25
+
+WIPE = "\r\x1b[K"
+
+
+class Waiting:
+    """Tells what the clients of this process wait for, from a thread of its own."""
+
+    def __init__(self, *, is_terminal: bool) -> None:
+        self._is_terminal = is_terminal
+        self._observer = Observer()
+        self._lock = threading.Lock()
+        self._is_over = threading.Event()
+        self._is_line_shown = False
+        self._told: str | None = None
+        """The reason given last, where lines stay."""
+        self._told_since = 0.0
+        self._has_told_idle = False
+        self.is_quiet = False
+        self.idle_text: str | None = None
+        """What the command does when nothing is in its way; None where it is done soon."""
+        self._active_at = time.monotonic()
+        self._thread = threading.Thread(target=self._run, name="penstock-waiting", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Wipe the line away, and show none any more."""
+        self._is_over.set()
+        self.step_aside()
+
+    def step_aside(self) -> None:
+        """There is something else to read now, on stdout or stderr."""
+        self._active_at = time.monotonic()
+        if self._is_line_shown:
+            with self._lock:
+                self._wipe()
+
+    def look(self, now: float) -> None:
+        """Tell what there is to tell at the monotonic time `now`."""
+        obstacle = self._observer.look(now)
+        if obstacle is None or now - obstacle.since < SILENCE_S:
+            obstacle = None
+        with self._lock:
+            if self._is_over.is_set() or self.is_quiet:
+                return
+            if self._is_terminal:
+                self._show(obstacle, now)
+            else:
+                self._tell(obstacle, now)
+
+    def _run(self) -> None:
+        while not self._is_over.wait(LOOK_EVERY_S):
+            self.look(time.monotonic())
+
+    def _show(self, obstacle: Obstacle | None, now: float) -> None:
+        if obstacle is not None:
+            text, since = f"waiting: {obstacle.text}", obstacle.since
+        elif self.idle_text is not None and now - self._active_at >= SILENCE_S:
+            text, since = self.idle_text, self._active_at
+        else:
+            self._wipe()
+            return
+        self._is_line_shown = True
+        _write(f"{WIPE}penstock: {_cut(text, _columns() - 24)} ({now - since:.0f} s)")
+
+    def _tell(self, obstacle: Obstacle | None, now: float) -> None:
+        if obstacle is not None:
+            if obstacle.text != self._told:
+                self._told_since = min(obstacle.since, self._told_since) if self._told else obstacle.since
+                self._told = obstacle.text
+                _write(f"penstock: waiting for {now - obstacle.since:.0f} s: {_cut(obstacle.text)}\n")
+        elif self._told is not None:
+            _write(f"penstock: going on after {now - self._told_since:.0f} s\n")
+            self._told = None
+        elif self.idle_text is not None and not self._has_told_idle and now - self._active_at >= SILENCE_S:
+            self._has_told_idle = True
+            _write(f"penstock: {_cut(self.idle_text)}\n")
+
+    def _wipe(self) -> None:
+        if self._is_line_shown:
+            self._is_line_shown = False
+            _write(WIPE)
+
+
+def _columns() -> int:
+    """The width of the terminal: a line that is continued in the next cannot be wiped away."""
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80
+
+
+def _cut(text: str, most: int = 300) -> str:
+    """`text` in one line of `most` characters at most, without control characters."""
+    line = "".join(character if character.isprintable() else "?" for character in " ".join(text.split()))
+    most = max(most, 20)
+    return line if len(line) <= most else f"{line[: most - 3]}..."
+
+
+def _write(text: str) -> None:
+    with contextlib.suppress(OSError, ValueError):  # where nothing reads stderr any more
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+
+_present: Waiting | None = None
+
+
+@contextlib.contextmanager
+def told() -> Iterator[None]:
+    """Have the user told what is waited for while the block runs."""
+    global _present
+    waiting = _present = Waiting(is_terminal=sys.stderr.isatty())
+    waiting.start()
+    try:
+        yield
+    finally:
+        waiting.stop()
+        _present = None
+
+
+def step_aside() -> None:
+    """Something is about to be printed: wipe the line away, if there is one."""
+    if _present is not None:
+        _present.step_aside()
+
+
+def idle(text: str) -> None:
+    """What the command does from now on when nothing is in its way."""
+    if _present is not None:
+        _present.idle_text = text
+
+
+def be_quiet() -> None:
+    """Tell nothing from now on."""
+    if _present is not None:
+        _present.is_quiet = True

@@ -1,0 +1,243 @@
+"""What a command says while it waits, and how soon it ends: real processes, a real terminal, a killed broker.
+
+What is waited for here comes; the time limits only keep a failure from lasting for ever.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock import Admin
+from penstock.cli.waiting import Waiting
+from penstock.client.obstacles import Obstacle
+
+LONG_S = 60.0
+ENDED_S = 10.0
+"""Far more than the second it takes, and far less than the 40 it took."""
+
+
+class BrokerProcess:
+    """A broker that can be killed, stopped and started again on its port."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self.port = 0
+        self.start()
+
+    def start(self) -> None:
+        words = ["-m", "penstock", "broker", "--port", str(self.port), "--data-dir", str(self._directory)]
+        self._process = subprocess.Popen([sys.executable, *words], stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        found = re.search(r":(\d+)", line)
+        assert found, line
+        self.port = int(found[1])
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def freeze(self) -> None:
+        self._process.send_signal(signal.SIGSTOP)
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
+    process = BrokerProcess(tmp_path / "log")
+    with Admin(process.address) as admin:
+        admin.create_topic("t")
+    yield process
+    process.kill()
+
+
+class Command:
+    """A command whose stderr is a terminal or a pipe, and is read as it comes."""
+
+    def __init__(self, *words: str, is_terminal: bool) -> None:
+        self._mine, theirs = pty.openpty() if is_terminal else os.pipe()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "penstock", *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=theirs,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        self.said = ""
+
+    def until(self, pattern: str) -> str:
+        """Everything said, once it has `pattern` in it."""
+        deadline = time.monotonic() + LONG_S
+        while not re.search(pattern, self.said):
+            assert time.monotonic() < deadline, self.said
+            self._read()
+        return self.said
+
+    def send(self, data: bytes) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(data)
+        self.process.stdin.flush()
+
+    def interrupted(self) -> tuple[int, float]:
+        """The exit code after Ctrl-C, and how many seconds it took."""
+        begin = time.monotonic()
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(LONG_S), time.monotonic() - begin
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._mine)
+        for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe is not None
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
+
+    def _read(self) -> None:
+        if select.select([self._mine], [], [], 0.2)[0]:
+            with contextlib.suppress(OSError):  # how a terminal says that the other end was closed
+                self.said += os.read(self._mine, 65_536).decode()
+
+
+@contextlib.contextmanager
+def running(*words: str, is_terminal: bool = False) -> Iterator[Command]:
+    command = Command(*words, is_terminal=is_terminal)
+    try:
+        yield command
+    finally:
+        command.close()
+
+
+@pytest.mark.parametrize("is_terminal", [True, False], ids=["terminal", "pipe"])
+@pytest.mark.parametrize("group", [(), ("-G", "g")], ids=["alone", "in a group"])
+def test_a_reader_says_that_its_broker_is_gone_and_ends_at_once(
+    broker: BrokerProcess, group: tuple[str, ...], is_terminal: bool
+) -> None:
+    with running("consume", "-t", "t", "-b", broker.address, *group, is_terminal=is_terminal) as command:
+        command.until("waiting for messages of t")
+        broker.kill()
+        said = command.until(rf"waiting.*{broker.address}: connection refused")
+        assert ("\x1b[K" in said) == is_terminal
+        code, seconds = command.interrupted()
+        assert code == 130
+        assert seconds < ENDED_S
+        broker.start()
+
+
+def test_a_reader_goes_on_when_its_broker_is_back_and_says_so(broker: BrokerProcess) -> None:
+    with running("consume", "-t", "t", "-b", broker.address) as command:
+        command.until("waiting for messages of t")
+        broker.kill()
+        command.until("connection refused")
+        broker.start()
+        assert command.until("going on after").count("connection refused") == 1
+
+
+def test_a_writer_says_that_its_broker_is_gone_and_ends_at_once(broker: BrokerProcess) -> None:
+    with running("produce", "-t", "t", "-b", broker.address) as command:
+        command.send(b"one\n")
+        with running("consume", "-t", "t", "-b", broker.address, "-c", "1", "-q") as reader:
+            assert reader.process.wait(LONG_S) == 0
+        broker.kill()
+        command.send(b"two\n")
+        command.until(rf"waiting.*{broker.address}: connection refused")
+        code, seconds = command.interrupted()
+        assert code == 130
+        assert seconds < ENDED_S
+        broker.start()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("consume", "-t", "t"),
+        ("produce", "-t", "t", os.fspath(Path(__file__))),
+        ("topic", "list"),
+        ("group", "list"),
+        ("config", "describe", "t"),
+        ("mirror", "--from-0.7", "{address}", "-t", "t"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_every_command_says_that_a_broker_does_not_answer_and_ends_at_once(
+    broker: BrokerProcess, words: tuple[str, ...]
+) -> None:
+    broker.freeze()
+    words = tuple(word.format(address=broker.address) for word in words)
+    with running(*words, "-b", broker.address) as command:
+        command.until(rf"waiting for \d s: .*{broker.address}")
+        code, seconds = command.interrupted()
+    assert code == 130
+    assert seconds < ENDED_S
+
+
+def test_quiet_is_quiet(broker: BrokerProcess) -> None:
+    with running("consume", "-t", "t", "-b", broker.address, "-q", "-u") as command:
+        with running("produce", "-t", "t", "-b", broker.address) as writer:
+            writer.send(b"one\n")
+            assert writer.process.stdin is not None
+            writer.process.stdin.close()
+            assert writer.process.wait(LONG_S) == 0
+        assert command.process.stdout is not None
+        assert command.process.stdout.readline() == b"one\n"
+        assert command.interrupted()[0] == 130
+        command._read()
+        assert command.said == ""
+
+
+class Script:
+    """Obstacles by time, in place of clients."""
+
+    def __init__(self, *obstacles: Obstacle | None) -> None:
+        self._obstacles = iter(obstacles)
+
+    def look(self, now: float) -> Obstacle | None:
+        return next(self._obstacles)
+
+
+def test_lines_that_stay_are_written_once_for_each_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    waiting = Waiting(is_terminal=False)
+    one, two = Obstacle("a:1 is away", 100.0), Obstacle("b:2\n\x1b[31mis away", 100.0)
+    waiting._observer = Script(None, one, one, one, two, two, None, None)  # type: ignore[assignment]
+    for now in (100.0, 101.0, 102.0, 110.0, 111.0, 112.0, 113.0, 114.0):
+        waiting.look(now)
+    assert capsys.readouterr().err.splitlines() == [
+        "penstock: waiting for 2 s: a:1 is away",
+        "penstock: waiting for 11 s: b:2 ?[31mis away",
+        "penstock: going on after 13 s",
+    ]
+
+
+def test_the_line_on_a_terminal_is_wiped_away(capsys: pytest.CaptureFixture[str]) -> None:
+    waiting = Waiting(is_terminal=True)
+    waiting._observer = Script(*[Obstacle("a:1 " + "x" * 200, 0.0)] * 2, None)  # type: ignore[assignment]
+    waiting.look(5.0)
+    waiting.look(6.0)
+    shown = capsys.readouterr().err
+    assert re.fullmatch(
+        r"\r\x1b\[Kpenstock: waiting: a:1 x+\.\.\. \(5 s\)\r\x1b\[Kpenstock: waiting: a:1 x+\.\.\. \(6 s\)",
+        shown,
+    )
+    assert all(len(line) <= 84 for line in shown.split("\r"))
+    waiting.look(7.0)
+    assert capsys.readouterr().err == "\r\x1b[K"
+    waiting.step_aside()
+    assert capsys.readouterr().err == ""
