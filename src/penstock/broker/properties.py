@@ -33,6 +33,10 @@ class Property(NamedTuple):
     value: str
 
 
+FILE_CHARACTERS_MAX = 1 << 20
+"""A hundred times the longest file of settings there is; what is larger, or has no end, is another file."""
+
+
 class Reading(NamedTuple):
     """What a file says: the settings that count, and lines to tell about the others."""
 
@@ -48,9 +52,13 @@ def read_properties(path: str) -> Reading:
     """
     try:
         with open(path, encoding="utf-8") as file:
-            text = file.read()
+            text = file.read(FILE_CHARACTERS_MAX + 1)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+    if len(text) > FILE_CHARACTERS_MAX:
+        raise ConfigError(
+            f"{path} has more than {FILE_CHARACTERS_MAX} characters: that is no server.properties"
+        )
     settings: dict[str, str] = {}
     remarks = []
     idle: list[str] = []

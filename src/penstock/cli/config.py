@@ -33,7 +33,9 @@ def command() -> None:
 
 
 _topic = click.argument("topic", required=False, shell_complete=completion.topics)
-_broker = click.option("--node", "broker", type=int, help="Settings of the broker with this number.")
+_broker = click.option(
+    "--node", "broker", type=click.IntRange(0, 2**31 - 1), help="Settings of the broker with this number."
+)
 
 
 def _topic_then_names(context: click.Context, param: click.Parameter, incomplete: str) -> list[str]:

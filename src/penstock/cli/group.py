@@ -127,10 +127,15 @@ def show_lag(bootstrap: str, properties: tuple[str, ...], name: str) -> None:
 )
 @click.option("--to-earliest", is_flag=True, help="To the first record there is.")
 @click.option("--to-latest", is_flag=True, help="Behind the last record.")
-@click.option("--to-offset", type=click.IntRange(0), help="To this offset.")
+@click.option("--to-offset", type=click.IntRange(0, 2**63 - 1), help="To this offset.")
 @click.option("--to-time", metavar="WHEN", help="To a time: milliseconds since 1970, or ISO 8601.")
 @click.option("--by-duration", metavar="PT1H", help="To so long ago, as an ISO 8601 duration.")
-@click.option("--shift-by", type=int, metavar="N", help="So many records on, or back where negative.")
+@click.option(
+    "--shift-by",
+    type=click.IntRange(-(2**63), 2**63 - 1),
+    metavar="N",
+    help="So many records on, or back where negative.",
+)
 @click.option("--execute", is_flag=True, help="Do it. Without this the plan is shown, and nothing changed.")
 def reset_offsets(
     bootstrap: str,

@@ -93,9 +93,14 @@ def _duration_ms(word: str) -> int:
     from penstock.client.config import duration_ms
 
     try:
-        return duration_ms(word)
+        duration = duration_ms(word)
     except ValueError as error:
         raise ConfigError(f"--by-duration: {error}") from None
+    if duration > SystemClock().now_ms():
+        raise ConfigError(
+            f"--by-duration {word!r}: that is before 1970; --to-earliest goes to the first record"
+        )
+    return duration
 
 
 def parse_places(words: Iterable[str]) -> dict[str, list[int] | None]:

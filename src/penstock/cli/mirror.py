@@ -38,7 +38,7 @@ def command(
     quiet: bool,
     properties: tuple[str, ...],
 ) -> None:
-    r"""Copy a topic of Kafka 0.7 into the newer Kafka at -b.
+    """Copy a topic of Kafka 0.7 into the newer Kafka at -b.
 
     Interrupted and started again it goes on where it was: every message is copied once and in order. The
     headers kafka-0.7-offset and kafka-0.7-place of each record say where the message was.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import IO, TYPE_CHECKING
 
@@ -11,6 +12,7 @@ import click
 
 from penstock.cli import completion
 from penstock.cli.options import bootstrap_option, delimiter, pairs, property_option
+from penstock.cli.outcome import say
 from penstock.errors import ConfigError, PenstockError
 from penstock.model import Header
 
@@ -60,12 +62,12 @@ def command(
     properties: tuple[str, ...],
     files: tuple[str, ...],
 ) -> None:
-    r"""Send messages to a topic: one per line of stdin, or one per FILE.
+    """Send messages to a topic: one per line of stdin, or one per FILE.
 
     \b
     Examples:
-      printf 'a\nb\n' | penstock produce -t letters
-      printf 'EWR:12\nJFK:7\n' | penstock produce -t delays -K :
+      printf 'a\\nb\\n' | penstock produce -t letters
+      printf 'EWR:12\\nJFK:7\\n' | penstock produce -t delays -K :
       penstock produce -t letters -l lines.txt          one message per line
       penstock produce -t pictures -k cat cat.png       the file is the message
       echo hi | penstock produce -t letters -H lang=en -z zstd
@@ -75,10 +77,11 @@ def command(
     if split_file and len(files) != 1:
         raise ConfigError("-l splits exactly one FILE into messages")
     header_list = [_header(word) for word in headers]
-    values = _messages(files, split_file, delimiter(between, "-D"))
+    config = {"compression.type": codec, **pairs(properties, "-X")}
+    values = _messages(files, split_file, delimiter(between, "-D"), _message_bytes_max(bootstrap, config))
     keyed = _with_keys(
         values,
-        None if key is None else key.encode(),
+        None if key is None else os.fsencode(key),
         None if key_delimiter is None else delimiter(key_delimiter, "-K"),
     )
     if empty_is_null:
@@ -89,30 +92,54 @@ def command(
         None if partition < 0 else partition,
         header_list,
         bootstrap,
-        {"compression.type": codec, **pairs(properties, "-X")},
+        config,
     )
 
 
-def split(stream: IO[bytes], separator: bytes) -> Iterator[bytes]:
-    """The pieces of `stream` between separators, in bounded memory; a last one without separator counts."""
+def _message_bytes_max(bootstrap: str, config: Mapping[str, str]) -> int:
+    """What a record may take (``max.request.size``): what is larger need not be read to its end."""
+    from penstock.client.config import ProducerConfig
+
+    return ProducerConfig.parse(config, {"bootstrap_servers": bootstrap}).max_request_size
+
+
+def split(stream: IO[bytes], separator: bytes, most: int | None = None) -> Iterator[bytes]:
+    """The pieces of `stream` between separators, in bounded memory; a last one without separator counts.
+
+    Raises:
+        ConfigError: a piece has more than `most` bytes.
+    """
     rest = b""
     read = getattr(stream, "read1", stream.read)
     while chunk := read(READ_BYTES):
         *whole, rest = (rest + chunk).split(separator)
         yield from whole
+        if most is not None and len(rest) > most:
+            raise ConfigError(
+                f"a message without an end after {most} bytes, the most that max.request.size allows: is "
+                "the delimiter (-D) right? -X max.request.size=N allows larger ones"
+            )
     if rest:
         yield rest
 
 
-def _messages(files: tuple[str, ...], split_file: bool, separator: bytes) -> Iterator[bytes]:
+def _messages(files: tuple[str, ...], split_file: bool, separator: bytes, most: int) -> Iterator[bytes]:
     if not files:
-        yield from split(sys.stdin.buffer, separator)
+        if sys.stdin.isatty():
+            say("reading messages from the terminal, one a line; Ctrl-D ends")
+        yield from split(sys.stdin.buffer, separator, most)
     for name in files:
         with open(name, "rb") as file:
             if split_file:
-                yield from split(file, separator)
-            else:
-                yield file.read()
+                yield from split(file, separator, most)
+                continue
+            whole = file.read(most + 1)
+            if len(whole) > most:
+                raise ConfigError(
+                    f"{name} has more than {most} bytes, the most that max.request.size allows a message: "
+                    "split it into messages with -l, or allow larger ones with -X max.request.size=N"
+                )
+            yield whole
 
 
 def _with_keys(
@@ -133,7 +160,7 @@ def _header(word: str) -> Header:
     name, equals, value = word.partition("=")
     if not name:
         raise ConfigError(f"-H wants NAME=VALUE, not {word!r}")
-    return name, value.encode() if equals else None
+    return name, os.fsencode(value) if equals else None
 
 
 def _send(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -51,10 +52,16 @@ def list_topics(bootstrap: str, properties: tuple[str, ...], internal: bool) -> 
 @property_option()
 @click.argument("name", metavar="TOPIC")
 @click.option(
-    "--partitions", type=click.IntRange(1), default=1, show_default=True, help="Number of partitions."
+    "--partitions",
+    type=click.IntRange(1, 2**31 - 1),
+    default=1,
+    show_default=True,
+    help="Number of partitions.",
 )
 @click.option(
-    "--replication-factor", type=click.IntRange(1), help="Number of copies; without it the broker decides."
+    "--replication-factor",
+    type=click.IntRange(1, 2**15 - 1),
+    help="Number of copies; without it the broker decides.",
 )
 @click.option("--config", metavar="NAME=VALUE", multiple=True, help="A topic setting; may be repeated.")
 @click.option("--if-not-exists", is_flag=True, help="An existing topic is no error.")
@@ -96,7 +103,10 @@ def delete_topics(bootstrap: str, properties: tuple[str, ...], names: tuple[str,
 @property_option()
 @click.argument("name", metavar="TOPIC", shell_complete=completion.topics)
 @click.option(
-    "--partitions", type=click.IntRange(1), required=True, help="How many it is to have altogether."
+    "--partitions",
+    type=click.IntRange(1, 2**31 - 1),
+    required=True,
+    help="How many it is to have altogether.",
 )
 def grow_topic(bootstrap: str, properties: tuple[str, ...], name: str, partitions: int) -> None:
     """Add partitions to TOPIC. Keys may go to other partitions from then on."""
@@ -132,8 +142,9 @@ def trim_topic(bootstrap: str, properties: tuple[str, ...], name: str, before: t
 
 
 def _bound(word: str) -> tuple[int, int]:
-    index, colon, offset = word.partition(":")
-    if not (colon and index.isdecimal() and offset.isdecimal()):
+    index, _, offset = word.partition(":")
+    numbers = r"[0-9]{1,9}:[0-9]{1,18}"
+    if not re.fullmatch(numbers, word):
         raise click.UsageError(f"--before wants PARTITION:OFFSET, not {word!r}")
     return int(index), int(offset)
 

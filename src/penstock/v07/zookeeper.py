@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import MissingDependencyError, NetworkError
+from penstock.errors import ConfigError, MissingDependencyError, NetworkError
 
 if TYPE_CHECKING:
     from kazoo.client import KazooClient
@@ -35,6 +35,7 @@ def connect(
 
     Raises:
         MissingDependencyError: kazoo is not installed.
+        ConfigError: `hosts` makes no sense.
         NetworkError: no server answers in time, or there is no such chroot.
     """
     try:
@@ -51,7 +52,12 @@ def connect(
         options["auth_data"] = [("digest", digest)]
         options["default_acl"] = [make_digest_acl(user, password, all=True)]
     servers, slash, chroot = hosts.partition("/")
-    client = KazooClient(hosts=servers, timeout=session_timeout_ms / 1000, **options)
+    try:
+        client = KazooClient(hosts=servers, timeout=session_timeout_ms / 1000, **options)
+    except ValueError as error:
+        raise ConfigError(
+            f"{servers!r} does not say where a ZooKeeper is, as host:port,host:port ({error})"
+        ) from None
     if listener is not None:
         client.add_listener(lambda state: listener(str(state)))
     try:

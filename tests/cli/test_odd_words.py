@@ -1,0 +1,95 @@
+"""Words, files and numbers that make no sense are the user's mistake, told in one line, and no bug."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from penstock import Broker, read_topic
+from penstock.cli.positions import parse_span
+from penstock.errors import ConfigError
+
+ODD = "\udcff"
+"""What a byte that is no UTF-8 becomes on the command line."""
+
+HUGE = "9" * 25
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with Broker() as broker:
+        yield broker.bootstrap_servers
+
+
+def penstock(*words: str) -> tuple[int, str]:
+    """Exit code and stderr."""
+    done = subprocess.run(
+        [sys.executable, "-m", "penstock", *words],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        errors="surrogateescape",
+        timeout=120,
+    )
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("topic", "create", ODD), "is not UTF-8 text"),
+        (("topic", "create", "x", "--config", f"{ODD}=1"), "is not UTF-8 text"),
+        (("topic", "create", "x", "--partitions", HUGE), "is not in the range 1<=x<=2147483647"),
+        (("topic", "create", "x", "--replication-factor", HUGE), "is not in the range 1<=x<=32767"),
+        (("topic", "grow", "x", "--partitions", HUGE), "is not in the range"),
+        (("topic", "trim", "x", "--before", f"0:{HUGE}"), "--before wants PARTITION:OFFSET"),
+        (("topic", "trim", "x", "--before", "0:\u00b2"), "--before wants PARTITION:OFFSET"),
+        (("config", "describe", "--node", HUGE), "is not in the range"),
+        (("config", "set", "x", f"retention.ms={ODD}"), "is not UTF-8 text"),
+        (("group", "describe", ODD), "is not UTF-8 text"),
+        (("group", "reset", "g", "--topic", "t", "--to-offset", HUGE), "is not in the range"),
+        (("group", "reset", "g", "--topic", "t", "--shift-by", HUGE), "is not in the range"),
+        (("group", "reset", "g", "--topic", "t", "--by-duration", f"PT{HUGE}H"), "that is before 1970"),
+        (("consume", "-t", ODD), "is not UTF-8 text"),
+        (("consume", "-t", "t", "-G", ODD), "is not UTF-8 text"),
+        (("produce", "-t", ODD, __file__), "is not UTF-8 text"),
+        (("produce", "-t", "t", "-X", f"client.id={ODD}", __file__), "is not UTF-8 text"),
+        (("produce", "-t", "t", "/dev/zero"), "/dev/zero has more than 1048576 bytes"),
+        (("produce", "-t", "t", "-l", "/dev/zero"), "a message without an end after 1048576 bytes"),
+        (("mirror", "--from-0.7", "zookeeper://x:y/z", "-t", "t"), "does not say where a ZooKeeper is"),
+    ],
+    ids=lambda value: (
+        " ".join(value[:3]).encode("ascii", "replace").decode() if isinstance(value, tuple) else ""
+    ),
+)
+def test_what_makes_no_sense_is_told_in_one_line(address: str, words: tuple[str, ...], reason: str) -> None:
+    code, said = penstock(*words, "-b", address)
+    assert code == 2, said
+    lines = [line for line in said.splitlines() if "waiting for" not in line]
+    assert len(lines) == 1
+    assert reason in lines[0]
+    assert "bug" not in lines[0]
+    assert "codec" not in lines[0]
+
+
+def test_a_broker_is_given_a_file_of_settings_that_has_no_end() -> None:
+    code, said = penstock("broker", "--config-file", "/dev/zero", "--port", "0")
+    assert code == 2
+    assert said == "penstock: /dev/zero has more than 1048576 characters: that is no server.properties\n"
+
+
+def test_what_is_sent_may_be_any_bytes(address: str) -> None:
+    words = ("produce", "-t", "bytes", "-b", address, "-k", ODD, "-H", f"h={ODD}", __file__)
+    assert penstock("topic", "create", "bytes", "-b", address)[0] == 0
+    assert penstock(*words) == (0, "")
+    table = read_topic("bytes", address)
+    assert table["key"].to_pylist() == [b"\xff"]
+    assert table["headers"].to_pylist() == [[{"key": "h", "value": b"\xff"}]]
+
+
+def test_offsets_of_any_length_are_refused() -> None:
+    with pytest.raises(ConfigError):
+        parse_span([HUGE])
