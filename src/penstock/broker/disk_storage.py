@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.broker.cluster import INTERNAL_TOPICS
@@ -133,6 +133,9 @@ class DiskStore:
 
     def side_directory(self, name: str) -> str:
         return f"{self._directory.path}/{name}"
+
+    def problems(self, known: Callable[[TopicPartition], bool]) -> Iterator[str]:
+        return self._directory.problems(known)
 
     def missing(self) -> list[StorageError]:
         return self._directory.missing()

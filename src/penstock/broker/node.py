@@ -13,8 +13,10 @@ import penstock.broker.handlers  # noqa: F401  registers every API
 from penstock.broker.cluster import OFFSETS_TOPIC, Cluster
 from penstock.broker.dispatch import ROUTES
 from penstock.broker.fetch_sessions import FetchSessions
+from penstock.broker.inspection import Inspection
 from penstock.broker.kept_state import KeptState
 from penstock.broker.listeners import advertised_at
+from penstock.broker.metadata import TOPIC_NAME as METADATA_TOPIC
 from penstock.broker.producer_ids import ProducerIds
 from penstock.broker.retention import Retention
 from penstock.broker.stability import without_unstable
@@ -186,6 +188,14 @@ class Node:
         for partition in self.cluster.partitions():
             if partition.producer_count > most:
                 partition.forget_idlest_producers(most)
+
+    def inspect(self) -> Inspection:
+        """What looks through the data directory, to say what is missing there. It has not begun."""
+        topics = self.cluster.topics
+        return Inspection(
+            self.store.problems(lambda place: place.topic in topics or place.topic == METADATA_TOPIC),
+            self.failures,
+        )
 
     def note_producers(self) -> list[StorageError]:
         """Write down what is known of producers, as the last thing before the store is closed.

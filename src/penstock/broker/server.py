@@ -493,6 +493,9 @@ async def serving(
             else:
                 server = Server(Node(config, store, clock), loop, connect or Connection)
             await server.start(host, port)
+            inspection = server.node.inspect()
+            if config.data_dir is not None:
+                inspection.start()
             try:
                 port07 = config["penstock.0.7.port"]
                 if isinstance(port07, int):
@@ -503,6 +506,7 @@ async def serving(
                     server.address07 = await stack.enter_async_context(listening)
                 yield server
             finally:
+                inspection.stop()
                 await server.stop()
     finally:
         if server is not None and server.dies:

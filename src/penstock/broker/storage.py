@@ -6,7 +6,7 @@ knows names and numbers of partitions, not what topics mean.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from penstock.log.contract import LogConfig
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from penstock.errors import StorageError
     from penstock.log.contract import Log
     from penstock.log.disk import DiskLog, PendingFlush
+    from penstock.model import TopicPartition
 
 
 class Flush(NamedTuple):
@@ -78,6 +79,12 @@ class LogStore(Protocol):
 
     def side_directory(self, name: str) -> str:
         """A directory for data that are no partitions. They live as long as the partitions do."""
+
+    def problems(self, known: Callable[[TopicPartition], bool]) -> Iterator[str]:
+        """What was missing at the start, in words, and empty strings in between. For any thread.
+
+        `known` tells whether a partition is to be there.
+        """
 
     def missing(self) -> list[StorageError]:
         """What was removed or moved since it was opened; nothing is written there any more."""
@@ -164,6 +171,9 @@ class MemoryStore:
             self._scratch = tempfile.mkdtemp(prefix="penstock-")
             weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)
         return f"{self._scratch}/{name}"
+
+    def problems(self, known: Callable[[TopicPartition], bool]) -> Iterator[str]:
+        return iter(())
 
     def missing(self) -> list[StorageError]:
         return []

@@ -12,7 +12,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from logging import getLogger
 
 from penstock.errors import StorageError
@@ -32,6 +32,7 @@ from penstock.log.files import (
     warn_if_others_may_read,
     write_text,
 )
+from penstock.log.inspection import Noted, problems_of
 from penstock.log.properties import (
     MetaProperties,
     read_meta_properties,
@@ -48,6 +49,9 @@ LOCK = ".lock"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 SUFFIX_DELETE = "-delete"
 SUFFIXES_FOREIGN = ("-stray", "-future")
+
+REMEDY = "restore it from a copy, or go on without what it held"
+"""What to do about what is missing at a start."""
 
 LOOKED_AT_ONCE = 500
 """Open logs whose files are looked for at a time: some milliseconds."""
@@ -110,6 +114,16 @@ class DataDirectory:
             self._cleaned = _offsets_or_none(f"{self.path}/{CLEANED}")
             self._remove_deleted()
             self._paths = find_partitions(self.path)
+            self._paths_at_start = dict(self._paths)
+            self._noted_at_start = {
+                partition: Noted(
+                    self._recovery_points.get(partition, 0),
+                    self._start_offsets.get(partition, 0),
+                    self._cleaned.get(partition, 0),
+                )
+                for partition in sorted({*self._paths, *self._recovery_points})
+            }
+            self._deleted: set[TopicPartition] = set()
             self.was_clean = was_marked or not self._paths
             """Whether the last process closed its logs, or there are none."""
         except BaseException:
@@ -121,6 +135,14 @@ class DataDirectory:
         if meta is None:
             fresh = cluster_id or uuid_to_text(random_uuid())
             meta = MetaProperties(fresh, node_id, uuid_to_text(random_uuid()))
+            if find_partitions(self.path):
+                logger.warning(
+                    "%s holds partitions but no meta.properties, which says whose they are: it becomes "
+                    "cluster %s, node %d; if it had another id, stop the broker and put the file back",
+                    self.path,
+                    fresh,
+                    node_id,
+                )
             write_meta_properties(self.path, meta)
         elif cluster_id is not None and meta.cluster_id not in ("", cluster_id):
             raise StorageError(
@@ -210,6 +232,9 @@ class DataDirectory:
         """
         path = f"{self.path}/{partition}"
         self.check_in_place()
+        if partition in self._deleted:
+            # What the checkpoints say of the one that had this name must not be taken for the new one's.
+            self.write_checkpoints()
         try:
             os.mkdir(path, DIRECTORY_MODE)
         except OSError as error:
@@ -230,6 +255,7 @@ class DataDirectory:
             StorageError: it cannot be removed.
         """
         path = self._paths.pop(partition)
+        self._deleted.add(partition)
         self.logs.pop(partition, None)
         self._recovery_points.pop(partition, None)
         self._start_offsets.pop(partition, None)
@@ -239,6 +265,27 @@ class DataDirectory:
         with storage("delete", path):
             os.rename(path, doomed)
         _remove_directory(doomed)
+
+    def problems(self, known: Callable[[TopicPartition], bool]) -> Iterator[str]:
+        """Look through what was there at the start; may run in another thread.
+
+        `known` tells whether a partition is to be there, for those whose directory is not.
+
+        Yields:
+            What is missing, in words, with what to do; the empty string after each partition.
+        """
+        for partition, noted in self._noted_at_start.items():
+            path = self._paths_at_start.get(partition)
+            if path is None:
+                if noted.recovery_point > noted.start_offset and known(partition):
+                    yield (
+                        f"{self.path}/{partition} is missing, which ended at offset {noted.recovery_point}; "
+                        f"{REMEDY}"
+                    )
+                continue
+            for problem in problems_of(path, noted):
+                yield f"{problem}; {REMEDY}"
+            yield ""
 
     # --- whether it is all still there ------------------------------------------------------------
 
@@ -296,8 +343,9 @@ class DataDirectory:
                 self._cleaned[partition] = log.cleaned_to
         write_offsets(f"{self.path}/{RECOVERY_POINTS}", self._recovery_points)
         write_offsets(f"{self.path}/{START_OFFSETS}", {p: o for p, o in self._start_offsets.items() if o > 0})
-        if self._cleaned:
+        if self._cleaned or self._deleted:
             write_offsets(f"{self.path}/{CLEANED}", self._cleaned)
+        self._deleted.clear()
 
     def close(self) -> None:
         """Flush and close every log, and mark the directory clean.

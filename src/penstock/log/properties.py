@@ -12,6 +12,10 @@ META_PROPERTIES = "meta.properties"
 PARTITION_METADATA = "partition.metadata"
 
 _VERSION = 1
+_ADVICE = (
+    "It says whose data these are: put it back from a copy; or remove it, and the directory becomes a new "
+    "cluster's, with the records it holds"
+)
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 
 
@@ -57,18 +61,27 @@ def read_meta_properties(directory: str) -> MetaProperties | None:
     if text is None:
         return None
     properties = parse_properties(text)
-    version = properties.get("version", "0")
+    version = properties.get("version", "")
     if version not in ("0", "1"):
-        raise StorageError(f"{path} has version {version}; 0 and 1 are known")
+        said = f"version {version}" if version else "no version"
+        raise StorageError(f"{path} has {said}; 0 and 1 are known. {_ADVICE}")
     name = "node.id" if version == "1" else "broker.id"
     try:
         node_id = int(properties.get(name, "-1" if version == "0" else ""))
     except ValueError:
-        raise StorageError(f"{path} has no {name} that is a number") from None
+        raise StorageError(f"{path} has no {name} that is a number. {_ADVICE}") from None
     cluster_id = properties.get("cluster.id", "")
     if version == "1" and not cluster_id:
-        raise StorageError(f"{path} has no cluster.id")
-    return MetaProperties(cluster_id, node_id, properties.get("directory.id"))
+        raise StorageError(f"{path} has no cluster.id. {_ADVICE}")
+    directory_id = properties.get("directory.id")
+    if not (cluster_id + (directory_id or "")).isprintable() or "\ufffd" in text:
+        raise StorageError(f"{path} holds bytes that are no text. {_ADVICE}")
+    if directory_id is not None:
+        try:
+            uuid_from_text(directory_id)
+        except ValueError:
+            raise StorageError(f"{path} has no directory.id that is one. {_ADVICE}") from None
+    return MetaProperties(cluster_id, node_id, directory_id)
 
 
 def write_meta_properties(directory: str, meta: MetaProperties) -> None:

@@ -465,8 +465,9 @@ class SegmentedLog(ABC):
             self._roll(offset, self._active.last_append_ms)
         self.start_offset = offset
         self.recovery_point = max(self.recovery_point, offset)
-        self._drop(self._place(offset))
+        # Noted before they go: segments that are missing without a note were not removed by us.
         self.leader_epochs.truncate_start(offset)
+        self._drop(self._place(offset))
 
     def retention_offset(self, now_ms: int, up_to_offset: int | None = None) -> int:
         config = self.config
