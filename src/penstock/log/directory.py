@@ -40,6 +40,7 @@ from penstock.log.properties import (
     write_meta_properties,
     write_topic_id,
 )
+from penstock.log.removal import Remover, remove_directory
 from penstock.model import TopicPartition
 from penstock.protocol.uuid import random_uuid, uuid_to_text
 
@@ -103,6 +104,7 @@ class DataDirectory:
         self._lock = _lock(self.path)
         self._lock_identity = identity_of(f"{self.path}/{LOCK}")
         self._missing: set[TopicPartition] = set()
+        self._remover = Remover()
         self._looked_at = 0
         try:
             self.meta = self._identify(node_id, cluster_id)
@@ -156,7 +158,7 @@ class DataDirectory:
             names = os.listdir(self.path)
         for name in names:
             if name.endswith(SUFFIX_DELETE):
-                _remove_directory(f"{self.path}/{name}")
+                remove_directory(f"{self.path}/{name}")
             elif name.endswith(SUFFIXES_FOREIGN):
                 logger.warning("leaving %s/%s alone", self.path, name)
 
@@ -249,7 +251,8 @@ class DataDirectory:
     def delete_log(self, partition: TopicPartition) -> None:
         """Remove a partition with all its files. Slices that were read stay readable.
 
-        The directory is renamed first: a crash on the way leaves nothing that looks like a partition.
+        The directory is renamed first: a crash on the way leaves nothing that looks like a partition. Where
+        many are deleted, their files are removed in a thread, after this has returned.
 
         Raises:
             StorageError: it cannot be removed.
@@ -264,7 +267,7 @@ class DataDirectory:
         doomed = f"{self.path}/{str(partition)[: NAME_CHARACTERS_MAX - len(mark)]}{mark}"
         with storage("delete", path):
             os.rename(path, doomed)
-        _remove_directory(doomed)
+        self._remover.remove(doomed)
 
     def problems(self, known: Callable[[TopicPartition], bool]) -> Iterator[str]:
         """Look through what was there at the start; may run in another thread.
@@ -360,6 +363,7 @@ class DataDirectory:
                 if log.end_offset > log.recovery_point:
                     log.flush()
                 log.close()
+            self._remover.wait()
             self.write_checkpoints()
             path = f"{self.path}/{CLEAN_SHUTDOWN}"
             # A partition on disk that was never opened has not been checked: the mark would vouch for it.
@@ -410,19 +414,3 @@ def _offsets_or_none(path: str) -> dict[TopicPartition, int]:
             raise
         logger.warning("%s; it is passed over", error)
         return {}
-
-
-def _remove_directory(path: str) -> None:
-    """Remove a directory that holds files, and perhaps directories, but none worth keeping."""
-    for child in _children(path):
-        if child.is_dir(follow_symlinks=False):
-            _remove_directory(child.path)
-        else:
-            remove_file(child.path)
-    with storage("delete", path):
-        os.rmdir(path)
-
-
-def _children(path: str) -> Iterator[os.DirEntry[str]]:
-    with storage("read", path), os.scandir(path) as found:
-        yield from list(found)

@@ -1,0 +1,96 @@
+"""Directories whose partitions were deleted: few are removed at once, many in a thread.
+
+Deleting a topic renames the directories of its partitions, which makes them none; their files may be
+removed at any time after that. One directory takes a fraction of a millisecond, but one request may delete
+thousands, and a file of gigabytes takes longer. So the caller's thread spends a share of every second on it,
+and a thread does the rest. What a crash leaves is removed at the next start.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+
+from penstock.errors import StorageError
+from penstock.log.files import remove_file, storage
+
+logger = logging.getLogger("penstock.log")
+
+PERIOD_S = 1.0
+
+INLINE_S = 0.02
+"""What the caller's thread spends on removing directories in each second, but for the last of them."""
+
+
+class Remover:
+    """Removes directories of one data directory. All methods are for one thread, the caller's."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._period_began = 0.0
+        self._spent_s = 0.0
+        self._waiting: deque[str] = deque()
+        self._thread: threading.Thread | None = None
+
+    def remove(self, path: str) -> None:
+        """Remove a directory with all that is in it, now or soon.
+
+        Raises:
+            StorageError: it was to be removed now, and cannot be.
+        """
+        began = self._monotonic()
+        if not 0 <= began - self._period_began < PERIOD_S:
+            self._period_began, self._spent_s = began, 0.0
+        if self._spent_s < INLINE_S and not self._waiting:
+            try:
+                remove_directory(path)
+            finally:
+                self._spent_s += self._monotonic() - began
+            return
+        self._waiting.append(path)
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = threading.Thread(target=self._run, name="penstock-remover", daemon=True)
+            self._thread.start()
+
+    def wait(self) -> None:
+        """Return when everything has been removed."""
+        while self._waiting or (self._thread is not None and self._thread.is_alive()):
+            if self._thread is not None:
+                self._thread.join()
+            if self._waiting:  # came when the thread had just ended
+                self._run()
+
+    def _run(self) -> None:
+        """Remove what waits. A directory that cannot be removed is left to the next start, and told."""
+        while self._waiting:
+            path = self._waiting.popleft()
+            try:
+                remove_directory(path)
+            except StorageError as error:
+                logger.warning("%s; it is tried again at the next start", error)
+            except Exception:
+                logger.exception("removing %s failed; it is tried again at the next start", path)
+
+
+def remove_directory(path: str) -> None:
+    """Remove a directory that holds files, and perhaps directories, but none worth keeping.
+
+    Raises:
+        StorageError: something in it cannot be removed.
+    """
+    for child in _children(path):
+        if child.is_dir(follow_symlinks=False):
+            remove_directory(child.path)
+        else:
+            remove_file(child.path)
+    with storage("delete", path):
+        os.rmdir(path)
+
+
+def _children(path: str) -> Iterator[os.DirEntry[str]]:
+    with storage("read", path), os.scandir(path) as found:
+        yield from list(found)

@@ -1,0 +1,73 @@
+"""Directories of deleted partitions: few are removed at once, the rest in a thread."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import StorageError
+from penstock.log import removal
+from penstock.log.removal import INLINE_S, Remover
+
+
+def make(path: Path) -> str:
+    (path / "inner").mkdir(parents=True)
+    (path / "inner" / "file").write_bytes(b"x")
+    (path / "00000000000000000000.log").write_bytes(b"x" * 100)
+    return str(path)
+
+
+def test_one_directory_is_gone_at_once(tmp_path: Path) -> None:
+    path = make(tmp_path / "a-delete")
+    Remover().remove(path)
+    assert not os.path.exists(path)
+
+
+def test_what_exceeds_the_share_of_a_second_is_removed_in_a_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 100.0
+    names: list[str] = []
+    remove = removal.remove_directory
+
+    def slow(path: str) -> None:
+        nonlocal now
+        now += INLINE_S / 4
+        names.append(threading.current_thread().name)
+        remove(path)
+
+    monkeypatch.setattr(removal, "remove_directory", slow)
+    remover = Remover(lambda: now)
+    paths = [str(tmp_path / f"{number}-delete") for number in range(20)]
+    for path in paths:
+        os.mkdir(path)
+    for path in paths:
+        remover.remove(path)
+    remover.wait()
+    assert not any(map(os.path.exists, paths))
+    inline = [name for name in names if name == threading.current_thread().name]
+    assert len(inline) == 4
+    assert names.count("penstock-remover") == 16
+
+
+def test_what_cannot_be_removed_is_told_and_holds_up_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(removal, "INLINE_S", 0.0)
+    remover = Remover()
+    there = make(tmp_path / "there-delete")
+    with caplog.at_level(logging.WARNING, "penstock.log"):
+        remover.remove(str(tmp_path / "gone-delete"))
+        remover.remove(there)
+        remover.wait()
+    assert not os.path.exists(there)
+    assert "it is tried again at the next start" in caplog.text
+
+
+def test_an_error_at_once_is_the_callers(tmp_path: Path) -> None:
+    with pytest.raises(StorageError):
+        Remover().remove(str(tmp_path / "gone-delete"))
