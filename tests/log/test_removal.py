@@ -36,7 +36,7 @@ def test_what_exceeds_the_share_of_a_second_is_removed_in_a_thread(
 
     def slow(path: str) -> None:
         nonlocal now
-        now += INLINE_S / 4
+        now += INLINE_S / 3.5
         names.append(threading.current_thread().name)
         remove(path)
 
