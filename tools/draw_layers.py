@@ -36,6 +36,7 @@ CAPTIONS = {
     "reused_memory": "buffers used again",
     "common": "suggestions, Java's hash, failures",
     "errors": "the error tree",
+    "printable": "control characters, spelled out",
 }
 
 FLOWS = {
@@ -66,6 +67,7 @@ FILLS = (
     "#b7d1e7",
     "#aecbe4",
     "#a5c5e0",
+    "#9cbfdc",
 )
 LEFT, WIDTH, GAP, HEIGHT, PITCH, TOP = 40, 640, 14, 52, 62, 24
 TEXT_LEFT = 726

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import logging
 import os
 import resource
 import socket
@@ -18,8 +17,9 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from penstock.common.failures import REPEAT_S, Failures
+from penstock.common.logs import logger_named
 
-logger = logging.getLogger("penstock.broker")
+logger = logger_named("penstock.broker")
 
 DESCRIPTORS_RESERVED = 128
 """File descriptors that connections leave free for logs: some forty partitions' open files."""

@@ -6,9 +6,17 @@ the command line prints them as they are, without a traceback.
 
 from __future__ import annotations
 
+from penstock.printable import printable
+
 
 class PenstockError(Exception):
-    """Base of every error that Penstock raises on purpose."""
+    """Base of every error that Penstock raises on purpose.
+
+    Messages quote what peers and files have sent. Their text is printable; `args` hold it as it was.
+    """
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class ConfigError(PenstockError, ValueError):
@@ -81,7 +89,7 @@ class KafkaError(PenstockError):
         self.detail = _cut(detail or message)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_kafka_error, (self.code, self.name, str(self), self.retriable, self.detail))
+        return (_kafka_error, (self.code, self.name, self.args[0], self.retriable, self.detail))
 
 
 MESSAGE_CHARACTERS_MAX = 2000

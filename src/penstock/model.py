@@ -7,6 +7,8 @@ from enum import IntEnum
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
+from penstock.printable import printable
+
 if TYPE_CHECKING:
     from penstock.cloudevents.binding import Outcome
 
@@ -41,7 +43,7 @@ class TopicPartition(NamedTuple):
     partition: int
 
     def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
+        return printable(f"{self.topic}-{self.partition}")
 
 
 class Record(NamedTuple):

@@ -7,15 +7,16 @@ that whatever ends the thread is raised by the caller's next `start` or `stop`. 
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
 
+from penstock.common.logs import logger_named
+
 T = TypeVar("T")
 
-logger = logging.getLogger("penstock.broker")
+logger = logger_named("penstock.broker")
 
 
 class ServingThread:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from penstock.errors import PenstockError
+from penstock.printable import printable
 
 USAGE = (
     "usage: python -m penstock.broker [--data-dir DIR] [--host HOST] [--port PORT] [--config NAME=VALUE]..."
@@ -47,7 +48,7 @@ def main(words: list[str]) -> int:
 
 
 def _fail(line: str) -> int:
-    print(line, file=sys.stderr)
+    print(printable(line), file=sys.stderr)
     return 1
 
 

@@ -7,7 +7,6 @@ restart brings back is what was there.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from penstock.broker.metadata import TOPIC_NAME as METADATA_TOPIC
 from penstock.broker.partition import Partition
 from penstock.broker.planning import NewTopic, Planner, folded
 from penstock.broker.quotas import Entity, entity_of
+from penstock.common.logs import logger_named
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.client_quota_record import ClientQuotaRecord
 from penstock.protocol.messages.config_record import ConfigRecord
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from penstock.broker.storage import LogStore
     from penstock.protocol.message import Message
 
-logger = logging.getLogger("penstock.broker")
+logger = logger_named("penstock.broker")
 
 PRODUCER_ID_BLOCK = 1000
 """Producer ids are reserved in blocks, so that one record covers a thousand producers."""

@@ -10,11 +10,11 @@ and tried again later, after `RETRY_S`, twice that, and so on; other partitions 
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from penstock.common.logs import logger_named
 from penstock.errors import StorageError
 from penstock.log.compaction import Compaction, CompactionPolicy, Dirt, find_dirt, plan
 from penstock.log.segmented import SegmentedLog
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from penstock.clock import Clock
     from penstock.common.failures import Failures
 
-logger = logging.getLogger("penstock.broker")
+logger = logger_named("penstock.broker")
 
 BYTES_PER_KEY = 24
 """What Apache Kafka reckons a key of its map takes; `log.cleaner.dedupe.buffer.size` is divided by it."""

@@ -9,7 +9,6 @@ The order of the checks is Apache Kafka's, so that a request wrong in two ways g
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
@@ -27,6 +26,7 @@ from penstock.broker.other_settings import (
 )
 from penstock.broker.planning import CHANGES_MAX, check_topic_name
 from penstock.broker.string_lengths import STRING_BYTES_MAX
+from penstock.common.logs import logger_named
 from penstock.errors import ConfigError, KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.config_record import ConfigRecord
@@ -34,7 +34,7 @@ from penstock.protocol.messages.config_record import ConfigRecord
 if TYPE_CHECKING:
     from penstock.broker.dispatch import Context
 
-logger = logging.getLogger("penstock.broker")
+logger = logger_named("penstock.broker")
 
 
 class _Resource(Protocol):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from penstock.broker.openings import Openings
 from penstock.broker.producer_snapshots import ProducerSnapshots
 from penstock.broker.storage import Flush, log_config
 from penstock.broker.takeover import check_takeover
+from penstock.common.logs import logger_named
 from penstock.errors import ConfigError, StorageError
 from penstock.log.closed import may_be_due, size_of
 from penstock.log.directory import DataDirectory
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.clock import Clock
     from penstock.log.contract import Log
 
-logger = logging.getLogger("penstock.broker")
+logger = logger_named("penstock.broker")
 
 _UNNAMED = ZERO_UUID
 """Stands for a directory that has no id: releases before 3.7 gave none (KIP-858)."""

@@ -6,11 +6,11 @@ Each check returns what was found and what to do about it, or None. Source: KIP-
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.broker.metadata import METADATA_LEVEL_MAX, NEWEST_VERSIONS, TOPIC_NAME, record_head
+from penstock.common.logs import logger_named
 from penstock.errors import DecodeError
 from penstock.protocol.messages.abort_transaction_record import AbortTransactionRecord
 from penstock.protocol.messages.access_control_entry_record import AccessControlEntryRecord
@@ -34,7 +34,7 @@ from penstock.records.batch import decode_batch, read_header
 if TYPE_CHECKING:
     from penstock.protocol.message import Message
 
-logger = logging.getLogger("penstock.broker")
+logger = logger_named("penstock.broker")
 
 Found = tuple[str, str] | None
 

@@ -6,15 +6,16 @@ show as an error to a reader, or as offsets that are given out again.
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from penstock.common.logs import logger_named
+
 if TYPE_CHECKING:
     from penstock.common.failures import Failures
 
-logger = logging.getLogger("penstock.broker")
+logger = logger_named("penstock.broker")
 
 
 class Inspection:

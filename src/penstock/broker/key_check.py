@@ -8,17 +8,17 @@ more, and some 60 MB.
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 
+from penstock.common.logs import logger_named
 from penstock.errors import CorruptRecordError
 from penstock.records.batch import BatchHeader, encode_batch, read_header
 from penstock.records.budget import UnpackBudget
 from penstock.records.checking import walk_batch
 from penstock.records.compression import Codec
 
-logger = logging.getLogger("penstock.broker")
+logger = logger_named("penstock.broker")
 
 LOAD_AFTER_RECORDS = 1_000_000
 

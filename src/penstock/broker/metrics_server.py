@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from penstock.accepting import Acceptor, listening_sockets, streaming
 from penstock.common.exposure import warn_if_exposed
+from penstock.common.logs import logger_named
 
 if TYPE_CHECKING:
     from penstock.common.failures import Failures
 
-logger = logging.getLogger("penstock.broker")
+logger = logger_named("penstock.broker")
 
 REQUEST_BYTES_MAX = 8 << 10
 SECONDS_MAX = 5.0

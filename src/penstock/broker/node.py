@@ -5,7 +5,6 @@ Everything a handler works on hangs here. The server gives it connections; tests
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,7 @@ from penstock.broker.retention import Retention
 from penstock.broker.stability import without_unstable
 from penstock.broker.waiting import Parking
 from penstock.common.failures import Failures, LimitedLog
+from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
 from penstock.records.budget import UnpackLimits
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from penstock.broker.throttling import Throttle
     from penstock.clock import Clock
 
-logger = logging.getLogger("penstock.broker")
+logger = logger_named("penstock.broker")
 
 
 class Node:

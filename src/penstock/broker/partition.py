@@ -17,6 +17,7 @@ from penstock.broker.storage import log_config
 from penstock.errors import CorruptRecordError, UnpackLimitError
 from penstock.log.memory import MemoryLog
 from penstock.log.segmented import SegmentedLog
+from penstock.printable import printable
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.records.batch import set_base_offset, set_leader_epoch, set_max_timestamp_log_append
 
@@ -103,7 +104,7 @@ class Partition:
         self._base_offset = self._batches_behind_base = 0
 
     def __repr__(self) -> str:
-        return f"<Partition {self.topic}-{self.index}>"
+        return printable(f"<Partition {self.topic}-{self.index}>")
 
     @property
     def log(self) -> Log:

@@ -11,18 +11,18 @@ The looking happens in a thread where there is a server; requests wait for it.
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from penstock.common.logs import logger_named
 from penstock.errors import StorageError
 
 if TYPE_CHECKING:
     from penstock.broker.cluster import Cluster
     from penstock.broker.node import Node
 
-logger = logging.getLogger("penstock.broker")
+logger = logger_named("penstock.broker")
 
 ID_LIMIT = 2**62
 """Ids from here on were made up by a client: brokers count from 0. They do not move where ours begin."""

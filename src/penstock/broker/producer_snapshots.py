@@ -10,13 +10,13 @@ A snapshot is only a shortcut. One that is damaged, or past the end of the log, 
 
 from __future__ import annotations
 
-import logging
 import os
 import struct
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from penstock.broker.producers import ProducerState, SeenBatch, first_sequence
+from penstock.common.logs import logger_named
 from penstock.errors import DecodeError
 from penstock.log.files import remove_file, storage, write_whole
 from penstock.protocol.messages.producer_snapshot import ProducerEntry, ProducerSnapshot
@@ -25,7 +25,7 @@ from penstock.records.crc import crc32c
 if TYPE_CHECKING:
     from penstock.broker.producers import Producers
 
-logger = logging.getLogger("penstock.broker")
+logger = logger_named("penstock.broker")
 
 SUFFIX = ".snapshot"
 KEPT = 2

@@ -27,13 +27,15 @@ from penstock.broker.node import Node
 from penstock.broker.storage import LogStore, open_store
 from penstock.clock import Clock, SystemClock
 from penstock.common.exposure import warn_if_exposed
+from penstock.common.logs import PrintableFormatter, logger_named
 from penstock.errors import NetworkError, StorageError
+from penstock.printable import printable
 from penstock.serving_thread import run_to_the_end
 
 if TYPE_CHECKING:
     from penstock.broker.waiting import Parked, Wait
 
-logger = logging.getLogger("penstock.broker")
+logger = logger_named("penstock.broker")
 
 SCRATCH_BYTES = 64 << 10
 """The buffer every connection reads into first: small requests are answered from it."""
@@ -526,7 +528,7 @@ def log_to_stderr() -> None:
     root = logging.getLogger("penstock")
     if root.handlers or logging.getLogger().handlers:
         return
-    formatter = logging.Formatter("%(asctime)s.%(msecs)03dZ %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S")
+    formatter = PrintableFormatter("%(asctime)s.%(msecs)03dZ %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S")
     formatter.converter = time.gmtime
     handler = logging.StreamHandler()
     handler.setFormatter(formatter)
@@ -535,4 +537,4 @@ def log_to_stderr() -> None:
 
 
 def _print_line(line: str) -> None:
-    print(line, flush=True)
+    print(printable(line), flush=True)

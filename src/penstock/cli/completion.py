@@ -78,4 +78,5 @@ def ask(context: click.Context, incomplete: str, find: Callable[[Admin], Iterabl
 
 
 def _beginning(incomplete: str, names: Iterable[str]) -> list[str]:
-    return sorted(name for name in names if name.startswith(incomplete))
+    # The shell takes one word a line: a name that steers a terminal or ends a line cannot be offered.
+    return sorted(name for name in names if name.startswith(incomplete) and name.isprintable())

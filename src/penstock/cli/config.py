@@ -8,7 +8,7 @@ import click
 
 from penstock.cli import completion
 from penstock.cli.options import bootstrap_option, pairs, property_option
-from penstock.cli.outcome import say
+from penstock.cli.outcome import put, say
 from penstock.common.suggestions import did_you_mean
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def describe(
     settings = _describe(bootstrap, properties, topic, broker)
     for name in sorted(settings):
         if show_all or not settings[name].is_default:
-            print(f"{name}={_shown(settings[name])}")
+            put(f"{name}={_shown(settings[name])}")
 
 
 @command.command("get")
@@ -82,7 +82,7 @@ def get(bootstrap: str, properties: tuple[str, ...], words: tuple[str, ...], bro
     settings = _describe(bootstrap, properties, words[0] if broker is None else None, broker)
     if name not in settings:
         raise click.UsageError(f"there is no setting {name}{did_you_mean(name, settings)}")
-    print(_shown(settings[name]))
+    put(_shown(settings[name]))
 
 
 @command.command("set")

@@ -6,6 +6,7 @@ import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import IO, TYPE_CHECKING
 
 import click
@@ -14,6 +15,7 @@ from penstock.cli import completion, waiting
 from penstock.cli.cluster import partitions_of
 from penstock.cli.formats import Printer, format_printer, json_printer
 from penstock.cli.options import bootstrap_option, delimiter, pairs, property_option
+from penstock.cli.outcome import is_terminal, note
 from penstock.cli.positions import Span, parse_span, resolve
 from penstock.clock import SystemClock
 from penstock.errors import ConfigError
@@ -67,6 +69,7 @@ POLL_MS = 200
     "-D", "--delimiter", "between", metavar="TEXT", default="\\n", show_default=True, help="Ends a message."
 )
 @click.option("-Z", "--null", "show_null", is_flag=True, help="Print null keys and values as NULL.")
+@click.option("--raw", is_flag=True, help="On a terminal, too, print control characters as they are.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but errors.")
 @click.option("-u", "--unbuffered", is_flag=True, help="Write each message out at once.")
 @property_option()
@@ -83,6 +86,7 @@ def command(
     key_delimiter: str | None,
     between: str,
     show_null: bool,
+    raw: bool,
     quiet: bool,
     unbuffered: bool,
     properties: tuple[str, ...],
@@ -106,7 +110,12 @@ def command(
     if as_json and (layout is not None or key_delimiter is not None):
         raise ConfigError("-J is a format of its own: leave out -f and -K")
     printer = _printer(
-        as_json, layout, key_delimiter, delimiter(between, "-D"), b"NULL" if show_null else b""
+        as_json,
+        layout,
+        key_delimiter,
+        delimiter(between, "-D"),
+        b"NULL" if show_null else b"",
+        is_terminal() and not raw,
     )
     span = parse_span(offsets)
     config = pairs(properties, "-X")
@@ -157,16 +166,21 @@ def errors_only(is_wanted: bool) -> Iterator[None]:
 
 
 def _printer(
-    as_json: bool, layout: str | None, key_delimiter: str | None, between: bytes, null: bytes
+    as_json: bool,
+    layout: str | None,
+    key_delimiter: str | None,
+    between: bytes,
+    null: bytes,
+    for_terminal: bool,
 ) -> Printer:
     if as_json:
-        return json_printer
+        return partial(json_printer, for_terminal=for_terminal)
     if layout is not None:
-        return format_printer(layout, null)
-    value = format_printer("%s", null)
+        return format_printer(layout, null, for_terminal=for_terminal)
+    value = format_printer("%s", null, for_terminal=for_terminal)
     if key_delimiter is None:
         return lambda record: value(record) + between
-    key, separator = format_printer("%k", null), delimiter(key_delimiter, "-K")
+    key, separator = format_printer("%k", null, for_terminal=for_terminal), delimiter(key_delimiter, "-K")
     return lambda record: key(record) + separator + value(record) + between
 
 
@@ -240,4 +254,4 @@ class Reading:
         if not self._quiet:
             end = f"{place.topic} [{place.partition}] at offset {self._consumer.position(place)}"
             waiting.step_aside()
-            print(f"% Reached end of topic {end}", file=sys.stderr)
+            note(f"% Reached end of topic {end}")

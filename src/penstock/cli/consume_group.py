@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from typing import IO, TYPE_CHECKING
 
 from penstock.cli import waiting
 from penstock.cli.formats import Printer
+from penstock.cli.outcome import note
 from penstock.cli.positions import Kind, Span
 from penstock.errors import ConfigError
 
@@ -106,4 +106,4 @@ def print_to(
 def _tell(word: str, places: Sequence[object]) -> None:
     if places:
         waiting.step_aside()
-        print(f"% {word}: {', '.join(map(str, places))}", file=sys.stderr)
+        note(f"% {word}: {', '.join(map(str, places))}")

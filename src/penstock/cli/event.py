@@ -10,9 +10,11 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from penstock.cli import completion
+from penstock.cli.formats import Printer
 from penstock.cli.options import bootstrap_option, pairs, property_option
-from penstock.cli.outcome import FAILURE, say
+from penstock.cli.outcome import FAILURE, is_terminal, put, put_bytes, say
 from penstock.errors import ConfigError, DecodeError, EncodeError
+from penstock.printable import printable_bytes
 
 if TYPE_CHECKING:
     from penstock.cloudevents.lines import LineOptions
@@ -267,7 +269,7 @@ def validate(
         problems = _broken_lines(file, options) if jsonl else _broken_events(file, event_format, options)
         for place, problem in problems:
             broken += problem is not None
-            print(f"{name}{place}: {'valid' if problem is None else problem}")
+            put(f"{name}{place}: {'valid' if problem is None else problem}")
     return FAILURE if broken else 0
 
 
@@ -377,7 +379,9 @@ def read(
     from penstock.client import Consumer
 
     options = _options(strict, types, assume_structured=assume_structured, text_data=text_data)
-    printer = partial(_record_line if jsonl else _summary, options=options)
+    printer: Printer = partial(_record_line if jsonl else _summary, options=options)
+    if is_terminal():
+        printer = _for_terminal(printer)
     config, span = pairs(properties, "-X"), parse_span(offsets)
     partitions = partitions_of(bootstrap, topic, chosen, config)
     with Consumer(bootstrap_servers=bootstrap, config=config) as consumer:
@@ -513,6 +517,11 @@ def _record_line(record: Record, options: LineOptions) -> bytes:
     return describe_record(record.key, record.value, record.headers, options, **place).encode()
 
 
+def _for_terminal(printer: Printer) -> Printer:
+    """Lines whose control characters are spelled out, but for the end of the line."""
+    return lambda record: printable_bytes(printer(record).removesuffix(b"\n")) + b"\n"
+
+
 def _summary(record: Record, options: LineOptions) -> bytes:
     """Where the record is, what it is, and the beginning of its data, for a person."""
     from penstock.cloudevents import Event
@@ -541,5 +550,4 @@ def _shown(data: bytes | None) -> str:
 
 
 def _out(data: bytes) -> None:
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
+    put_bytes(data)

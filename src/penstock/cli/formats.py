@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from penstock.cli.options import unescape
 from penstock.errors import ConfigError
 from penstock.model import Header, Record, TimestampType
+from penstock.printable import printable_bytes
 
 Printer = Callable[[Record], bytes]
 
@@ -17,8 +18,10 @@ TOKENS = "sSRkKTtpoh"
 _TIMESTAMP_NAMES = {TimestampType.CREATE_TIME: "create", TimestampType.LOG_APPEND_TIME: "logappend"}
 
 
-def format_printer(text: str, null: bytes = b"") -> Printer:
+def format_printer(text: str, null: bytes = b"", *, for_terminal: bool = False) -> Printer:
     r"""A printer for a format string such as ``%t/%p/%o: %s\n``; `null` stands for a null key or value.
+
+    With `for_terminal`, what a record holds is spelled out where it is not printable (tabs are left).
 
     Raises:
         ConfigError: an unknown % token or backslash escape.
@@ -26,6 +29,8 @@ def format_printer(text: str, null: bytes = b"") -> Printer:
     literals: list[bytes] = []
     tokens: list[Printer] = []
     readers = _readers(null)
+    if for_terminal:
+        readers = {token: _spelled_out(read) for token, read in readers.items()}
     first, *pieces = text.replace("%%", "\0").split("%")
     literals.append(_literal(first))
     for piece in pieces:
@@ -44,8 +49,11 @@ def format_printer(text: str, null: bytes = b"") -> Printer:
     return render
 
 
-def json_printer(record: Record) -> bytes:
-    """One line of JSON with kcat's names. Bytes that are not UTF-8 are shown with replacement characters."""
+def json_printer(record: Record, *, for_terminal: bool = False) -> bytes:
+    """One line of JSON with kcat's names. Bytes that are not UTF-8 are shown with replacement characters.
+
+    JSON escapes some control characters. With `for_terminal`, a line with any other is ASCII throughout.
+    """
     envelope = {
         "topic": record.topic,
         "partition": record.partition,
@@ -57,7 +65,14 @@ def json_printer(record: Record) -> bytes:
     }
     if record.headers:
         envelope["headers"] = [text for name, value in record.headers for text in (name, _text(value))]
-    return json.dumps(envelope, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    line = json.dumps(envelope, ensure_ascii=False, separators=(",", ":"))
+    if for_terminal and not line.isprintable():
+        line = json.dumps(envelope, separators=(",", ":"))
+    return line.encode("utf-8", "surrogatepass") + b"\n"
+
+
+def _spelled_out(read: Printer) -> Printer:
+    return lambda record: printable_bytes(read(record), "\t")
 
 
 def _readers(null: bytes) -> dict[str, Printer]:

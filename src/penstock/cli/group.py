@@ -10,6 +10,7 @@ import click
 from penstock.cli import completion
 from penstock.cli.group_reset import Target, parse_places, parse_target, planned
 from penstock.cli.options import bootstrap_option, pairs, property_option
+from penstock.cli.outcome import put, readable
 from penstock.errors import ConfigError
 from penstock.model import EARLIEST, LATEST, TopicPartition
 
@@ -50,7 +51,7 @@ def list_groups(bootstrap: str, properties: tuple[str, ...], states: tuple[str, 
         )
         return
     for group in groups:
-        print(group.group_id)
+        put(group.group_id)
 
 
 @command.command("describe")
@@ -70,7 +71,7 @@ def _print_group(group: GroupDescription) -> None:
     node = group.coordinator
     assignor = f", assignor {group.assignor}" if group.assignor else ""
     where = f"coordinator {node.node_id} at {node.host}:{node.port}"
-    print(f"group {group.group_id}, {group.state}{assignor}, {where}")
+    put(f"group {group.group_id}, {group.state}{assignor}, {where}")
     rows = [
         (m.member_id, m.group_instance_id or "-", m.client_id, m.host, _places(m.partitions))
         for m in group.members
@@ -109,7 +110,7 @@ def show_lag(bootstrap: str, properties: tuple[str, ...], name: str) -> None:
             )
         )
     _print_table(("topic", "partition", "committed", "end", "lag", "member"), rows)
-    print(f"total lag {sum(filter(None, behind.values()))}")
+    put(f"total lag {sum(filter(None, behind.values()))}")
 
 
 @command.command("reset")
@@ -177,10 +178,10 @@ def _reset(admin: Admin, name: str, topics: Sequence[str], target: Target, execu
         [(p.topic, str(p.partition), str(committed.get(p, "-")), str(plan[p])) for p in places],
     )
     if not execute:
-        print("nothing has been changed; add --execute to do it")
+        put("nothing has been changed; add --execute to do it")
         return
     admin.alter_group_offsets(name, plan)
-    print(f"the offsets of group {name} have been set")
+    put(f"the offsets of group {name} have been set")
 
 
 def _places_to_reset(
@@ -244,6 +245,7 @@ def _places(partitions: Iterable[TopicPartition]) -> str:
 
 def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Columns as wide as they need to be; numbers to the right."""
+    rows = [[readable(cell) for cell in row] for row in rows]
     table = [head, *rows]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     is_number = [
@@ -254,4 +256,4 @@ def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
             cell.rjust(width) if number else cell.ljust(width)
             for cell, width, number in zip(row, widths, is_number, strict=True)
         ]
-        print("  ".join(cells).rstrip())
+        put("  ".join(cells).rstrip())

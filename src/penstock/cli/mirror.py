@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from penstock.cli.options import bootstrap_option, pairs, property_option
+from penstock.cli.outcome import note, put
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
@@ -62,10 +61,9 @@ def command(
         for progress in mirror.run(follow=follow):
             copied[progress.partition] = progress.copied
             if not quiet:
-                click.echo(
+                note(
                     f"partition {progress.partition}: {progress.copied:,} messages, "
-                    f"byte {progress.offset:,} of {progress.end:,}",
-                    err=True,
+                    f"byte {progress.offset:,} of {progress.end:,}"
                 )
     total = sum(copied.values())
-    click.echo(f"copied {total:,} messages of {topic} to {mirror.target_topic}", file=sys.stdout)
+    put(f"copied {total:,} messages of {topic} to {mirror.target_topic}")

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 
 from penstock.errors import ConfigError, PenstockError
+from penstock.printable import printable, printable_bytes
 
 FAILURE, WRONG_USE, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
 
@@ -51,13 +52,43 @@ def guarded(call: Callable[[], int]) -> int:
         return WRONG_USE if isinstance(error, ConfigError) else FAILURE
 
 
+def put(line: str = "", *, bold: bool = False) -> None:
+    """Write one line on stdout: for a terminal spelled out (`penstock.printable`), else as it is."""
+    if is_terminal():
+        line = printable(line, "\t")
+        if bold and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
+            line = f"\x1b[1m{line}\x1b[0m"
+    print(line)
+
+
+def readable(text: str) -> str:
+    """A cell of a table as `put` will write it, so that columns are as wide as they look."""
+    return printable(text) if is_terminal() else text
+
+
+def put_bytes(data: bytes) -> None:
+    """Write bytes on stdout and out: spelled out, but for ends of lines, for a terminal."""
+    sys.stdout.buffer.write(printable_bytes(data, "\n\t") if is_terminal() else data)
+    sys.stdout.buffer.flush()
+
+
+def note(line: str) -> None:
+    """Write one line on stderr that is no error."""
+    print(printable(line), file=sys.stderr)
+
+
+def is_terminal() -> bool:
+    """Whether a person reads stdout."""
+    return sys.stdout.isatty()
+
+
 def say(line: str) -> None:
     """Write one line for a person, on stderr."""
     waiting = sys.modules.get("penstock.cli.waiting")
     if waiting is not None:
         waiting.step_aside()
     with contextlib.suppress(OSError):  # where nobody listens any more, the exit code still tells
-        print(f"penstock: {line}", file=sys.stderr, flush=True)
+        print(f"penstock: {printable(line)}", file=sys.stderr, flush=True)
 
 
 def one_line(error: BaseException) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from penstock.cli import completion
-from penstock.cli.outcome import FAILURE
+from penstock.cli.outcome import FAILURE, put, readable
 from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError, DecodeError
 
@@ -52,18 +52,17 @@ def show(api: str, version: int | None) -> None:
     """
     from penstock.protocol.grammar import HEADINGS, grammar, rows
 
-    paint = _painter()
     for number, definition in enumerate(_in_version(_definitions(api), version)):
         if number:
-            print()
+            put()
         if definition.valid:
             chosen = definition.valid.highest if version is None else version
             title, *lines = grammar(definition, chosen)
-            print(paint(title))
+            put(title, bold=True)
             for line in lines:
-                print(line)
-            print()
-        print(paint(_summary(definition)))
+                put(line)
+            put()
+        put(_summary(definition), bold=True)
         if fields := list(rows(definition, version)):
             _print_table([HEADINGS, *fields])
 
@@ -81,16 +80,16 @@ def code(api: str, version: int) -> None:
     from penstock.protocol.compile import decoder_source, encoder_source
     from penstock.protocol.layout import resolve
 
-    paint = _painter()
     for number, definition in enumerate(_in_version(_definitions(api), version)):
         layout = resolve(definition, version)
         for source, constants in (decoder_source(layout), encoder_source(layout)):
             if number or source.startswith("def write"):
-                print()
-            print(paint(f"# {definition.name} v{version}"))
+                put()
+            put(f"# {definition.name} v{version}", bold=True)
             if constants:
-                print(f"# given: {', '.join(sorted(constants))}")
-            print(source.rstrip())
+                put(f"# given: {', '.join(sorted(constants))}")
+            for line in source.rstrip().split("\n"):
+                put(line)
             number = 1
 
 
@@ -117,16 +116,16 @@ def check(old: str, new: str, quiet: bool) -> int:
     breaks = notes = 0
     for before, after in _pairs(old, new):
         if isinstance(after, str):
-            print(f"breaks: {after}")
+            put(f"breaks: {after}")
             breaks += 1
             continue
         for finding in compare(before, after):
             breaks += finding.breaks
             notes += not finding.breaks
             if finding.breaks or not quiet:
-                print(f"{'breaks' if finding.breaks else 'note'}: {finding}")
+                put(f"{'breaks' if finding.breaks else 'note'}: {finding}")
     if not breaks and not quiet:
-        print(f"compatible{f', {notes} note' + 's' * (notes > 1) if notes else ''}")
+        put(f"compatible{f', {notes} note' + 's' * (notes > 1) if notes else ''}")
     return FAILURE if breaks else 0
 
 
@@ -162,8 +161,7 @@ def sizes(definition: str, sample: str, version: int | None) -> None:
     chosen = found.valid.highest if version is None else version
     made: type[Message] = message_class(found)
     measured = measure(from_json(made, source, chosen), chosen)
-    paint = _painter()
-    print(paint(f"{found.name} v{chosen}: {measured.bytes_now} bytes"))
+    put(f"{found.name} v{chosen}: {measured.bytes_now} bytes", bold=True)
     _print_table(list(columns(measured)), numbers_from=2)
 
 
@@ -242,15 +240,6 @@ def _sample(path: str) -> Any:
 # --- printing ---------------------------------------------------------------------------------------------
 
 
-def _painter() -> Any:
-    """Makes titles bold on a terminal that shows it."""
-    from penstock.explorer.tree import wants_colour
-
-    if wants_colour(sys.stdout):
-        return lambda text: f"\x1b[1m{text}\x1b[0m"
-    return lambda text: text
-
-
 def _summary(definition: Definition) -> str:
     flexible = definition.flexible.intersect(definition.valid)
     parts = [f"{definition.name}: {definition.type}, versions {definition.valid}"]
@@ -264,11 +253,12 @@ def _summary(definition: Definition) -> str:
 
 def _print_table(table: Sequence[Sequence[str]], numbers_from: int | None = None) -> None:
     """Columns as wide as they need; those from `numbers_from` on flush right, the last one left."""
+    table = [[readable(cell) for cell in row] for row in table]
     widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
     for number, row in enumerate(table):
-        print("  ".join(_cells(row, widths, numbers_from)).rstrip())
+        put("  ".join(_cells(row, widths, numbers_from)).rstrip())
         if not number:
-            print("  ".join("-" * width for width in widths))
+            put("  ".join("-" * width for width in widths))
 
 
 def _cells(row: Sequence[str], widths: Iterable[int], numbers_from: int | None) -> Iterator[str]:

@@ -10,6 +10,7 @@ import click
 
 from penstock.cli import completion
 from penstock.cli.options import bootstrap_option, pairs, property_option
+from penstock.cli.outcome import put
 from penstock.errors import KafkaError
 from penstock.model import EARLIEST, LATEST, TopicPartition
 
@@ -44,7 +45,7 @@ def list_topics(bootstrap: str, properties: tuple[str, ...], internal: bool) -> 
 
     with Admin(bootstrap_servers=bootstrap, config=pairs(properties, "-X")) as admin:
         for name in admin.list_topics(include_internal=internal):
-            print(name)
+            put(name)
 
 
 @command.command("create")
@@ -138,7 +139,7 @@ def trim_topic(bootstrap: str, properties: tuple[str, ...], name: str, before: t
             bounds = {partition.partition: HIGH_WATERMARK for partition in topic.partitions}
         starts = admin.delete_records({(name, index): offset for index, offset in bounds.items()})
     for place in sorted(starts):
-        print(f"{place.topic} {place.partition} {starts[place]}")
+        put(f"{place.topic} {place.partition} {starts[place]}")
 
 
 def _bound(word: str) -> tuple[int, int]:
@@ -163,7 +164,7 @@ def describe_topic(bootstrap: str, properties: tuple[str, ...], name: str) -> No
         first = admin.list_offsets(dict.fromkeys(places, EARLIEST))
         last = admin.list_offsets(dict.fromkeys(places, LATEST))
         settings = admin.describe_config(name)
-    print(f"topic {name}, id {topic.topic_id or 'none'}")
+    put(f"topic {name}, id {topic.topic_id or 'none'}")
     rows = [("partition", "leader", "replicas", "in sync", "first offset", "next offset")]
     for place, partition in zip(places, topic.partitions, strict=True):
         copies = (_numbers(partition.replicas), _numbers(partition.in_sync_replicas))
@@ -171,10 +172,10 @@ def describe_topic(bootstrap: str, properties: tuple[str, ...], name: str) -> No
         rows.append((str(place.partition), str(partition.leader), *copies, *ends))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        print("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)))
+        put("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)))
     for setting in sorted(settings):
         if not settings[setting].is_default:
-            print(f"{setting}={settings[setting].value}")
+            put(f"{setting}={settings[setting].value}")
 
 
 def _numbers(nodes: Iterable[int]) -> str:

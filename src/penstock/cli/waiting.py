@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 
 from penstock.client.obstacles import Observer, Obstacle
+from penstock.printable import printable
 
 SILENCE_S = 1.5
 """What takes no longer than that needs no word."""
@@ -114,7 +115,7 @@ def _columns() -> int:
 
 def _cut(text: str, most: int = 300) -> str:
     """`text` in one line of `most` characters at most, without control characters."""
-    line = "".join(character if character.isprintable() else "?" for character in " ".join(text.split()))
+    line = printable(" ".join(text.split()))
     most = max(most, 20)
     return line if len(line) <= most else f"{line[: most - 3]}..."
 

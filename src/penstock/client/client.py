@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import random
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,6 +20,7 @@ from penstock.client.metadata import Cluster, TopicInfo
 from penstock.client.negotiation import NodeVersions, negotiate
 from penstock.client.obstacles import UNREACHABLE_S, Troubles, register
 from penstock.client.retry import Backoff, Verdict, judge, timed_out
+from penstock.common.logs import logger_named
 from penstock.errors import ConfigError, KafkaError, NetworkError, PenstockError
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -46,7 +46,7 @@ DRAIN_STEP_S = 0.001
 MAIN, FETCH = "main", "fetch"
 """What a connection is for."""
 
-log = logging.getLogger("penstock.client")
+log = logger_named("penstock.client")
 
 
 class Peer:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.client.config import Address, ClientConfig
 from penstock.errors import DecodeError, NetworkError, PenstockError, RequestTimeoutError
+from penstock.printable import printable
 from penstock.protocol.api import API_TABLE
 from penstock.protocol.framing import decode_response, encode_request
 from penstock.reused_memory import ReusedMemory
@@ -100,7 +101,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def __repr__(self) -> str:
         state = f"dead: {self.cause}" if self.cause else f"{len(self._waiting)} waiting"
-        return f"<Connection {self.address} ({state})>"
+        return printable(f"<Connection {self.address} ({state})>")
 
     @property
     def is_idle(self) -> bool:

@@ -14,6 +14,7 @@ from functools import partial
 
 from penstock.errors import PenstockError, RequestTimeoutError
 from penstock.model import RecordMetadata
+from penstock.printable import printable
 
 
 class Outcome:
@@ -134,8 +135,9 @@ class Delivery:
     def __repr__(self) -> str:
         outcome, _ = self._outcome.part_of(self._index)
         if not outcome.is_settled:
-            return f"<Delivery to {outcome.topic}-{outcome.partition}, under way>"
-        return f"<Delivery to {outcome.topic}-{outcome.partition}: {outcome.error or self._metadata()}>"
+            return printable(f"<Delivery to {outcome.topic}-{outcome.partition}, under way>")
+        told = outcome.error or self._metadata()
+        return printable(f"<Delivery to {outcome.topic}-{outcome.partition}: {told}>")
 
     @property
     def partition(self) -> int:

@@ -8,7 +8,6 @@ is held; and, for cursors with an end, that nothing is asked for from there on.
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -29,6 +28,7 @@ from penstock.client.fetch_plan import (
 )
 from penstock.client.retry import Verdict, judge, timed_out
 from penstock.client.topic_settings import is_compacted
+from penstock.common.logs import logger_named
 from penstock.errors import DecodeError, KafkaError, NetworkError, PenstockError, ProtocolViolationError
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -62,7 +62,7 @@ SIZE_MAX_LIMIT = 1 << 30
 
 NO_RECORDS = memoryview(b"")
 
-log = logging.getLogger("penstock.client")
+log = logger_named("penstock.client")
 
 
 class FetchSettings(NamedTuple):

@@ -7,7 +7,6 @@ to send, and what to do about an error, is the accumulator's business.
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -21,6 +20,7 @@ from penstock.client.config import ProducerConfig
 from penstock.client.metadata import NO_TOPIC_ID
 from penstock.client.payload import payload_for, row_size, rows_of
 from penstock.client.retry import Verdict, judge
+from penstock.common.logs import logger_named
 from penstock.errors import (
     DecodeError,
     KafkaError,
@@ -43,7 +43,7 @@ BUMPABLE_INIT_VERSION = 3
 TIMEOUT_SLACK_S = 1.0
 """The broker is asked to give up within the request timeout; its answer may take a moment longer."""
 
-_log = logging.getLogger("penstock.client")
+_log = logger_named("penstock.client")
 
 
 class Sender:

@@ -10,7 +10,6 @@ bytes) pairs. Names may repeat, values may be None, and the whole may be None.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
@@ -43,6 +42,7 @@ from penstock.cloudevents.types import (
     read_text,
 )
 from penstock.cloudevents.uris import check_uri_reference
+from penstock.common.logs import logger_named
 from penstock.errors import ConfigError, DecodeError, EncodeError
 
 Profile = Literal["strict", "lenient"]
@@ -61,7 +61,7 @@ REQUIRED_SET = frozenset(("ce_id", "ce_source", "ce_specversion", "ce_type"))
 _CORE_HEADERS = frozenset(PREFIX + name for name in CORE)
 _SPECVERSION_BYTES = SPECVERSION.encode()
 _SEQUENCES = (list, tuple)
-_log = logging.getLogger("penstock.cloudevents")
+_log = logger_named("penstock.cloudevents")
 _warned = False
 
 

@@ -7,7 +7,6 @@ came in, they are kept byte for byte.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from types import MappingProxyType
@@ -26,6 +25,7 @@ from penstock.cloudevents.types import (
     typed_value,
 )
 from penstock.cloudevents.uris import check_uri, check_uri_reference
+from penstock.common.logs import logger_named
 
 SPECVERSION = "1.0"
 REQUIRED = ("id", "source", "specversion", "type")
@@ -39,7 +39,7 @@ NAME_CHARACTERS_MAX = 20
 
 _ADVICE_MAX = 100
 _advised: set[str] = set()
-_log = logging.getLogger("penstock.cloudevents")
+_log = logger_named("penstock.cloudevents")
 
 _SAME_NAMES = ("id", "source", "type", "subject", "datacontenttype", "dataschema", "extensions", "data")
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from penstock.errors import PenstockError
+from penstock.printable import printable
 
 
 class InvalidEventError(PenstockError, ValueError):
@@ -23,7 +24,7 @@ class InvalidEventError(PenstockError, ValueError):
         self.reason = reason
 
     def __str__(self) -> str:
-        return f"{self.rule}: {self.reason}"
+        return printable(f"{self.rule}: {self.reason}")
 
 
 def in_batch(error: InvalidEventError, before: int) -> InvalidEventError:
@@ -38,7 +39,7 @@ class NotAnEvent(NamedTuple):
     rule: str = "K16"
 
     def __str__(self) -> str:
-        return f"{self.rule}: not an event: {self.reason}"
+        return printable(f"{self.rule}: not an event: {self.reason}")
 
 
 class InvalidEvent(NamedTuple):
@@ -48,7 +49,7 @@ class InvalidEvent(NamedTuple):
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.rule}: {self.reason}"
+        return printable(f"{self.rule}: {self.reason}")
 
 
 NO_CLAIM = NotAnEvent(

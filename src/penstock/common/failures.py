@@ -16,6 +16,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from penstock.common.logs import logger_named
+
 REPEAT_S = 60.0
 """An error of the same type from the same component is logged again after so many seconds."""
 
@@ -32,7 +34,7 @@ class Failures:
     def __init__(self, monotonic: Callable[[], float], logger: logging.Logger | None = None) -> None:
         self.counts: dict[str, int] = {}
         """Exceptions by component: the value of the metric `penstock_broker_exceptions_total`."""
-        self._logger = logger or logging.getLogger("penstock.broker")
+        self._logger = logger or logger_named("penstock.broker")
         self._monotonic = monotonic
         self._reported: dict[tuple[str, str], tuple[float, int]] = {}
         self._lock = threading.Lock()

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from penstock.demo.output import Output
+from penstock.printable import printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,7 +47,7 @@ class Screen:
 
     def say(self, text: str) -> None:
         """One line."""
-        self._console.print(text, markup=False, soft_wrap=True)
+        self._console.print(printable(text, "\n"), markup=False, soft_wrap=True)
 
     @contextmanager
     def replay(self, topic: str, total: int) -> Iterator[_Bar | _Lines]:
@@ -60,7 +62,7 @@ class Screen:
             TimeElapsedColumn(),
             console=self._console,
         ) as progress:
-            yield _Bar(progress, progress.add_task(topic, total=total))
+            yield _Bar(progress, progress.add_task(escape(printable(topic)), total=total))
 
     @contextmanager
     def stream(self, totals: Mapping[str, int]) -> Iterator[Callable[[str, BatchProgress], None]]:
@@ -82,7 +84,8 @@ class Screen:
             console=self._console,
         ) as bars:
             tasks: dict[str, TaskID] = {
-                name: bars.add_task(name, total=total, rate=0.0, lag=total) for name, total in totals.items()
+                name: bars.add_task(escape(printable(name)), total=total, rate=0.0, lag=total)
+                for name, total in totals.items()
             }
 
             def show(name: str, batch: BatchProgress) -> None:
@@ -121,8 +124,8 @@ class Screen:
             table.add_column(name, justify="right", no_wrap=True)
         for row in cells.to_pylist():
             table.add_row(
-                row["origin"],
-                row["carrier"],
+                escape(printable(row["origin"])),
+                escape(printable(row["carrier"])),
                 f"{row['hour']:%Y-%m-%d %H:%M}",
                 *(_number(row[name]) for name in ("scheduled", "departed", "mean_dep_delay")),
                 *(_number(row[name]) for name in ("temp", "wind_speed", "precip", "visib")),

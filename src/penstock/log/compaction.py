@@ -19,9 +19,9 @@ the disk; whatever a crash leaves of that, `recovery.tidy` finishes or undoes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from logging import getLogger
 from typing import TYPE_CHECKING, NamedTuple
 
+from penstock.common.logs import logger_named
 from penstock.errors import CorruptRecordError, StorageError
 from penstock.log.cleaning import WhenEmpty, clean, keys_of
 from penstock.log.contract import NEVER, RELATIVE_OFFSET_MAX
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from penstock.log.segmented import Segment, SegmentedLog, Source
     from penstock.log.walk import Entry
 
-logger = getLogger("penstock.log")
+logger = logger_named("penstock.log")
 
 FAST_FROM_BYTES = 64 << 20
 """A log of this size is worth a compiled loop, which costs a second and 100 MB to load."""

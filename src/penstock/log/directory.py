@@ -13,8 +13,8 @@ import errno
 import fcntl
 import os
 from collections.abc import Callable, Iterator
-from logging import getLogger
 
+from penstock.common.logs import logger_named
 from penstock.errors import StorageError
 from penstock.log.checkpoint import CLEANED, RECOVERY_POINTS, START_OFFSETS, read_offsets, write_offsets
 from penstock.log.contract import LogConfig
@@ -44,7 +44,7 @@ from penstock.log.removal import Remover, remove_directory
 from penstock.model import TopicPartition
 from penstock.protocol.uuid import random_uuid, uuid_to_text
 
-logger = getLogger("penstock.log")
+logger = logger_named("penstock.log")
 
 LOCK = ".lock"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"

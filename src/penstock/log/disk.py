@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from logging import getLogger
 
+from penstock.common.logs import logger_named
 from penstock.errors import StorageError
 from penstock.log.checkpoint import LEADER_EPOCHS
 from penstock.log.compacted_segment import CompactedSegment
@@ -26,7 +26,7 @@ from penstock.log.segment import FileSegment
 from penstock.log.segment_files import SUFFIX_CLEANED, SUFFIX_SWAP
 from penstock.log.segmented import Segment, SegmentedLog
 
-logger = getLogger("penstock.log")
+logger = logger_named("penstock.log")
 
 
 class PendingFlush:

@@ -11,11 +11,11 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
-from logging import getLogger
 
+from penstock.common.logs import logger_named
 from penstock.errors import StorageError
 
-logger = getLogger("penstock.log")
+logger = logger_named("penstock.log")
 
 _REASONS = {
     errno.ENOSPC: "the disk is full; free some space and try again",

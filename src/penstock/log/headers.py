@@ -6,10 +6,10 @@ repaired or held open. A segment that is damaged is reported and read as far as 
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterator
 
+from penstock.common.logs import logger_named
 from penstock.errors import CorruptRecordError, StorageError
 from penstock.log.files import open_file, storage
 from penstock.log.index import OffsetIndex, last_entry_in
@@ -18,7 +18,7 @@ from penstock.log.segment_files import SUFFIX_INDEX, SUFFIX_LOG, SUFFIX_SWAP, se
 from penstock.log.walk import HEAD_BYTES, Entry, fetch_file, walk
 from penstock.records.batch import HEADER_BYTES, BatchHeader, read_header
 
-logger = logging.getLogger("penstock.log")
+logger = logger_named("penstock.log")
 
 
 def headers_behind(directory: str, offset: int = 0) -> Iterator[tuple[str, Entry, BatchHeader]]:

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from logging import getLogger
 from typing import NamedTuple
 
+from penstock.common.logs import logger_named
 from penstock.errors import CorruptRecordError, StorageError
 from penstock.log.contract import NEVER, LogConfig
 from penstock.log.epochs import LeaderEpochs
@@ -32,7 +32,7 @@ from penstock.log.segment_files import (
 )
 from penstock.log.walk import fetch_file, walk_checked
 
-logger = getLogger("penstock.log")
+logger = logger_named("penstock.log")
 
 
 class Recovery(NamedTuple):

@@ -8,17 +8,17 @@ and a thread does the rest. What a crash leaves is removed at the next start.
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 
+from penstock.common.logs import logger_named
 from penstock.errors import StorageError
 from penstock.log.files import remove_file, storage
 
-logger = logging.getLogger("penstock.log")
+logger = logger_named("penstock.log")
 
 PERIOD_S = 1.0
 

@@ -18,9 +18,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from logging import getLogger
 from weakref import ref
 
+from penstock.common.logs import logger_named
 from penstock.errors import CorruptRecordError, StorageError
 from penstock.log.contract import (
     NEVER,
@@ -64,7 +64,7 @@ from penstock.log.segmented import Segment
 from penstock.log.walk import HEAD_BYTES, Entry, fetch_file, walk, walk_checked
 from penstock.records.batch import HEADER_BYTES, read_header
 
-logger = getLogger("penstock.log")
+logger = logger_named("penstock.log")
 
 PLACES_REMEMBERED = 64
 """Ends of reads that a segment remembers: each is where some consumer will go on."""

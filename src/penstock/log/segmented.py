@@ -10,11 +10,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from logging import getLogger
 from struct import Struct
 from typing import Protocol
 from zlib import crc32
 
+from penstock.common.logs import logger_named
 from penstock.log.contract import (
     NEVER,
     RELATIVE_OFFSET_MAX,
@@ -31,7 +31,7 @@ from penstock.model import EARLIEST, LATEST
 from penstock.records.batch import HEADER_BYTES, BatchHeader, read_header
 from penstock.records.budget import UnpackBudget
 
-logger = getLogger("penstock.log")
+logger = logger_named("penstock.log")
 
 LOOK_EVERY_MS = 1000
 """How long an append trusts that the files it writes to are still where they were."""

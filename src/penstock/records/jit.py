@@ -15,7 +15,6 @@ which would cost more than all their work. The same small function with an `arra
 from __future__ import annotations
 
 import hashlib
-import logging
 import os
 from contextlib import suppress
 from functools import lru_cache
@@ -23,6 +22,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from penstock.common.logs import logger_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +34,7 @@ Int32s = NDArray[np.int32]
 
 _Function = TypeVar("_Function", bound="Callable[..., Any]")
 
-_log = logging.getLogger("penstock.records")
+_log = logger_named("penstock.records")
 
 
 def _numba() -> Any:

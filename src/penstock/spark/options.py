@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from penstock.common.suggestions import nearest
 from penstock.errors import ConfigError
 from penstock.model import EARLIEST, LATEST, TopicPartition
+from penstock.printable import printable
 
 BOOTSTRAP_NAMES = ("kafka.bootstrap.servers", "bootstrap.servers", "bootstrapServers")
 SELECTION_NAMES = ("assign", "subscribe", "subscribePattern")
@@ -94,8 +95,8 @@ class Selection:
         if self.pattern is not None:
             return f"subscribePattern {self.pattern!r}"
         if self.partitions:
-            return f"assign {', '.join(map(str, self.partitions))}"
-        return f"subscribe {', '.join(self.topics)}"
+            return printable(f"assign {', '.join(map(str, self.partitions))}")
+        return printable(f"subscribe {', '.join(self.topics)}")
 
 
 @dataclass(frozen=True, slots=True)

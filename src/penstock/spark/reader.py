@@ -26,6 +26,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from penstock.model import EARLIEST, LATEST
+from penstock.printable import printable
 from penstock.spark.brokers import Brokers
 from penstock.spark.options import RateLimits, ReadOptions, read_options
 from penstock.spark.plain import plain_errors
@@ -69,7 +70,9 @@ class RangePartition(InputPartition):
         self.spans = spans
 
     def __repr__(self) -> str:
-        return " ".join(f"{span.topic}-{span.partition}[{span.start}:{span.end}]" for span in self.spans)
+        return printable(
+            " ".join(f"{span.topic}-{span.partition}[{span.start}:{span.end}]" for span in self.spans)
+        )
 
 
 class BatchReader(DataSourceReader):

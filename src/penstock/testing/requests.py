@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.printable import printable
 from penstock.protocol.api import API_TABLE
 from penstock.testing.places import Guide, Place, definition_of
 
@@ -74,4 +75,5 @@ class Request:
         about = [*(f"{topic}-{partition}" for topic, partition in self.partitions)] or self.topics
         about += [f"group {group}" for group in self.groups]
         where = f" of {', '.join(about)}" if about else ""
-        return f"<{self.api} v{self.version}{where} from {self.client_id!r}, connection {self.connection}>"
+        sender = f"{self.client_id!r}, connection {self.connection}"
+        return printable(f"<{self.api} v{self.version}{where} from {sender}>")

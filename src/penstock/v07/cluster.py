@@ -6,11 +6,11 @@ reads it again and sets the watch anew, so no change between two readings is mis
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from penstock.common.logs import logger_named
 from penstock.errors import DecodeError
 from penstock.v07.coordination import BROKERS, TOPICS, parse_broker, parse_count, topic_path
 from penstock.v07.driver import BrokerAddress
@@ -19,7 +19,7 @@ from penstock.v07.zookeeper import read
 if TYPE_CHECKING:
     from kazoo.client import KazooClient
 
-logger = logging.getLogger("penstock.v07")
+logger = logger_named("penstock.v07")
 
 
 class Cluster07:

@@ -6,11 +6,11 @@ of a message, a damaged log, an error that the broker answers for it. The others
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from penstock.common.logs import logger_named
 from penstock.errors import (
     CorruptRecordError,
     DecodeError,
@@ -25,7 +25,7 @@ from penstock.v07.message_set import LENGTH_BYTES, FetchSizeTooSmall, Message, c
 from penstock.v07.streams import Place, Stream
 from penstock.v07.wire import COUNT_MAX, Error, FetchPart
 
-logger = logging.getLogger("penstock.v07")
+logger = logger_named("penstock.v07")
 
 HELD_BYTES_MAX = 64 << 20
 """How much of one fetch is unpacked at a time: one wrapper more, at most."""

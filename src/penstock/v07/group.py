@@ -10,7 +10,6 @@ One worker thread does all that; one fetcher thread per broker fills the streams
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import socket
 import threading
@@ -19,6 +18,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from penstock.common.logs import logger_named
 from penstock.errors import ConfigError, DecodeError, NetworkError, PenstockError
 from penstock.v07 import zookeeper
 from penstock.v07.cluster import Cluster07
@@ -42,7 +42,7 @@ from penstock.v07.streams import ConsumedMessage, Place, Stream
 if TYPE_CHECKING:
     from kazoo.client import KazooClient
 
-logger = logging.getLogger("penstock.v07")
+logger = logger_named("penstock.v07")
 
 RESET_TO = ("smallest", "largest")
 

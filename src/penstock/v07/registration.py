@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import queue
 import socket
 import threading
@@ -16,6 +15,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from penstock.common.logs import logger_named
 from penstock.errors import PenstockError
 from penstock.v07 import zookeeper
 from penstock.v07.coordination import broker_data, broker_path, topic_path
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from penstock.v07.topics import Topics
 
-logger = logging.getLogger("penstock.v07")
+logger = logger_named("penstock.v07")
 
 RETRY_S = 1.0
 

@@ -22,6 +22,7 @@ from penstock.accepting import Acceptor, listening_sockets, streaming
 from penstock.clock import Clock, SystemClock
 from penstock.common.exposure import warn_if_exposed
 from penstock.common.failures import Failures, LimitedLog
+from penstock.common.logs import logger_named
 from penstock.errors import DecodeError, NetworkError, StorageError, UnpackLimitError
 from penstock.log.contract import FileRegion
 from penstock.records.budget import UnpackBudget, pause
@@ -45,7 +46,7 @@ from penstock.v07.wire import (
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-logger = logging.getLogger("penstock.v07")
+logger = logger_named("penstock.v07")
 
 READ_BYTES_MAX = 256 << 10
 """How much of a request the stream reads ahead."""

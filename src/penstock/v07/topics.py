@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from penstock.clock import Clock
 from penstock.common.failures import LimitedLog
+from penstock.common.logs import logger_named
 from penstock.errors import DecodeError
 from penstock.log.files import create_file, make_directory, remove_file, storage, warn_if_others_may_read
 from penstock.v07.byte_log import ByteLog
@@ -18,7 +19,7 @@ from penstock.v07.message_set import Judged, judge
 from penstock.v07.settings import Settings
 from penstock.v07.wire import ANY_PARTITION, EARLIEST_TIME, LATEST_TIME, OffsetsPart, ProducePart
 
-logger = logging.getLogger("penstock.v07")
+logger = logger_named("penstock.v07")
 
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 

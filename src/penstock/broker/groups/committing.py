@@ -11,7 +11,6 @@ member and epoch, which mean nothing to groups of this kind; v10 topics by id.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Sequence
 
 from penstock.broker.cluster import Topic
@@ -20,6 +19,7 @@ from penstock.broker.dispatch import Context, handler
 from penstock.broker.groups.offsets import NEVER_EXPIRES, Committed, Place
 from penstock.broker.repetition import merged
 from penstock.broker.string_lengths import STRING_BYTES_MAX
+from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -49,7 +49,7 @@ from penstock.protocol.messages.offset_fetch_response import (
 )
 from penstock.protocol.uuid import ZERO_UUID
 
-logger = logging.getLogger("penstock.broker")
+logger = logger_named("penstock.broker")
 
 TOPIC_IDS_SINCE = 10
 GROUP_ID_NOT_FOUND_SINCE = 9

@@ -7,13 +7,12 @@ and to choose by; v5 types likewise. DeleteGroups, versions 0-3: v3 messages.
 
 from __future__ import annotations
 
-import logging
-
 from penstock.broker.dispatch import Context, handler
 from penstock.broker.groups.coordinator import CLASSIC
 from penstock.broker.groups.group import Group
 from penstock.broker.groups.member import Member
 from penstock.broker.groups.states import State
+from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
@@ -28,7 +27,7 @@ from penstock.protocol.messages.describe_groups_response import (
 from penstock.protocol.messages.list_groups_request import ListGroupsRequest
 from penstock.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
 
-logger = logging.getLogger("penstock.broker")
+logger = logger_named("penstock.broker")
 
 NOT_FOUND_SINCE = 6
 

@@ -25,6 +25,7 @@ from penstock.broker.groups.member import (
 )
 from penstock.broker.groups.states import REFUSALS, REJOINS, TRANSITIONS, Ask, Cause, Rejoin, State
 from penstock.broker.groups.timers import Timer, Timers
+from penstock.printable import printable
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.join_group_response import JoinGroupResponse, JoinGroupResponseMember
 from penstock.protocol.messages.sync_group_response import SyncGroupResponse
@@ -98,7 +99,8 @@ class Group:
         self._sync_timer = Timer(self._sync_time_is_up, self._timer_failed)
 
     def __repr__(self) -> str:
-        return f"<Group {self.id} {self.state}, generation {self.generation}, {len(self.members)} members>"
+        members = f"{len(self.members)} members"
+        return printable(f"<Group {self.id} {self.state}, generation {self.generation}, {members}>")
 
     def _go(self, cause: Cause) -> None:
         """Change the state. Whatever else changes it is wrong."""

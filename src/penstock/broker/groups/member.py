@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from penstock.printable import printable
+
 if TYPE_CHECKING:
     from penstock.broker.groups.timers import Timer
 
@@ -84,7 +86,7 @@ class Member:
         self.sync_ticket: Ticket | None = None
 
     def __repr__(self) -> str:
-        return f"<Member {self.id}>"
+        return printable(f"<Member {self.id}>")
 
     @property
     def is_static(self) -> bool:

@@ -6,7 +6,6 @@ is touched, stores what the coordinator asks to be stored, and only then lets an
 
 from __future__ import annotations
 
-import logging
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -20,6 +19,7 @@ from penstock.broker.groups.offsets import Committed, Offsets, Place
 from penstock.broker.groups.records import KeyAndValue, StoredGroup, group_record, offset_record
 from penstock.broker.groups.topic import NAME, Losses, OffsetsTopic
 from penstock.broker.waiting import Wait
+from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode, error_for
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from penstock.broker.waiting import Parked
     from penstock.protocol.messages.group_metadata_value import GroupMetadataValue
 
-logger = logging.getLogger("penstock.broker")
+logger = logger_named("penstock.broker")
 
 
 class Answer:

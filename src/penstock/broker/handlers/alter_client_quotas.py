@@ -5,7 +5,6 @@ Those that nothing here would enforce are refused: the rates at which connection
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Sequence
 
@@ -23,6 +22,7 @@ from penstock.broker.quotas import (
     entity_of,
 )
 from penstock.broker.string_lengths import STRING_BYTES_MAX
+from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -39,7 +39,7 @@ from penstock.protocol.messages.alter_client_quotas_response import (
     EntryData,
 )
 
-logger = logging.getLogger("penstock.broker")
+logger = logger_named("penstock.broker")
 
 ENFORCED = (PRODUCED, FETCHED, TIME)
 NOT_ENFORCED = {

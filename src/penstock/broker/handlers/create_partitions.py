@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 
 from penstock.broker.dispatch import Context, handler
 from penstock.broker.planning import Planner, excess_code
+from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -19,7 +19,7 @@ from penstock.protocol.messages.create_partitions_response import (
     CreatePartitionsTopicResult,
 )
 
-logger = logging.getLogger("penstock.broker")
+logger = logger_named("penstock.broker")
 
 
 QUOTA_ERROR_SINCE = 3

@@ -6,10 +6,9 @@ the disk before the answer leaves: no restart brings records back.
 
 from __future__ import annotations
 
-import logging
-
 from penstock.broker.dispatch import Context, handler
 from penstock.broker.repetition import merged
+from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -24,7 +23,7 @@ from penstock.protocol.messages.delete_records_response import (
     DeleteRecordsTopicResult,
 )
 
-logger = logging.getLogger("penstock.broker")
+logger = logger_named("penstock.broker")
 
 NO_OFFSET = -1
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import logging
-
 from penstock.broker.dispatch import Context, handler
 from penstock.broker.planning import check_topic_name
 from penstock.broker.repetition import merged
+from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
@@ -18,7 +17,7 @@ from penstock.protocol.messages.describe_producers_response import (
     TopicResponse,
 )
 
-logger = logging.getLogger("penstock.broker")
+logger = logger_named("penstock.broker")
 
 NO_COORDINATOR = -1
 

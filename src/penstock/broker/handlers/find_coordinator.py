@@ -7,16 +7,15 @@ answer for these is COORDINATOR_NOT_AVAILABLE, which says why.
 
 from __future__ import annotations
 
-import logging
-
 from penstock.broker.dispatch import Context, handler
+from penstock.common.logs import logger_named
 from penstock.errors import StorageError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from penstock.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 
-logger = logging.getLogger("penstock.broker")
+logger = logger_named("penstock.broker")
 
 SEVERAL_KEYS_SINCE = 4
 SHARE_GROUPS_SINCE = 6

@@ -8,17 +8,16 @@ The first request after a start waits until it is known which ids the partitions
 
 from __future__ import annotations
 
-import logging
-
 from penstock.broker.dispatch import Context, handler
 from penstock.broker.waiting import Wait
+from penstock.common.logs import logger_named
 from penstock.errors import StorageError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from penstock.protocol.messages.init_producer_id_response import InitProducerIdResponse
 
-logger = logging.getLogger("penstock.broker")
+logger = logger_named("penstock.broker")
 
 SEARCH_PATIENCE_S = 30.0
 """How long a request waits for what partitions know of producer ids, before it is told to come again."""

@@ -11,12 +11,12 @@ between, unless the broker behaves as a release that had, or a request wants mor
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping
 
 from penstock.broker.cluster import INTERNAL_TOPICS, Topic
 from penstock.broker.dispatch import Context, handler
 from penstock.broker.planning import NewTopic, Planner, check_topic_name
+from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -29,7 +29,7 @@ from penstock.protocol.messages.metadata_response import (
 )
 from penstock.protocol.uuid import ZERO_UUID
 
-logger = logging.getLogger("penstock.broker")
+logger = logger_named("penstock.broker")
 
 NOT_ASKED = -(2**31)
 """Stands for authorized operations that were not asked for."""

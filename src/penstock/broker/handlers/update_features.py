@@ -6,12 +6,12 @@ features. The one feature here is `metadata.version`, and one level of it is wri
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 
 from penstock.broker.cluster import METADATA_FEATURE, METADATA_VERSION
 from penstock.broker.dispatch import Context, handler
 from penstock.broker.repetition import once
+from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -21,7 +21,7 @@ from penstock.protocol.messages.update_features_response import (
     UpdateFeaturesResponse,
 )
 
-logger = logging.getLogger("penstock.broker")
+logger = logger_named("penstock.broker")
 
 NO_RESULTS_SINCE = 2
 

@@ -6,13 +6,13 @@ Lives on one event loop, in the background of the application. Promises one outc
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from penstock.client.group.calls import CountPartitions, FindCoordinator, Outgoing, is_first_join
 from penstock.client.group.coordinator import Coordinator
 from penstock.client.group.membership import Membership, Phase
+from penstock.common.logs import logger_named
 from penstock.errors import NetworkError, PenstockError, RequestTimeoutError
 from penstock.protocol.error_codes import error_for
 from penstock.protocol.messages.leave_group_request import LeaveGroupRequest
@@ -30,7 +30,7 @@ COMPLAIN_AFTER_S = 5.0
 COMPLAIN_EVERY_S = 60.0
 """When failures that are tried again are logged."""
 
-log = logging.getLogger("penstock.client.group")
+log = logger_named("penstock.client.group")
 
 
 class Member:

@@ -8,7 +8,6 @@ and only then is what was handed out before known to be worked off, so that it m
 from __future__ import annotations
 
 import asyncio
-import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -20,6 +19,7 @@ from penstock.client.group.member import Member
 from penstock.client.group.membership import Membership
 from penstock.client.group.offsets import Committable, GroupOffsets, Identity, OffsetAndMetadata
 from penstock.client.group.refusals import explain_commit
+from penstock.common.logs import logger_named
 from penstock.errors import ConfigError, PenstockError
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode
@@ -34,7 +34,7 @@ Callback = Callable[[list[TopicPartition]], object]
 LAST_COMMIT_MS = 5_000.0
 """How long giving partitions up, or closing, waits for the automatic commit."""
 
-log = logging.getLogger("penstock.client.group")
+log = logger_named("penstock.client.group")
 
 
 class Notice(NamedTuple):
