@@ -128,7 +128,7 @@ WRONG = [5, 0, -1, True, 1.5, [1, 2], (104, 105), {1}, object(), range(3)]
 """What `bytes` would turn into bytes, or nothing does."""
 
 
-@pytest.mark.parametrize("wrong", WRONG, ids=repr)
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: type(wrong).__name__)
 def test_what_is_no_bytes_is_refused_when_written(wrong):
     with pytest.raises(
         EncodeError, match=rf"a record's key is bytes, text or None, not {type(wrong).__name__}"
@@ -153,7 +153,7 @@ def test_other_bytes_like_objects_become_bytes():
 
 
 @pytest.mark.parametrize("profile", ["strict", "lenient"])
-@pytest.mark.parametrize("wrong", WRONG, ids=repr)
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: type(wrong).__name__)
 def test_what_is_no_bytes_is_refused_when_read(wrong, profile):
     key, value, headers = to_record(EVENT, key=b"k")
     complaint = rf"bytes or None, not {type(wrong).__name__}"
