@@ -221,7 +221,7 @@ def test_lines_that_stay_are_written_once_for_each_reason(capsys: pytest.Capture
         waiting.look(now)
     assert capsys.readouterr().err.splitlines() == [
         "penstock: waiting for 2 s: a:1 is away",
-        "penstock: waiting for 11 s: b:2 ?[31mis away",
+        "penstock: waiting for 11 s: b:2 \\x1b[31mis away",
         "penstock: going on after 13 s",
     ]
 
