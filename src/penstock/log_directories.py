@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from penstock.common.extras import need_arrow
 from penstock.errors import ConfigError
 from penstock.log import scan
 from penstock.log.scan import BATCH_BYTES, Position
@@ -90,9 +91,14 @@ def scan_log(
         UnpackLimitError: a compressed batch is beyond one of these two limits; the message names it.
         MissingDependencyError: pyarrow or numpy is not installed.
     """
+    if not isinstance(directory, (str, os.PathLike)):
+        raise ConfigError(f"{directory!r} is no directory: a path is needed")
+    if topic is not None and not isinstance(topic, str):
+        raise ConfigError(f"{topic!r} is no name of a topic: it must be text")
     path = os.fspath(directory)
     found = _directories_07(path)
     if found:
+        need_arrow("reading into Arrow")
         from penstock.v07.tables import scan_log07
 
         wanted = _chosen(path, found, topic, partitions)

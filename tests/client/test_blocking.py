@@ -249,7 +249,7 @@ def test_importing_the_client_loads_nothing_heavy() -> None:
     done = script(
         """
         import sys
-        import penstock.client.blocking, penstock.client.offsets, penstock.client.ranges
+        import penstock.client.blocking_consumer, penstock.client.offsets, penstock.client.ranges
         print([name for name in ("numpy", "numba", "pyarrow", "pyspark", "cramjam") if name in sys.modules])
         """
     )

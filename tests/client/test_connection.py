@@ -178,7 +178,10 @@ def test_a_forgotten_request_does_not_disturb_the_next() -> None:
 @pytest.mark.parametrize(
     ("garbage", "words"),
     [
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "announces a frame of .* is it a Kafka broker"),
+        (
+            b"HTTP/1.1 400 Bad Request\r\n\r\n",
+            "speaks HTTP: bootstrap.servers wants the port of a Kafka broker",
+        ),
         (b"\xff\xff\xff\xff", "frame of -1 bytes"),
         (b"\0\0\0\3abc", "frame of 3 bytes"),
         (b"\0\0\0\x08" + b"\0\0\x99\x99" + b"\0" * 4, "answered request 39321 where"),

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from penstock.client.admin import ConfigValue as ConfigValue
     from penstock.client.admin import NewTopic as NewTopic
     from penstock.client.admin import TopicDescription as TopicDescription
-    from penstock.client.blocking import Admin as Admin
-    from penstock.client.blocking import Consumer as Consumer
     from penstock.client.blocking import Producer as Producer
+    from penstock.client.blocking_admin import Admin as Admin
+    from penstock.client.blocking_consumer import Consumer as Consumer
     from penstock.client.client import AsyncClient as AsyncClient
     from penstock.client.columns import TableDelivery as TableDelivery
     from penstock.client.columns import WriteSummary as WriteSummary
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from penstock.client.topics import write_topic as write_topic
 
 _HOMES = {
-    "Admin": "blocking",
+    "Admin": "blocking_admin",
     "Assignor": "group.assignors.base",
     "AsyncAdmin": "admin",
     "AsyncClient": "client",
@@ -47,7 +47,7 @@ _HOMES = {
     "AsyncProducer": "producer",
     "ClusterDescription": "admin",
     "ConfigValue": "admin",
-    "Consumer": "blocking",
+    "Consumer": "blocking_consumer",
     "Delivery": "delivery",
     "GroupDescription": "group.administration",
     "GroupListing": "group.administration",

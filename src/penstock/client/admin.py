@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from penstock.client import arguments
 from penstock.client.answers import check_complete, only
 from penstock.client.changes import ChangeAdministration
 from penstock.client.client import CONTROLLER, AsyncClient
@@ -16,7 +17,7 @@ from penstock.client.config import ClientConfig
 from penstock.client.group.administration import GroupAdministration
 from penstock.client.metadata import NO_TOPIC_ID, Node, PartitionInfo
 from penstock.client.offsets import Answers, fetch_offsets
-from penstock.errors import KafkaError, NetworkError
+from penstock.errors import ConfigError, KafkaError, NetworkError
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.create_topics_request import (
@@ -115,6 +116,7 @@ class AsyncAdmin(GroupAdministration, ChangeAdministration):
         await self.close()
 
     async def close(self) -> None:
+        """Close the connections."""
         self._is_closed = True
         await self._client.close()
 
@@ -138,7 +140,7 @@ class AsyncAdmin(GroupAdministration, ChangeAdministration):
             UnsupportedVersionError: the broker is older than 0.10.1.
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
-        wanted = [NewTopic(topic) if isinstance(topic, str) else topic for topic in topics]
+        wanted = _new_topics(topics)
         await self.start()
         tries = 0
 
@@ -183,13 +185,14 @@ class AsyncAdmin(GroupAdministration, ChangeAdministration):
             UnsupportedVersionError: the broker is older than 0.10.1.
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
+        wanted = arguments.names(names, "delete_topics()")
         await self.start()
         tries = 0
 
         async def attempt() -> None:
             nonlocal tries
             tries += 1
-            await self._delete(list(names), gone_is_fine=tries > 1)
+            await self._delete(wanted, gone_is_fine=tries > 1)
 
         await self._client.retrying("deleting topics", attempt)
 
@@ -232,6 +235,7 @@ class AsyncAdmin(GroupAdministration, ChangeAdministration):
             KafkaError: a topic does not exist, or may not be seen.
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
+        names = arguments.names(names, "describe_topics()")
         await self.start()
         await self._client.retrying("describing topics", lambda: self._client.refresh(names))
         topics = await self._client.retrying("describing topics", lambda: self._client.topics_of(names))
@@ -266,7 +270,11 @@ class AsyncAdmin(GroupAdministration, ChangeAdministration):
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
         if (topic is None) == (broker is None):
-            raise ValueError("name a topic or a broker, not both")
+            raise ConfigError("describe_config() takes the name of a topic, or broker=, not both")
+        if topic is not None:
+            arguments.topic_name(topic)
+        else:
+            broker = arguments.whole(broker, "broker")
         await self.start()
         return await self._client.retrying(
             "describing settings", lambda: self._describe_config(topic, broker)
@@ -302,11 +310,34 @@ class AsyncAdmin(GroupAdministration, ChangeAdministration):
     ) -> Answers:
         """One offset per partition: earliest, latest or by time. See `offsets.fetch_offsets`."""
         await self.start()
-        return await fetch_offsets(self._client, questions, isolation=isolation)
+        wanted = arguments.by_place(questions, "list_offsets()")
+        for where, question in wanted.items():
+            wanted[where] = arguments.whole(question, f"the question about {where}")
+        return await fetch_offsets(self._client, wanted, isolation=isolation)
 
 
 DEFAULT_SOURCE = 5
 """A setting that nobody has set (KIP-226)."""
+
+
+def _new_topics(topics: Iterable[NewTopic | str]) -> list[NewTopic]:
+    """The topics, each as `NewTopic`.
+
+    Raises:
+        ConfigError: one topic where a list belongs, or something that describes none.
+    """
+    if isinstance(topics, (str, bytes, NewTopic)) or not isinstance(topics, Iterable):
+        raise ConfigError(f"create_topics() takes a list of topics, not {topics!r}: use create_topic()")
+    found: list[NewTopic] = []
+    for given in topics:
+        topic = given if isinstance(given, NewTopic) else NewTopic(given)
+        name = arguments.topic_name(topic.name)
+        if not isinstance(topic.config, Mapping):
+            raise ConfigError(f"the settings of topic {name!r} are {topic.config!r}: a mapping is needed")
+        partitions = arguments.whole(topic.partitions, f"the number of partitions of topic {name!r}")
+        copies = arguments.whole(topic.replication_factor, f"the replication factor of topic {name!r}")
+        found.append(NewTopic(name, partitions, copies, topic.config))
+    return found
 
 
 def _creatable(topic: NewTopic, version: int) -> CreatableTopic:

@@ -11,8 +11,9 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.client.answers import check_complete, only
+from penstock.client.arguments import by_place, names, topic_name, whole
 from penstock.client.client import CONTROLLER
-from penstock.errors import KafkaError
+from penstock.errors import ConfigError, KafkaError
 from penstock.model import TopicPartition, setting_text
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.create_partitions_request import (
@@ -78,6 +79,7 @@ class ChangeAdministration:
             UnsupportedVersionError: the broker is older than 1.0.
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
+        topic, count = topic_name(topic), whole(count, "the number of partitions")
         await self._ready()
         tries = 0
 
@@ -122,7 +124,15 @@ class ChangeAdministration:
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
         if (topic is not None) + (broker is not None) + all_brokers != 1:
-            raise ValueError("name a topic, a broker, or all brokers")
+            raise ConfigError("alter_config() takes the name of a topic, or broker=, or all_brokers=True")
+        if topic is not None:
+            topic_name(topic)
+        elif broker is not None:
+            whole(broker, "broker")
+        for kind, given in (("set", set), ("append", append), ("subtract", subtract)):
+            if given is not None and not isinstance(given, Mapping):
+                raise ConfigError(f"{kind} is {given!r}: a mapping of settings is needed")
+        delete = names(delete, "alter_config(delete=...)", "setting")
         texts = [(name, SET, setting_text(value)) for name, value in (set or {}).items()]
         texts += [(name, APPEND, setting_text(value)) for name, value in (append or {}).items()]
         texts += [(name, SUBTRACT, setting_text(value)) for name, value in (subtract or {}).items()]
@@ -168,7 +178,9 @@ class ChangeAdministration:
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
         await self._ready()
-        wanted = {TopicPartition(*where): offset for where, offset in offsets.items()}
+        wanted = by_place(offsets, "delete_records()")
+        for where, offset in wanted.items():
+            wanted[where] = whole(offset, f"the offset for {where}")
         return await self._client.retrying("deleting records", lambda: self._delete_records(wanted))
 
     async def _delete_records(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from penstock.client.config import ProducerConfig
@@ -181,6 +182,19 @@ class ColumnEncoder:
         partitions = partitions_by_call(keys, rows, count, call)
         _check_partitions(partitions, count)
         return partitions
+
+
+def oldest_time_ms(data: pa.Table | pa.RecordBatch, fields: Mapping[str, str]) -> int | None:
+    """The oldest timestamp of a table, in milliseconds since 1970; None where it says none."""
+    name = fields.get("timestamp", "timestamp")
+    if name not in data.schema.names or not data.num_rows:
+        return None
+    column = data.column(name)
+    oldest = pc.min(column)
+    if pa.types.is_timestamp(column.type):
+        oldest = pc.cast(oldest, pa.timestamp("ms", tz=column.type.tz), safe=False)
+    value: int | None = pc.cast(oldest, pa.int64()).as_py()
+    return value
 
 
 def record_batches(data: pa.Table | pa.RecordBatch, fields: Mapping[str, str]) -> Iterator[pa.RecordBatch]:

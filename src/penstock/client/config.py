@@ -259,9 +259,13 @@ class ClientConfig:
         Raises:
             ConfigError: a name is unknown or given twice, a value is malformed, or options contradict.
         """
+        if config is not None and not isinstance(config, Mapping):
+            raise ConfigError(f"config is {config!r}: a mapping of options is needed")
         known = _known_names(cls)
         values: dict[str, Any] = {}
         for name, value in _pairs(config, keywords):
+            if not isinstance(name, str):
+                raise ConfigError(f"{name!r} is no name of an option: names are text")
             option = known.get(name.replace("_", ".") if "." not in name else name)
             if option is None:
                 raise ConfigError(_unknown(name, known, cls))

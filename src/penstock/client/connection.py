@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.client.config import Address, ClientConfig
+from penstock.client.other_protocols import known_beginning
 from penstock.errors import DecodeError, NetworkError, PenstockError, RequestTimeoutError
 from penstock.printable import printable
 from penstock.protocol.api import API_TABLE
@@ -254,9 +255,12 @@ class Connection(asyncio.BufferedProtocol):
         while end - position >= 4:
             size = int.from_bytes(scratch[position : position + 4], "big", signed=True)
             if not 4 <= size <= self._frame_bytes_max:
+                other = known_beginning(bytes(scratch[position : position + 4]))
+                if other is not None:
+                    raise DecodeError(f"{self.address} {other}")
                 raise DecodeError(
                     f"{self.address} announces a frame of {size} bytes, 4 to {self._frame_bytes_max} are "
-                    "expected: is it a Kafka broker without TLS? (receive.message.max.bytes is the limit)"
+                    "expected: is it a Kafka broker? (receive.message.max.bytes is the limit)"
                 )
             start = position + 4
             if start + size <= end:

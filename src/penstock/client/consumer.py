@@ -16,6 +16,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from penstock.client.arguments import column_names, milliseconds, place, places, whole
 from penstock.client.client import AsyncClient
 from penstock.client.config import ConsumerConfig
 from penstock.client.fetch_plan import Cursor, FetchedPart
@@ -23,6 +24,7 @@ from penstock.client.fetcher import Fetcher, FetchSettings
 from penstock.client.group.session import Callback, Callbacks, GroupSession
 from penstock.client.handout import ColumnReading, RowReading
 from penstock.client.offset_calls import BY_AGE, COMMITTED, NO_POSITION, OffsetCalls
+from penstock.common.extras import need_arrow
 from penstock.errors import ConfigError, DecodeError, KafkaError, NetworkError, PenstockError
 from penstock.model import COLUMN_NAMES, EARLIEST, LATEST, Record, TopicPartition
 from penstock.protocol.error_codes import ErrorCode
@@ -159,7 +161,7 @@ class AsyncConsumer(OffsetCalls):
         """
         if self._group is not None and self._group.is_subscribed:
             raise ConfigError("assign() and subscribe() exclude each other: unsubscribe() first")
-        wanted = [TopicPartition(*where) for where in partitions]
+        wanted = places(partitions, "assign()")
         self._forget(self._positions.keys() - set(wanted))
         start = self._reset_marker if self._group is None else COMMITTED
         self.needs_attention = self._group is not None
@@ -212,6 +214,7 @@ class AsyncConsumer(OffsetCalls):
             ConfigError: the partition is not assigned, or the offset is negative.
         """
         where = self._assigned(partition)
+        offset = whole(offset, "the offset")
         if offset < 0 and offset not in (EARLIEST, LATEST):
             raise ConfigError(f"offset {offset}: offsets begin at 0")
         with self._placing:
@@ -221,30 +224,31 @@ class AsyncConsumer(OffsetCalls):
         if self._group is not None:
             self._group.sought(where)
 
-    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+    def seek_to_beginning(self, *partitions: TopicPartition | tuple[str, int]) -> None:
         """Go on at the first record of some partitions, of all by default."""
         for where in partitions or self.assignment():
             self.seek(where, EARLIEST)
 
-    def seek_to_end(self, *partitions: TopicPartition) -> None:
+    def seek_to_end(self, *partitions: TopicPartition | tuple[str, int]) -> None:
         """Go on behind the last record of some partitions, of all by default."""
         for where in partitions or self.assignment():
             self.seek(where, LATEST)
 
-    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+    def pause(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
         """Hand out no records of some partitions until `resume`."""
-        self._set_paused(partitions, True)
+        self._set_paused(places(partitions, "pause()"), True)
 
-    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+    def resume(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
         """Go on with paused partitions, where they were."""
-        self._set_paused(partitions, False)
+        self._set_paused(places(partitions, "resume()"), False)
 
     def paused(self) -> set[TopicPartition]:
+        """The partitions that are paused."""
         return set(self._paused)
 
     def _set_paused(self, partitions: Iterable[TopicPartition], is_paused: bool) -> None:
-        for partition in partitions:
-            where = self._assigned(partition)
+        for where in partitions:
+            self._assigned(where)
             if not is_paused:
                 self._paused.discard(where)
                 continue
@@ -255,7 +259,7 @@ class AsyncConsumer(OffsetCalls):
                 self._paused.add(where)
 
     def _assigned(self, partition: TopicPartition | tuple[str, int]) -> TopicPartition:
-        where = TopicPartition(*partition)
+        where = place(partition)
         if where not in self._positions:
             raise ConfigError(f"partition {where} is not assigned")
         return where
@@ -351,7 +355,9 @@ class AsyncConsumer(OffsetCalls):
 
     async def lag(self, partitions: Iterable[TopicPartition] | None = None) -> dict[TopicPartition, int]:
         """How many offsets lie between the position of each partition and its end. Raises as `poll`."""
-        wanted = self.assignment() if partitions is None else [self._assigned(where) for where in partitions]
+        wanted = self.assignment() if partitions is None else places(partitions, "lag()")
+        for where in wanted:
+            self._assigned(where)
         ends = await self.end_offsets(wanted)
         return {where: max(0, ends[where] - await self.position(where)) for where in wanted}
 
@@ -381,8 +387,8 @@ class AsyncConsumer(OffsetCalls):
             NetworkError: no broker has been reached so far.
             PenstockError: the group refuses the member, or an assignor of one's own has failed.
         """
-        limit = self.config.max_poll_records if max_records is None else max_records
-        deadline = time.monotonic() + timeout_ms / 1000
+        limit = self.poll_limit(max_records)
+        deadline = time.monotonic() + milliseconds(timeout_ms, "timeout_ms") / 1000
         if self._group is not None:
             # Records may be there for many polls to come: heartbeats must go on meanwhile.
             await asyncio.sleep(0)
@@ -392,6 +398,14 @@ class AsyncConsumer(OffsetCalls):
             records = self.poll_now(limit)
             if records or not await self.wait(deadline):
                 return records
+
+    def poll_limit(self, max_records: int | None) -> int:
+        """How many records one poll may return.
+
+        Raises:
+            ConfigError: `max_records` is no whole number.
+        """
+        return self.config.max_poll_records if max_records is None else whole(max_records, "max_records")
 
     def poll_now(self, limit: int) -> list[Record]:
         """Hand out what has been fetched already, in any thread. Raises as `poll`."""
@@ -459,7 +473,9 @@ class AsyncConsumer(OffsetCalls):
 
         About `batch_bytes` large, or less; None when nothing comes within `timeout_ms`. Raises as `poll`.
         """
-        deadline = time.monotonic() + timeout_ms / 1000
+        need_arrow("poll_arrow")
+        columns = column_names(columns, COLUMN_NAMES)
+        deadline = time.monotonic() + milliseconds(timeout_ms, "timeout_ms") / 1000
         while True:
             if self.needs_attention:
                 await self._attend()

@@ -17,7 +17,9 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from penstock.client.admin import NewTopic
-from penstock.client.blocking import Admin, Consumer, Producer
+from penstock.client.blocking import Producer
+from penstock.client.blocking_admin import Admin
+from penstock.client.blocking_consumer import Consumer
 from penstock.errors import ConfigError, KafkaError
 from penstock.model import Record, TopicPartition
 from penstock.protocol.error_codes import ErrorCode

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from penstock.client.config import Address
 from penstock.client.connection import Connection
+from penstock.client.other_protocols import TLS, expects_tls
 from penstock.errors import (
     DecodeError,
     NetworkError,
@@ -175,6 +176,8 @@ async def negotiate(
     except BaseException as error:
         connection.close()
         if isinstance(error, PenstockError) and silence is not None:
+            if await expects_tls(connection.address):
+                raise NetworkError(f"{connection.address} {TLS}") from error
             raise NetworkError(f"{connection.address}: {silence}; is it a Kafka broker?") from error
         raise
     if silence is not None:

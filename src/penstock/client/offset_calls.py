@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from penstock.client.arguments import by_place, places, whole
 from penstock.client.client import AsyncClient
 from penstock.client.config import ConsumerConfig
 from penstock.client.group.commits import CommitCalls
@@ -29,7 +30,7 @@ class OffsetCalls(CommitCalls):
 
     async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The first offset of each partition. Raises as `fetch_offsets`."""
-        return await fetch_known_offsets(self._client, map(_place, partitions), EARLIEST)
+        return await fetch_known_offsets(self._client, places(partitions, "beginning_offsets()"), EARLIEST)
 
     async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The offset that the next record of each partition will get. Raises as `fetch_offsets`.
@@ -37,7 +38,9 @@ class OffsetCalls(CommitCalls):
         With ``isolation.level=read_committed``, where the first open transaction begins.
         """
         isolation = self.config.isolation_level
-        return await fetch_known_offsets(self._client, map(_place, partitions), LATEST, isolation=isolation)
+        return await fetch_known_offsets(
+            self._client, places(partitions, "end_offsets()"), LATEST, isolation=isolation
+        )
 
     async def offsets_for_times(
         self, times: Mapping[TopicPartition, int]
@@ -46,7 +49,10 @@ class OffsetCalls(CommitCalls):
 
         Raises as `fetch_offsets`.
         """
-        found = await fetch_offsets(self._client, {_place(where): time for where, time in times.items()})
+        questions = by_place(times, "offsets_for_times()")
+        for where, time_ms in questions.items():
+            questions[where] = whole(time_ms, f"the time for {where}, in milliseconds,")
+        found = await fetch_offsets(self._client, questions)
         return {where: None if at is None else at.offset for where, at in found.items()}
 
     @property
@@ -68,7 +74,3 @@ class OffsetCalls(CommitCalls):
             return {where: LATEST if offset is None else offset for where, offset in young.items()}
         stored = await self.committed(unknown)
         return {where: self._reset_marker if at is None else at.offset for where, at in stored.items()}
-
-
-def _place(where: TopicPartition | tuple[str, int]) -> TopicPartition:
-    return TopicPartition(*where)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import operator
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.client.accumulator import RECORD_OVERHEAD_BYTES, Accumulator
+from penstock.client.arguments import topic_name, whole
 from penstock.client.client import AsyncClient, no_such_partition
 from penstock.client.config import Partitioner, ProducerConfig
 from penstock.client.delivery import Delivery
@@ -21,7 +23,9 @@ from penstock.client.events import record_of
 from penstock.client.metadata import TopicInfo
 from penstock.client.partitioner import PARTITIONERS, StickyChoice
 from penstock.client.sender import Sender
-from penstock.errors import ConfigError, EncodeError, NetworkError, RequestTimeoutError
+from penstock.client.topic_settings import RETENTION_SETTINGS, retention_warning, topic_settings
+from penstock.common.extras import need_arrow
+from penstock.errors import EncodeError, NetworkError, PenstockError, RequestTimeoutError
 from penstock.model import Header, RecordMetadata, TopicPartition
 from penstock.protocol.shown import short_repr
 
@@ -33,6 +37,14 @@ if TYPE_CHECKING:
     from penstock.cloudevents.binding import KeyMapper, Mode
     from penstock.cloudevents.formats import FormatName
 
+
+RETENTION_LOOK_MS = 3_600_000
+"""Younger records are not worth a question about the topic's retention."""
+
+RETENTION_ANSWER_S = 2.0
+"""How long the end of `write_topic` may wait to learn whether retention removes what was written."""
+
+log = logging.getLogger("penstock.client")
 
 INTERRUPTED_PATIENCE_S = 0.5
 """Ctrl-C and cancellation leave a producer this long to send what it has accepted."""
@@ -177,7 +189,11 @@ class AsyncProducer:
         headers: Sequence[Header],
     ) -> tuple[Delivery, bool] | None:
         """Accept one record if that is possible at once, from any thread; None if it is not."""
-        places = self._places.get(topic)
+        try:
+            places = self._places.get(topic)
+        except TypeError:  # a list, perhaps
+            topic_name(topic)
+            raise
         if places is None or self._sender is None or self._is_closed or self._accumulator.is_full:
             return None
         if places.info is not self._client.cluster.topics.get(topic):
@@ -199,6 +215,8 @@ class AsyncProducer:
                 partition = self._partitioner(key, places.count)
             if partition is None:
                 partition = places.sticky.choose(places.available, size)
+        elif type(partition) is not int:
+            partition = whole(partition, "the partition")
         if not 0 <= partition < places.count:
             if partition > 0:
                 return None  # the topic may have grown: `send_when_possible` asks
@@ -225,6 +243,8 @@ class AsyncProducer:
     ) -> Delivery:
         """Do what `try_send` could not: reach the cluster, get to know the topic, wait for room."""
         deadline = time.monotonic() + self.config.max_block_ms / 1000
+        topic = topic_name(topic)
+        partition = None if partition is None else whole(partition, "the partition")
         while True:
             await self.get_ready(topic, deadline)
             if partition is not None and partition >= self._places[topic].count:
@@ -249,8 +269,7 @@ class AsyncProducer:
 
     async def _know(self, topic: str, deadline: float) -> _TopicPlaces:
         """The partitions of a topic, up to date."""
-        if not isinstance(topic, str) or not topic:
-            raise ConfigError(f"{topic!r} is no name of a topic")
+        topic_name(topic)
         info = self._client.cluster.topics.get(topic)
         if info is None or info.error_code or not info.partitions:
             left_ms = max(1.0, (deadline - time.monotonic()) * 1000)
@@ -280,6 +299,7 @@ class AsyncProducer:
 
         Raises: as `send`.
         """
+        need_arrow("send_arrow")
         from penstock.client.columns import TableDelivery, record_batches
 
         delivery = TableDelivery(topic)
@@ -313,6 +333,23 @@ class AsyncProducer:
         delivery.add(outcome, batch)
         self._sender.wake()
         return True
+
+    async def warn_of_retention(self, topic: str, oldest_ms: int | None) -> None:
+        """Log a warning where the topic's retention removes records as old as `oldest_ms`, written just now.
+
+        `oldest_ms` is in milliseconds since 1970; None where no record has a time of its own. Nothing is
+        logged where the broker does not tell its settings (before 0.11).
+        """
+        if oldest_ms is None or time.time() * 1000 - oldest_ms <= RETENTION_LOOK_MS:
+            return
+        try:
+            settings = await topic_settings(self._client, topic, RETENTION_SETTINGS, RETENTION_ANSWER_S)
+        except PenstockError as error:
+            log.debug("the retention of topic %s is not known: %s", topic, error)
+            return
+        warning = retention_warning(topic, settings, oldest_ms, time.time_ns() // 1_000_000)
+        if warning is not None:
+            log.warning("%s", warning)
 
     # -- the end
 

@@ -17,6 +17,7 @@ from penstock.client.config import ConsumerConfig
 from penstock.client.fetch_plan import ISOLATION_LEVELS, Cursor, FetchedPart, FetchLimits
 from penstock.client.fetcher import Fetcher, FetchSettings
 from penstock.client.offsets import fetch_known_offsets
+from penstock.common.extras import need_arrow
 from penstock.errors import ConfigError, KafkaError, RequestTimeoutError
 from penstock.model import COLUMN_NAMES, EARLIEST, TopicPartition
 from penstock.protocol.error_codes import ErrorCode
@@ -219,6 +220,7 @@ def fetch_ranges(
 
     Raises: as `RangeReader.start` and `RangeReader.next_parts`, and CorruptRecordError.
     """
+    need_arrow("fetch_ranges")
     parsed = ConsumerConfig.parse(config, {"bootstrap_servers": bootstrap_servers})
     client = AsyncClient(parsed)
     try:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from penstock.client.answers import only
@@ -58,3 +59,28 @@ async def is_compacted(client: AsyncClient, topic: str) -> bool | None:
     except PenstockError:
         return None
     return None if policy is None else COMPACT in policy
+
+
+RETENTION_SETTINGS = ("cleanup.policy", "message.timestamp.type", "retention.ms")
+
+
+def retention_warning(topic: str, settings: Mapping[str, str], oldest_ms: int, now_ms: int) -> str | None:
+    """What to say of records written with times of long ago; None where retention keeps them.
+
+    `settings` are `RETENTION_SETTINGS` of the topic; nothing is said where they are not known.
+    """
+    retention = settings.get("retention.ms", "-1")
+    retention_ms = int(retention) if retention.lstrip("-").isdigit() else -1
+    is_deleted = "delete" in settings.get("cleanup.policy", "delete")
+    is_their_time = settings.get("message.timestamp.type", "CreateTime") == "CreateTime"
+    if retention_ms < 0 or not is_deleted or not is_their_time or now_ms - oldest_ms <= retention_ms:
+        return None
+    oldest = (
+        str(datetime.fromtimestamp(oldest_ms // 1000, UTC).date()) if 0 <= oldest_ms < 2**45 else "long ago"
+    )
+    days = f"{retention_ms / 86_400_000:.3g} days"
+    return (
+        f"topic {topic!r} keeps records for retention.ms = {retention_ms} ({days}), and some of those "
+        f"written are of {oldest}: the broker will remove them. Set retention.ms to -1 before writing, "
+        "or message.timestamp.type to LogAppendTime"
+    )

@@ -10,11 +10,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from penstock.client.arguments import column_names, partition_numbers, topic_name
 from penstock.client.background import run
 from penstock.client.client import AsyncClient, no_such_partition
 from penstock.client.config import ConsumerConfig
 from penstock.client.offsets import fetch_known_offsets, fetch_offsets
 from penstock.client.ranges import BATCH_BYTES, OffsetRange, scan_ranges
+from penstock.common.extras import need_arrow
 from penstock.errors import ConfigError, EncodeError, ProtocolViolationError
 from penstock.model import COLUMN_NAMES, EARLIEST, LATEST, TopicPartition
 
@@ -61,12 +63,17 @@ def read_topic(
         ConfigError: an unknown column, option or partition.
         KafkaError: the topic does not exist, or records vanished while it was read.
         NetworkError: no broker answers.
+        RequestTimeoutError: nothing comes any more for ``default.api.timeout.ms``; the message has the last
+            obstacle.
+        MissingDependencyError: pyarrow or numpy is not installed.
     """
+    need_arrow("read_topic")
     import pyarrow as pa
 
     from penstock.records.arrow import schema_for
 
-    names = _checked_columns(columns)
+    topic_name(topic)
+    names = COLUMN_NAMES if columns is None else column_names(columns, COLUMN_NAMES)
     if protocol != KAFKA:
         found = _scan07(topic, bootstrap_servers, start, end, names, partitions, protocol, config)
         return pa.Table.from_batches([batch for _, batch in found], schema_for(names))
@@ -96,7 +103,9 @@ def scan_topic(
 
     Raises: as `read_topic`.
     """
-    names = _checked_columns(columns)
+    need_arrow("scan_topic")
+    topic_name(topic)
+    names = COLUMN_NAMES if columns is None else column_names(columns, COLUMN_NAMES)
     if protocol != KAFKA:
         old = _scan07(topic, bootstrap_servers, start, end, names, partitions, protocol, config)
         return (batch for _, batch in old)
@@ -119,22 +128,37 @@ def write_topic(
     there; `fields` maps these names to others, as in ``fields={"key": "user"}``. Rows with a partition go
     there, those with a key where Java would send them, the others are spread over all partitions.
 
+    A broker removes records that are older than the topic's ``retention.ms``, a week by default, whenever
+    they were written: a warning says so where that is about to happen.
+
     Raises:
         EncodeError: a column is missing or has a type that records cannot hold.
         KafkaError: the topic does not exist and is not created, or a record is refused.
         NetworkError, RequestTimeoutError: the brokers cannot be reached, or not in time.
+        MissingDependencyError: pyarrow or numpy is not installed.
     """
+    need_arrow("write_topic")
     from penstock.client.blocking import Producer
-    from penstock.client.columns import TableDelivery
+    from penstock.client.columns import TableDelivery, oldest_time_ms
+
+    topic_name(topic)
 
     options: dict[str, object] = {"compression_type": compression}
     if config is not None and {"compression.type", "compression.codec"} & config.keys():
         options.clear()
     delivery = TableDelivery(topic)
     with Producer(bootstrap_servers, config, **options) as producer:
+        oldest_ms: int | None = None
         for table in _tables(data):
             producer.send_arrow(topic, table, fields=fields, delivery=delivery)
-        return delivery.result()
+            oldest_ms = _older(oldest_ms, oldest_time_ms(table, fields or {}))
+        written = delivery.result()
+        producer.warn_of_retention(topic, oldest_ms)
+        return written
+
+
+def _older(one: int | None, other: int | None) -> int | None:
+    return other if one is None else one if other is None else min(one, other)
 
 
 def _tables(
@@ -159,14 +183,6 @@ def _tables(
         size += table.nbytes
     if held:
         yield pa.concat_tables(held)
-
-
-def _checked_columns(columns: Sequence[str] | None) -> Sequence[str]:
-    names = COLUMN_NAMES if columns is None else tuple(columns)
-    for name in names:
-        if name not in COLUMN_NAMES:
-            raise ConfigError(f"a topic has no column {name!r}; it has {', '.join(COLUMN_NAMES)}")
-    return names
 
 
 def _scan(
@@ -241,7 +257,7 @@ async def _ranges(
     """What lies between two bounds, and in the log, at this moment."""
     await client.bootstrap()
     info = await client.topic(topic)
-    chosen = sorted(info.partitions if partitions is None else set(partitions))
+    chosen = sorted(info.partitions if partitions is None else set(partition_numbers(partitions)))
     places = [TopicPartition(topic, partition) for partition in chosen]
     for where in places:
         if where.partition not in info.partitions:

@@ -11,6 +11,8 @@ import importlib
 import sys
 from collections.abc import Callable, Mapping
 
+from penstock.common.extras import missing
+
 
 def lazy_names(
     package: str, homes: Mapping[str, str]
@@ -18,14 +20,19 @@ def lazy_names(
     """Return ``__getattr__`` and ``__dir__`` for `package`.
 
     `homes` maps each public name to the submodule that holds it, relative to the package. A name is
-    imported once and kept.
+    imported once and kept. Where an optional library is missing for it, asking for the name raises a
+    `MissingDependencyError` with the extra to install.
     """
 
     def __getattr__(name: str) -> object:  # noqa: N807
         home = homes.get(name)
         if home is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value: object = getattr(importlib.import_module(f"{package}.{home}"), name)
+        try:
+            module = importlib.import_module(f"{package}.{home}")
+        except ImportError as error:
+            raise missing(error, f"{package}.{name}") from error
+        value: object = getattr(module, name)
         setattr(sys.modules[package], name, value)
         return value
 

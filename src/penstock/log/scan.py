@@ -16,10 +16,10 @@ from datetime import UTC, datetime, timedelta
 from mmap import ACCESS_READ, MADV_SEQUENTIAL, mmap
 from typing import TYPE_CHECKING
 
+from penstock.common.extras import need_arrow
 from penstock.errors import (
     ConfigError,
     CorruptRecordError,
-    MissingDependencyError,
     StorageError,
     UnpackLimitError,
 )
@@ -138,14 +138,7 @@ def scan_log(
     wanted = find_topic(os.fspath(directory), topic, partitions)
     _check_position("start", start, wanted)
     _check_position("end", end, wanted)
-    try:
-        import numpy
-        import pyarrow
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"reading into Arrow needs {error.name}: pip install 'penstock[arrow]'"
-        ) from None
-    del numpy, pyarrow
+    need_arrow("reading into Arrow")
     limits = UnpackLimits(unpack_max_bytes, unpack_max_records)
     return _scan(wanted, names, start, end, isolation == "read_committed", batch_bytes, limits)
 

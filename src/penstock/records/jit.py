@@ -173,7 +173,7 @@ else:
             compiling = happening.data.get("dispatcher")
             if not self._said and getattr(compiling, "__module__", "").startswith("penstock."):
                 self._said = True
-                _log.warning(
+                _log.info(
                     "compiling the record kernels for this machine; this happens once and takes seconds"
                 )
 

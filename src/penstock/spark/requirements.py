@@ -16,7 +16,9 @@ _INSTALL = "pip install 'penstock[spark]'"
 def unusable(error: ImportError) -> MissingDependencyError:
     """The error to raise instead of `error`, which came while a module of `penstock.spark` was imported."""
     if isinstance(error, MissingDependencyError):
-        return error
+        if not isinstance(error.__cause__, ImportError):
+            return error
+        error = error.__cause__
     needed = ".".join(map(str, OLDEST_PYSPARK))
     name = error.name or ""
     installed = pyspark_version()

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
+from penstock.common.extras import need_arrow
 from penstock.errors import ConfigError, DecodeError
 from penstock.records.budget import DEFAULT_LIMITS, UnpackLimits
 from penstock.records.compression import Codec
@@ -195,6 +196,7 @@ class Driver07:
         unpack: UnpackLimits = DEFAULT_LIMITS,
     ) -> Iterator[pa.RecordBatch]:
         """The same as Arrow batches with the columns `names`; `partition` there is `shown_partition`."""
+        need_arrow("reading into Arrow")
         from penstock.v07 import columns
 
         shown = partition if shown_partition is None else shown_partition

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.client.answers import check_complete, left_out, only
+from penstock.client.arguments import names, places
 from penstock.client.group.coordinator import Coordinator
 from penstock.client.group.offsets import Committable, GroupOffsets, Identity, OffsetAndMetadata
 from penstock.client.group.subscription import PROTOCOL_TYPE, decode_assignment, group_by_topic
@@ -107,7 +108,8 @@ class GroupAdministration:
             KafkaError: a group does not exist (69), or may not be seen.
             NetworkError, RequestTimeoutError: no coordinator answers in time.
         """
-        return [await self._describe(group_id) for group_id in group_ids]
+        wanted = names(group_ids, "describe_groups()", "group")
+        return [await self._describe(group_id) for group_id in wanted]
 
     async def _describe(self, group_id: str) -> GroupDescription:
         request = DescribeGroupsRequest(groups=[group_id])
@@ -155,7 +157,7 @@ class GroupAdministration:
             if result.error_code:
                 raise _refused(result.error_code, result.group_id)
 
-        for group_id in group_ids:
+        for group_id in names(group_ids, "delete_groups()", "group"):
             request = DeleteGroupsRequest(groups_names=[group_id])
             await self._ask_coordinator(group_id, "deleting a group", request, read)
 
@@ -163,8 +165,8 @@ class GroupAdministration:
         self, group_id: str, partitions: Iterable[TopicPartition | tuple[str, int]] | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         """What a group has committed, for all partitions or some. Raises as `GroupOffsets.fetch`."""
-        places = None if partitions is None else [TopicPartition(*where) for where in partitions]
-        found = await self._offsets(group_id).fetch(places)
+        asked = None if partitions is None else places(partitions, "list_group_offsets()")
+        found = await self._offsets(group_id).fetch(asked)
         return {where: at for where, at in sorted(found.items()) if at is not None}
 
     async def alter_group_offsets(self, group_id: str, offsets: Committable) -> None:
@@ -192,14 +194,14 @@ class GroupAdministration:
             UnsupportedVersionError: the broker is older than 2.4.
             NetworkError, RequestTimeoutError: no coordinator answers in time.
         """
-        places = [TopicPartition(*where) for where in partitions]
+        wanted = places(partitions, "delete_group_offsets()")
         request = OffsetDeleteRequest(
             group_id=group_id,
             topics=[
                 OffsetDeleteRequestTopic(
                     name=topic, partitions=[OffsetDeleteRequestPartition(partition_index=n) for n in numbers]
                 )
-                for topic, numbers in group_by_topic(places)
+                for topic, numbers in group_by_topic(wanted)
             ],
         )
 
@@ -210,7 +212,7 @@ class GroupAdministration:
             for code in filter(None, codes):
                 raise error_for(code, f"removing offsets of group {group_id!r}")
             told = {(t.name, p.partition_index) for t in answer.topics for p in t.partitions}
-            check_complete(places, told, self._client.address_of(node), "OffsetDelete")
+            check_complete(wanted, told, self._client.address_of(node), "OffsetDelete")
 
         await self._ask_coordinator(group_id, "removing offsets", request, read)
 

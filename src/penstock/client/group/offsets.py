@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.client.answers import check_complete, left_out
+from penstock.client.arguments import by_place, whole
 from penstock.client.client import MAIN
 from penstock.client.group.coordinator import MEMBER_CODES, Coordinator
 from penstock.client.group.refusals import explain_commit
@@ -219,9 +220,8 @@ class GroupOffsets:
 
 def _topics(offsets: Committable) -> list[OffsetCommitRequestTopic]:
     topics: dict[str, OffsetCommitRequestTopic] = {}
-    for where, given in offsets.items():
-        name, number = where
-        at = given if isinstance(given, OffsetAndMetadata) else OffsetAndMetadata(given)
+    for (name, number), given in by_place(offsets, "commit()").items():
+        at = given if isinstance(given, OffsetAndMetadata) else OffsetAndMetadata(whole(given, "an offset"))
         if at.offset < 0:
             raise ConfigError(f"offset {at.offset} of {TopicPartition(name, number)}: offsets begin at 0")
         topic = topics.setdefault(name, OffsetCommitRequestTopic(name=name))

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from penstock.client.arguments import by_place
 from penstock.client.group.assignors import Assignor, assignor_named
 from penstock.client.group.calls import Change, Kind, MemberSettings
 from penstock.client.group.coordinator import Coordinator
@@ -259,12 +260,11 @@ class GroupSession:
 
     async def commit(self, offsets: Committable | None = None, timeout_ms: float | None = None) -> None:
         """Commit these, or where every partition is. Raises as `GroupOffsets.commit`."""
-        wanted = self._holder.consumed() if offsets is None else dict(offsets)
-        places = {TopicPartition(*where) for where in wanted}
+        wanted = self._holder.consumed() if offsets is None else by_place(offsets, "commit()")
+        places = set(wanted)
         await self._offsets.commit(wanted, lambda before: self._identify(before, places), timeout_ms)
         for where, at in wanted.items():
-            place = TopicPartition(*where)
-            self._known[place] = at.offset if isinstance(at, OffsetAndMetadata) else at
+            self._known[where] = at.offset if isinstance(at, OffsetAndMetadata) else at
 
     async def committed(
         self, partitions: Iterable[TopicPartition], timeout_ms: float | None = None
@@ -327,7 +327,7 @@ class GroupSession:
         self, offsets: Committable | None, when_done: Callable[[Committable, PenstockError | None], object]
     ) -> None:
         """Commit in the background, after what is being committed already; then call `when_done`."""
-        wanted = self._holder.consumed() if offsets is None else dict(offsets)
+        wanted = self._holder.consumed() if offsets is None else by_place(offsets, "commit_async()")
         task = asyncio.get_running_loop().create_task(self.commit(wanted))
         self._commits.add(task)
 
@@ -403,7 +403,7 @@ def parse_topics(
     """
     if isinstance(topics, re.Pattern):
         return (), topics
-    names = (topics,) if isinstance(topics, str) else tuple(topics)
+    names = (topics,) if isinstance(topics, str) else tuple(topics) if isinstance(topics, Iterable) else ()
     if not names or not all(isinstance(name, str) and name for name in names):
         raise ConfigError("subscribe() wants the names of topics, or a pattern for them")
     if not names[0].startswith("^"):

