@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import operator
 import time
 from collections.abc import Mapping, Sequence
@@ -25,6 +24,7 @@ from penstock.client.partitioner import PARTITIONERS, StickyChoice
 from penstock.client.sender import Sender
 from penstock.client.topic_settings import RETENTION_SETTINGS, retention_warning, topic_settings
 from penstock.common.extras import need_arrow
+from penstock.common.logs import logger_named
 from penstock.errors import EncodeError, NetworkError, PenstockError, RequestTimeoutError
 from penstock.model import Header, RecordMetadata, TopicPartition
 from penstock.protocol.shown import short_repr
@@ -44,7 +44,7 @@ RETENTION_LOOK_MS = 3_600_000
 RETENTION_ANSWER_S = 2.0
 """How long the end of `write_topic` may wait to learn whether retention removes what was written."""
 
-log = logging.getLogger("penstock.client")
+log = logger_named("penstock.client")
 
 INTERRUPTED_PATIENCE_S = 0.5
 """Ctrl-C and cancellation leave a producer this long to send what it has accepted."""
