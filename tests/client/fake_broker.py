@@ -32,6 +32,7 @@ from penstock.protocol.messages.fetch_response import (
 )
 from penstock.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 from penstock.protocol.messages.init_producer_id_response import InitProducerIdResponse
+from penstock.protocol.messages.list_groups_response import ListGroupsResponse
 from penstock.protocol.messages.list_offsets_response import (
     ListOffsetsPartitionResponse,
     ListOffsetsResponse,
@@ -43,6 +44,7 @@ from penstock.protocol.messages.metadata_response import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from penstock.protocol.messages.offset_fetch_response import OffsetFetchResponse
 from penstock.protocol.messages.produce_response import (
     PartitionProduceResponse,
     ProduceResponse,
@@ -355,6 +357,12 @@ class FakeBroker:
         return FindCoordinatorResponse(
             coordinators=[Coordinator(key=key, **found) for key in request.coordinator_keys]
         )
+
+    def on_offset_fetch(self, header: RequestHeader, request: Any, code: int) -> Message:
+        return OffsetFetchResponse(topics=[])
+
+    def on_list_groups(self, header: RequestHeader, request: Any, code: int) -> Message:
+        return ListGroupsResponse(error_code=code)
 
     # -- the wire
 

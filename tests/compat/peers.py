@@ -40,7 +40,7 @@ DEBIAN_PACKAGES = {
     "npm": "npm",
     "kcat": "kcat",
 }
-RELEASES = ("4.3.0", "3.9.1", "2.8.2", "0.9.0.1", "0.8.2.2")
+RELEASES = ("4.3.0", "3.9.1", "2.8.2", "0.9.0.1", "0.8.2.2", "0.8.1.1", "0.8.0")
 """The releases of Apache Kafka that have a directory under `java/`."""
 
 CLUSTER_ID = "cGVuc3RvY2stcGVlcnMtMQ"
@@ -286,6 +286,8 @@ def real_kafka(
             stack.enter_context(_jvm(command, directory / "zookeeper.log"))
         log = directory / "server.log"
         options = [need("java"), f"-Xmx{heap_mb}M", *JAVA_OPTIONS]
+        if version < "0.8.2":
+            options.append("--add-opens=java.base/java.lang=ALL-UNNAMED")  # snappy-java 1.0 wants it
         command = [*options, "-cp", classpath, "kafka.Kafka", str(properties)]
         process = stack.enter_context(_jvm(command, log, in_order))
         deadline = time.monotonic() + 60

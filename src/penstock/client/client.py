@@ -76,6 +76,8 @@ class AsyncClient:
         self._failures: dict[Address, tuple[int, float]] = {}
         """Per address: failed attempts in a row, and the loop time before which not to try again."""
         self._is_ancient: dict[Address, bool] = {}
+        self.old_groups: dict[Address, dict[int, tuple[int, int]]] = {}
+        """What brokers older than ApiVersions know of groups, as far as that was needed."""
         self._topics: set[str] = set()
         self._refreshing: asyncio.Task[None] | None = None
         self._refreshed_at = float("-inf")
@@ -317,10 +319,14 @@ class AsyncClient:
         self._peers[address, purpose] = peer
         return peer
 
+    async def connect(self, address: Address) -> Connection:
+        """Open one more connection, which is the caller's. Raises as `penstock.client.connection.connect`."""
+        return await connect(address, self.config, self._memory)
+
     async def _greet(self, address: Address) -> Peer:
         """Connect and learn the versions. Whoever told them once is never taken for too old to know them."""
         connection, versions = await negotiate(
-            lambda: connect(address, self.config, self._memory),
+            lambda: self.connect(address),
             self.config.api_version_request_timeout_ms / 1000,
             is_ancient=self._is_ancient.get(address) if self.config.api_version_request else True,
             unstable=self.config.unstable_api_versions_enable,

@@ -32,20 +32,7 @@ if TYPE_CHECKING:
     from penstock.protocol.message import Message
 
 OLDEST = {int(key): (0, 0) for key in (ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.METADATA)}
-"""What every broker from 0.8.0 on understands without being asked."""
-
-OLDEST_GROUPS = {
-    int(ApiKey.FIND_COORDINATOR): (0, 0),
-    int(ApiKey.JOIN_GROUP): (0, 0),
-    int(ApiKey.SYNC_GROUP): (0, 0),
-    int(ApiKey.HEARTBEAT): (0, 0),
-    int(ApiKey.LEAVE_GROUP): (0, 0),
-    int(ApiKey.OFFSET_COMMIT): (2, 2),
-    int(ApiKey.OFFSET_FETCH): (1, 1),
-    int(ApiKey.DESCRIBE_GROUPS): (0, 0),
-    int(ApiKey.LIST_GROUPS): (0, 0),
-}
-"""What 0.9, which cannot be asked either, has besides. Brokers of 0.8 hang up on these."""
+"""What every broker from 0.8.0 on understands without being asked; `old_groups` finds out about groups."""
 
 FIRST_ASKED_VERSION = 3
 """Known to every broker since 2.4. What newer versions add, a client has no use for."""
@@ -185,7 +172,7 @@ async def negotiate(
         if found is not None:
             connection.close()
             return found
-    return connection, NodeVersions(connection.address, OLDEST | OLDEST_GROUPS, is_ancient=True)
+    return connection, NodeVersions(connection.address, OLDEST, is_ancient=True)
 
 
 async def _ask_once_more(

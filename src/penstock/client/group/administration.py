@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.client.answers import check_complete, left_out, only
 from penstock.client.arguments import names, places
+from penstock.client.client import MAIN
 from penstock.client.group.coordinator import Coordinator
 from penstock.client.group.offsets import Committable, GroupOffsets, Identity, OffsetAndMetadata
 from penstock.client.group.subscription import PROTOCOL_TYPE, decode_assignment, group_by_topic
 from penstock.client.metadata import Node
+from penstock.client.old_groups import peer_for_groups
 from penstock.errors import KafkaError, NetworkError, PenstockError, RequestTimeoutError
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -84,7 +86,7 @@ class GroupAdministration:
         found: dict[str, GroupListing] = {}
 
         async def ask(node_id: int) -> None:
-            peer = await client.peer(node_id)
+            peer = await peer_for_groups(client, node_id, MAIN)
             version = peer.versions.choose(ListGroupsRequest)
             request = ListGroupsRequest(states_filter=list(states) if version >= STATES_VERSION else [])
             answer: ListGroupsResponse = await peer.connection.request(
@@ -226,7 +228,8 @@ class GroupAdministration:
         async def attempt() -> Any:
             node = await coordinator.known()
             try:
-                return read(await self._client.request(request, node), node)
+                peer = await peer_for_groups(self._client, node, MAIN)
+                return read(await peer.request(request, self._client.request_timeout_s), node)
             except (NetworkError, RequestTimeoutError, KafkaError):
                 coordinator.forget(node)
                 raise

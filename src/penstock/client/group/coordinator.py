@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.client.answers import only
-from penstock.client.client import MAIN
+from penstock.client.client import ANY_NODE, MAIN
 from penstock.client.metadata import Node
+from penstock.client.old_groups import check_offsets, peer_for_groups
 from penstock.errors import ProtocolViolationError, UnsupportedVersionError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -16,7 +17,7 @@ from penstock.protocol.messages.join_group_request import JoinGroupRequest
 from penstock.protocol.messages.leave_group_request import LeaveGroupRequest
 
 if TYPE_CHECKING:
-    from penstock.client.client import AsyncClient
+    from penstock.client.client import AsyncClient, Peer
     from penstock.protocol.message import Message
 
 GROUP = "group"
@@ -47,7 +48,10 @@ class Coordinator:
         """
         client = self._client
         await client.bootstrap()
-        peer = await client.peer()
+        peer = await peer_for_groups(client, ANY_NODE, MAIN)
+        check_offsets(peer.versions)
+        if ApiKey.FIND_COORDINATOR not in peer.versions.ranges and peer.versions.is_ancient:
+            return await self._any_node(peer)
         version = peer.versions.choose(FindCoordinatorRequest)
         has_list = version >= MANY_KEYS_VERSION
         request = FindCoordinatorRequest(
@@ -71,6 +75,18 @@ class Coordinator:
         self.node = found.node_id
         return self.node
 
+    async def _any_node(self, peer: Peer) -> int:
+        """The node that `peer` leads to: with 0.8.1 every broker stores offsets, in ZooKeeper."""
+        nodes = self._client.cluster.nodes
+        if not nodes:
+            # A broker of 0.8 names none before there is a topic.
+            await self._client.refresh(all_topics=True)
+        here = [number for number, node in nodes.items() if node.address == peer.connection.address]
+        if not here and not self._client.cluster.nodes:
+            raise error_for(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"broker {peer.connection.address}")
+        self.node = here[0] if here else min(self._client.cluster.nodes)
+        return self.node
+
     async def known(self) -> int:
         """The node, asking only if need be. Raises as `find`."""
         return await self.find() if self.node is None else self.node
@@ -89,7 +105,7 @@ class Coordinator:
         """
         # A farewell must not queue behind a JoinGroup that waits for the others.
         is_farewell = isinstance(message, LeaveGroupRequest)
-        peer = await self._client.peer(node, MAIN if is_farewell else GROUP)
+        peer = await peer_for_groups(self._client, node, MAIN if is_farewell else GROUP)
         version = peer.versions.choose(type(message))
         return await peer.connection.request(fitted(message, version), version, timeout_s)
 

@@ -12,6 +12,7 @@ from penstock.client.client import MAIN
 from penstock.client.group.coordinator import MEMBER_CODES, Coordinator
 from penstock.client.group.refusals import explain_commit
 from penstock.client.group.subscription import NO_GENERATION, group_by_topic
+from penstock.client.old_groups import peer_for_groups
 from penstock.errors import (
     ConfigError,
     KafkaError,
@@ -204,7 +205,7 @@ class GroupOffsets:
         """The answer, and the address of the broker that gave it."""
         node = await self._coordinator.known()
         try:
-            peer = await self._client.peer(node, MAIN)
+            peer = await peer_for_groups(self._client, node, MAIN)
             version = peer.versions.choose(type(message), at_most)
             fitted = _fitted(message, version)
             answer = await peer.connection.request(fitted, version, self._client.request_timeout_s)

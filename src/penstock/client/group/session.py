@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from penstock.client.arguments import by_place
+from penstock.client.client import ANY_NODE, MAIN
 from penstock.client.group.assignors import Assignor, assignor_named
 from penstock.client.group.calls import Change, Kind, MemberSettings
 from penstock.client.group.coordinator import Coordinator
@@ -20,6 +21,7 @@ from penstock.client.group.member import Member
 from penstock.client.group.membership import Membership
 from penstock.client.group.offsets import Committable, GroupOffsets, Identity, OffsetAndMetadata
 from penstock.client.group.refusals import explain_commit
+from penstock.client.old_groups import check_groups, peer_for_groups
 from penstock.common.logs import logger_named
 from penstock.errors import ConfigError, PenstockError
 from penstock.model import TopicPartition
@@ -183,8 +185,9 @@ class GroupSession:
         self._holder.release(partitions)
 
     async def _apply_subscription(self) -> None:
-        self._is_changed = False
         await self._client.bootstrap()
+        check_groups((await peer_for_groups(self._client, ANY_NODE, MAIN)).versions)
+        self._is_changed = False
         names = list(self._names)
         if self._pattern is not None:
             await self._client.refresh(all_topics=True)
