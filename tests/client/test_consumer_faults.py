@@ -168,7 +168,8 @@ def test_a_damaged_batch_stops_its_partition_until_somebody_seeks() -> None:
         for _ in range(2):
             with pytest.raises(CorruptRecordError, match="checksum"):
                 await read(consumer, 10)
-            assert await consumer.position(T0) == 0
+            # What comes before the damaged batch has been handed out.
+            assert await consumer.position(T0) == 4
         with pytest.raises(CorruptRecordError, match="checksum"):
             await consumer.poll_arrow(1000)
         consumer.seek(T0, 6)
