@@ -59,7 +59,8 @@ def stored_end(node: Node, topic: str = "t") -> int:
 # --- shapes and counts -------------------------------------------------------------------------------------
 
 PLAIN = encode_batch([(b"k", b"value %d" % number, (), NOW_MS) for number in range(9)])
-FEW = encode_batch([(b"k", b"value", (), NOW_MS)] * 4)
+FEW = encode_batch([(b"k", b"value", (), NOW_MS)] * 2)
+LONG = encode_batch([(b"k", bytes(9000), (), NOW_MS)] * 2)
 ONE = encode_batch([(b"k", b"value", (("h", b"1"),), NOW_MS)])
 COUNT_AT, DELTA_AT, BASE_TIME_AT, MAX_TIME_AT = 57, 23, 27, 35
 NOISE = random.Random(12).randbytes(400)
@@ -74,6 +75,8 @@ def garbage() -> list[tuple[str, bytearray]]:
         ("a record too short", sealed(ONE + b"x")),
         ("a record too long", sealed(ONE[:-1])),
         ("records too few", sealed(FEW[:-8])),
+        ("a long record too short", sealed(LONG + b"x")),
+        ("a long record too long", sealed(LONG[:-1])),
         ("a length of no size", sealed(ONE[:61] + bytes(len(ONE) - 61))),
         ("a negative length", sealed(ONE[:61] + b"\x01" + ONE[62:])),
         ("an endless length", sealed(ONE[:61] + b"\xff" * 20)),

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
+unpack_header = _HEADER.unpack_from
+"""Read the fields of `BatchHeader` from a buffer, unjudged; `read_header` is for all who can wait for it."""
+
 _ENTRY = struct.Struct(">qi4xb")
 _PRODUCER = struct.Struct(">qhi")
 _INT16 = struct.Struct(">h")
