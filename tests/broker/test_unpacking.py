@@ -222,7 +222,7 @@ def test_partitions_of_one_request_share_a_budget() -> None:
 def test_records_that_are_looked_over_become_no_objects() -> None:
     node = make_node()
     make_topic(node, cleanup_policy="compact")
-    batch = encode_batch([(b"", b"", (), NOW_MS)] * 400_000, codec=Codec.ZSTD)
+    batch = encode_batch([(b"", b"", (), NOW_MS)] * 250_000, codec=Codec.ZSTD)
     tracemalloc.start()
     assert produce(node, batch).error_code == 0
     peak = tracemalloc.get_traced_memory()[1]
@@ -663,5 +663,5 @@ def test_a_search_waits_for_the_thread() -> None:
 
 
 def test_the_limits_are_settings() -> None:
-    assert make_node().unpack_limits == (128 * MIB, 1_000_000)
+    assert make_node().unpack_limits == (32 * MIB, 250_000)
     assert ApiKey.PRODUCE in make_node().routes

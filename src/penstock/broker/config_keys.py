@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from penstock.records.budget import UNPACKED_BYTES_MAX, UNPACKED_RECORDS_MAX
-
 BOOLEAN, STRING, INT, SHORT, LONG, DOUBLE, LIST, CLASS, PASSWORD = range(1, 10)
 """Types as DescribeConfigs numbers them (KIP-569)."""
 
@@ -465,14 +463,14 @@ BROKER_KEYS = _table(
     _broker(
         "penstock.unpack.max.bytes",
         LONG,
-        str(UNPACKED_BYTES_MAX),
+        str(32 << 20),  # 32 times max.message.bytes: allocated at once, it delays others by some 50 ms
         "What one request may have decompressed, where the broker must look into records.",
         at_least=1,
     ),
     _broker(
         "penstock.unpack.max.records",
         LONG,
-        str(UNPACKED_RECORDS_MAX),
+        "250000",  # a plain batch of max.message.bytes has room for 150,000
         "How many records one request may have looked at, where the broker must look into records.",
         at_least=1,
     ),

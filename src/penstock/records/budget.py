@@ -16,10 +16,10 @@ from penstock.errors import UnpackLimitError
 from penstock.records.compression import Codec, decompress
 
 UNPACKED_BYTES_MAX = 128 << 20
-"""Default of `penstock.unpack.max.bytes`: 128 times the default of `max.message.bytes`."""
+"""Default of a reader's `penstock.unpack.max.bytes`, for each batch: 128 times `max.message.bytes`."""
 
 UNPACKED_RECORDS_MAX = 1_000_000
-"""Default of `penstock.unpack.max.records`: seven times what fits into a plain batch of 1 MiB."""
+"""Default of a reader's `penstock.unpack.max.records`: seven times what fits into a plain batch of 1 MiB."""
 
 BYTES_OPTION = "penstock.unpack.max.bytes"
 RECORDS_OPTION = "penstock.unpack.max.records"
@@ -61,11 +61,12 @@ def naming_place(place: object, advice: str = "") -> Iterator[None]:
 class UnpackBudget:
     """What is left of the bytes and records that one request may unpack.
 
-    Bytes count once when they are decompressed and once when they are written in another format. `pause` is
-    called after every `CHUNK_RECORDS` records: a thread lets others run in it.
+    What is decompressed and what is written in another format may each have `bytes_max` bytes, so that what
+    has been taken can be converted. `pause` is called after every `CHUNK_RECORDS` records: a thread lets
+    others run in it.
     """
 
-    __slots__ = ("bytes_left", "bytes_max", "pause", "records_left", "records_max")
+    __slots__ = ("bytes_left", "bytes_max", "pause", "records_left", "records_max", "written_left")
 
     def __init__(
         self,
@@ -73,14 +74,16 @@ class UnpackBudget:
         records_max: int = UNPACKED_RECORDS_MAX,
         pause: Callable[[], object] | None = None,
     ) -> None:
-        self.bytes_max = self.bytes_left = bytes_max
+        self.bytes_max = self.bytes_left = self.written_left = bytes_max
         self.records_max = self.records_left = records_max
         self.pause = pause
 
     @property
     def is_untouched(self) -> bool:
         """Whether nothing has been spent yet."""
-        return self.bytes_left == self.bytes_max and self.records_left == self.records_max
+        return (
+            self.bytes_left == self.written_left == self.bytes_max and self.records_left == self.records_max
+        )
 
     def unpack(self, codec: int, data: memoryview) -> memoryview:
         """Return `data` decompressed.
@@ -99,14 +102,14 @@ class UnpackBudget:
         return unpacked
 
     def take_bytes(self, size: int) -> None:
-        """Count bytes that are about to be made.
+        """Count bytes that are about to be written in another format.
 
         Raises:
             UnpackLimitError: they are more than may be.
         """
-        if size > self.bytes_left:
+        if size > self.written_left:
             raise self._too_many_bytes()
-        self.bytes_left -= size
+        self.written_left -= size
 
     def take_records(self, count: int) -> None:
         """Count records that are about to be read.

@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from penstock.records.legacy import Message
 
 _MAGIC_AT = 16
+_MESSAGE_BYTES = (26, 34)
+"""Bytes of a message without its key and value, by magic."""
+
 _DELTA_MAX = (1 << 31) - 1
 """How far apart the offsets of one batch can be: they are kept as int32 beside the first."""
 
@@ -128,7 +131,7 @@ def _messages(
     """Records as messages whose offsets count from `base`; those below `first_offset` are left out."""
     out = bytearray()
     for records in chunks:
-        size = len(out)
+        budget.take_bytes(sum(_message_size(record, magic) for record in records))
         for record in records:
             if record.offset >= first_offset:
                 appended = (
@@ -139,8 +142,12 @@ def _messages(
                 out += encode_message(
                     magic, record.offset - base, record.key, record.value, record.timestamp, appended
                 )
-        budget.take_bytes(len(out) - size)
     return out
+
+
+def _message_size(record: Record, magic: int) -> int:
+    """Bytes of a record as a message of `magic`."""
+    return _MESSAGE_BYTES[magic] + len(record.key or b"") + len(record.value or b"")
 
 
 def _wrapper(chunks: Iterator[Sequence[Record]], magic: int, codec: int, budget: UnpackBudget) -> bytes:

@@ -60,7 +60,7 @@ BACKLOG = 512
 """Connections that may wait to be taken in."""
 
 INLINE_UNPACKED_BYTES = 256 << 10
-"""What of one PRODUCE is judged on the event loop, as sent and decompressed together. More is in a thread."""
+"""What of one PRODUCE is judged on the event loop, as sent and as decompressed. More is, in a thread."""
 
 INLINE_RECORDS = 2_000
 """How many messages in wrappers are judged on the event loop."""

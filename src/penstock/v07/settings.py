@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError
-from penstock.records.budget import BYTES_OPTION, DEFAULT_LIMITS, RECORDS_OPTION, UnpackLimits
+from penstock.records.budget import BYTES_OPTION, RECORDS_OPTION, UnpackLimits
 from penstock.v07.byte_log import HOUR_MS, ByteLogConfig
 
 SECOND_MS = 1_000
@@ -34,8 +34,8 @@ NUMBERS: Mapping[str, _Setting] = {
     "log.default.flush.interval.ms": _Setting("3000", 1),
     "log.default.flush.scheduler.interval.ms": _Setting("3000", 1),
     "zk.sessiontimeout.ms": _Setting("6000", 1),
-    BYTES_OPTION: _Setting(str(DEFAULT_LIMITS.max_bytes), 1),
-    RECORDS_OPTION: _Setting(str(DEFAULT_LIMITS.max_records), 1),
+    BYTES_OPTION: _Setting(str(32 << 20), 1),
+    RECORDS_OPTION: _Setting("250000", 1),
 }
 """Whole numbers. Two defaults are not those of release 0.7.2. `log.flush.interval` is 500 there: with 0, what
 is produced is readable at once. `log.file.size` is "512MB by default" in seed 002, and in the sample file of
