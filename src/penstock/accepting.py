@@ -22,7 +22,7 @@ from penstock.common.logs import logger_named
 logger = logger_named("penstock.broker")
 
 DESCRIPTORS_RESERVED = 128
-"""File descriptors that connections leave free for logs: some forty partitions' open files."""
+"""File descriptors that connections leave free for the files of logs, or a quarter of a limit below 512."""
 
 DESCRIPTORS_WANTED = 1 << 20
 """What the soft limit is raised to at most. Some systems have hard limits of a thousand million, and
@@ -155,8 +155,9 @@ class Acceptor:
         if self._loop.time() - self._said_at >= REPEAT_S:
             self._said_at = self._loop.time()
             logger.warning(
-                "no room for another connection (%s); new ones wait until there is. Raise the limit of open "
-                "files (ulimit -n), or lower max.connections",
+                "no room for another connection at port %d (%s); new ones wait until there is. Raise the "
+                "limit of open files (ulimit -n), or lower max.connections",
+                self._sockets[0].getsockname()[1],
                 reason,
             )
 
