@@ -13,7 +13,11 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, Generic, TypeVar
 
+from penstock.common.logs import logger_named
+
 T = TypeVar("T")
+
+logger = logger_named("penstock.client")
 
 
 class _Background:
@@ -21,8 +25,21 @@ class _Background:
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
-        self.thread = threading.Thread(target=self.loop.run_forever, name="penstock-client", daemon=True)
+        self.thread = threading.Thread(target=self._run, name="penstock-client", daemon=True)
         self.thread.start()
+
+    def _run(self) -> None:
+        """Run the loop, also after what ends a loop: `SystemExit` out of a user's callback, for example.
+
+        All blocking clients of the process wait for this thread, so it goes on without what raised.
+        """
+        while True:
+            try:
+                self.loop.run_forever()
+            except BaseException:
+                logger.exception("a callback has tried to end the thread of all clients, which goes on")
+            else:
+                return
 
 
 _background: _Background | None = None
@@ -65,13 +82,19 @@ class _Call(Generic[T]):
         self._done.acquire()
         self._task: asyncio.Task[T] | None = None
         self._is_cancelled = False
+        self._failure: Exception | None = None
 
     def start(self) -> None:
         if self._is_cancelled:
             self._coroutine.close()
             return
-        self._task = asyncio.get_running_loop().create_task(self._coroutine)
-        self._task.add_done_callback(lambda _: self._done.release())
+        try:
+            self._task = asyncio.get_running_loop().create_task(self._coroutine)
+            self._task.add_done_callback(lambda _: self._done.release())
+        except Exception as error:
+            # The thread that waits is told, as by a task that fails.
+            self._failure = error
+            self._done.release()
 
     def cancel(self) -> None:
         self._is_cancelled = True
@@ -83,6 +106,8 @@ class _Call(Generic[T]):
         self._done.acquire()
 
     def result(self) -> T:
+        if self._failure is not None:
+            raise self._failure
         assert self._task is not None
         return self._task.result()
 

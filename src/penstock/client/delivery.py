@@ -12,9 +12,12 @@ import time
 from collections.abc import Callable, Generator
 from functools import partial
 
+from penstock.common.logs import logger_named
 from penstock.errors import PenstockError, RequestTimeoutError
 from penstock.model import RecordMetadata
 from penstock.printable import printable
+
+log = logger_named("penstock.client")
 
 
 class Outcome:
@@ -173,10 +176,16 @@ class Delivery:
         return self._outcome.part_of(self._index)[0].error
 
     def add_done_callback(self, callback: Callable[[Delivery], object]) -> None:
-        """Call `callback(self)` once done, in the thread that settles it; at once if done."""
+        """Call `callback(self)` once done, in the thread that settles it; at once if done.
+
+        What it raises is logged and goes no further: others wait for what is settled after it.
+        """
 
         def call() -> None:
-            callback(self)
+            try:
+                callback(self)
+            except (Exception, SystemExit):
+                log.exception("a callback for a record of %s has raised", self._outcome.topic)
 
         self._outcome.is_watched = True
         self._on_done(call)

@@ -38,6 +38,9 @@ from penstock.protocol.messages.fetch_response import FetchResponse, PartitionDa
 if TYPE_CHECKING:
     from penstock.client.config import ConsumerConfig
 
+AGAIN_AFTER_S = 1.0
+"""When the next turn is after one has failed for a reason that is no error of Kafka."""
+
 TIMEOUT_SLACK_S = 1.0
 EMPTY_ANSWERS_MAX = 3
 """So many empty answers in a row, although the log goes on, are accounted for by compaction, or a failure."""
@@ -240,6 +243,16 @@ class Fetcher:
         if self._is_closed or not self._has_room:
             return
         now = self._loop.time()
+        try:
+            wake_at = self._take_turn(now)
+        except Exception:
+            # Without another turn nothing would ever be fetched again.
+            log.exception("a turn of the fetcher has failed; the next one is due in %g s", AGAIN_AFTER_S)
+            wake_at = now + AGAIN_AFTER_S
+        self._arm(wake_at)
+
+    def _take_turn(self, now: float) -> float:
+        """Send what is due; return when the next turn is."""
         wake_at = float("inf")
         by_leader: dict[int, list[Cursor]] = {}
         leaderless = False
@@ -258,7 +271,7 @@ class Fetcher:
             self._fetch(leader, cursors)
         if leaderless or (self._client.metadata_is_old and self.cursors):
             self._run_errand("metadata", self._fetch_metadata())
-        self._arm(wake_at)
+        return wake_at
 
     def _arm(self, when: float) -> None:
         if self._timer is not None:

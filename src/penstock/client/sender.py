@@ -40,6 +40,9 @@ TOPIC_ID_PRODUCE_VERSION = 13
 BUMPABLE_INIT_VERSION = 3
 """From here on InitProducerId takes the present id and raises its epoch (KIP-360)."""
 
+AGAIN_AFTER_S = 1.0
+"""When the next turn is after one has failed for a reason that is no error of Kafka."""
+
 TIMEOUT_SLACK_S = 1.0
 """The broker is asked to give up within the request timeout; its answer may take a moment longer."""
 
@@ -108,6 +111,16 @@ class Sender:
         if self._is_closed:
             return
         now = self._loop.time()
+        try:
+            wake_at = self._take_turn(now)
+        except Exception:
+            # Without another turn nothing would ever time out.
+            _log.exception("a turn of the producer has failed; the next one is due in %g s", AGAIN_AFTER_S)
+            wake_at = now + AGAIN_AFTER_S
+        self._arm(wake_at)
+
+    def _take_turn(self, now: float) -> float:
+        """Send what is due and give up what has expired; return when the next turn is."""
         if now >= self._next_expiry:
             latest = now + self._config.delivery_timeout_ms / 1000
             self._next_expiry = min(self._accumulator.expire(now), latest)
@@ -117,7 +130,7 @@ class Sender:
         wake_at = self._send_due(now)
         if self._client.metadata_is_old and self._client.is_reached:
             self._run_errand("metadata", self._fetch_metadata())
-        self._arm(min(wake_at, self._next_expiry))
+        return min(wake_at, self._next_expiry)
 
     def _send_due(self, now: float) -> float:
         while True:
@@ -224,7 +237,14 @@ class Sender:
         if error is not None:
             self._fail(batches, error if isinstance(error, PenstockError) else DecodeError(str(error)))
             return
-        answer: ProduceResponse = done.result()
+        try:
+            self._take_answer(node_id, batches, done.result())
+        except Exception as failure:
+            _log.exception("an answer to Produce could not be dealt with")
+            unsettled = [batch for batch in batches if not batch.outcome.is_settled]
+            self._fail(unsettled, DecodeError(f"an answer to Produce could not be dealt with: {failure!r}"))
+
+    def _take_answer(self, node_id: int, batches: Sequence[Batch], answer: ProduceResponse) -> None:
         broker = self._client.address_of(node_id)
         throttle_s = self._client.throttle_s(broker, answer.throttle_time_ms)
         if throttle_s:

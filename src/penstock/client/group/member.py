@@ -13,7 +13,7 @@ from penstock.client.group.calls import CountPartitions, FindCoordinator, Outgoi
 from penstock.client.group.coordinator import Coordinator
 from penstock.client.group.membership import Membership, Phase
 from penstock.common.logs import logger_named
-from penstock.errors import NetworkError, PenstockError, RequestTimeoutError
+from penstock.errors import DecodeError, NetworkError, PenstockError, RequestTimeoutError
 from penstock.protocol.error_codes import error_for
 from penstock.protocol.messages.leave_group_request import LeaveGroupRequest
 
@@ -111,6 +111,10 @@ class Member:
                 self._coordinator.forget(outgoing.node)
         except TimeoutError:
             outcome = RequestTimeoutError(f"no answer within {outgoing.timeout_ms / 1000:g} s")
+        except Exception as error:
+            # Without an outcome the member would wait for it for ever.
+            log.exception("a request of a group member has failed")
+            outcome = DecodeError(f"a request of a group member has failed: {error!r}")
         self._note(outcome)
         self.membership.answered(outgoing.ticket, outcome, self.now)
         self.pump()
