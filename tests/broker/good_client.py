@@ -18,7 +18,9 @@ from penstock.protocol.messages.fetch_request import FetchPartition, FetchReques
 
 ROUND_S = 0.01
 POLL_MS = 50
-PATIENCE_S = 20.0
+SESSION_MS = 600_000
+"""So long that a machine with much else to do does not end it."""
+PATIENCE_S = 60.0
 
 
 def fetch_request(topic: str, offset: int, wait_ms: int, bytes_max: int = 1 << 20) -> FetchRequest:
@@ -76,7 +78,7 @@ class GoodClient:
 
     def _raise_first(self) -> None:
         if self.errors:
-            raise AssertionError("the good client has noticed something") from self.errors[0]
+            raise AssertionError(f"the good client has noticed {self.errors!r}") from self.errors[0]
 
     # --- what it does ------------------------------------------------------------------------------------
 
@@ -126,9 +128,11 @@ class GoodClient:
         return once
 
     def _belong(self, client: WireClient) -> Callable[[], None]:
-        given: Any = client.ask(join_request(group="good"), 5)
+        given: Any = client.ask(join_request(group="good", session_timeout_ms=SESSION_MS), 5)
         assert given.error_code == ErrorCode.MEMBER_ID_REQUIRED
-        joined: Any = client.ask(join_request(given.member_id, group="good"), 5)
+        joined: Any = client.ask(
+            join_request(given.member_id, group="good", session_timeout_ms=SESSION_MS), 5
+        )
         assert joined.error_code == 0
         member, generation = joined.member_id, joined.generation_id
         synced = client.ask(sync_request(member, generation, {member: b"all"}, group="good"), 3)

@@ -51,7 +51,7 @@ from penstock.v07.message_set import encode_set
 from penstock.v07.topics import Topics
 from penstock.v07.wire import FetchPart, ProducePart, Request, RequestType, encode_request
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 ERRORS: list[Callable[[], Exception]] = [
     lambda: ValueError("a fault"),
