@@ -449,7 +449,7 @@ BROKER_KEYS = _table(
     _broker(
         "penstock.request.entries.max",
         INT,
-        "20000",
+        "12000",
         "Most topics, partitions and other entries in one request; one with more closes its connection.",
         at_least=1000,
     ),

@@ -7,7 +7,9 @@ requests hold up everybody else for seconds. Counting stops at the limit.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.protocol.runtime import check_tags, read_uvarint
 from penstock.protocol.structs import NullableStructure, Structure
@@ -88,11 +90,13 @@ def _beside_records(frame: memoryview, start: int, version: int, limit_bytes: in
 def has_more_entries(layout: StructLayout, frame: memoryview, position: int, limit: int) -> bool:
     """Whether the arrays of the message at `position` have more than `limit` elements, all together.
 
-    Tagged fields that the message does not know count as entries, too. What cannot be read is left for the
-    decoder to complain of.
+    Tagged fields count as entries, too. What cannot be read is left for the decoder to complain of.
     """
+    steps = _steps.get(layout)
+    if steps is None:
+        steps = _steps[layout] = _plan(layout)
     try:
-        _Counter(frame, limit).skip_struct(layout, position)
+        _Counter(frame, limit).walk(steps, position)
     except _TooMany:
         return True
     except (IndexError, ValueError):
@@ -104,24 +108,106 @@ class _TooMany(Exception):
     """Counting has come to the limit."""
 
 
+class _Do(Enum):
+    """What there is to step over in a message."""
+
+    BYTES = auto()
+    """So many bytes."""
+    VARINT = auto()
+    TEXT = auto()
+    """A length, and as many bytes."""
+    FIXED_ARRAY = auto()
+    """A count, and as many elements of the same size."""
+    ARRAY = auto()
+    """A count, and as many elements, each stepped over by itself."""
+    NULLABLE = auto()
+    """A mark of one byte, and a struct if it is not negative."""
+    TAGS = auto()
+
+
+class _Step(NamedTuple):
+    do: _Do
+    size: int = 0
+    length: Length | None = None
+    inner: Sequence[_Step] = ()
+
+
+_steps: dict[StructLayout, list[_Step]] = {}
+"""How to step over messages that large requests were made of; there are as many as codecs."""
+
+
+def _plan(layout: StructLayout) -> list[_Step]:
+    """The steps over a struct, those over bytes of a fixed number put together."""
+    steps: list[_Step] = []
+    for field in layout.fields:
+        for step in _plan_value(field.wire):
+            if steps and step.do is steps[-1].do is _Do.BYTES:
+                steps[-1] = _Step(_Do.BYTES, steps[-1].size + step.size)
+            else:
+                steps.append(step)
+    if layout.flexible:
+        steps.append(_Step(_Do.TAGS))
+    return steps
+
+
+def _plan_value(wire: Any) -> list[_Step]:
+    if isinstance(wire, Array):
+        inner = _plan_value(wire.element)
+        if not inner or (len(inner) == 1 and inner[0].do is _Do.BYTES):
+            return [_Step(_Do.FIXED_ARRAY, inner[0].size if inner else 0, wire.length)]
+        return [_Step(_Do.ARRAY, 0, wire.length, inner)]
+    if isinstance(wire, (Text, Blob)):
+        return [_Step(_Do.TEXT, 0, wire.length)]
+    if isinstance(wire, NullableStructure):
+        return [_Step(_Do.NULLABLE, 0, None, _plan(wire.layout))]
+    if isinstance(wire, Structure):
+        return _plan(wire.layout)
+    if wire.kind.is_varint:
+        return [_Step(_Do.VARINT)]
+    return [_Step(_Do.BYTES, wire.kind.size)]
+
+
 class _Counter:
-    """Walks over the values of a frame. What is beyond its end raises IndexError."""
+    """Steps over the values of a frame. What is beyond its end raises IndexError."""
 
     def __init__(self, frame: memoryview, limit: int) -> None:
         self._frame = frame
         self._left = limit
 
-    def skip_struct(self, layout: StructLayout, position: int) -> int:
-        """Return the position behind a struct."""
-        for field in layout.fields:
-            position = self._skip(field.wire, position)
-        if layout.flexible:
-            tags, position = read_uvarint(self._frame, position)
-            self._count(tags)
-            for _ in range(tags):
-                _, position = read_uvarint(self._frame, position)
-                size, position = read_uvarint(self._frame, position)
+    def walk(self, steps: Sequence[_Step], position: int) -> int:
+        """Return the position behind these steps."""
+        frame = self._frame
+        for do, size, length, inner in steps:
+            if do is _Do.BYTES:
                 position += size
+            elif do is _Do.TAGS:
+                position = self._behind_tags(position) if frame[position] else position + 1
+            elif do is _Do.VARINT:
+                _, position = read_uvarint(frame, position)
+            elif do is _Do.NULLABLE:
+                is_there = frame[position] < 128
+                position = self.walk(inner, position + 1) if is_there else position + 1
+            else:
+                assert length is not None
+                count, position = self._length(length, position)
+                if do is _Do.TEXT:
+                    position += count
+                    continue
+                self._count(count)
+                if do is _Do.FIXED_ARRAY:
+                    position += count * size
+                    continue
+                for _ in range(count):
+                    position = self.walk(inner, position)
+        return position
+
+    def _behind_tags(self, position: int) -> int:
+        tags, position = read_uvarint(self._frame, position)
+        self._count(tags)
+        for _ in range(tags):
+            _, position = read_uvarint(self._frame, position)
+            size, position = read_uvarint(self._frame, position)
+            position += size
         return position
 
     def _count(self, entries: int) -> None:
@@ -131,42 +217,14 @@ class _Counter:
 
     def _length(self, length: Length, position: int) -> tuple[int, int]:
         """A length or count, with nothing and null as 0, and the position behind it."""
+        frame = self._frame
         if length.bias:
-            sent, position = read_uvarint(self._frame, position)
-            return max(sent - 1, 0), position
+            sent = frame[position]
+            if sent > 127:
+                sent, position = read_uvarint(frame, position)
+                return max(sent - 1, 0), position
+            return max(sent - 1, 0), position + 1
         end = position + length.kind.size
-        if end > len(self._frame):
+        if end > len(frame):
             raise IndexError
-        return max(int.from_bytes(self._frame[position:end], "big", signed=True), 0), end
-
-    def _skip(self, wire: Any, position: int) -> int:
-        if isinstance(wire, Array):
-            return self._skip_array(wire, position)
-        if isinstance(wire, (Text, Blob)):
-            size, position = self._length(wire.length, position)
-            return position + size
-        if isinstance(wire, NullableStructure):
-            # The mark is one byte, negative for null.
-            is_there = self._frame[position] < 128
-            return self.skip_struct(wire.layout, position + 1) if is_there else position + 1
-        if isinstance(wire, Structure):
-            return self.skip_struct(wire.layout, position)
-        return self._skip_number(wire, position)
-
-    def _skip_number(self, wire: Any, position: int) -> int:
-        if wire.kind.is_varint:
-            while self._frame[position] & 0x80:
-                position += 1
-            return position + 1
-        return position + int(wire.kind.size)
-
-    def _skip_array(self, wire: Array, position: int) -> int:
-        count, position = self._length(wire.length, position)
-        self._count(count)
-        element = wire.element
-        kind = getattr(element, "kind", None)
-        if kind is not None and not kind.is_varint and not isinstance(element, Structure):
-            return position + count * int(kind.size)
-        for _ in range(count):
-            position = self._skip(element, position)
-        return position
+        return max(int.from_bytes(frame[position:end], "big", signed=True), 0), end
