@@ -13,15 +13,16 @@ from broker.bench_node import NOW_MS, ask, context_of, make_node, make_topic, pr
 from broker.wire_client import WireClient
 from penstock import Broker
 from penstock.broker import aside
-from penstock.broker.aside import INLINE_RECORDS, SideThread, inline_budget
+from penstock.broker.aside import INLINE_RECORDS, SideThread, inline_budget, to_be_raised_later
 from penstock.broker.config import BrokerConfig
+from penstock.broker.handlers.produce import Postponed
 from penstock.broker.node import Node
 from penstock.broker.partition import Partition
 from penstock.broker.storage import MemoryStore
 from penstock.broker.waiting import Parking, Wait
 from penstock.clock import ManualClock
 from penstock.protocol.api import ApiKey
-from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from penstock.protocol.messages.list_offsets_request import (
     ListOffsetsPartition,
@@ -35,6 +36,7 @@ from penstock.protocol.messages.produce_response import (
     TopicProduceResponse,
 )
 from penstock.records.batch import decode_batch, encode_batch, refresh_crc, split_batches
+from penstock.records.budget import UnpackBudget
 from penstock.records.compression import Codec, compress
 from penstock.records.legacy import encode_message, encode_message_set, iter_messages
 
@@ -665,3 +667,33 @@ def test_a_search_waits_for_the_thread() -> None:
 def test_the_limits_are_settings() -> None:
     assert make_node().unpack_limits == (32 * MIB, 250_000)
     assert ApiKey.PRODUCE in make_node().routes
+
+
+def test_errors_that_are_kept_keep_nothing_of_what_was_unpacked() -> None:
+    """The frames of an exception hold what was unpacked, and would be held by it in a circle."""
+
+    def fail() -> None:
+        unpacked = bytearray(10)
+        try:
+            raise ValueError(len(unpacked))
+        except ValueError as error:
+            raise KeyError from error
+
+    try:
+        fail()
+    except KeyError as error:
+        kept = to_be_raised_later(error)
+    assert (kept.__traceback__, kept.__context__, kept.__cause__) == (None, None, None)
+    postponed = Postponed(*[None] * 2, bytearray(b"no records" * 20), None)  # type: ignore[arg-type]
+    postponed.partition = Refusing()  # type: ignore[assignment]
+    postponed.prepare(9, 0, UnpackBudget())
+    assert postponed.error is not None
+    assert postponed.error.__traceback__ is None
+    assert not postponed.records
+
+
+class Refusing:
+    """A partition that takes nothing."""
+
+    def admit(self, *_: object) -> None:
+        raise error_for(ErrorCode.CORRUPT_MESSAGE, "no records")

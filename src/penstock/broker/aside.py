@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.broker.waiting import Wait
 from penstock.records.budget import UnpackBudget, pause
@@ -33,6 +33,19 @@ QUEUED_BYTES_MAX = 64 << 20
 
 PATIENCE_S = 3600
 """When a request is given up whose work has not ended: never, as long as the thread works."""
+
+
+E = TypeVar("E", bound=BaseException)
+
+
+def to_be_raised_later(error: E) -> E:
+    """Return an exception without the frames that it has come through, and without what came before it.
+
+    Frames hold what was unpacked, and whoever keeps the exception is often held by one of them: such a circle
+    keeps hundreds of megabytes until Python looks for circles, which it does after many small objects only.
+    """
+    error.__traceback__ = error.__context__ = error.__cause__ = None
+    return error
 
 
 class Job:
@@ -119,8 +132,9 @@ def answer_later(
     job = thread.begin(work, size_bytes)
 
     def finish() -> Any:
-        if job.failure is not None:
-            raise job.failure
+        failure, job.failure = job.failure, None
+        if failure is not None:
+            raise failure
         return answer()
 
     return Wait([job], context.now + PATIENCE_S, 1, finish)

@@ -472,6 +472,8 @@ class Connection(asyncio.BufferedProtocol):
 
     async def _send_memory(self, view: memoryview) -> None:
         for position in range(0, len(view), WRITE_BYTES_MAX):
+            if self._transport.is_closing():
+                raise ConnectionResetError("the peer has hung up")
             self._transport.write(view[position : position + WRITE_BYTES_MAX])
             if self._blocked:
                 self._drained = self._server.loop.create_future()

@@ -533,6 +533,8 @@ def log_to_stderr() -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(formatter)
     root.addHandler(handler)
+    # Of each write to a peer that has gone it says so; that the peer has gone is told once, by us.
+    logging.getLogger("asyncio").setLevel(logging.ERROR)
     root.setLevel(logging.INFO)
 
 

@@ -19,7 +19,7 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from penstock.broker.aside import answer_later, full_budget, inline_budget
+from penstock.broker.aside import answer_later, full_budget, inline_budget, to_be_raised_later
 from penstock.broker.cluster import Topic
 from penstock.broker.dispatch import Context, handler
 from penstock.broker.fetch_sessions import FINAL_EPOCH, FIRST_EPOCH, NO_SESSION, FetchSession
@@ -61,7 +61,11 @@ READ_COMMITTED = 1
 INLINE_BYTES = 64 << 10
 """What is read at once from one partition and converted on the event loop, if it unpacks to little."""
 
-HELD_BYTES_MAX = 32 << 20
+CONVERTED_BYTES_MAX = 1 << 20
+"""How much of one partition is read to be converted for one request, beside a larger first batch. Clients
+that old ask for no more by default."""
+
+HELD_BYTES_MAX = 8 << 20
 """How much one request holds of what is to be converted in a thread. Partitions beyond it get nothing yet."""
 
 _NONE_ABORTED: list[AbortedTransaction] = []
@@ -239,6 +243,9 @@ def _read(topic: Topic, asked: FetchPartition, reading: _Reading) -> PartitionDa
         if diverging is not None:
             return _diverging(partition, asked, diverging)
     max_bytes = max(0, min(asked.partition_max_bytes, reading.left_bytes))
+    if version < MAGIC_2_SINCE:
+        # What is converted is in memory, and the next fetch goes on behind it.
+        max_bytes = min(max_bytes, CONVERTED_BYTES_MAX)
     is_cut = version < WHOLE_BATCHES_SINCE
     first = reading.found_bytes == 0 or (is_cut and max_bytes > 0)
     found = partition.read(asked.fetch_offset, max_bytes, at_least_one=first)
@@ -356,12 +363,14 @@ class _Conversion:
         try:
             self.response.records = self.convert(budget)
         except KafkaError as error:
-            self.error = error
+            self.error = to_be_raised_later(error)
         except UnpackLimitError as error:
             if is_first:
                 self.error = error_for(ErrorCode.MESSAGE_TOO_LARGE, str(error))
             else:  # others have used it up: the next fetch begins here
                 self.response.records = b""
+        finally:
+            self.data = b""
 
 
 def _convert_later(

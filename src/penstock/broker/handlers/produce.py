@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from penstock.broker.admission import MisshapenRecords, RejectedRecords
-from penstock.broker.aside import answer_later, full_budget, inline_budget
+from penstock.broker.aside import answer_later, full_budget, inline_budget, to_be_raised_later
 from penstock.broker.cluster import Topic
 from penstock.broker.dispatch import CloseConnection, Context, handler
 from penstock.broker.partition import MAGIC_2_ONLY_SINCE, Appended, OlderForm, Partition
@@ -229,7 +229,7 @@ class Postponed:
             if self.first_offset is not None and self.admitted is not None:
                 self.older = partition.prepare_older(self.admitted, self.first_offset, now_ms, budget)
         except KafkaError as error:
-            self.error = error
+            self.error = to_be_raised_later(error)
         except UnpackLimitError as error:
             self.error = error_for(ErrorCode.MESSAGE_TOO_LARGE, str(error))
 
@@ -275,8 +275,9 @@ def _append_prepared(each: Postponed, context: Context) -> bool:
     """Append what a thread has looked into; return False if it was converted for another place in the log."""
     partition, index = each.partition, each.response.index
     try:
-        if each.error is not None:
-            raise each.error
+        refused, each.error = each.error, None
+        if refused is not None:
+            raise refused
         if context.node.cluster.topics.get(each.topic.name) is not each.topic:
             raise error_for(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {each.topic.name} has been deleted meanwhile"
