@@ -4,6 +4,7 @@
 # make check   format, lint, types, import rules, and the tests
 # make wheels  build the wheel and run the README's examples from it on every Python of 3.11 to 3.13 there is
 # make soak    the same laws for minutes: random kills, long runs
+# make attack  everything that ever harmed a broker, against one beside a good client; part of make soak
 # make fuzz    what reads bytes, against a fuzzer that is guided by coverage (ARGS="--seconds 600 message")
 # make bench   the benchmarks       make clean    remove what the tools left behind (the environment stays)
 
@@ -18,7 +19,7 @@ PINS := pyproject.toml constraints.txt
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lint test check compat soak fuzz wheels bench clean
+.PHONY: help setup demo lint test check compat soak attack fuzz wheels bench clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p; /^$$/q' Makefile
@@ -44,6 +45,9 @@ compat: $(VENV)/.everything
 
 soak: $(VENV)/.everything
 	$(PYTEST) -m soak --timeout 3600
+
+attack: $(VENV)/.everything
+	$(BIN)/python tests/attack/run.py $(ARGS)
 
 fuzz: $(VENV)/.fuzz
 	$(BIN)/python tests/fuzz/run.py $(ARGS)

@@ -1,0 +1,34 @@
+"""A broker process under attack harms no client that does everything right. `run` has what is held to."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+
+from attack.attacks import ATTACKS
+from attack.run import run
+
+pytestmark = [
+    pytest.mark.timeout(1200),
+    pytest.mark.skipif(sys.platform != "linux", reason="the most memory of a process is read from /proc"),
+]
+
+MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None
+"""Where forcing data to disk takes no time, however busy the disk of a machine for tests is."""
+
+
+@pytest.mark.slow
+def test_a_short_attack_of_each_kind_harms_no_one() -> None:
+    assert run(1.5, seed=1, directory=MEMORY).problems == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", [2, 3])
+def test_minutes_of_attacks_harm_no_one(seed: int) -> None:
+    assert run(10, seed, directory=MEMORY).problems == []
+
+
+def test_the_attacks_are_named_once() -> None:
+    assert len({attack.run.__name__ for attack in ATTACKS}) == len(ATTACKS)
