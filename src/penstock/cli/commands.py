@@ -9,7 +9,7 @@ from contextlib import ExitStack
 import click
 
 from penstock.cli import completion, waiting
-from penstock.cli.interrupts import interruptible
+from penstock.cli.interrupts import be_interruptible
 from penstock.cli.options import is_text
 from penstock.cli.outcome import INTERRUPTED, WRONG_USE, say
 from penstock.errors import ConfigError, EncodeError
@@ -75,10 +75,11 @@ def run(words: Sequence[str], *, is_process: bool = False) -> int:
     # code of its own, where `penstock.cli.outcome` has one way for every command.
     try:
         with ExitStack() as stack:
-            if words[:1] != ["broker"]:  # it has its own way of ending, and nothing that it waits for
-                stack.enter_context(interruptible(to_the_end=is_process))
-                if is_process:
-                    stack.enter_context(waiting.told())
+            if is_process and words[:1] != [
+                "broker"
+            ]:  # which has its own way of ending, and waits for nothing
+                be_interruptible()
+                stack.enter_context(waiting.told())
             context = stack.enter_context(penstock.make_context("penstock", list(words)))
             code = penstock.invoke(context)
     except click.exceptions.Exit as ending:

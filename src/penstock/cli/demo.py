@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
+import subprocess
 from pathlib import Path
 
 import click
@@ -61,13 +65,27 @@ def command(
       penstock demo --bootstrap-server kafka:9092 --master spark://spark:7077
     """
     try:
-        from penstock.demo.embedded import stop_soon
         from penstock.demo.output import Intent
         from penstock.demo.run import Options, run_demo
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("penstock"):
             raise
         raise MissingDependencyError(f"the demo needs {error.name}: pip install 'penstock[demo]'") from None
-    if bootstrap_server is None:
-        before_the_end(lambda: stop_soon(output))
-    run_demo(Options(output, Intent(limit, bootstrap_server, topic_prefix), master, port, keep_running))
+    before_the_end(end_children)
+    try:
+        run_demo(Options(output, Intent(limit, bootstrap_server, topic_prefix), master, port, keep_running))
+    except KeyboardInterrupt:
+        end_children()
+        raise
+
+
+def end_children() -> None:
+    """Ask the demo's broker and its Java to end, and do not wait for that.
+
+    A Java that was just starting does not notice that this process has gone.
+    """
+    with contextlib.suppress(OSError):  # no such program
+        found = subprocess.run(["pgrep", "-P", str(os.getpid())], capture_output=True, text=True, check=False)
+        for number in found.stdout.split():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(number), signal.SIGTERM)

@@ -1,17 +1,19 @@
 """Ctrl-C ends a command within a second, whatever it waits for.
 
-The first interrupt is an exception, so that a consumer can leave its group and a producer send what it has;
-what that takes is limited by a timer that ends the process. The second interrupt ends it at once.
+The first interrupt is a KeyboardInterrupt, as ever, so that a consumer can leave its group and a producer
+send what it has; what that takes is limited by a thread that ends the process. The second interrupt ends it
+at once. The thread learns of interrupts from the interpreter itself (`signal.set_wakeup_fd`), since Spark
+brings a handler of its own, which waits for its jobs.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from types import FrameType
+from collections.abc import Callable
 
 PATIENCE_S = 0.9
 """How long clean-up may take after an interrupt. A second is what is felt as at once."""
@@ -22,39 +24,32 @@ _last_acts: list[Callable[[], object]] = []
 
 
 def before_the_end(act: Callable[[], object]) -> None:
-    """Have `act` called before the process is ended by the timer. It must not wait for anything."""
+    """Have `act` called before an interrupted process ends by force. It must not wait for anything."""
     _last_acts.append(act)
 
 
-@contextlib.contextmanager
-def interruptible(*, to_the_end: bool) -> Iterator[None]:
-    """Have Ctrl-C end the block within `PATIENCE_S`, by KeyboardInterrupt or by the end of the process.
+def be_interruptible() -> None:
+    """Have Ctrl-C end the process within `PATIENCE_S` from now on."""
+    if threading.current_thread() is threading.main_thread():
+        reader, writer = os.pipe()
+        os.set_blocking(writer, False)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        threading.Thread(target=_watch, args=(reader,), name="penstock-interrupts", daemon=True).start()
 
-    `to_the_end` says that the process ends with the block, so that the timer holds for its end as well.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    timer = threading.Timer(PATIENCE_S, _end)
-    timer.daemon = True
 
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        if timer.is_alive():
-            _end()
-        timer.start()
-        raise KeyboardInterrupt
+def _watch(reader: int) -> None:
+    """Wait for an interrupt, then for another one or the end of patience."""
+    while not _is_interrupt(os.read(reader, 64)):
+        continue
+    while select.select([reader], [], [], PATIENCE_S)[0]:
+        if _is_interrupt(os.read(reader, 64)):
+            break
+    _end()
 
-    before = signal.getsignal(signal.SIGINT)
-    if before is signal.SIG_IGN:  # as the shell has it for commands in the background
-        yield
-        return
-    signal.signal(signal.SIGINT, interrupt)
-    try:
-        yield
-    finally:
-        if not to_the_end:
-            timer.cancel()
-            signal.signal(signal.SIGINT, before)
+
+def _is_interrupt(numbers: bytes) -> bool:
+    """Whether SIGINT is among these signals; others that have a handler are told of as well."""
+    return signal.SIGINT in numbers
 
 
 def _end() -> None:

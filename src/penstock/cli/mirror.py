@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from penstock.cli import waiting
 from penstock.cli.options import bootstrap_option, pairs, property_option
 from penstock.cli.outcome import note, put
 
@@ -49,6 +50,8 @@ def command(
     """
     from penstock.client.mirror import Mirror
 
+    if quiet:
+        waiting.be_quiet()
     copied: dict[int, int] = {}
     with Mirror(
         topic,
@@ -61,6 +64,7 @@ def command(
         for progress in mirror.run(follow=follow):
             copied[progress.partition] = progress.copied
             if not quiet:
+                waiting.step_aside()
                 note(
                     f"partition {progress.partition}: {progress.copied:,} messages, "
                     f"byte {progress.offset:,} of {progress.end:,}"

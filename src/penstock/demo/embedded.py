@@ -120,13 +120,6 @@ def stop_leftover(output: Output) -> None:
     output.broker_file.unlink(missing_ok=True)
 
 
-def stop_soon(directory: Path) -> None:
-    """Ask the broker of the demo in `directory` to stop, if there is one, and do not wait for that."""
-    found = leftover(Output(directory))
-    if found is not None:
-        os.kill(found.pid, signal.SIGTERM)
-
-
 def is_serving(pid: int, directory: Path) -> bool:
     """Whether process `pid` runs, is no zombie, and its command line names `directory`."""
     try:
