@@ -2,13 +2,18 @@
 
 `python` blocks share one namespace; `sh` blocks run under ``bash -euo pipefail`` in the same
 working directory, at their place between them. A block whose fence says `no-run` is shown but not
-run (installation commands, clusters nobody has here); the fence must give the reason:
-```` ```sh no-run: installs ````.
+run (installation commands, clusters that are not here); the fence must give the reason:
+```` ```sh no-run: installs ````. It is still read by Python or the shell, which find what can run nowhere.
+
+```` ```python file: shop.py ```` is a file that the reader is told to save: the test does so.
+```` ```python needs: duckdb ```` runs where these modules are installed, as they are for the tests.
 """
 
 from __future__ import annotations
 
+import ast
 import fcntl
+import importlib.util
 import os
 import re
 import signal
@@ -23,13 +28,14 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = sorted(
-    [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *(ROOT / "docs").rglob("*.md")],
+    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")],
     key=lambda path: path.as_posix(),
 )
 SLOW = {"docs/tutorial.md", "docs/how-to/spark.md"}
 """Half a minute of Spark each: they run with the tests of clients, so that the others stay quick to run."""
 
 FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```\s*$", re.MULTILINE | re.DOTALL)
+REMARK = re.compile(r"no-run: \S.*|file: [\w.-]+|needs: \w+(, \w+)*")
 LANGUAGES_RUN = {"python", "sh"}
 LANGUAGES_SHOWN = {"", "text", "json", "toml", "ini", "mermaid", "sql", "console"}
 
@@ -48,7 +54,11 @@ def script_for(path: Path) -> str:
         if language not in LANGUAGES_RUN or remark.startswith("no-run"):
             continue
         where = f"{path.name}:{line}"
-        if language == "python":
+        if remark.startswith("file: "):
+            lines.append(f"pathlib.Path({remark[6:]!r}).write_text({code!r}, encoding='utf-8')")
+        elif remark.startswith("needs: ") and not are_installed(remark[7:].split(", ")):
+            continue
+        elif language == "python":
             lines.append(f"exec(compile({code!r}, {where!r}, 'exec'), namespace)")
         else:
             lines.append(f"shell({code!r}, {where!r})")
@@ -57,8 +67,12 @@ def script_for(path: Path) -> str:
     return "\n".join([PRELUDE, *lines])
 
 
+def are_installed(modules: list[str]) -> bool:
+    return all(importlib.util.find_spec(module) is not None for module in modules)
+
+
 PRELUDE = """
-import subprocess, sys
+import pathlib, subprocess, sys
 namespace = {'__name__': '__main__'}
 def shell(code, where):
     done = subprocess.run(['bash', '-euo', 'pipefail', '-c', code], stdin=subprocess.DEVNULL)
@@ -73,7 +87,20 @@ def test_fences_name_a_known_language_and_a_reason_not_to_run(path: Path) -> Non
         language, _, remark = info.partition(" ")
         assert language in LANGUAGES_RUN | LANGUAGES_SHOWN, f"{path.name}:{line}: fence {info!r}"
         if remark:
-            assert re.fullmatch(r"no-run: \S.*", remark), f"{path.name}:{line}: fence {info!r}"
+            assert REMARK.fullmatch(remark), f"{path.name}:{line}: fence {info!r}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_blocks_that_are_not_run_are_programs_all_the_same(path: Path) -> None:
+    """Three dots in the place of something, or a quote too few, would fail where the block is copied to."""
+    for info, code, line in blocks(path):
+        language, _, remark = info.partition(" ")
+        if language == "python":
+            flags = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+            compile(code, f"{path.name}:{line}", "exec", flags)
+        elif language == "sh" and remark.startswith("no-run"):
+            done = subprocess.run(["bash", "-n"], input=code, text=True, capture_output=True)
+            assert done.returncode == 0, f"{path.name}:{line}: {done.stderr}"
 
 
 def runnable() -> list[object]:

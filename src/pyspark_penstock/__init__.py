@@ -8,6 +8,7 @@ source `penstock` itself is asked for.
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 __all__ = ["DefaultSource"]
@@ -38,3 +39,14 @@ else:
                 from penstock.spark import PenstockDataSource
 
             return PenstockDataSource(*args, **options)
+
+
+if os.environ.get("PENSTOCK_SPARK_SESSION"):
+    # Only below a session of `penstock.spark.session`, which has workers talk over unix domain sockets.
+    try:
+        from penstock.spark.daemon import leave_planner_quietly
+
+        leave_planner_quietly()
+    except Exception:
+        # What is left is a traceback on the screen when an idle worker ends.
+        pass

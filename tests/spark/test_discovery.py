@@ -6,6 +6,7 @@ in a process of its own and looks for data sources in the way in which Spark doe
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -55,10 +56,17 @@ def stub(directory: Path, files: dict[str, str]) -> Path:
     return directory
 
 
-def look_up(stubs: Path) -> list[str]:
-    """What Spark's search for data sources meets, one fact a line."""
+def look_up(stubs: Path, *, is_ours: bool = False) -> list[str]:
+    """What Spark's search for data sources meets, one fact a line; `is_ours` is a session of this package."""
     code = LOOKUP.format(stubs=str(stubs), sources=str(SOURCES))
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    kept = {name: value for name, value in os.environ.items() if name != "PENSTOCK_SPARK_SESSION"}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**kept, **({"PENSTOCK_SPARK_SESSION": "1"} if is_ours else {})},
+    )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return [line.rstrip() for line in done.stdout.splitlines()]
@@ -123,6 +131,13 @@ def test_a_missing_library_is_named_when_the_source_is_asked_for(tmp_path: Path)
 def test_the_source_itself_is_made_where_it_can_be(tmp_path: Path) -> None:
     found = look_up(tmp_path)
     assert found == ["loaded", "offers DefaultSource", "name penstock", "made PenstockDataSource"]
+
+
+def test_workers_of_our_own_sessions_are_taught_to_end_quietly(tmp_path: Path) -> None:
+    loaded, *others = look_up(tmp_path, is_ours=True)
+    assert "penstock.spark.daemon" in loaded.split()
+    assert not {"penstock.spark.source", "penstock.client"} & set(loaded.split())
+    assert others[-1] == "made PenstockDataSource"
 
 
 def test_names_of_the_package_say_what_is_needed(tmp_path: Path) -> None:

@@ -160,6 +160,8 @@ def _prepare_environment() -> None:
     java = find_java()
     if java.home is not None:
         os.environ["JAVA_HOME"] = str(java.home)
+    # For `pyspark_penstock`, which leaves the workers of other sessions as they are.
+    os.environ["PENSTOCK_SPARK_SESSION"] = "1"
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
 
