@@ -792,3 +792,38 @@ def test_a_pause_that_a_quota_asks_for_is_cut_at_the_request_timeout() -> None:
                 assert client.throttle_s("b", FOR_EVER) == 30
 
     run_jumping(play())
+
+
+@pytest.mark.parametrize("key", [ApiKey.LIST_OFFSETS, ApiKey.FETCH, ApiKey.FIND_COORDINATOR])
+def test_a_poll_ends_in_its_own_time_whatever_the_broker_does(key: ApiKey) -> None:
+    async def play() -> None:
+        async with fake_broker({"t": 1}) as broker:
+            broker.stay_silent(key, 99)
+            in_group = key is ApiKey.FIND_COORDINATOR
+            async with AsyncConsumer(
+                broker.bootstrap_servers, group_id="g" if in_group else None, enable_auto_commit=False
+            ) as consumer:
+                consumer.assign([T0])
+                clock = asyncio.get_running_loop().time
+                for _ in range(3):
+                    begin = clock()
+                    assert await consumer.poll(1_000) == []
+                    assert clock() - begin < 25  # of the 30 s that a request may take
+
+    run_jumping(play())
+
+
+def test_an_error_in_the_background_reaches_the_poll_that_comes_next() -> None:
+    async def poll_on(consumer: AsyncConsumer) -> None:
+        while True:
+            assert await consumer.poll(0) == []
+
+    async def play() -> None:
+        async with fake_broker({"t": 1}) as broker:
+            broker.fail(ApiKey.LIST_OFFSETS, 29)
+            async with AsyncConsumer(broker.bootstrap_servers) as consumer:
+                consumer.assign([T0])
+                with pytest.raises(PenstockError, match=r"looking up offsets of t-0.*AUTHORIZATION"):
+                    await poll_on(consumer)
+
+    run_jumping(play())

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 from penstock.client.arguments import column_names, milliseconds, place, places, whole
 from penstock.client.client import AsyncClient
 from penstock.client.config import ConsumerConfig
-from penstock.client.fetch_plan import Cursor, FetchedPart
-from penstock.client.fetcher import Fetcher, FetchSettings
+from penstock.client.fetch_plan import Cursor, FetchedPart, FetchSettings
+from penstock.client.fetcher import Fetcher
 from penstock.client.group.session import Callback, Callbacks, GroupSession
 from penstock.client.handout import ColumnReading, RowReading
 from penstock.client.offset_calls import BY_AGE, COMMITTED, NO_POSITION, OffsetCalls
@@ -584,28 +584,27 @@ class AsyncConsumer(OffsetCalls):
         await self.start()
         if self._fetcher is None:
             self._fetcher = Fetcher(self._client, FetchSettings.of_consumer(self.config))
-        if self._group is not None:
-            return await self._wait_in_group(self._fetcher, self._group, deadline)
-        if not self._positions:
-            raise ConfigError("nothing is assigned: call assign() first")
-        await self._start_cursors()
-        await self._fetcher.wait(deadline - time.monotonic())
-        return self._fetcher.has_parts or time.monotonic() < deadline
-
-    async def _wait_in_group(self, fetcher: Fetcher, group: GroupSession, deadline: float) -> bool:
-        """Nothing here may hold up what the group wants: looking up positions may take its time."""
-        if not self._positions and not group.is_subscribed:
-            raise ConfigError("nothing to read: call subscribe() or assign() first")
-        if self.needs_attention or self._has_rows:
+        fetcher, group = self._fetcher, self._group
+        if not self._positions and not (group is not None and group.is_subscribed):
+            raise ConfigError(
+                "nothing is assigned: call assign() first"
+                if group is None
+                else "nothing to read: call subscribe() or assign() first"
+            )
+        if group is not None and (self.needs_attention or self._has_rows):
             return True
-        group.poll_begins()
+        if group is not None:
+            group.poll_begins()
         try:
+            # Looking up positions may take its time: neither the deadline nor the group waits for it.
             if self._starting is None and self._missing_cursors():
                 self._starting = asyncio.create_task(self._start_cursors())
-                self._starting.add_done_callback(lambda _: fetcher.announce())
+                self._starting.add_done_callback(lambda done: done.cancelled() or done.exception())
+                self._starting.add_done_callback(lambda done: fetcher.announce())
             await fetcher.wait(deadline - time.monotonic(), self._must_look)
         finally:
-            group.poll_ends()
+            if group is not None:
+                group.poll_ends()
         if self._starting is not None and self._starting.done():
             done, self._starting = self._starting, None
             done.result()

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.client.metadata import NO_TOPIC_ID, Cluster
 from penstock.errors import CorruptRecordError, PenstockError
 from penstock.model import TopicPartition
 from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from penstock.protocol.messages.fetch_response import FetchResponse, PartitionData
+
+if TYPE_CHECKING:
+    from penstock.client.config import ConsumerConfig
 
 TOPIC_ID_FETCH_VERSION = 13
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
@@ -120,6 +123,29 @@ class FetchLimits(NamedTuple):
     min_bytes: int
     max_bytes: int
     isolation_level: int
+
+
+class FetchSettings(NamedTuple):
+    """How much to fetch, and for how long to put up with failures."""
+
+    limits: FetchLimits
+    buffered_bytes_max: int
+    patience_s: float | None
+    """After so many seconds of failures in a row a cursor is given up; None never gives up."""
+    violation_patience_s: float = 60.0
+    """The same, where `patience_s` is None, for answers that do not answer what was asked."""
+
+    @classmethod
+    def of_consumer(cls, config: ConsumerConfig) -> FetchSettings:
+        """What the options of a consumer say."""
+        limits = FetchLimits(
+            config.fetch_max_wait_ms,
+            config.fetch_min_bytes,
+            config.fetch_max_bytes,
+            ISOLATION_LEVELS[config.isolation_level],
+        )
+        violation_patience_s = config.default_api_timeout_ms / 1000
+        return cls(limits, config.queued_max_messages_kbytes << 10, None, violation_patience_s)
 
 
 def fetch_request(cursors: Iterable[Cursor], cluster: Cluster, limits: FetchLimits) -> FetchRequest:

@@ -11,15 +11,14 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from penstock.client.answers import left_out
 from penstock.client.client import FETCH, AsyncClient
 from penstock.client.fetch_plan import (
-    ISOLATION_LEVELS,
     Cursor,
     FetchedPart,
-    FetchLimits,
+    FetchSettings,
     cut_batch_bytes,
     fetch_answers,
     fetch_request,
@@ -34,9 +33,6 @@ from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.fetch_request import FetchRequest
 from penstock.protocol.messages.fetch_response import FetchResponse, PartitionData
-
-if TYPE_CHECKING:
-    from penstock.client.config import ConsumerConfig
 
 AGAIN_AFTER_S = 1.0
 """When the next turn is after one has failed for a reason that is no error of Kafka."""
@@ -66,29 +62,6 @@ SIZE_MAX_LIMIT = 1 << 30
 NO_RECORDS = memoryview(b"")
 
 log = logger_named("penstock.client")
-
-
-class FetchSettings(NamedTuple):
-    """How much to fetch, and for how long to put up with failures."""
-
-    limits: FetchLimits
-    buffered_bytes_max: int
-    patience_s: float | None
-    """After so many seconds of failures in a row a cursor is given up; None never gives up."""
-    violation_patience_s: float = 60.0
-    """The same, where `patience_s` is None, for answers that do not answer what was asked."""
-
-    @classmethod
-    def of_consumer(cls, config: ConsumerConfig) -> FetchSettings:
-        """What the options of a consumer say."""
-        limits = FetchLimits(
-            config.fetch_max_wait_ms,
-            config.fetch_min_bytes,
-            config.fetch_max_bytes,
-            ISOLATION_LEVELS[config.isolation_level],
-        )
-        violation_patience_s = config.default_api_timeout_ms / 1000
-        return cls(limits, config.queued_max_messages_kbytes << 10, None, violation_patience_s)
 
 
 class Fetcher:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from penstock.client.background import run
 from penstock.client.client import AsyncClient
 from penstock.client.config import ConsumerConfig
-from penstock.client.fetch_plan import ISOLATION_LEVELS, Cursor, FetchedPart, FetchLimits
-from penstock.client.fetcher import Fetcher, FetchSettings
+from penstock.client.fetch_plan import ISOLATION_LEVELS, Cursor, FetchedPart, FetchLimits, FetchSettings
+from penstock.client.fetcher import Fetcher
 from penstock.client.offsets import fetch_known_offsets
 from penstock.common.extras import need_arrow
 from penstock.errors import ConfigError, KafkaError, RequestTimeoutError
