@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -46,17 +47,37 @@ async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
     writer.close()
 
 
+@asynccontextmanager
+async def listening(serve: Serve, context: ssl.SSLContext | None = None) -> AsyncIterator[Address]:
+    """The address of a server; its connections are closed when the block ends."""
+    writers: list[asyncio.StreamWriter] = []
+
+    async def serve_one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
+        with suppress(ConnectionError):
+            await serve(reader, writer)
+
+    server = await asyncio.start_server(serve_one, "127.0.0.1", 0, ssl=context)
+    async with server:
+        try:
+            yield Address("127.0.0.1", server.sockets[0].getsockname()[1])
+        finally:
+            for writer in writers:
+                writer.transport.abort()
+            for _ in range(5):  # turns of the loop until transports are gone
+                await asyncio.sleep(0)
+
+
 def error_at(serve: Serve) -> str:
     """What a client says that takes this for a broker."""
 
     async def play() -> str:
-        server = await asyncio.start_server(serve, "127.0.0.1", 0)
-        address = Address("127.0.0.1", server.sockets[0].getsockname()[1])
-        config = ClientConfig.parse({"bootstrap.servers": str(address)}, {})
-        async with server, AsyncClient(config) as client:
-            with pytest.raises(NetworkError) as caught:
-                await client.refresh()
-            return str(caught.value)
+        async with listening(serve) as address:
+            config = ClientConfig.parse({"bootstrap.servers": str(address)}, {})
+            async with AsyncClient(config) as client:
+                with pytest.raises(NetworkError) as caught:
+                    await client.refresh()
+                return str(caught.value)
 
     return asyncio.run(play())
 
@@ -102,9 +123,8 @@ def test_a_real_tls_server_is_recognised(tmp_path: Path) -> None:
         file = tmp_path / "certificate.pem"
         file.write_text(CERTIFICATE)
         context.load_cert_chain(file)
-        server = await asyncio.start_server(hang_up, "127.0.0.1", 0, ssl=context)
-        async with server:
-            return await expects_tls(Address("127.0.0.1", server.sockets[0].getsockname()[1]))
+        async with listening(hang_up, context) as address:
+            return await expects_tls(address)
 
     assert asyncio.run(play())
 
@@ -115,9 +135,8 @@ def test_a_peer_that_keeps_silent_does_not_speak_tls() -> None:
         writer.close()
 
     async def play() -> bool:
-        server = await asyncio.start_server(keep_silent, "127.0.0.1", 0)
-        async with server:
-            return await expects_tls(Address("127.0.0.1", server.sockets[0].getsockname()[1]), 0.05)
+        async with listening(keep_silent) as address:
+            return await expects_tls(address, 0.05)
 
     assert not asyncio.run(play())
 

@@ -83,7 +83,10 @@ def test_finding_it_imports_nothing_of_the_broker() -> None:
     assert done.stdout.split() == [
         "penstock",
         "penstock.common",
+        "penstock.common.extras",
         "penstock.common.lazy_names",
+        "penstock.errors",
+        "penstock.printable",
         "penstock.testing",
         "penstock.testing.plugin",
     ]
