@@ -46,7 +46,7 @@ def raise_descriptor_limit() -> int:
     wanted = DESCRIPTORS_WANTED if hard == resource.RLIM_INFINITY else min(hard, DESCRIPTORS_WANTED)
     if soft == resource.RLIM_INFINITY or soft >= wanted:
         return soft
-    for limit in (wanted, 10_240):  # macOS allows no more, whatever it says
+    for limit in (wanted, 10_240):  # macOS allows no more than this, although its hard limit is higher
         if limit > soft:
             try:
                 resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
@@ -122,7 +122,7 @@ class Acceptor:
                     connection.close()
                     raise
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-            pass  # nobody else is there, or has gone again
+            pass  # the queue is empty, or the peer has gone again
         except OSError as error:
             if error.errno not in _SHORTAGES:
                 self._failures.caught("accept", "taking in a connection")

@@ -1,8 +1,8 @@
 """Text of others made fit to be read: control characters are spelled out instead of obeyed.
 
 Names of topics, groups and clients, values, and the messages of brokers may hold anything: escape sequences
-that steer a terminal, line ends that forge a line of a log, marks that reverse what is displayed. Whatever a
-person reads passes one of these functions; what goes into a pipe or a file does not.
+that steer a terminal, line ends that forge a line of a log, marks that reverse what is displayed. All
+text for people passes one of these functions; what goes into a pipe or a file does not.
 """
 
 from __future__ import annotations

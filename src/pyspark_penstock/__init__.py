@@ -1,7 +1,7 @@
 """Makes the Spark data source `penstock` known: Spark imports every module named `pyspark_*`.
 
-It does so in a fresh process whenever a query names a data source that is not Spark's own, whatever source
-that is. An exception here would fail all of them, and time spent here slows all of them. So this module
+It does so in a fresh process whenever a query names a data source that is not Spark's own. An
+exception here would fail all of them, and time spent here slows all of them. So this module
 imports nothing of the package, raises nothing, and leaves everything else to the moment at which the data
 source `penstock` itself is asked for.
 """

@@ -202,9 +202,9 @@ def check_batch(
 def begins_right(batch: memoryview, size: int, codec: int, count: int) -> bool:
     """Whether what is behind the header of a batch of `size` bytes can be the records that it announces.
 
-    Looks at a few bytes only, whatever the size. A plain batch has room for its records, and the lengths of
-    the first two lead from one to the next; with so few records, to the end of the batch. A compressed one
-    begins as its codec does, and its bytes can unpack to so many records at all.
+    Looks at a few bytes only. A plain batch has room for its records, and the lengths of the first two
+    lead from one to the next; with so few records, to the end of the batch. A compressed one begins as
+    its codec does, and its bytes can unpack to so many records at all.
     """
     if codec:
         if count * RECORD_BYTES_MIN > (size - HEADER_BYTES) * _RATIO_MAX[codec]:

@@ -41,7 +41,7 @@ E = TypeVar("E", bound=BaseException)
 def to_be_raised_later(error: E) -> E:
     """Return an exception without the frames that it has come through, and without what came before it.
 
-    Frames hold what was unpacked, and whoever keeps the exception is often held by one of them: such a circle
+    Frames hold what was unpacked, and often the object that keeps the exception: such a circle
     keeps hundreds of megabytes until Python looks for circles, which it does after many small objects only.
     """
     error.__traceback__ = error.__context__ = error.__cause__ = None
@@ -122,8 +122,9 @@ def answer_later(
 ) -> Any:
     """Have `work` done in the thread and the request answered with what `answer` returns then.
 
-    `answer` runs in the broker's thread and may ask for more work. Where nobody takes calls from other
-    threads, everything happens on the spot. An exception in `work` is raised where `answer` would be called.
+    `answer` runs in the broker's thread and may ask for more work. In a node without a server, which takes no
+    calls from threads, everything happens on the spot. An exception in `work` is raised where `answer` would
+    be called.
     """
     thread = context.node.side_thread()
     if thread is None:

@@ -4,7 +4,7 @@ The thread reads and writes files; everything about partitions is decided in the
 calls `step` once a second. Requests are served meanwhile. Schedules run on the monotonic clock; the time of
 day is only compared with the times of records.
 
-A compaction that fails, for whatever reason, leaves its log as it was. The partition is then marked as failed
+A compaction that fails, for any reason, leaves its log as it was. The partition is then marked as failed
 and tried again later, after `RETRY_S`, twice that, and so on; other partitions are not held up.
 """
 

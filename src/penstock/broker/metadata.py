@@ -127,7 +127,7 @@ class MetadataLog:
     def __init__(self, log: Log) -> None:
         self._log = log
         self.level = ELIGIBLE_REPLICAS_SINCE
-        """The `metadata.version` whose records are written, set by whoever replays."""
+        """The `metadata.version` whose records are written; set after the replay."""
         # Another controller's epochs may be higher: they never go back in a log.
         self._epoch = max(LEADER_EPOCH, log.leader_epochs.latest)
 

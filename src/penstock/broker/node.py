@@ -226,7 +226,7 @@ class Node:
         return self.flusher
 
     def side_thread(self) -> SideThread | None:
-        """Who does what takes too long for the event loop; None where nobody takes calls from threads."""
+        """The thread for work that takes too long for the event loop; None for a node without a server."""
         if self._side_thread is None and self.call_soon is not None:
             from penstock.broker.aside import SideThread
 

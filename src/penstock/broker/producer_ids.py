@@ -1,4 +1,4 @@
-"""Producer ids: each is given out once, whatever became of the metadata log that counts them.
+"""Producer ids: each is given out once, also where the metadata log that counts them was lost.
 
 Ids come in blocks, and a block is a record of the metadata log before its first id is used. That log may
 be missing, cut, or an older copy, while partitions still hold batches of producers with later ids. A new

@@ -1,4 +1,4 @@
-"""Retention: when old records go, of logs that are open and of those that nobody has used since the start.
+"""Retention: when old records go, of logs that are open and of those that were not used since the start.
 
 Open logs are asked at once. Of the others, so many a second are looked up by their files alone, and few are
 opened: those from which something has to go. A broker with many idle partitions is not held up by them.

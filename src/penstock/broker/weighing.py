@@ -2,7 +2,7 @@
 
 Records stay bytes, whatever their number; topics and partitions become objects fifty times their size.
 A Produce of the greatest size that names nothing but empty topics would become gigabytes, and other
-requests hold up everybody else for seconds. Counting stops at the limit.
+requests hold up all other clients for seconds. Counting stops at the limit.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ctrl-C ends a command within a second, whatever it waits for.
+"""Ctrl-C ends a command within a second, in any wait.
 
 The first interrupt is a KeyboardInterrupt, as ever, so that a consumer can leave its group and a producer
 send what it has; what that takes is limited by a thread that ends the process. The second interrupt ends it

@@ -271,7 +271,7 @@ class AsyncClient:
             try:
                 return await self._open(address, purpose)
             except PenstockError as error:
-                # Whatever is wrong with this one: another may be as it should be.
+                # This broker is at fault in any case; another one may answer as it should.
                 reasons.append(str(error))
         where = ", ".join(str(address) for address in self.config.bootstrap_servers)
         why = "; ".join(dict.fromkeys(_without(where, reason) for reason in reasons))

@@ -1,4 +1,4 @@
-"""Whether a listener can be reached from other machines, and a warning where that lets everybody in."""
+"""Whether a listener can be reached from other machines, and a warning where it is unprotected."""
 
 from __future__ import annotations
 

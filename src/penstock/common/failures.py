@@ -1,7 +1,7 @@
 """Exceptions that a barrier has stopped, and lines that a peer can cause: neither can fill the log.
 
 A barrier stands around every part of a broker that others do not depend on: one request, one timer, one
-waiting request, one background thread. Whatever raises there ends alone. `Failures` is what all barriers
+waiting request, one background thread. What raises there ends alone. `Failures` is what all barriers
 of one broker report to; `/metrics` shows its counts. An error that repeats is logged with its traceback
 once a minute. `LimitedLog` is for what is no error, such as a connection that is closed for what it sent.
 

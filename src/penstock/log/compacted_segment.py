@@ -60,7 +60,7 @@ class CompactedSegment(FileSegment):
             for suffix in {SUFFIX_SWAP, self.suffix}:
                 remove_segment_files(self.directory, self.base_offset, suffix)
             raise
-        # From here on this segment counts, whatever happens: a start would put it in place, too.
+        # From here on this segment counts, also after an error: a start would put it in place, too.
         self._replaced = [segment for segment in old if isinstance(segment, FileSegment)]
 
     def settle(self) -> None:

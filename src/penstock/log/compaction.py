@@ -6,7 +6,7 @@ and writes new ones beside them. `Compaction.finish` puts those in place, if not
 old ones meanwhile, which readers may go on reading.
 
 Only a new segment that is complete, forced to disk and read back replaces anything, and only once all of
-one compaction are: whatever ends `run` early, an error of any kind included, leaves the log as it was. What
+one compaction are: an early end of `run`, by an error of any kind, leaves the log as it was. What
 is read is not believed either. A batch whose checksum fails, or a segment that does not end with a whole
 batch, ends the compaction; a batch whose checksum fits and whose records make no sense was written so by a
 client: it stays as it is, and its keys replace nothing.
@@ -313,7 +313,7 @@ class Compaction:
         """Put the new segments in place; say whether all of them were. None is if `run` did not complete.
 
         Raises:
-            StorageError: the disk refuses. Whatever is in place by then is as good as what it replaced,
+            StorageError: the disk refuses. What is in place by then is as good as what it replaced,
                 and the rest is removed.
         """
         log = self.log

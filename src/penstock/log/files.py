@@ -165,7 +165,7 @@ def write_whole(path: str, data: bytes, *, sync: bool) -> None:
     """Replace a small file as a whole: a reader, or a crash, meets the old bytes or the new.
 
     They are written beside it, under the name with `.tmp` behind, which replaces the old file once all is
-    written. Whatever ends this early removes that again and leaves the old file. With `sync` the bytes are
+    written. An early end of any kind removes that again and leaves the old file. With `sync` the bytes are
     on the disk before the old file goes; without, a power cut may leave none, or zeros.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The batch headers in a partition's directory, whatever state the log is in and whoever writes to it.
+"""The batch headers in a partition's directory, in any state of the log, also while another process writes.
 
 For those who ask what producers have written before the log itself is opened. Reads only; nothing is locked,
 repaired or held open. A segment that is damaged is reported and read as far as it goes, then the next.

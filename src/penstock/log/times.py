@@ -49,7 +49,7 @@ def record_since(
 
 
 def latest_record(entry: Entry, batch: Bytes, start_offset: int, budget: UnpackBudget) -> Place | None:
-    """Return the first record from `start_offset` on with the greatest time; likewise."""
+    """Return the first record from `start_offset` on with the greatest time, or None if there is none."""
     best: Place | None = None
     try:
         for place in records_of(entry, batch, budget):

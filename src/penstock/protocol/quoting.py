@@ -14,7 +14,7 @@ def literal(value: object) -> str:
     """A Python literal that evaluates to `value`, and to nothing else.
 
     Only None and exact instances of bool, int, float, str and bytes are written: the `repr` of another
-    type, or of a subclass, is whatever that class returns. Strings and bytes stand in double quotes where
+    type, or of a subclass, is what that class returns. Strings and bytes stand in double quotes where
     that needs no escape, as the formatter of generated modules writes them.
 
     Raises:

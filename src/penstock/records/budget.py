@@ -1,6 +1,6 @@
 """How much of compressed records may be unpacked, and how many records be read: one budget for one request.
 
-A few kilobytes can hold gigabytes, and a gigabyte hundreds of millions of records. Whoever unpacks what
+A few kilobytes can hold gigabytes, and a gigabyte hundreds of millions of records. Code that unpacks what
 others have packed does it within a budget, and raises `UnpackLimitError` before it allocates beyond that.
 Imports nothing that is slow to load.
 """

@@ -16,7 +16,7 @@ TEMPORARY_SUFFIX = ".unfinished"
 def write_whole(target: Path, write: Callable[[Path], None]) -> None:
     """Let `write` fill a hidden file beside `target`, then give it the name of `target`.
 
-    Replaces what had that name before, once all is written and on the disk. Whatever ends this early, an
+    Replaces what had that name before, once all is written and on the disk. An early end, an
     error of any kind in `write` included, removes the hidden file and leaves what was there. Its name
     starts with a dot and ends in TEMPORARY_SUFFIX, so that no reader of the directory takes it for data.
 

@@ -41,7 +41,7 @@ class Target:
     """A place to fetch from, where to go on, and the stream that takes what comes.
 
     `offset` is None where it could not be found out yet; `reset` says it then. `is_proven` is False for an
-    offset that somebody stored and nobody has read from: it may be no start of a message.
+    offset that was stored and not read from yet: it may be no start of a message.
     """
 
     __slots__ = ("generation", "is_proven", "offset", "place", "size_max", "stream")
@@ -122,7 +122,7 @@ class Fetcher07:
                 if not self._stopping.is_set():
                     logger.warning("%s; trying again", error)
             except PenstockError as error:
-                # An answer that makes no sense as a whole: nobody can tell which partition it is about.
+                # An answer that makes no sense as a whole: it does not tell which partition it is about.
                 self._fail_all(error)
             if not has_come:
                 self._stopping.wait(self._backoff_s)

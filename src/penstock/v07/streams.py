@@ -16,7 +16,7 @@ Place = tuple[str, BrokerPartition]
 
 
 ERRORS_KEPT = 100
-"""Errors that nobody has asked for yet; of more, the newest are kept."""
+"""Errors that were not fetched yet; of more, the newest are kept."""
 
 
 class ConsumedMessage(NamedTuple):

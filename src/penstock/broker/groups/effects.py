@@ -27,7 +27,7 @@ class Effects:
         self.saves: list[Group] = []
         self.replies: list[tuple[Ticket, Message]] = []
         self.unused: list[Group] = []
-        """Groups that never had a generation, and in which nobody is any more."""
+        """Groups that never had a generation and have no members any more."""
         self.given_away: dict[tuple[str, str], Group] = {}
         """Groups and the ids that were given away in them and not joined with, the oldest first."""
         self.tally = Tally()

@@ -53,7 +53,7 @@ A member's own rebalance timeout may be 0 or negative, which would have the time
 """
 
 NEW_MEMBER_TIMEOUT_S = 300.0
-"""Whoever joins for the first time cannot send heartbeats; its first wait ends after this (Kafka's)."""
+"""A member that joins for the first time cannot send heartbeats; its first wait ends after this (Kafka's)."""
 
 _NONE = ErrorCode.NONE
 
@@ -165,7 +165,7 @@ class Group:
         self._timers.set(timer, now + session_timeout_ms / 1000)
 
     def forget_id(self, member_id: str, now: float) -> None:
-        """Nobody may join with an id that was given away any more."""
+        """Member ids that were given away are not accepted any more."""
         self._withdraw(member_id)
         if not self.members and not self.pending and not self.generation and self.state is State.EMPTY:
             self._effects.unused.append(self)

@@ -64,7 +64,7 @@ class RecoverableGroup(Group):
         self.go_on(now)
 
     def _take_back(self, ticket: Ticket | None) -> None:
-        """Forget a request that has failed, and whoever it would have made a member."""
+        """Forget a request that has failed, and the member that it would have made."""
         for member in list(self.members.values()):
             if ticket is not None and member.join_ticket is ticket:
                 member.join_ticket = None

@@ -187,7 +187,7 @@ class GroupService:
         return True
 
     def _forget_unused(self) -> None:
-        """Groups that were asked for, and that nobody has joined, are no more."""
+        """Delete groups that were asked for and never joined."""
         unused, self.coordinator.effects.unused = self.coordinator.effects.unused, []
         for group in unused:
             is_there = self.coordinator.groups.get(group.id) is group
