@@ -430,3 +430,30 @@ def test_a_log_that_takes_long_is_opened_all_the_same(
     clock.advance(700)
     assert produce(node, batch_of(b"v"), partition=1).error_code == 0
     node.store.close()
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "offsets"), [(-1, [0]), (-2, [0]), (0, []), (NOW_MS - 1, []), (NOW_MS, [0])]
+)
+def test_offsets_before_a_time_of_a_partition_that_was_never_written_to(
+    timestamp: int, offsets: list[int]
+) -> None:
+    """Its first segment would be made now: version 0 of ListOffsets looks at the times of segments."""
+    node = make_node()
+    make_topic(node, "t")
+    asked = ListOffsetsPartition(partition_index=0, timestamp=timestamp, max_num_offsets=1)
+    topics = [ListOffsetsTopic(name="t", partitions=[asked])]
+    response: Any = ask(node, ListOffsetsRequest(topics=topics), 0)
+    assert response.topics[0].partitions[0].old_style_offsets == offsets
+
+
+def test_version_0_answers_each_time_that_is_asked_of_a_partition() -> None:
+    node = make_node()
+    make_topic(node, "t")
+    produce(node, batch_of(b"x"))
+    asked = [
+        ListOffsetsPartition(partition_index=0, timestamp=timestamp, max_num_offsets=1)
+        for timestamp in (-1, -2, -1)
+    ]
+    response: Any = ask(node, ListOffsetsRequest(topics=[ListOffsetsTopic(name="t", partitions=asked)]), 0)
+    assert [each.old_style_offsets for each in response.topics[0].partitions] == [[1], [0]]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 NO_TIME = -1
 
-_NOTHING = MemoryLog(now_ms=0)
+_NOTHING = MemoryLog(now_ms=NO_TIME)
 """What is read of a partition to which nothing was ever written."""
 
 BATCHES_PER_SNAPSHOT = 10_000

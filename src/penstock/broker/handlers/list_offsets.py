@@ -13,6 +13,7 @@ import logging
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from penstock.broker.aside import INLINE_BYTES, answer_later, full_budget, inline_budget
@@ -50,15 +51,18 @@ AT_ONCE = 16
 _SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING: 11}
 
 
+_INDEX = attrgetter("partition_index")
+
+
 @handler(ApiKey.LIST_OFFSETS, 0, 11)
 def list_offsets(request: ListOffsetsRequest, context: Context) -> ListOffsetsResponse | Wait:
     """Look up the time asked for in every partition."""
     times = Counter(
         (topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions
     )
-    topics = merged(
-        request.topics, lambda topic: topic.name, "partitions", lambda asked: asked.partition_index
-    )
+    # Version 0 answers each time that is asked of a partition, as Kafka does: its answers are short.
+    which = attrgetter("partition_index", "timestamp") if context.version == 0 else _INDEX
+    topics = merged(request.topics, attrgetter("name"), "partitions", which)
     answer = ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(name=topic.name, partitions=_look_up_all(topic, times, context))
