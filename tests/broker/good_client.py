@@ -98,7 +98,7 @@ class GoodClient:
         def once() -> None:
             answer = client.ask(produce_request(batch_of(b"value"), topic="good"), 9)
             [partition] = answer.responses[0].partition_responses
-            assert partition.error_code == 0
+            assert partition.error_code == 0, partition
             assert partition.base_offset == self.acknowledged
             self.acknowledged += 1
 
@@ -110,7 +110,7 @@ class GoodClient:
         def once() -> bool:
             nonlocal offset
             [partition] = client.ask(fetch_request("good", offset, 5_000), 12).responses[0].partitions
-            assert partition.error_code == 0
+            assert partition.error_code == 0, partition
             position, data = 0, bytes(partition.records or b"")
             while position + 61 <= len(data):
                 assert int.from_bytes(data[position : position + 8], "big") == offset

@@ -295,6 +295,9 @@ def bed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
         "penstock.metrics.port": "0",
         "penstock.0.7.log.default.flush.scheduler.interval.ms": "50",
         "group.initial.rebalance.delay.ms": "0",
+        # Records of these tests are years old: retention would remove them half a minute after the start,
+        # one perhaps before the good client has read it.
+        "log.retention.ms": "-1",
     }
     with Broker(directory / "data", config=settings, listen_07=0) as broker:
         with WireClient(broker.port) as client:
