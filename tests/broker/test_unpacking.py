@@ -697,3 +697,20 @@ class Refusing:
 
     def admit(self, *_: object) -> None:
         raise error_for(ErrorCode.CORRUPT_MESSAGE, "no records")
+
+
+def test_memory_is_given_back_once_after_the_thread_has_worked(monkeypatch: pytest.MonkeyPatch) -> None:
+    trimmed: list[int] = []
+    monkeypatch.setattr(aside, "_trim_heap", lambda: trimmed.append(1))
+    node = make_node()
+    node.call_soon = lambda action: None
+    thread = node.side_thread()
+    assert thread is not None
+    thread.release_memory()
+    job = thread.begin(lambda: None, 10)
+    thread.release_memory()  # the job still waits
+    thread.queued_bytes -= job.size_bytes
+    node.maintain(NOW_MS)
+    node.maintain(NOW_MS)
+    thread._thread.shutdown(wait=True)
+    assert trimmed == [1]

@@ -28,7 +28,7 @@ INLINE_BYTES = 256 << 10
 INLINE_RECORDS = 2_000
 """What one request may look at on the event loop, among what it unpacks: some milliseconds."""
 
-QUEUED_BYTES_MAX = 64 << 20
+QUEUED_BYTES_MAX = 32 << 20
 """How much may wait for the thread, as it was sent. What comes then is refused, to be sent again."""
 
 PATIENCE_S = 3600
@@ -68,6 +68,7 @@ class SideThread:
         self._call = call
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="penstock-unpack")
         self.queued_bytes = 0
+        self._has_worked = False
 
     def has_room(self, size_bytes: int) -> bool:
         """Whether so much may wait besides what waits. One job always may."""
@@ -76,9 +77,16 @@ class SideThread:
     def begin(self, work: Callable[[], None], size_bytes: int) -> Job:
         """Have `work` done in the thread; return what to wait for. It holds `size_bytes` until then."""
         job = Job(work, size_bytes)
+        self._has_worked = True
         self.queued_bytes += size_bytes
         self._thread.submit(self._run, job)
         return job
+
+    def release_memory(self) -> None:
+        """Have memory that earlier jobs have freed given back to the system. Called once a second."""
+        if self._has_worked and not self.queued_bytes:
+            self._has_worked = False
+            self._thread.submit(_trim_heap)
 
     def _run(self, job: Job) -> None:
         try:
@@ -139,3 +147,16 @@ def answer_later(
         return answer()
 
     return Wait([job], context.now + PATIENCE_S, 1, finish)
+
+
+def _trim_heap() -> None:
+    """Give free pages of the heap back to the system, where the C library can (glibc).
+
+    It keeps freed blocks of up to 32 MiB for the next allocation of their size: what was unpacked once would
+    count as the broker's memory for ever.
+    """
+    import ctypes  # few brokers ever unpack that much
+
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)

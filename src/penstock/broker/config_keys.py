@@ -421,7 +421,7 @@ BROKER_KEYS = _table(
     _broker(
         "penstock.kept.state.bytes.max",
         LONG,
-        "134217728",
+        "67108864",
         "Memory for what is kept for clients: fetch sessions, groups, offsets, answers that are not read.",
         at_least=1 << 20,
     ),

@@ -170,6 +170,9 @@ class Node:
         if self.flusher is not None:
             failures.extend(self.flusher.failures)
             self.flusher.failures.clear()
+        if self._side_thread is not None:
+            with self.failures.barrier("housekeeping", "memory"):
+                self._side_thread.release_memory()
         if compacted:
             with self.failures.barrier("housekeeping", "compaction"):
                 failures.extend(self.compactor.step(compacted, now_ms))
