@@ -20,9 +20,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from penstock.protocol.classes import message_class
 from penstock.protocol.codec import codec_for
-from penstock.protocol.definition import definitions_directory, parse_definition
 from penstock.protocol.framing import encode_request, encode_response
 from penstock.protocol.header import decode_request_header
 from penstock.protocol.message import Message
@@ -49,6 +47,8 @@ from penstock.protocol.messages.produce_response import (
     ProduceResponse,
     TopicProduceResponse,
 )
+from penstock.protocol.schema.class_writer import message_class
+from penstock.protocol.schema.definition import definitions_directory, parse_definition
 
 ROUNDS = 7
 

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from harness import Contestant, arguments, measure, report
 from penstock.records.arrow import from_arrow, to_arrow
 from penstock.records.batch import encode_batch
-from penstock.records.compression import Codec
+from penstock.records.compression.codecs import Codec
 from penstock.records.decode import decode_columns, iter_columns
 from penstock.records.encode import encode_columns
 from penstock.records.rows import decode_rows

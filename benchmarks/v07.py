@@ -15,7 +15,7 @@ from broker_process import running_broker
 from client_arrow import table_of
 from harness import Contestant, arguments, measure, report
 from penstock import scan_topic, write_topic
-from penstock.records.compression import Codec
+from penstock.records.compression.codecs import Codec
 from penstock.v07.driver import Driver07
 
 COLUMNS = ("value", "partition", "offset")

@@ -18,7 +18,7 @@ from harness import Contestant, measure, report
 from penstock.errors import EncodeError
 from penstock.explorer.lines import encode_line
 from penstock.protocol import messages
-from penstock.protocol.json_form import to_json
+from penstock.protocol.inspect.json_form import to_json
 from penstock.protocol.message import Message
 from penstock.protocol.message_index import HOMES
 from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic

@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from penstock.protocol.versions import NO_VERSIONS, OPEN_END, Versions
+from penstock.protocol.schema.versions import NO_VERSIONS, OPEN_END, Versions
 
 Json = dict[str, Any]
 

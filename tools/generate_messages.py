@@ -12,9 +12,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from penstock.protocol.classes import LINE_MAX, module_source
-from penstock.protocol.definition import Definition, definitions_directory, read_definition, snake_case
 from penstock.protocol.quoting import literal
+from penstock.protocol.schema.class_writer import LINE_MAX, module_source
+from penstock.protocol.schema.definition import Definition, definitions_directory, read_definition, snake_case
 
 MESSAGES = "penstock.protocol.messages"
 INDEX = '''"""Every message, each imported on first use. Generated: do not edit."""

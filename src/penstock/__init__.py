@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from penstock.client import Admin as Admin
     from penstock.client import Consumer as Consumer
     from penstock.client import Producer as Producer
-    from penstock.client import read_topic as read_topic
-    from penstock.client import scan_topic as scan_topic
-    from penstock.client import write_topic as write_topic
     from penstock.cloudevents import Event as Event
-    from penstock.log_directories import read_log as read_log
-    from penstock.log_directories import scan_log as scan_log
     from penstock.model import EARLIEST as EARLIEST
     from penstock.model import LATEST as LATEST
     from penstock.model import Record as Record
     from penstock.model import RecordMetadata as RecordMetadata
     from penstock.model import TopicPartition as TopicPartition
+    from penstock.tables import read_log as read_log
+    from penstock.tables import read_topic as read_topic
+    from penstock.tables import scan_log as scan_log
+    from penstock.tables import scan_topic as scan_topic
+    from penstock.tables import write_topic as write_topic
 
 __version__ = "0.1.0"
 
@@ -41,11 +41,11 @@ _HOMES = {
     "Record": "model",
     "RecordMetadata": "model",
     "TopicPartition": "model",
-    "read_log": "log_directories",
-    "read_topic": "client",
-    "scan_log": "log_directories",
-    "scan_topic": "client",
-    "write_topic": "client",
+    "read_log": "tables",
+    "read_topic": "tables",
+    "scan_log": "tables",
+    "scan_topic": "tables",
+    "write_topic": "tables",
 }
 
 __all__ = sorted([*_HOMES, "__version__"])

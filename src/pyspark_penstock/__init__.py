@@ -33,7 +33,7 @@ else:
             Raises:
                 MissingDependencyError: this PySpark is too old, or a library is missing.
             """
-            from penstock.spark.plain import plain_errors
+            from penstock.spark.runtime.worker_errors import plain_errors
 
             with plain_errors():
                 from penstock.spark import PenstockDataSource
@@ -42,9 +42,9 @@ else:
 
 
 if os.environ.get("PENSTOCK_SPARK_SESSION"):
-    # Only below a session of `penstock.spark.session`, which has workers talk over unix domain sockets.
+    # Only below a session of `penstock.spark`, whose workers talk over unix domain sockets.
     try:
-        from penstock.spark.daemon import leave_planner_quietly
+        from penstock.spark.runtime.daemon import leave_planner_quietly
 
         leave_planner_quietly()
     except Exception:

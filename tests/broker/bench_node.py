@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.broker.config import BrokerConfig
-from penstock.broker.dispatch import ROUTES, Context, answer
+from penstock.broker.config.values import BrokerConfig
 from penstock.broker.node import Node
-from penstock.broker.storage import LogStore, MemoryStore
+from penstock.broker.partitions.log_store import LogStore, MemoryStore
+from penstock.broker.requests.dispatch import ROUTES, Context, answer
 from penstock.clock import ManualClock
 from penstock.protocol.api import API_TABLE
 from penstock.protocol.framing import decode_response, encode_request

@@ -7,9 +7,19 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from penstock.protocol.codec import codec_for
+from penstock.protocol.compiler.struct_types import NullableStructure, StructLayout, Structure
+from penstock.protocol.compiler.wire_types import (
+    SHORT,
+    Array,
+    Blob,
+    Fixed,
+    RecordSet,
+    Text,
+    Uuid,
+    Varint,
+    WireType,
+)
 from penstock.protocol.message import Message
-from penstock.protocol.structs import NullableStructure, StructLayout, Structure
-from penstock.protocol.wire import SHORT, Array, Blob, Fixed, RecordSet, Text, Uuid, Varint, WireType
 
 BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 

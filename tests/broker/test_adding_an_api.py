@@ -19,15 +19,15 @@ from pathlib import Path
 import pytest
 
 from penstock import Broker
-from penstock.broker import dispatch
-from penstock.broker.dispatch import Context, handler
+from penstock.broker.requests import dispatch
+from penstock.broker.requests.dispatch import Context, handler
 from penstock.errors import UnsupportedVersionError
 from penstock.protocol.api import API_TABLE, Api
-from penstock.protocol.classes import load_message
 from penstock.protocol.framing import decode_response, encode_request
 from penstock.protocol.message import Message
 from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
 from penstock.protocol.messages.api_versions_response import ApiVersionsResponse
+from penstock.protocol.schema.class_writer import load_message
 
 ECHO = 1000
 
@@ -59,7 +59,7 @@ RESPONSE = {
 
 ROOT = Path(__file__).resolve().parents[2]
 
-HANDLER = """from penstock.broker.dispatch import Context, handler
+HANDLER = """from penstock.broker.requests.dispatch import Context, handler
 from penstock.protocol.api import ApiKey
 from penstock.protocol.messages.echo_request import EchoRequest
 from penstock.protocol.messages.echo_response import EchoLine, EchoResponse

@@ -17,25 +17,25 @@ from typing import Any, NamedTuple
 
 import pytest
 
-import penstock.accepting
-import penstock.broker.dispatch
 import penstock.broker.groups.service
-import penstock.broker.metrics
+import penstock.broker.network.metrics
+import penstock.broker.requests.dispatch
+import penstock.common.accepting
 import penstock.v07.server
 from broker.bench_node import batch_of, produce_request
 from broker.good_client import GoodClient, fetch_request
 from broker.groups.requests import heartbeat_request, join_request
 from broker.wire_client import WireClient, is_well
 from penstock import Broker
-from penstock.accepting import Acceptor
-from penstock.broker.compactor import Compactor
-from penstock.broker.connection import Connection
 from penstock.broker.groups.recovery import RecoverableGroup
 from penstock.broker.groups.service import GroupService
+from penstock.broker.network.connection import Connection
+from penstock.broker.network.server import Server
 from penstock.broker.node import Node
-from penstock.broker.partition import Partition
-from penstock.broker.server import Server
-from penstock.broker.waiting import Parking
+from penstock.broker.partitions.cleaner import Compactor
+from penstock.broker.partitions.partition import Partition
+from penstock.broker.requests.purgatory import Parking
+from penstock.common.accepting import Acceptor
 from penstock.log.disk import DiskLog, PendingFlush
 from penstock.protocol.codec import Codec
 from penstock.protocol.message import Message
@@ -223,7 +223,7 @@ CONNECTION_PLACES = [
 REQUEST_PLACES = [
     Place(
         "handler",
-        penstock.broker.dispatch,
+        penstock.broker.requests.dispatch,
         "call",
         lambda request, dialect, number, context: context.client_id == "bad",
         Bed.ask_for_metadata,
@@ -254,7 +254,7 @@ SERVER_PLACES = [
     Place("flush in a thread", PendingFlush, "sync", any_time, Bed.produce_flushed, "flush"),
     Place("a flush is done", DiskLog, "flushed", any_time, Bed.produce_flushed, "flush"),
     Place("what a thread has finished", Bed, "finished", any_time, Bed.finish_in_a_thread, "callback"),
-    Place("metrics", penstock.broker.metrics, "render", any_time, Bed.scrape, "metrics"),
+    Place("metrics", penstock.broker.network.metrics, "render", any_time, Bed.scrape, "metrics"),
 ]
 
 GROUP_PLACES = [

@@ -10,8 +10,8 @@ import pytest
 from broker.bench_node import NOW_MS, batch_of, make_node, make_topic, produce
 from broker.groups.bench_group import Bench
 from log.log_laws import T0, add, batch
-from penstock.broker.config import BrokerConfig
-from penstock.broker.storage import open_store
+from penstock.broker.config.values import BrokerConfig
+from penstock.broker.partitions.log_store import open_store
 from penstock.clock import ManualClock
 from penstock.log.contract import LogConfig
 from penstock.log.memory import MemoryLog

@@ -8,7 +8,7 @@ import pytest
 
 from broker.bench_node import make_node, make_topic
 from broker.handlers.test_every_version import CASES, REQUESTS
-from penstock.broker.weighing import has_more_entries
+from penstock.broker.requests.request_limits import has_more_entries
 from penstock.protocol.api import ApiKey
 from penstock.protocol.codec import codec_for
 

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from broker.bench_node import NOW_MS, ask, ask_bytes, batch_of, make_node, make_topic, produce
-from penstock.broker import retention as retention_module
-from penstock.broker.config import BrokerConfig
-from penstock.broker.disk_storage import DiskStore
-from penstock.broker.metadata import MetadataLog
+from penstock.broker.config.values import BrokerConfig
+from penstock.broker.metadata.metadata_log import MetadataLog
 from penstock.broker.node import Node
+from penstock.broker.partitions import retention as retention_module
+from penstock.broker.partitions.disk_log_store import DiskStore
 from penstock.clock import ManualClock
 from penstock.errors import StorageError
 from penstock.log.closed import may_be_due, size_of
-from penstock.log.files import storage_error
+from penstock.log.directory.files import storage_error
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.message import Message
 from penstock.protocol.messages import alter_client_quotas_request as quotas

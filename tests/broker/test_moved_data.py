@@ -13,9 +13,9 @@ import pytest
 from broker.bench_node import NOW_MS, batch_of, make_node, make_topic, produce
 from log.log_laws import T0, fill
 from penstock import Broker, Producer
-from penstock.broker.config import BrokerConfig
+from penstock.broker.config.values import BrokerConfig
 from penstock.broker.node import Node
-from penstock.broker.storage import open_store
+from penstock.broker.partitions.log_store import open_store
 from penstock.clock import ManualClock
 from penstock.errors import PenstockError, StorageError
 from penstock.log.disk import DiskLog

@@ -8,9 +8,9 @@ import pytest
 
 from broker.bench_node import NOW_MS, batch_of, make_node, make_topic, produce
 from log.test_power_cut import Disk, lay_out
-from penstock.broker.config import BrokerConfig
-from penstock.broker.disk_storage import DiskStore
+from penstock.broker.config.values import BrokerConfig
 from penstock.broker.node import Node
+from penstock.broker.partitions.disk_log_store import DiskStore
 from penstock.clock import ManualClock
 from penstock.log.walk import walk_buffer
 

@@ -12,14 +12,14 @@ import pytest
 from broker.bench_node import NOW_MS, ask, context_of, make_node, make_topic, produce, produce_request
 from broker.wire_client import WireClient
 from penstock import Broker
-from penstock.broker import aside
-from penstock.broker.aside import INLINE_RECORDS, SideThread, inline_budget, to_be_raised_later
-from penstock.broker.config import BrokerConfig
+from penstock.broker.config.values import BrokerConfig
 from penstock.broker.handlers.produce import Postponed
 from penstock.broker.node import Node
-from penstock.broker.partition import Partition
-from penstock.broker.storage import MemoryStore
-from penstock.broker.waiting import Parking, Wait
+from penstock.broker.partitions.log_store import MemoryStore
+from penstock.broker.partitions.partition import Partition
+from penstock.broker.requests import side_thread as aside
+from penstock.broker.requests.purgatory import Parking, Wait
+from penstock.broker.requests.side_thread import INLINE_RECORDS, SideThread, inline_budget, to_be_raised_later
 from penstock.clock import ManualClock
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -36,8 +36,8 @@ from penstock.protocol.messages.produce_response import (
     TopicProduceResponse,
 )
 from penstock.records.batch import decode_batch, encode_batch, refresh_crc, split_batches
-from penstock.records.budget import UnpackBudget
-from penstock.records.compression import Codec, compress
+from penstock.records.compression.budget import UnpackBudget
+from penstock.records.compression.codecs import Codec, compress
 from penstock.records.legacy import encode_message, encode_message_set, iter_messages
 
 MIB = 1 << 20

@@ -12,16 +12,16 @@ from collections.abc import Iterator
 import pytest
 
 from penstock import Broker
-from penstock.broker import dispatch
-from penstock.broker.dispatch import Context, handler
-from penstock.client.client import AsyncClient
+from penstock.broker.requests import dispatch
+from penstock.broker.requests.dispatch import Context, handler
+from penstock.client.cluster.client import AsyncClient
 from penstock.client.config import ClientConfig
 from penstock.errors import NetworkError
 from penstock.protocol.api import API_TABLE, Api, ApiKey, stable_versions
-from penstock.protocol.classes import message_class
-from penstock.protocol.definition import parse_definition
 from penstock.protocol.message import Message
 from penstock.protocol.messages import InitProducerIdRequest, MetadataRequest
+from penstock.protocol.schema.class_writer import message_class
+from penstock.protocol.schema.definition import parse_definition
 
 KEY = 1001
 NUMBERS = list(range(100))

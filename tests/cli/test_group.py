@@ -12,7 +12,7 @@ import pytest
 from penstock import Broker, Consumer, Producer, TopicPartition
 from penstock.cli import main
 from penstock.cli.group_reset import Target, To, parse_places, parse_target, parse_time, planned
-from penstock.client.blocking_admin import Admin
+from penstock.client.blocking.admin import Admin
 from penstock.errors import ConfigError
 
 Penstock = Callable[..., tuple[int, str, str]]

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from penstock.cli import main
-from penstock.protocol.definition import definitions_directory
-from penstock.protocol.json_form import to_json
+from penstock.protocol.inspect.json_form import to_json
 from penstock.protocol.messages import MetadataResponse
+from penstock.protocol.schema.definition import definitions_directory
 from protocol.test_packed_integers import e1
 
 Schema = Callable[..., tuple[int, str, str]]

@@ -18,10 +18,10 @@ import pytest
 from penstock import Broker
 from penstock.cli import main
 from penstock.client import Consumer, Producer
-from penstock.client.admin import ConfigValue, TopicDescription
-from penstock.client.group.administration import GroupDescription, GroupListing, MemberDescription
-from penstock.client.metadata import Node, PartitionInfo
-from penstock.client.offsets import OffsetAt
+from penstock.client.admin.admin import ConfigValue, TopicDescription
+from penstock.client.admin.groups import GroupDescription, GroupListing, MemberDescription
+from penstock.client.cluster.metadata import Node, PartitionInfo
+from penstock.client.fetch.offsets import OffsetAt
 from penstock.cloudevents import Event, to_record
 from penstock.errors import KafkaError
 from penstock.model import TopicPartition

@@ -21,7 +21,7 @@ import pytest
 
 from penstock import Admin
 from penstock.cli.waiting import Waiting
-from penstock.client.obstacles import Obstacle
+from penstock.client.cluster.obstacles import Obstacle
 
 LONG_S = 60.0
 ENDED_S = 10.0

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from penstock import Admin, Consumer, Producer, read_topic, scan_topic, write_topic
-from penstock.client.admin import AsyncAdmin
-from penstock.client.consumer import AsyncConsumer
-from penstock.client.producer import AsyncProducer
+from penstock.client.admin.admin import AsyncAdmin
+from penstock.client.fetch.consumer import AsyncConsumer
+from penstock.client.produce.producer import AsyncProducer
 from penstock.errors import ConfigError, EncodeError, PenstockError
 
 T0 = ("t", 0)

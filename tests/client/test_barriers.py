@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from penstock import Broker, Consumer, Producer, read_topic
-from penstock.client import background
-from penstock.client.accumulator import Accumulator
-from penstock.client.fetcher import Fetcher
+from penstock.client.blocking import background_loop as background
+from penstock.client.fetch.fetcher import Fetcher
 from penstock.client.group.member import Member
-from penstock.client.sender import Sender
+from penstock.client.produce.accumulator import Accumulator
+from penstock.client.produce.sender import Sender
 from penstock.errors import DecodeError
 
 ERRORS = [ValueError("a fault"), MemoryError("a fault"), RecursionError("a fault")]

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from client.fake_broker import FakeBroker, fake_broker, limited_to
-from penstock.client.client import AsyncClient
+from penstock.client.cluster.client import AsyncClient
 from penstock.client.config import ConsumerConfig
-from penstock.client.consumer import AsyncConsumer
-from penstock.client.offsets import MAX_TIMESTAMP, OffsetAt, fetch_offsets
-from penstock.client.ranges import OffsetRange, RangeReader, decode_part, fetch_ranges_async
+from penstock.client.fetch.consumer import AsyncConsumer
+from penstock.client.fetch.offsets import MAX_TIMESTAMP, OffsetAt, fetch_offsets
+from penstock.client.fetch.ranges import OffsetRange, RangeReader, decode_part, fetch_ranges_async
 from penstock.errors import (
     ConfigError,
     CorruptRecordError,
@@ -501,7 +501,7 @@ def test_records_that_are_gone_are_an_error_unless_they_may_be() -> None:
 
 
 def test_a_range_beyond_the_end_of_the_log_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.client.fetcher.BEYOND_END_PATIENCE_S", 0.1)
+    monkeypatch.setattr("penstock.client.fetch.fetcher.BEYOND_END_PATIENCE_S", 0.1)
     assert ranged([("t", 0, 8, 60)], fail_on_data_loss=False)[0] == [(0, 8), (0, 9)]
     with pytest.raises(KafkaError, match="records 10 to 59 of t-0 were asked for"):
         ranged([("t", 0, 8, 60)])

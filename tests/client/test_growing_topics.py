@@ -7,11 +7,11 @@ from collections.abc import Callable
 import pytest
 
 from penstock import Admin, Consumer, Producer, read_topic
-from penstock.client.background import run
-from penstock.client.client import AsyncClient
+from penstock.client.blocking.background_loop import run
+from penstock.client.cluster.client import AsyncClient
 from penstock.client.config import ConsumerConfig
-from penstock.client.offsets import fetch_offsets
-from penstock.client.ranges import OffsetRange, scan_ranges
+from penstock.client.fetch.offsets import fetch_offsets
+from penstock.client.fetch.ranges import OffsetRange, scan_ranges
 from penstock.errors import ConfigError, KafkaError
 from penstock.model import LATEST, TopicPartition
 

@@ -16,13 +16,12 @@ import pytest
 
 from client.fake_broker import FakeBroker, fake_broker
 from client.jumping_loop import run_jumping
-from penstock.client.admin import AsyncAdmin
-from penstock.client.client import AsyncClient
+from penstock.client.admin.admin import AsyncAdmin
+from penstock.client.cluster.client import AsyncClient
 from penstock.client.config import ClientConfig, ConsumerConfig
-from penstock.client.consumer import AsyncConsumer
-from penstock.client.producer import AsyncProducer
-from penstock.client.ranges import OffsetRange, fetch_ranges_async
-from penstock.client.topics import _ranges
+from penstock.client.fetch.consumer import AsyncConsumer
+from penstock.client.fetch.ranges import OffsetRange, fetch_ranges_async
+from penstock.client.produce.producer import AsyncProducer
 from penstock.errors import PenstockError
 from penstock.model import TopicPartition
 from penstock.protocol.api import ApiKey
@@ -48,6 +47,7 @@ from penstock.protocol.messages.offset_delete_response import OffsetDeleteRespon
 from penstock.protocol.messages.offset_fetch_response import OffsetFetchResponse, OffsetFetchResponseGroup
 from penstock.protocol.messages.sync_group_response import SyncGroupResponse
 from penstock.records.batch import encode_batch, set_base_offset
+from penstock.tables.topics import _ranges
 
 T0 = TopicPartition("t", 0)
 BROKER = r"127\.0\.0\.1:\d+"
@@ -80,7 +80,7 @@ class Case(NamedTuple):
 def one_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Deadlines of the consumer are kept by the clock of the loop, too."""
     clock = SimpleNamespace(monotonic=lambda: asyncio.get_running_loop().time())
-    monkeypatch.setattr("penstock.client.consumer.time", clock)
+    monkeypatch.setattr("penstock.client.fetch.consumer.time", clock)
 
 
 # -- the calls

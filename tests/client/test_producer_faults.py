@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from client.fake_broker import FakeBroker, fake_broker, limited_to
-from penstock.client.producer import AsyncProducer
+from penstock.client.produce.producer import AsyncProducer
 from penstock.errors import (
     ConfigError,
     DecodeError,
@@ -98,7 +98,7 @@ def test_a_silent_broker_is_given_up_and_asked_again() -> None:
         broker.stay_silent(ApiKey.PRODUCE)
         assert (await producer.send_and_wait("t", b"second")).offset == 1
 
-    import penstock.client.sender as sender
+    import penstock.client.produce.sender as sender
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sender, "TIMEOUT_SLACK_S", 0.0)
@@ -475,7 +475,7 @@ def test_a_closed_producer_says_so_and_fails_the_rest() -> None:
 
 
 def test_who_is_interrupted_does_not_wait_for_deliveries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.client.producer.INTERRUPTED_PATIENCE_S", 0.05)
+    monkeypatch.setattr("penstock.client.produce.producer.INTERRUPTED_PATIENCE_S", 0.05)
 
     async def play() -> None:
         async with fake_broker({"t": 1}) as broker:

@@ -13,10 +13,10 @@ import pytest
 from client.fake_broker import fake_broker
 from client.jumping_loop import run_jumping
 from penstock import write_topic
-from penstock.client.client import AsyncClient
-from penstock.client.columns import oldest_time_ms
+from penstock.client.admin.topic_settings import retention_warning, topic_settings
+from penstock.client.cluster.client import AsyncClient
 from penstock.client.config import ClientConfig
-from penstock.client.topic_settings import retention_warning, topic_settings
+from penstock.client.produce.columns import oldest_time_ms
 from penstock.protocol.api import ApiKey
 
 WEEK_MS = 7 * 86_400_000
@@ -75,7 +75,7 @@ def test_topics_that_keep_them_are_not(
 def test_records_of_now_cost_no_question(
     servers: str, new_topic: NEW_TOPIC, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.client.producer.topic_settings", None)
+    monkeypatch.setattr("penstock.client.produce.producer.topic_settings", None)
     topic = new_topic(retention_ms=str(WEEK_MS))
     write_topic(pa.table({"value": [b"v"]}), topic, servers)
     write_topic(table(int(time.time() * 1000), pa.int64()), topic, servers)

@@ -11,7 +11,7 @@ import pytest
 
 from penstock import Broker, Consumer, TopicPartition, read_log, read_topic, scan_topic, write_topic
 from penstock.errors import UnpackLimitError
-from penstock.records.compression import Codec
+from penstock.records.compression.codecs import Codec
 from penstock.v07.driver import Driver07
 from penstock.v07.server import Broker07
 

@@ -21,7 +21,7 @@ from penstock.cloudevents.columnar.texts import is_plain
 from penstock.cloudevents.event import check_core
 from penstock.cloudevents.mediatype import is_json
 from penstock.cloudevents.types import read_text
-from penstock.records.jit import kernel
+from penstock.records.kernels.jit import kernel
 
 ALPHABET = "aZ09%/:?#[]@!$&'()*+,;=-._~ \"\\<>^`{|}TtZz+-.é\u0085\ufdd0\U0001ffff\x00\x7f\n"
 TEXT = st.one_of(st.text(ALPHABET, max_size=40), st.text(max_size=20), st.sampled_from(TEXTS))
@@ -160,7 +160,7 @@ import random
 from cloudevents_cases import batch_of, outcomes, random_parts
 from penstock.cloudevents import Event, decode_events, encode_events, from_record
 from penstock.cloudevents.columnar import decode, encode
-from penstock.records.jit import COMPILED
+from penstock.records.kernels.jit import COMPILED
 
 assert not COMPILED and not decode.USE_KERNELS and not encode.USE_KERNELS
 rng = random.Random(7)

@@ -11,7 +11,7 @@ from typing import Any
 
 from compat.transcript import Talk
 from penstock.records.batch import encode_batch, refresh_crc
-from penstock.records.compression import Codec
+from penstock.records.compression.codecs import Codec
 from penstock.records.legacy import encode_message_set
 
 LOADING = (14, 15, 16)

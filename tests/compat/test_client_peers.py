@@ -13,7 +13,7 @@ from compat.test_broker_clients import CLIENTS, CODECS, READERS, ROWS, WRITERS, 
 from penstock import Admin, Broker, Consumer, Producer, TopicPartition, read_topic, write_topic
 from penstock.client import AsyncConsumer, AsyncProducer
 from penstock.client.config import PARTITIONER_NAMES
-from penstock.client.partitioner import PARTITIONERS
+from penstock.client.produce.partitioner import PARTITIONERS
 
 confluent_kafka = need_module("confluent_kafka")
 

@@ -8,10 +8,10 @@ import pytest
 
 from compat import peers
 from explorer.test_lines import decoded, encoded
-from penstock.protocol.json_form import to_json
+from penstock.protocol.inspect.json_form import to_json
 from protocol import catalogue
+from protocol.inspect.test_json_form import can_be_written, without_unknown_tags
 from protocol.samples import sample
-from protocol.test_json_form import can_be_written, without_unknown_tags
 
 pytestmark = pytest.mark.compat
 

@@ -9,7 +9,7 @@ import pytest
 from compat.peers import need_module
 from penstock.records.batch import decode_batch, encode_batch, split_batches
 from penstock.records.columns import RecordColumns
-from penstock.records.compression import Codec, compress, decompress
+from penstock.records.compression.codecs import Codec, compress, decompress
 from penstock.records.decode import decode_columns
 from penstock.records.encode import encode_columns
 from penstock.records.legacy import encode_message_set

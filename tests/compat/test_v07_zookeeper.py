@@ -20,9 +20,9 @@ from kazoo.exceptions import NoNodeError
 
 from compat import peers
 from penstock.errors import DecodeError, NetworkError
-from penstock.v07.coordination import BrokerPartition
 from penstock.v07.driver import Driver07
-from penstock.v07.group import GroupConsumer07
+from penstock.v07.groups.consumer import GroupConsumer07
+from penstock.v07.groups.coordination import BrokerPartition
 from penstock.v07.producer import Producer07
 from penstock.v07.server import Broker07
 
@@ -191,7 +191,7 @@ def test_a_broker_waits_for_a_dead_session_with_its_number(
 def test_a_broker_whose_session_expires_registers_anew(
     brokers: Callable[..., Broker07], hosts: str, admin: KazooClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from penstock.v07 import registration
+    from penstock.v07.groups import registration
 
     made: list[registration.Registration] = []
     start = registration.Registration.start
@@ -454,7 +454,7 @@ def test_a_member_whose_session_expires_comes_back(
 
 MEMBER = """
 import sys
-from penstock.v07.group import GroupConsumer07
+from penstock.v07.groups.consumer import GroupConsumer07
 hosts, name, settings = sys.argv[1], sys.argv[2], eval(sys.argv[3])
 with GroupConsumer07(hosts, "g", ["t"], consumer_id=name, settings=settings) as consumer:
     for message in consumer:

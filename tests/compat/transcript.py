@@ -24,11 +24,11 @@ from typing import Any, NamedTuple
 from penstock.errors import PenstockError
 from penstock.protocol.api import API_TABLE, ApiKey
 from penstock.protocol.codec import codec_for
-from penstock.protocol.compile import classes_of
+from penstock.protocol.compiler.compile import classes_of
+from penstock.protocol.compiler.struct_types import StructLayout, Structure
+from penstock.protocol.compiler.wire_types import Array, RecordSet, Uuid
 from penstock.protocol.framing import decode_response, encode_request
 from penstock.protocol.message import Message
-from penstock.protocol.structs import StructLayout, Structure
-from penstock.protocol.wire import Array, RecordSet, Uuid
 from penstock.records.batch import decode_batch, read_header, split_batches
 
 Tree = Any

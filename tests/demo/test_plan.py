@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from penstock.client.partitioner import murmur2
+from penstock.client.produce.partitioner import murmur2
 from penstock.cloudevents import InvalidEvent, NotAnEvent, from_record
 from penstock.demo import malformed, plan
 from penstock.demo.dataset import read_departures, read_observations

@@ -29,7 +29,7 @@ from penstock.protocol.messages.metadata_request import MetadataRequestTopic
 from penstock.protocol.messages.metadata_response import MetadataResponseBroker
 from penstock.protocol.messages.produce_request import PartitionProduceData, TopicProduceData
 from penstock.records.batch import encode_batch
-from penstock.records.compression import Codec
+from penstock.records.compression.codecs import Codec
 from penstock.records.legacy import encode_message
 
 BATCH = encode_batch(

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from penstock.explorer.lines import decode_line, encode_line
 from protocol import catalogue
+from protocol.inspect.test_json_form import without_unknown_tags
 from protocol.samples import sample
-from protocol.test_json_form import without_unknown_tags
 
 
 def decoded(**line: object) -> dict[str, object]:

@@ -97,7 +97,7 @@ def instrument_codecs(atheris: object) -> None:
     """Codecs are compiled from source that no import sees: count their lines as well."""
     from types import FunctionType
 
-    from penstock.protocol import compile as compiling
+    from penstock.protocol.compiler import compile as compiling
 
     build = compiling.build
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from fuzz.targets import choice, kept
 from penstock.cloudevents import Event, to_record
 from penstock.protocol.codec import codec_for
-from penstock.protocol.definition import definitions_directory
 from penstock.protocol.framing import encode_request
-from penstock.protocol.json_form import to_json
+from penstock.protocol.inspect.json_form import to_json
 from penstock.protocol.messages import FetchRequest
+from penstock.protocol.schema.definition import definitions_directory
 from penstock.records.batch import ABORT_MARKER, encode_batch, encode_marker
-from penstock.records.compression import Codec, compress
+from penstock.records.compression.codecs import Codec, compress
 from penstock.records.legacy import encode_message_set
 from penstock.v07 import message_set, wire
 from protocol.catalogue import NAMES, versions

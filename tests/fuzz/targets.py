@@ -17,16 +17,16 @@ from penstock.cloudevents import Event, InvalidEventError, from_record, to_recor
 from penstock.errors import DecodeError, EncodeError, UnsupportedVersionError
 from penstock.protocol import messages
 from penstock.protocol.codec import codec_for
-from penstock.protocol.definition import DefinitionError, parse_definition
 from penstock.protocol.header import decode_request_header
-from penstock.protocol.json_form import from_json, to_json
-from penstock.protocol.leading import read_leading
+from penstock.protocol.inspect.json_form import from_json, to_json
+from penstock.protocol.inspect.version_prefix import read_leading
 from penstock.protocol.message import Message
 from penstock.protocol.message_index import HOMES
+from penstock.protocol.schema.definition import DefinitionError, parse_definition
 from penstock.records.batch import decode_batch, read_header, split_batches
-from penstock.records.budget import UnpackBudget
 from penstock.records.checking import walk_batch
-from penstock.records.compression import Codec, compress, decompress
+from penstock.records.compression.budget import UnpackBudget
+from penstock.records.compression.codecs import Codec, compress, decompress
 from penstock.records.convert import convert_down, convert_up
 from penstock.records.decode import decode_columns
 from penstock.records.rows import decode_rows, rows_of
@@ -98,7 +98,7 @@ def json_form(data: bytes) -> None:
 
 def definition(data: bytes) -> None:
     """JSON to a definition: it breaks a rule, or its message can be read and written at each version."""
-    from penstock.protocol.classes import message_class
+    from penstock.protocol.schema.class_writer import message_class
 
     try:
         source = json.loads(data)

@@ -15,8 +15,8 @@ import pytest
 
 from log.log_laws import T0, add
 from penstock.errors import StorageError
-from penstock.log import compaction
-from penstock.log.compaction import CompactionPolicy, compact, plan
+from penstock.log.compaction import compactor as compaction
+from penstock.log.compaction.compactor import CompactionPolicy, compact, plan
 from penstock.log.contract import LogConfig
 from penstock.log.disk import DiskLog
 from penstock.log.memory import MemoryLog

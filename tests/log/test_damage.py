@@ -13,9 +13,9 @@ import pytest
 from log.log_laws import T0, add, message
 from penstock.errors import CorruptRecordError, StorageError
 from penstock.log import DataDirectory
-from penstock.log.checkpoint import CLEANED, write_offsets
-from penstock.log.compaction import CompactionPolicy, compact
+from penstock.log.compaction.compactor import CompactionPolicy, compact
 from penstock.log.contract import DamagedLogError, LogConfig
+from penstock.log.directory.checkpoint import CLEANED, write_offsets
 from penstock.log.disk import DiskLog
 from penstock.log.scan import read_log
 from penstock.model import TopicPartition

@@ -22,7 +22,7 @@ from log.log_laws import SMALL, T0, add, batch, cut, fill, message, read_all
 from penstock.errors import StorageError
 from penstock.log import DiskLog, LogConfig
 from penstock.log.contract import FileRegion
-from penstock.log.index import OffsetIndex
+from penstock.log.segments.index import OffsetIndex
 from penstock.log.walk import walk_buffer
 
 
@@ -669,7 +669,7 @@ def test_an_index_that_cannot_be_written_stops_nothing(
     def refuse(*_: object) -> None:
         raise StorageError("cannot write x.index: the disk is full")
 
-    monkeypatch.setattr("penstock.log.index._write", refuse)
+    monkeypatch.setattr("penstock.log.segments.index._write", refuse)
     made = fill(log, 20)
     log.close()
     assert "it will be rebuilt" in caplog.text
@@ -687,7 +687,7 @@ def test_a_new_segment_that_cannot_be_made_refuses_the_append(
     def refuse(path: str) -> None:
         raise StorageError(f"cannot create {path}: the disk is full")
 
-    monkeypatch.setattr("penstock.log.segment.create_file", refuse)
+    monkeypatch.setattr("penstock.log.segments.segment.create_file", refuse)
     with pytest.raises(StorageError, match="cannot create"):
         fill(log, 1)
     assert log.end_offset == 3
@@ -736,7 +736,7 @@ def test_what_cannot_be_opened_says_why(
     def refuse(*_: object) -> None:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr("penstock.log.files.OpenFile", refuse)
+    monkeypatch.setattr("penstock.log.directory.files.OpenFile", refuse)
     with pytest.raises(StorageError, match=rf"cannot open .*\.log: .*{words}"):
         open_log(path)
 

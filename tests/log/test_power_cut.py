@@ -16,7 +16,7 @@ import pytest
 
 from log.log_laws import T0, fill
 from penstock.log import DataDirectory
-from penstock.log.compaction import CompactionPolicy, compact
+from penstock.log.compaction.compactor import CompactionPolicy, compact
 from penstock.log.contract import LogConfig
 from penstock.log.disk import DiskLog
 from penstock.model import TopicPartition

@@ -20,7 +20,7 @@ from penstock.log import DataDirectory, DiskLog, LogConfig
 from penstock.log.scan import NAMES_SHOWN_MAX, find_topic, read_log, scan_log
 from penstock.model import COLUMN_NAMES, TopicPartition
 from penstock.records.batch import ABORT_MARKER, COMMIT_MARKER, encode_batch, encode_marker
-from penstock.records.compression import Codec
+from penstock.records.compression.codecs import Codec
 
 SMALL = LogConfig(segment_bytes=1000, index_interval_bytes=200)
 

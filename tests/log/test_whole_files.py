@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from penstock.broker.producer_snapshots import ProducerSnapshots
-from penstock.broker.producers import Producers, SeenBatch
+from penstock.broker.partitions.producer_snapshots import ProducerSnapshots
+from penstock.broker.partitions.producer_state import Producers, SeenBatch
 from penstock.errors import StorageError
-from penstock.log.checkpoint import write_offsets
+from penstock.log.directory.checkpoint import write_offsets
+from penstock.log.directory.files import write_text
+from penstock.log.directory.identity_files import MetaProperties, write_meta_properties, write_topic_id
 from penstock.log.epochs import LeaderEpochs
-from penstock.log.files import write_text
-from penstock.log.properties import MetaProperties, write_meta_properties, write_topic_id
 from penstock.model import TopicPartition
-from penstock.spark.durable import write_whole
+from penstock.spark.sinks.atomic_files import write_whole
 
 
 def snapshot(directory: Path, number: int) -> None:

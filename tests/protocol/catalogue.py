@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from functools import cache
 
 from penstock.protocol import messages
-from penstock.protocol.definition import Definition, load_definition
 from penstock.protocol.message import Message
 from penstock.protocol.message_index import HOMES
+from penstock.protocol.schema.definition import Definition, load_definition
 
 NAMES = sorted(HOMES)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 import sys
 
-from penstock.protocol.definition import Definition, FieldSpec, FieldType, NewStruct, StructSpec
+from penstock.protocol.schema.definition import Definition, FieldSpec, FieldType, NewStruct, StructSpec
 
 FORMATS = {
     "bool": "?", "int8": "b", "int16": "h", "int32": "i", "int64": "q",

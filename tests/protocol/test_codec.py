@@ -11,9 +11,9 @@ import tracemalloc
 import pytest
 
 from penstock.errors import DecodeError, EncodeError, UnsupportedVersionError
-from penstock.protocol import compile as compiling
 from penstock.protocol import messages
 from penstock.protocol.codec import Codec, codec_for
+from penstock.protocol.compiler import compile as compiling
 from penstock.protocol.message import MadeLate
 from penstock.protocol.messages.api_versions_response import ApiVersionsResponse
 from penstock.protocol.messages.delete_topics_request import DeleteTopicsRequest

@@ -7,10 +7,10 @@ import json
 import pytest
 
 from penstock.protocol.api import API_TABLE
-from penstock.protocol.definition import Definition, FieldSpec, NewStruct
-from penstock.protocol.layout import resolve
-from penstock.protocol.structs import NullableStructure, StructLayout, Structure
-from penstock.protocol.wire import COMPACT, Array, Blob, Fixed, RecordSet, Text, Uuid, WireType
+from penstock.protocol.compiler.layout import resolve
+from penstock.protocol.compiler.struct_types import NullableStructure, StructLayout, Structure
+from penstock.protocol.compiler.wire_types import COMPACT, Array, Blob, Fixed, RecordSet, Text, Uuid, WireType
+from penstock.protocol.schema.definition import Definition, FieldSpec, NewStruct
 from protocol import reference
 from protocol.catalogue import NAMES, message
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import DecodeError, EncodeError
-from penstock.protocol import runtime
-from penstock.protocol.classes import message_class
 from penstock.protocol.codec import codec_for
-from penstock.protocol.definition import definitions_directory, parse_definition
+from penstock.protocol.compiler import runtime
+from penstock.protocol.schema.class_writer import message_class
+from penstock.protocol.schema.definition import definitions_directory, parse_definition
 from protocol import oracle
 
 FIXED_VERSION, PACKED_VERSION = 9, 10

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from penstock.protocol.api import API_TABLE, ApiKey
+from penstock.protocol.compiler.wire_types import VARINT_TYPES
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages import OffsetCommitResponse, OffsetFetchResponse
 from penstock.protocol.releases import api_versions
-from penstock.protocol.wire import VARINT_TYPES
 
 
 def test_keys_of_commits_are_those_of_releases() -> None:

@@ -6,15 +6,15 @@ import struct
 
 import pytest
 
-from penstock.broker.weighing import is_mostly_records
+from penstock.broker.requests.request_limits import is_mostly_records
 from penstock.errors import DecodeError
 from penstock.protocol.codec import codec_for
+from penstock.protocol.compiler.runtime import MESSAGE_TAGS_MAX, SECTION_TAGS_MAX, write_uvarint
 from penstock.protocol.header import decode_request_header, decode_response_header
 from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
 from penstock.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from penstock.protocol.messages.fetch_request import FetchRequest
 from penstock.protocol.messages.metadata_request import MetadataRequest
-from penstock.protocol.runtime import MESSAGE_TAGS_MAX, SECTION_TAGS_MAX, write_uvarint
 
 HUGE = 2**31 - 1
 

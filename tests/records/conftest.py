@@ -9,7 +9,9 @@ from types import ModuleType
 
 import pytest
 
-from penstock.records import decode, encode, encode_kernels, growing, jit, kernels
+from penstock.records import decode, encode, growing
+from penstock.records.kernels import decode_kernels as kernels
+from penstock.records.kernels import encode_kernels, jit
 
 
 def _load(original: ModuleType, name: str) -> ModuleType:
@@ -28,10 +30,10 @@ def _load_plain() -> tuple[ModuleType, ModuleType]:
     try:
         plain_jit = _load(jit, "plain_jit")
         assert not plain_jit.COMPILED
-        sys.modules["penstock.records.jit"] = plain_jit
+        sys.modules["penstock.records.kernels.jit"] = plain_jit
         return _load(kernels, "plain_kernels"), _load(encode_kernels, "plain_encode_kernels")
     finally:
-        sys.modules["penstock.records.jit"] = jit
+        sys.modules["penstock.records.kernels.jit"] = jit
         if before is None:
             del os.environ["PENSTOCK_NO_JIT"]
         else:

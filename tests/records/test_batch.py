@@ -32,7 +32,7 @@ from penstock.records.batch import (
     split_batches,
     verify_crc,
 )
-from penstock.records.compression import Codec
+from penstock.records.compression.codecs import Codec
 
 # Written down byte by byte from the format's tables; the checksum is a bit-by-bit CRC-32C's.
 BY_HAND = bytes.fromhex(

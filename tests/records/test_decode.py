@@ -27,7 +27,7 @@ from penstock.records.batch import (
     split_batches,
 )
 from penstock.records.columns import RecordColumns
-from penstock.records.compression import Codec
+from penstock.records.compression.codecs import Codec
 from penstock.records.decode import decode_columns, iter_columns
 from penstock.records.legacy import encode_message, encode_message_set
 

@@ -13,7 +13,7 @@ from penstock.model import TimestampType
 from penstock.records.arrow import HEADERS_TYPE, from_arrow, to_arrow
 from penstock.records.batch import RowLike, encode_batch, read_header, verify_crc
 from penstock.records.columns import RecordColumns
-from penstock.records.compression import Codec
+from penstock.records.compression.codecs import Codec
 from penstock.records.decode import decode_columns
 from penstock.records.encode import encode_columns
 

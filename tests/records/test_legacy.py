@@ -18,7 +18,7 @@ from penstock.records.batch import (
     set_max_timestamp_log_append,
     split_batches,
 )
-from penstock.records.compression import Codec, compress
+from penstock.records.compression.codecs import Codec, compress
 from penstock.records.convert import convert_down, convert_up
 from penstock.records.legacy import encode_message, encode_message_set, read_message
 

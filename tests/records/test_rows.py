@@ -19,7 +19,7 @@ from penstock.records.batch import (
     split_batches,
 )
 from penstock.records.batch import decode_batch as decode_one
-from penstock.records.compression import Codec
+from penstock.records.compression.codecs import Codec
 from penstock.records.decode import decode_columns
 from penstock.records.legacy import encode_message_set
 from penstock.records.rows import decode_rows, rows_of

@@ -12,7 +12,7 @@ import pytest
 from cloudevents_cases import READING, batch_of, parts_of
 from penstock.cloudevents import partitionkey_mapper
 from penstock.spark import from_cloudevents, to_cloudevents
-from penstock.spark.schema import EVENT_COLUMNS
+from penstock.spark.source.schema import EVENT_COLUMNS
 
 pytestmark = pytest.mark.spark
 
@@ -63,7 +63,7 @@ def test_events_are_written_by_code_that_compiles(spark: Any, options: dict[str,
 
 def test_code_that_is_too_long_would_be_noticed(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The other tests here see what they look for: this is what the rules do in one method."""
-    monkeypatch.setattr("penstock.spark.records.apart", lambda array: array)
+    monkeypatch.setattr("penstock.spark.functions.to_cloudevents.apart", lambda array: array)
     frame = to_cloudevents(spark.range(10).selectExpr(*split(EVENT)), errors="column")
     assert min(method_sizes(frame)) < 0
     with log_of(spark) as log:

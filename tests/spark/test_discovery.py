@@ -135,8 +135,8 @@ def test_the_source_itself_is_made_where_it_can_be(tmp_path: Path) -> None:
 
 def test_workers_of_our_own_sessions_are_taught_to_end_quietly(tmp_path: Path) -> None:
     loaded, *others = look_up(tmp_path, is_ours=True)
-    assert "penstock.spark.daemon" in loaded.split()
-    assert not {"penstock.spark.source", "penstock.client"} & set(loaded.split())
+    assert "penstock.spark.runtime.daemon" in loaded.split()
+    assert not {"penstock.spark.source.data_source", "penstock.client"} & set(loaded.split())
     assert others[-1] == "made PenstockDataSource"
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from penstock.errors import ConfigError
-from penstock.spark.pipeline import progress_of, reason
+from penstock.spark.sinks.progress import progress_of, reason
 
 REPORT = {
     "batchId": 3,

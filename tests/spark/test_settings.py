@@ -5,7 +5,7 @@ import os
 import pytest
 
 from penstock.errors import ConfigError
-from penstock.spark.session import checkpoint_manager, local_cores, session, settings_for
+from penstock.spark.runtime.session import checkpoint_manager, local_cores, session, settings_for
 
 
 @pytest.mark.parametrize(("master", "cores"), [("local", 1), ("local[3]", 3), ("local[4,2]", 4)])

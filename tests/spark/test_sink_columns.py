@@ -5,8 +5,8 @@ import pytest
 from pyspark.sql.types import BinaryType, DataType, LongType, StringType, StructField, StructType
 
 from penstock.errors import ConfigError, EncodeError
-from penstock.spark.options import WriteOptions
-from penstock.spark.writer import SinkColumns
+from penstock.spark.source.options import WriteOptions
+from penstock.spark.source.writer import SinkColumns
 
 
 def sink(to: str | None = None, **types: DataType) -> SinkColumns:

@@ -8,8 +8,8 @@ import pytest
 
 from broker.bench_node import context_of, make_node, make_topic
 from broker.handlers.test_every_version import REQUESTS
-from penstock.broker.dispatch import ROUTES, CloseConnection, call, dialect_for
-from penstock.broker.waiting import Wait
+from penstock.broker.requests.dispatch import ROUTES, CloseConnection, call, dialect_for
+from penstock.broker.requests.purgatory import Wait
 from penstock.protocol.api import API_TABLE
 from penstock.protocol.framing import decode_response
 from penstock.protocol.header import RequestHeader

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from penstock.errors import CorruptRecordError
 from penstock.model import COLUMN_NAMES
-from penstock.records.compression import Codec
+from penstock.records.compression.codecs import Codec
 from penstock.v07.columns import CRC_TABLES, crc32, decode, to_batches
 from penstock.v07.message_set import complete_size, encode_set, iter_messages
 

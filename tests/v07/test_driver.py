@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from penstock.common.reused_buffers import ReusedMemory
 from penstock.errors import ConfigError, DecodeError, KafkaError, NetworkError
-from penstock.records.compression import Codec
-from penstock.reused_memory import ReusedMemory
+from penstock.records.compression.codecs import Codec
 from penstock.v07.connection import REUSED_BYTES_MIN
 from penstock.v07.driver import BrokerAddress, Driver07, parse_brokers
 from penstock.v07.message_set import encode_set

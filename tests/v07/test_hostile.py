@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock.records.budget import UnpackBudget
-from penstock.records.compression import Codec
-from penstock.v07 import fetching, server
+from penstock.records.compression.budget import UnpackBudget
+from penstock.records.compression.codecs import Codec
+from penstock.v07 import server
+from penstock.v07.groups import fetching
 from penstock.v07.message_set import Judged, encode_set, iter_messages, judge
 from penstock.v07.server import Broker07
 from penstock.v07.wire import FetchPart, OffsetsPart, ProducePart, Request, RequestType, encode_request

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import CorruptRecordError, EncodeError, UnpackLimitError
-from penstock.records.compression import Codec
+from penstock.records.compression.codecs import Codec
 from penstock.v07.message_set import (
     FetchSizeTooSmall,
     complete_size,

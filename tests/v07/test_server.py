@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import ConfigError, NetworkError, StorageError
-from penstock.records.compression import Codec
+from penstock.records.compression.codecs import Codec
 from penstock.v07.message_set import encode_message, encode_set, iter_messages
 from penstock.v07.server import Broker07
 from penstock.v07.wire import FetchPart, OffsetsPart, ProducePart, Request, RequestType, encode_request

@@ -15,20 +15,20 @@ from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from penstock.broker.config import BrokerConfig
-from penstock.broker.listeners import listening_at
-from penstock.broker.server import serving
-from penstock.broker.storage import MemoryStore, open_store
+from penstock.broker.config.values import BrokerConfig
+from penstock.broker.network.listeners import listening_at
+from penstock.broker.network.server import serving
+from penstock.broker.partitions.log_store import MemoryStore, open_store
 from penstock.clock import Clock, SystemClock
+from penstock.common.serving_thread import ServingThread
 from penstock.model import setting_text
-from penstock.serving_thread import ServingThread
 
 if TYPE_CHECKING:
     import os
 
-    from penstock.broker.connection import Connection
-    from penstock.broker.server import Server
-    from penstock.broker.storage import LogStore
+    from penstock.broker.network.connection import Connection
+    from penstock.broker.network.server import Server
+    from penstock.broker.partitions.log_store import LogStore
 
 
 class Broker:

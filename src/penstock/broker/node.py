@@ -9,32 +9,32 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import penstock.broker.handlers  # noqa: F401  registers every API
-from penstock.broker.cluster import OFFSETS_TOPIC, Cluster
-from penstock.broker.dispatch import ROUTES
-from penstock.broker.fetch_sessions import FetchSessions
-from penstock.broker.inspection import Inspection
-from penstock.broker.kept_state import KeptState
-from penstock.broker.listeners import advertised_at
-from penstock.broker.metadata import TOPIC_NAME as METADATA_TOPIC
-from penstock.broker.producer_ids import ProducerIds
-from penstock.broker.retention import Retention
-from penstock.broker.stability import without_unstable
-from penstock.broker.waiting import Parking
+from penstock.broker.metadata.cluster import OFFSETS_TOPIC, Cluster
+from penstock.broker.metadata.metadata_log import TOPIC_NAME as METADATA_TOPIC
+from penstock.broker.metadata.producer_ids import ProducerIds
+from penstock.broker.network.listeners import advertised_at
+from penstock.broker.partitions.fetch_sessions import FetchSessions
+from penstock.broker.partitions.inspection import Inspection
+from penstock.broker.partitions.retention import Retention
+from penstock.broker.requests.dispatch import ROUTES
+from penstock.broker.requests.kept_state import KeptState
+from penstock.broker.requests.purgatory import Parking
+from penstock.broker.requests.unstable_versions import without_unstable
 from penstock.common.failures import Failures, LimitedLog
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
-from penstock.records.budget import UnpackLimits
+from penstock.records.compression.budget import UnpackLimits
 
 if TYPE_CHECKING:
-    from penstock.broker.aside import SideThread
-    from penstock.broker.compactor import Compactor
-    from penstock.broker.config import BrokerConfig
-    from penstock.broker.dispatch import Context, Dialect, Route
-    from penstock.broker.flusher import Flusher
+    from penstock.broker.config.values import BrokerConfig
     from penstock.broker.groups.service import GroupService
-    from penstock.broker.partition import Partition
-    from penstock.broker.storage import LogStore
-    from penstock.broker.throttling import Throttle
+    from penstock.broker.partitions.cleaner import Compactor
+    from penstock.broker.partitions.flusher import Flusher
+    from penstock.broker.partitions.log_store import LogStore
+    from penstock.broker.partitions.partition import Partition
+    from penstock.broker.requests.dispatch import Context, Dialect, Route
+    from penstock.broker.requests.side_thread import SideThread
+    from penstock.broker.requests.throttling import Throttle
     from penstock.clock import Clock
 
 logger = logger_named("penstock.broker")
@@ -100,7 +100,7 @@ class Node:
     def quotas_changed(self) -> None:
         """Quotas of clients have been read or changed: from now on handlers heed them."""
         if self.cluster.quotas and self.throttle is None:
-            from penstock.broker.throttling import Throttle
+            from penstock.broker.requests.throttling import Throttle
 
             self.throttle = Throttle(self.cluster.quotas, self.clock.monotonic)
         elif not self.cluster.quotas:
@@ -222,7 +222,7 @@ class Node:
         if self.call_soon is None or self.config.data_dir is None:
             return None
         if self.flusher is None:
-            from penstock.broker.flusher import Flusher
+            from penstock.broker.partitions.flusher import Flusher
 
             self.flusher = Flusher(self.parking, self.call_soon, self.failures)
         partition.leave_flushing()
@@ -231,7 +231,7 @@ class Node:
     def side_thread(self) -> SideThread | None:
         """The thread for work that takes too long for the event loop; None for a node without a server."""
         if self._side_thread is None and self.call_soon is not None:
-            from penstock.broker.aside import SideThread
+            from penstock.broker.requests.side_thread import SideThread
 
             self._side_thread = SideThread(self.parking, self.call_soon)
         return self._side_thread
@@ -240,7 +240,7 @@ class Node:
     def compactor(self) -> Compactor:
         """Who compacts topics. Not imported before there is one to be compacted."""
         if self._compactor is None:
-            from penstock.broker.compactor import Compactor
+            from penstock.broker.partitions.cleaner import Compactor
 
             self._compactor = Compactor(self.config, self.store, self.clock, self.failures)
         return self._compactor

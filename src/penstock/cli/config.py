@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from penstock.client import Admin
-    from penstock.client.admin import ConfigValue
+    from penstock.client.admin.admin import ConfigValue
 
 
 @click.group("config")

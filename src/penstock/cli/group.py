@@ -16,8 +16,8 @@ from penstock.model import EARLIEST, LATEST, TopicPartition
 
 if TYPE_CHECKING:
     from penstock.client import Admin
-    from penstock.client.group.administration import GroupDescription
-    from penstock.client.offsets import Answers
+    from penstock.client.admin.groups import GroupDescription
+    from penstock.client.fetch.offsets import Answers
 
 
 @click.group("group")
@@ -87,7 +87,7 @@ def _print_group(group: GroupDescription) -> None:
 def show_lag(bootstrap: str, properties: tuple[str, ...], name: str) -> None:
     """How far GROUP is behind the end of each partition that it reads or has read."""
     from penstock.client import Admin
-    from penstock.client.group.administration import lags
+    from penstock.client.admin.groups import lags
 
     with Admin(bootstrap_servers=bootstrap, config=pairs(properties, "-X")) as admin:
         (group,) = admin.describe_groups([name])

@@ -48,7 +48,7 @@ def command(
       penstock mirror --from-0.7 old:9092 -t events -b new:9092
       penstock mirror --from-0.7 zookeeper://zk:2181/kafka -t events -b new:9092 -z zstd --follow
     """
-    from penstock.client.mirror import Mirror
+    from penstock.tables.mirror import Mirror
 
     if quiet:
         waiting.be_quiet()

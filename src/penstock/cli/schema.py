@@ -16,8 +16,8 @@ from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError, DecodeError
 
 if TYPE_CHECKING:
-    from penstock.protocol.definition import Definition
     from penstock.protocol.message import Message
+    from penstock.protocol.schema.definition import Definition
 
 
 @click.group("schema")
@@ -50,7 +50,7 @@ def show(api: str, version: int | None) -> None:
       penstock schema show OffsetCommitValue
       penstock schema show LampReport.json
     """
-    from penstock.protocol.grammar import HEADINGS, grammar, rows
+    from penstock.protocol.inspect.printer import HEADINGS, grammar, rows
 
     for number, definition in enumerate(_in_version(_definitions(api), version)):
         if number:
@@ -77,8 +77,8 @@ def code(api: str, version: int) -> None:
     Example:
       penstock schema code FetchResponse 12
     """
-    from penstock.protocol.compile import decoder_source, encoder_source
-    from penstock.protocol.layout import resolve
+    from penstock.protocol.compiler.compile import decoder_source, encoder_source
+    from penstock.protocol.compiler.layout import resolve
 
     for number, definition in enumerate(_in_version(_definitions(api), version)):
         layout = resolve(definition, version)
@@ -111,7 +111,7 @@ def check(old: str, new: str, quiet: bool) -> int:
       penstock schema check FetchRequest my/FetchRequest.json
       penstock schema check kafka-4.3/messages kafka-trunk/messages
     """
-    from penstock.protocol.evolution import compare
+    from penstock.protocol.schema.evolution import compare
 
     breaks = notes = 0
     for before, after in _pairs(old, new):
@@ -148,9 +148,9 @@ def sizes(definition: str, sample: str, version: int | None) -> None:
       penstock wire decode -n MetadataResponse -v 9 --json answer.bin |
         penstock schema sizes MetadataResponse -
     """
-    from penstock.protocol.classes import message_class
-    from penstock.protocol.json_form import from_json
-    from penstock.protocol.sizes import columns, measure
+    from penstock.protocol.inspect.json_form import from_json
+    from penstock.protocol.inspect.sizes import columns, measure
+    from penstock.protocol.schema.class_writer import message_class
 
     found = _single(definition)
     source = _sample(sample)
@@ -171,8 +171,8 @@ def sizes(definition: str, sample: str, version: int | None) -> None:
 def _definitions(word: str) -> list[Definition]:
     """The definitions that a word names: a file's, a message's, or both of an API."""
     from penstock.protocol.api import API_TABLE
-    from penstock.protocol.definition import load_definition, read_definition
     from penstock.protocol.message_index import HOMES
+    from penstock.protocol.schema.definition import load_definition, read_definition
 
     if word.endswith(".json") or "/" in word:
         return [read_definition(word)]
@@ -202,7 +202,7 @@ def _in_version(definitions: list[Definition], version: int | None) -> list[Defi
 
 def _pairs(old: str, new: str) -> Iterator[tuple[Definition, Definition | str]]:
     """What belongs together: (old, new), or what is wrong in the place of the new one."""
-    from penstock.protocol.definition import DefinitionError, read_definition
+    from penstock.protocol.schema.definition import DefinitionError, read_definition
 
     if not (Path(old).is_dir() and Path(new).is_dir()):
         yield _single(old), _single(new)

@@ -130,7 +130,7 @@ def grow_topic(bootstrap: str, properties: tuple[str, ...], name: str, partition
 def trim_topic(bootstrap: str, properties: tuple[str, ...], name: str, before: tuple[str, ...]) -> None:
     """Delete the oldest records of TOPIC, or all; print where its partitions begin then."""
     from penstock.client import Admin
-    from penstock.client.changes import HIGH_WATERMARK
+    from penstock.client.admin.alterations import HIGH_WATERMARK
 
     bounds = dict(_bound(word) for word in before)
     with Admin(bootstrap_servers=bootstrap, config=pairs(properties, "-X")) as admin:

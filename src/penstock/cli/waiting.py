@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 
-from penstock.client.obstacles import Observer, Obstacle
+from penstock.client.cluster.obstacles import Observer, Obstacle
 from penstock.printable import printable
 
 SILENCE_S = 1.5

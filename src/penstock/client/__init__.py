@@ -1,4 +1,4 @@
-"""The client: producers, consumers and admin, blocking and for asyncio; topics as Arrow tables.
+"""The client: producers, consumers and admin, blocking and for asyncio.
 
 Every name is imported on first use: what handles Arrow needs numpy and pyarrow, the rest does not.
 """
@@ -10,62 +10,56 @@ from typing import TYPE_CHECKING
 from penstock.common.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from penstock.client.admin import AsyncAdmin as AsyncAdmin
-    from penstock.client.admin import ClusterDescription as ClusterDescription
-    from penstock.client.admin import ConfigValue as ConfigValue
-    from penstock.client.admin import NewTopic as NewTopic
-    from penstock.client.admin import TopicDescription as TopicDescription
-    from penstock.client.blocking import Producer as Producer
-    from penstock.client.blocking_admin import Admin as Admin
-    from penstock.client.blocking_consumer import Consumer as Consumer
-    from penstock.client.client import AsyncClient as AsyncClient
-    from penstock.client.columns import TableDelivery as TableDelivery
-    from penstock.client.columns import WriteSummary as WriteSummary
-    from penstock.client.consumer import AsyncConsumer as AsyncConsumer
-    from penstock.client.delivery import Delivery as Delivery
-    from penstock.client.group.administration import GroupDescription as GroupDescription
-    from penstock.client.group.administration import GroupListing as GroupListing
-    from penstock.client.group.administration import MemberDescription as MemberDescription
+    from penstock.client.admin.admin import AsyncAdmin as AsyncAdmin
+    from penstock.client.admin.admin import ClusterDescription as ClusterDescription
+    from penstock.client.admin.admin import ConfigValue as ConfigValue
+    from penstock.client.admin.admin import NewTopic as NewTopic
+    from penstock.client.admin.admin import TopicDescription as TopicDescription
+    from penstock.client.admin.groups import GroupDescription as GroupDescription
+    from penstock.client.admin.groups import GroupListing as GroupListing
+    from penstock.client.admin.groups import MemberDescription as MemberDescription
+    from penstock.client.blocking.admin import Admin as Admin
+    from penstock.client.blocking.consumer import Consumer as Consumer
+    from penstock.client.blocking.producer import Producer as Producer
+    from penstock.client.cluster.client import AsyncClient as AsyncClient
+    from penstock.client.fetch.consumer import AsyncConsumer as AsyncConsumer
+    from penstock.client.fetch.offsets import OffsetAt as OffsetAt
+    from penstock.client.fetch.offsets import list_offsets as list_offsets
+    from penstock.client.fetch.ranges import OffsetRange as OffsetRange
+    from penstock.client.fetch.ranges import fetch_ranges as fetch_ranges
     from penstock.client.group.assignors.base import Assignor as Assignor
+    from penstock.client.group.member_metadata import Subscription as Subscription
     from penstock.client.group.offsets import OffsetAndMetadata as OffsetAndMetadata
-    from penstock.client.group.subscription import Subscription as Subscription
-    from penstock.client.offsets import OffsetAt as OffsetAt
-    from penstock.client.offsets import list_offsets as list_offsets
-    from penstock.client.producer import AsyncProducer as AsyncProducer
-    from penstock.client.ranges import OffsetRange as OffsetRange
-    from penstock.client.ranges import fetch_ranges as fetch_ranges
-    from penstock.client.topics import read_topic as read_topic
-    from penstock.client.topics import scan_topic as scan_topic
-    from penstock.client.topics import write_topic as write_topic
+    from penstock.client.produce.columns import TableDelivery as TableDelivery
+    from penstock.client.produce.columns import WriteSummary as WriteSummary
+    from penstock.client.produce.delivery import Delivery as Delivery
+    from penstock.client.produce.producer import AsyncProducer as AsyncProducer
 
 _HOMES = {
-    "Admin": "blocking_admin",
+    "Admin": "blocking.admin",
     "Assignor": "group.assignors.base",
-    "AsyncAdmin": "admin",
-    "AsyncClient": "client",
-    "AsyncConsumer": "consumer",
-    "AsyncProducer": "producer",
-    "ClusterDescription": "admin",
-    "ConfigValue": "admin",
-    "Consumer": "blocking_consumer",
-    "Delivery": "delivery",
-    "GroupDescription": "group.administration",
-    "GroupListing": "group.administration",
-    "MemberDescription": "group.administration",
-    "NewTopic": "admin",
+    "AsyncAdmin": "admin.admin",
+    "AsyncClient": "cluster.client",
+    "AsyncConsumer": "fetch.consumer",
+    "AsyncProducer": "produce.producer",
+    "ClusterDescription": "admin.admin",
+    "ConfigValue": "admin.admin",
+    "Consumer": "blocking.consumer",
+    "Delivery": "produce.delivery",
+    "GroupDescription": "admin.groups",
+    "GroupListing": "admin.groups",
+    "MemberDescription": "admin.groups",
+    "NewTopic": "admin.admin",
     "OffsetAndMetadata": "group.offsets",
-    "OffsetAt": "offsets",
-    "OffsetRange": "ranges",
-    "Producer": "blocking",
-    "Subscription": "group.subscription",
-    "TableDelivery": "columns",
-    "TopicDescription": "admin",
-    "WriteSummary": "columns",
-    "fetch_ranges": "ranges",
-    "list_offsets": "offsets",
-    "read_topic": "topics",
-    "scan_topic": "topics",
-    "write_topic": "topics",
+    "OffsetAt": "fetch.offsets",
+    "OffsetRange": "fetch.ranges",
+    "Producer": "blocking.producer",
+    "Subscription": "group.member_metadata",
+    "TableDelivery": "produce.columns",
+    "TopicDescription": "admin.admin",
+    "WriteSummary": "produce.columns",
+    "fetch_ranges": "fetch.ranges",
+    "list_offsets": "fetch.offsets",
 }
 
 __all__ = sorted(_HOMES)

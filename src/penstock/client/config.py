@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError
-from penstock.records.budget import UNPACKED_BYTES_MAX, UNPACKED_RECORDS_MAX, UnpackLimits
+from penstock.records.compression.budget import UNPACKED_BYTES_MAX, UNPACKED_RECORDS_MAX, UnpackLimits
 
 if TYPE_CHECKING:
     from penstock.client.group.assignors import Assignor

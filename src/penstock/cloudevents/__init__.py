@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 from penstock.common.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from penstock.cloudevents.batches import read_events as read_events
-    from penstock.cloudevents.batches import write_events as write_events
     from penstock.cloudevents.binding import from_message as from_message
     from penstock.cloudevents.binding import from_record as from_record
     from penstock.cloudevents.binding import other_headers as other_headers
@@ -22,6 +20,8 @@ if TYPE_CHECKING:
     from penstock.cloudevents.columnar import decode_events as decode_events
     from penstock.cloudevents.columnar import encode_events as encode_events
     from penstock.cloudevents.event import Event as Event
+    from penstock.cloudevents.formats.batches import read_events as read_events
+    from penstock.cloudevents.formats.batches import write_events as write_events
     from penstock.cloudevents.official import from_sdk as from_sdk
     from penstock.cloudevents.official import to_sdk as to_sdk
     from penstock.cloudevents.outcome import InvalidEvent as InvalidEvent
@@ -50,10 +50,10 @@ _HOMES = {
     "from_sdk": "official",
     "other_headers": "binding",
     "partitionkey_mapper": "binding",
-    "read_events": "batches",
+    "read_events": "formats.batches",
     "to_record": "binding",
     "to_sdk": "official",
-    "write_events": "batches",
+    "write_events": "formats.batches",
 }
 
 __all__ = sorted(_HOMES)

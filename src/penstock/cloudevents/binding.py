@@ -26,8 +26,8 @@ from penstock.cloudevents.event import (
     check_specversion,
     make_event,
 )
-from penstock.cloudevents.formats import Format, FormatName, format_named
-from penstock.cloudevents.json_format import has_required_members
+from penstock.cloudevents.formats.json_format import has_required_members
+from penstock.cloudevents.formats.registry import Format, FormatName, format_named
 from penstock.cloudevents.mediatype import essence
 from penstock.cloudevents.outcome import NO_CLAIM, InvalidEvent, InvalidEventError, NotAnEvent, shown
 from penstock.cloudevents.repeats import remembered

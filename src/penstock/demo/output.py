@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from penstock.errors import ConfigError
-from penstock.spark.durable import make_directory, storage_error, write_whole
+from penstock.spark.sinks.atomic_files import make_directory, storage_error, write_whole
 
 FORMAT = 1
 

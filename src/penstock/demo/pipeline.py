@@ -27,11 +27,11 @@ from penstock.demo.events import delay_events
 from penstock.demo.output import Output, write_json
 from penstock.demo.replay import PRODUCER_CONFIG
 from penstock.errors import PenstockError
-from penstock.spark.durable import make_directory
-from penstock.spark.identity import Identity, by_event, by_headers
-from penstock.spark.pipeline import Progress, progress_of, reason
-from penstock.spark.tables import ParquetTable
-from penstock.spark.topics import TopicSink
+from penstock.spark.sinks.atomic_files import make_directory
+from penstock.spark.sinks.identity import Identity, by_event, by_headers
+from penstock.spark.sinks.progress import Progress, progress_of, reason
+from penstock.spark.sinks.tables import ParquetTable
+from penstock.spark.sinks.topics import TopicSink
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.client.partitioner import PARTITIONERS
+from penstock.client.produce.partitioner import PARTITIONERS
 from penstock.cloudevents import encode_events
 from penstock.demo import malformed
 from penstock.demo.events import JSON_TYPE, departure_events, hour_text, observation_events

@@ -8,12 +8,13 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from penstock.client import Admin, Consumer, scan_topic, write_topic
+from penstock.client import Admin, Consumer
 from penstock.cloudevents import encode_events
 from penstock.demo.events import attributes
 from penstock.demo.plan import FLIGHTS_PARTITIONS, WEATHER_PARTITIONS, Plan
 from penstock.errors import ConfigError, KafkaError, PenstockError
 from penstock.model import LATEST, TopicPartition
+from penstock.tables import scan_topic, write_topic
 
 TOPICS = {
     "flights": FLIGHTS_PARTITIONS,

@@ -22,9 +22,9 @@ from penstock.demo.pipeline import Job, Pipeline
 from penstock.demo.plan import flights_plan, weather_plan
 from penstock.demo.replay import TOPICS, Topics
 from penstock.demo.screen import Screen, program, shown
-from penstock.spark.java import find_java
-from penstock.spark.session import session
-from penstock.spark.tables import ParquetTable
+from penstock.spark.runtime.java import find_java
+from penstock.spark.runtime.session import session
+from penstock.spark.sinks.tables import ParquetTable
 
 DEFAULT_PORT = 9092
 

@@ -20,7 +20,7 @@ from penstock.printable import printable
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from penstock.spark.pipeline import Progress as BatchProgress
+    from penstock.spark.sinks.progress import Progress as BatchProgress
 
 PLAIN_STEP = 0.25
 """Where there is no bar to move, a line appears each time another such part is done."""

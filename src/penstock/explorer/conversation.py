@@ -22,8 +22,8 @@ from penstock.protocol.api import API_TABLE, ApiKey, request_header_version, res
 from penstock.protocol.codec import codec_for
 from penstock.protocol.framing import FRAME_BYTES_MAX, FrameReader
 from penstock.protocol.header import decode_request_header
-from penstock.protocol.json_form import from_json, to_json
-from penstock.protocol.leading import leading_bytes
+from penstock.protocol.inspect.json_form import from_json, to_json
+from penstock.protocol.inspect.version_prefix import leading_bytes
 from penstock.protocol.message import Message
 
 HEADER = "header"

@@ -14,8 +14,8 @@ from typing import Any
 from penstock.errors import PenstockError
 from penstock.explorer.lines import message_class
 from penstock.protocol.codec import codec_for
-from penstock.protocol.json_form import to_json
-from penstock.protocol.leading import read_leading
+from penstock.protocol.inspect.json_form import to_json
+from penstock.protocol.inspect.version_prefix import read_leading
 from penstock.protocol.message import Message
 from penstock.protocol.message_index import HOMES
 

@@ -2,8 +2,8 @@
 
 A line is an object with `name` (of the definition), `version`, and `hex` or `json`. With
 `"framed": true` the bytes have in front what Kafka puts in front of messages that no header
-announces (`penstock.protocol.leading`). Whatever else a line holds is kept. A line that is wrong in
-any way comes back with `error`, and the next one is read.
+announces (`penstock.protocol.inspect.version_prefix`). Whatever else a line holds is kept. A line that is
+wrong in any way comes back with `error`, and the next one is read.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError, DecodeError, PenstockError
 from penstock.protocol import messages
 from penstock.protocol.codec import codec_for
-from penstock.protocol.definition import load_definition
-from penstock.protocol.json_form import json_form
-from penstock.protocol.leading import leading_bytes, read_leading
+from penstock.protocol.inspect.json_form import json_form
+from penstock.protocol.inspect.version_prefix import leading_bytes, read_leading
 from penstock.protocol.message import Message
 from penstock.protocol.message_index import HOMES
+from penstock.protocol.schema.definition import load_definition
 
 Line = dict[str, Any]
 Change = Callable[[Line], tuple[str, Any]]

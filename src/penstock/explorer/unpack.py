@@ -6,16 +6,16 @@ import base64
 import re
 from typing import Any
 
+from penstock.common.short_repr import short_repr
 from penstock.errors import CorruptRecordError, EncodeError, PenstockError
 from penstock.model import Record
-from penstock.protocol.definition import snake_case
-from penstock.protocol.json_form import camel_case
+from penstock.protocol.compiler.struct_types import NullableStructure, StructLayout, Structure
+from penstock.protocol.compiler.wire_types import Array, RecordSet
+from penstock.protocol.inspect.json_form import camel_case
 from penstock.protocol.message import Struct
-from penstock.protocol.shown import short_repr
-from penstock.protocol.structs import NullableStructure, StructLayout, Structure
-from penstock.protocol.wire import Array, RecordSet
+from penstock.protocol.schema.definition import snake_case
 from penstock.records.batch import decode_batch, read_header, read_marker, split_batches, verify_crc
-from penstock.records.compression import Codec
+from penstock.records.compression.codecs import Codec
 from penstock.records.legacy import read_message
 
 DECOMPRESSED_BYTES_MAX = 64 * 1024 * 1024

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from penstock.log.contract import Log as Log
     from penstock.log.contract import LogConfig as LogConfig
     from penstock.log.contract import Slice as Slice
-    from penstock.log.directory import DataDirectory as DataDirectory
+    from penstock.log.directory.data_directory import DataDirectory as DataDirectory
     from penstock.log.disk import DiskLog as DiskLog
     from penstock.log.memory import MemoryLog as MemoryLog
     from penstock.log.scan import read_log as read_log
     from penstock.log.scan import scan_log as scan_log
 
 _HOMES = {
-    "DataDirectory": "directory",
+    "DataDirectory": "directory.data_directory",
     "DiskLog": "disk",
     "FileRegion": "contract",
     "Log": "contract",

@@ -10,9 +10,9 @@ import os
 from struct import Struct
 
 from penstock.errors import StorageError
-from penstock.log.files import storage
+from penstock.log.directory.files import storage
 from penstock.log.recovery import segments_in
-from penstock.log.segment_files import SUFFIX_TIME_INDEX, segment_path
+from penstock.log.segments.segment_files import SUFFIX_TIME_INDEX, segment_path
 
 _TIME_ENTRY = Struct(">qi")
 

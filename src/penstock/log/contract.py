@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.log.epochs import LeaderEpochs
     from penstock.log.walk import Entry
     from penstock.records.batch import BatchHeader
-    from penstock.records.budget import UnpackBudget
+    from penstock.records.compression.budget import UnpackBudget
 
 
 class DamagedLogError(StorageError):

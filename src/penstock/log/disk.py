@@ -6,11 +6,10 @@ import os
 
 from penstock.common.logs import logger_named
 from penstock.errors import StorageError
-from penstock.log.checkpoint import LEADER_EPOCHS
-from penstock.log.compacted_segment import CompactedSegment
+from penstock.log.compaction.compacted_segment import CompactedSegment
 from penstock.log.contract import LogConfig
-from penstock.log.epochs import LeaderEpochs
-from penstock.log.files import (
+from penstock.log.directory.checkpoint import LEADER_EPOCHS
+from penstock.log.directory.files import (
     GONE,
     OpenFile,
     check_in_place,
@@ -21,10 +20,11 @@ from penstock.log.files import (
     storage_error,
     sync_directory,
 )
+from penstock.log.epochs import LeaderEpochs
 from penstock.log.recovery import open_segments
-from penstock.log.segment import FileSegment
-from penstock.log.segment_files import SUFFIX_CLEANED, SUFFIX_SWAP
 from penstock.log.segmented import Segment, SegmentedLog
+from penstock.log.segments.segment import FileSegment
+from penstock.log.segments.segment_files import SUFFIX_CLEANED, SUFFIX_SWAP
 
 logger = logger_named("penstock.log")
 

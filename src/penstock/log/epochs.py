@@ -8,7 +8,7 @@ epoch ended (OffsetForLeaderEpoch, KIP-101).
 from __future__ import annotations
 
 from penstock.errors import StorageError
-from penstock.log.checkpoint import read_checkpoint, write_checkpoint
+from penstock.log.directory.checkpoint import read_checkpoint, write_checkpoint
 
 
 class LeaderEpochs:

@@ -13,12 +13,12 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from penstock.errors import StorageError
-from penstock.log.checkpoint import LEADER_EPOCHS, read_checkpoint
 from penstock.log.contract import LogConfig
-from penstock.log.files import storage
+from penstock.log.directory.checkpoint import LEADER_EPOCHS, read_checkpoint
+from penstock.log.directory.files import storage
 from penstock.log.recovery import segments_in
-from penstock.log.segment import FileSegment
-from penstock.log.segment_files import SUFFIX_CLEANED, SUFFIX_SWAP
+from penstock.log.segments.segment import FileSegment
+from penstock.log.segments.segment_files import SUFFIX_CLEANED, SUFFIX_SWAP
 
 
 class Noted(NamedTuple):

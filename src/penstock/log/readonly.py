@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from typing import NamedTuple, NoReturn
 
 from penstock.errors import StorageError
-from penstock.log.checkpoint import CLEANED, START_OFFSETS, read_offsets
 from penstock.log.contract import LogConfig
+from penstock.log.directory.checkpoint import CLEANED, START_OFFSETS, read_offsets
+from penstock.log.directory.files import OpenFile, storage
 from penstock.log.epochs import LeaderEpochs
-from penstock.log.files import OpenFile, storage
 from penstock.log.recovery import segments_in
-from penstock.log.segment import FileSegment
-from penstock.log.segment_files import SUFFIX_CLEANED, SUFFIX_LOG, SUFFIX_SWAP
 from penstock.log.segmented import Segment, SegmentedLog
+from penstock.log.segments.segment import FileSegment
+from penstock.log.segments.segment_files import SUFFIX_CLEANED, SUFFIX_LOG, SUFFIX_SWAP
 from penstock.model import TopicPartition
 from penstock.records.batch import (
     ABORT_MARKER,

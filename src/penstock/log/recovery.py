@@ -18,10 +18,10 @@ from typing import NamedTuple
 from penstock.common.logs import logger_named
 from penstock.errors import CorruptRecordError, StorageError
 from penstock.log.contract import NEVER, LogConfig
+from penstock.log.directory.files import open_file, remove_file, storage
 from penstock.log.epochs import LeaderEpochs
-from penstock.log.files import open_file, remove_file, storage
-from penstock.log.segment import FileSegment
-from penstock.log.segment_files import (
+from penstock.log.segments.segment import FileSegment
+from penstock.log.segments.segment_files import (
     SUFFIX_CLEANED,
     SUFFIX_DELETED,
     SUFFIX_INDEX,

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 
 from penstock.common.logs import logger_named
 from penstock.errors import StorageError
-from penstock.log.files import remove_file, storage
+from penstock.log.directory.files import remove_file, storage
 
 logger = logger_named("penstock.log")
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from struct import Struct
 
-from penstock.log.segment import FileSegment
 from penstock.log.segmented import Segment
+from penstock.log.segments.segment import FileSegment
 from penstock.log.walk import EXTRA_BYTES, Entry, has_valid_checksum
 from penstock.records.batch import HEADER_BYTES
 

@@ -23,12 +23,12 @@ from penstock.errors import (
     StorageError,
     UnpackLimitError,
 )
-from penstock.log.directory import find_partitions, parse_partition_name
-from penstock.log.files import storage_error
+from penstock.log.directory.data_directory import find_partitions, parse_partition_name
+from penstock.log.directory.files import storage_error
 from penstock.log.readonly import ReadOnlyLog, Region
 from penstock.log.recovery import segments_in
 from penstock.model import COLUMN_NAMES, EARLIEST, LATEST, TopicPartition
-from penstock.records.budget import DEFAULT_LIMITS, UnpackLimits, naming_place
+from penstock.records.compression.budget import DEFAULT_LIMITS, UnpackLimits, naming_place
 
 if TYPE_CHECKING:
     import pyarrow as pa

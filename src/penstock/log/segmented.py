@@ -29,7 +29,7 @@ from penstock.log.times import latest_record, record_since
 from penstock.log.walk import EXTRA_BYTES, Entry, walk_buffer
 from penstock.model import EARLIEST, LATEST
 from penstock.records.batch import HEADER_BYTES, BatchHeader, read_header
-from penstock.records.budget import UnpackBudget
+from penstock.records.compression.budget import UnpackBudget
 
 logger = logger_named("penstock.log")
 

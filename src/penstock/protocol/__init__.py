@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from penstock.protocol.api import API_TABLE as API_TABLE
     from penstock.protocol.api import Api as Api
     from penstock.protocol.api import ApiKey as ApiKey
-    from penstock.protocol.classes import load_message as load_message
     from penstock.protocol.codec import Codec as Codec
     from penstock.protocol.codec import codec_for as codec_for
     from penstock.protocol.error_codes import ErrorCode as ErrorCode
     from penstock.protocol.error_codes import error_for as error_for
     from penstock.protocol.framing import FrameReader as FrameReader
-    from penstock.protocol.json_form import from_json as from_json
-    from penstock.protocol.json_form import to_json as to_json
+    from penstock.protocol.inspect.json_form import from_json as from_json
+    from penstock.protocol.inspect.json_form import to_json as to_json
     from penstock.protocol.message import Message as Message
     from penstock.protocol.releases import RELEASES as RELEASES
     from penstock.protocol.releases import Release as Release
     from penstock.protocol.releases import api_versions as api_versions
     from penstock.protocol.releases import release as release
+    from penstock.protocol.schema.class_writer import load_message as load_message
 
 _HOMES = {
     "API_TABLE": "api",
@@ -42,9 +42,9 @@ _HOMES = {
     "api_versions": "releases",
     "codec_for": "codec",
     "error_for": "error_codes",
-    "from_json": "json_form",
-    "load_message": "classes",
-    "to_json": "json_form",
+    "from_json": "inspect.json_form",
+    "load_message": "schema.class_writer",
+    "to_json": "inspect.json_form",
     "release": "releases",
 }
 

@@ -104,7 +104,7 @@ class Codec(Generic[M]):
         return self.decode(data, position)
 
     def _compile_decode(self, from_bytes: bool) -> None:
-        from penstock.protocol.compile import build, classes_of, decoder_source
+        from penstock.protocol.compiler.compile import build, classes_of, decoder_source
 
         layout = self.layout
         source, constants = decoder_source(layout, from_views=layout.holds_records and not from_bytes)
@@ -114,7 +114,7 @@ class Codec(Generic[M]):
 
     def _decode_view(self, data: Any, position: int) -> tuple[M, int]:
         """Read what comes in a view, where the codec was compiled for bytes."""
-        from penstock.protocol.compile import build, classes_of, decoder_source
+        from penstock.protocol.compiler.compile import build, classes_of, decoder_source
 
         if self._read_view is None:
             source, constants = decoder_source(self.layout, from_views=True)
@@ -122,7 +122,7 @@ class Codec(Generic[M]):
         return self._read_view(data, position)
 
     def _compile_write(self, message: M, parts: list[Any]) -> None:
-        from penstock.protocol.compile import build, classes_of, encoder_source
+        from penstock.protocol.compiler.compile import build, classes_of, encoder_source
 
         layout = self.layout
         self._has_large = layout.holds_blobs
@@ -132,10 +132,10 @@ class Codec(Generic[M]):
 
     @property
     def layout(self) -> Any:
-        """The message at this version, as a `penstock.protocol.structs.StructLayout`."""
+        """The message at this version, as a `penstock.protocol.compiler.struct_types.StructLayout`."""
         if self._layout is None:
-            from penstock.protocol.definition import load_definition
-            from penstock.protocol.layout import resolve
+            from penstock.protocol.compiler.layout import resolve
+            from penstock.protocol.schema.definition import load_definition
 
             definition = self.message_class.DEFINITION or load_definition(self.message_class.NAME)
             self._layout = resolve(definition, self.version)
@@ -143,8 +143,8 @@ class Codec(Generic[M]):
 
     def _explain(self, message: M, error: Exception) -> EncodeError:
         """Find the field that a failure was about. This is slow, and needed only then."""
-        from penstock.protocol.shown import short_repr
-        from penstock.protocol.structs import struct_problem
+        from penstock.common.short_repr import short_repr
+        from penstock.protocol.compiler.struct_types import struct_problem
 
         if not isinstance(message, self.message_class):
             return EncodeError(f"{short_repr(message)} is no {self.message_class.NAME}")

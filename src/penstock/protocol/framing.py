@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 from penstock.errors import DecodeError, EncodeError
 from penstock.protocol.api import response_header_version
 from penstock.protocol.codec import codec_for
+from penstock.protocol.compiler.runtime import Data
 from penstock.protocol.header import decode_response_header, encode_request_header
 from penstock.protocol.message import Message
-from penstock.protocol.runtime import Data
 
 M = TypeVar("M", bound=Message)
 

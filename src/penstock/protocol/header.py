@@ -9,7 +9,7 @@ import struct
 
 from penstock.errors import DecodeError, UnsupportedVersionError
 from penstock.protocol.api import API_TABLE, request_header_version
-from penstock.protocol.runtime import Data, check_tags, read_uvarint
+from penstock.protocol.compiler.runtime import Data, check_tags, read_uvarint
 
 _START = struct.Struct(">hhi")
 _START_AND_LENGTH = struct.Struct(">hhih")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.protocol.codec import Codec
-    from penstock.protocol.definition import Definition
+    from penstock.protocol.schema.definition import Definition
 
     Self = TypeVar("Self", bound="MadeLate[Any]")
 

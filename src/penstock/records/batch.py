@@ -17,8 +17,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.errors import CorruptRecordError, EncodeError
 from penstock.model import Header, Record, TimestampType
-from penstock.records.budget import CHUNK_RECORDS, UNPACKED_BYTES_MAX, UNPACKED_RECORDS_MAX, UnpackBudget
-from penstock.records.compression import Codec, compress
+from penstock.records.compression.budget import (
+    CHUNK_RECORDS,
+    UNPACKED_BYTES_MAX,
+    UNPACKED_RECORDS_MAX,
+    UnpackBudget,
+)
+from penstock.records.compression.codecs import Codec, compress
 from penstock.records.crc import crc32c
 from penstock.records.row_format import RowLike as RowLike
 from penstock.records.row_format import decode_records, decode_some, encode_records

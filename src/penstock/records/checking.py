@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.errors import CorruptRecordError
 from penstock.records.batch import LOG_APPEND_BIT, BatchHeader, records_bytes
-from penstock.records.budget import CHUNK_RECORDS, UnpackBudget
+from penstock.records.compression.budget import CHUNK_RECORDS, UnpackBudget
 from penstock.records.varint import read_unsigned, read_varint
 
 if TYPE_CHECKING:

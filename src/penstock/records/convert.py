@@ -28,8 +28,8 @@ from penstock.records.batch import (
     refresh_crc,
     split_batches,
 )
-from penstock.records.budget import CHUNK_RECORDS, UnpackBudget
-from penstock.records.compression import Codec, compress
+from penstock.records.compression.budget import CHUNK_RECORDS, UnpackBudget
+from penstock.records.compression.codecs import Codec, compress
 from penstock.records.legacy import encode_message, iter_messages, read_message
 from penstock.records.row_format import RowLike, encode_records
 

@@ -18,7 +18,6 @@ import numpy as np
 
 from penstock.errors import CorruptRecordError, UnpackLimitError
 from penstock.model import COLUMN_NAMES
-from penstock.records import kernels
 from penstock.records.aborted import AbortedTransactions
 from penstock.records.batch import (
     ABORT_MARKER,
@@ -30,20 +29,21 @@ from penstock.records.batch import (
     read_marker,
     split_batches,
 )
-from penstock.records.budget import (
+from penstock.records.columns import RecordColumns
+from penstock.records.compression.budget import (
     BYTES_OPTION,
     RECORDS_OPTION,
     UNPACKED_BYTES_MAX,
     UNPACKED_RECORDS_MAX,
     UnpackBudget,
 )
-from penstock.records.columns import RecordColumns
-from penstock.records.compression import Codec, decompress, decompress_into, room_for
+from penstock.records.compression.codecs import Codec, decompress, decompress_into, room_for
 from penstock.records.crc import crc32c_array
 from penstock.records.growing import GrowingColumns, problem
-from penstock.records.jit import Bytes, Ints
+from penstock.records.kernels import decode_kernels as kernels
+from penstock.records.kernels.jit import Bytes, Ints
+from penstock.records.kernels.memory import empty
 from penstock.records.legacy import Message, flattened, inner_messages, read_message, verify_message_crc
-from penstock.records.memory import empty
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

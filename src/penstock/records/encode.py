@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from penstock.errors import EncodeError
 from penstock.model import TimestampType
-from penstock.records import encode_kernels as kernels
 from penstock.records.batch import (
     CRC_AT,
     HEADER_BYTES,
@@ -22,10 +21,11 @@ from penstock.records.batch import (
     pack_header,
 )
 from penstock.records.columns import NO_BYTES, BytesColumn, RecordColumns
-from penstock.records.compression import Codec, compress
+from penstock.records.compression.codecs import Codec, compress
 from penstock.records.crc import crc32c_array
-from penstock.records.jit import Bytes, Int32s, Ints
-from penstock.records.memory import empty
+from penstock.records.kernels import encode_kernels as kernels
+from penstock.records.kernels.jit import Bytes, Int32s, Ints
+from penstock.records.kernels.memory import empty
 
 BATCH_BYTES_MAX = 1_000_000
 """Size of a batch before compression where the caller names none: below a broker's usual limit."""

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.errors import CorruptRecordError, DecodeError
-from penstock.records import kernels
 from penstock.records.columns import COLUMN_BYTES_MAX, BytesColumn, HeadersColumn, RecordColumns
-from penstock.records.jit import Bytes, Int32s, Ints
-from penstock.records.memory import cut, empty
+from penstock.records.kernels import decode_kernels as kernels
+from penstock.records.kernels.jit import Bytes, Int32s, Ints
+from penstock.records.kernels.memory import cut, empty
 
 _GUESS_MARGIN = 1.02
 _GUESS_FACTOR_MAX = 16

@@ -31,8 +31,8 @@ Scanner = Callable[[bytes, int], list[Span]]
 def fast_scanner() -> Scanner:
     """One compiled by numba where that is installed, else `scan_keys`. The first call takes a second."""
     try:
-        from penstock.records.jit import COMPILED
-        from penstock.records.key_kernels import scan_keys as compiled
+        from penstock.records.kernels.jit import COMPILED
+        from penstock.records.kernels.key_kernels import scan_keys as compiled
     except ImportError:
         return scan_keys
     return compiled if COMPILED else scan_keys

@@ -20,8 +20,8 @@ from penstock.records.batch import (
     LOG_APPEND_BIT,
     split_batches,
 )
-from penstock.records.budget import CHUNK_RECORDS, NESTING_MAX, UNPACKED_RECORDS_MAX, UnpackBudget
-from penstock.records.compression import Codec, compress
+from penstock.records.compression.budget import CHUNK_RECORDS, NESTING_MAX, UNPACKED_RECORDS_MAX, UnpackBudget
+from penstock.records.compression.codecs import Codec, compress
 from penstock.records.crc import crc32
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from penstock.records.batch import (
     split_batches,
     verify_crc,
 )
-from penstock.records.budget import UNPACKED_BYTES_MAX, UNPACKED_RECORDS_MAX, UnpackBudget
+from penstock.records.compression.budget import UNPACKED_BYTES_MAX, UNPACKED_RECORDS_MAX, UnpackBudget
 from penstock.records.legacy import read_message
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def _has_kernels() -> bool:
     """Whether the kernels can be had, and compiled: uncompiled ones are slower than pure Python."""
     if find_spec("numpy") is None or find_spec("numba") is None:
         return False
-    from penstock.records.jit import COMPILED
+    from penstock.records.kernels.jit import COMPILED
 
     return COMPILED
 

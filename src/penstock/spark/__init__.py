@@ -11,40 +11,41 @@ from typing import TYPE_CHECKING
 from penstock.common.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from penstock.spark.frames import from_cloudevents as from_cloudevents
-    from penstock.spark.identity import by_event as by_event
-    from penstock.spark.identity import by_headers as by_headers
-    from penstock.spark.identity import by_key as by_key
-    from penstock.spark.java import find_java as find_java
-    from penstock.spark.pipeline import Progress as Progress
-    from penstock.spark.pipeline import follow as follow
-    from penstock.spark.pipeline import progress_of as progress_of
-    from penstock.spark.pipeline import reason as reason
-    from penstock.spark.planning import DataLossError as DataLossError
-    from penstock.spark.records import to_cloudevents as to_cloudevents
-    from penstock.spark.session import session as session
-    from penstock.spark.source import PenstockDataSource as PenstockDataSource
-    from penstock.spark.tables import ParquetTable as ParquetTable
-    from penstock.spark.topics import TopicSink as TopicSink
+    from penstock.spark.functions.from_cloudevents import from_cloudevents as from_cloudevents
+    from penstock.spark.functions.to_cloudevents import to_cloudevents as to_cloudevents
+    from penstock.spark.runtime.java import find_java as find_java
+    from penstock.spark.runtime.session import session as session
+    from penstock.spark.sinks.identity import by_event as by_event
+    from penstock.spark.sinks.identity import by_headers as by_headers
+    from penstock.spark.sinks.identity import by_key as by_key
+    from penstock.spark.sinks.progress import Progress as Progress
+    from penstock.spark.sinks.progress import follow as follow
+    from penstock.spark.sinks.progress import progress_of as progress_of
+    from penstock.spark.sinks.progress import reason as reason
+    from penstock.spark.sinks.tables import ParquetTable as ParquetTable
+    from penstock.spark.sinks.topics import TopicSink as TopicSink
+    from penstock.spark.source.data_source import PenstockDataSource as PenstockDataSource
+    from penstock.spark.source.planning import DataLossError as DataLossError
 
 _HOMES = {
-    "DataLossError": "planning",
-    "ParquetTable": "tables",
-    "PenstockDataSource": "source",
-    "Progress": "pipeline",
-    "TopicSink": "topics",
-    "by_event": "identity",
-    "by_headers": "identity",
-    "by_key": "identity",
-    "find_java": "java",
-    "follow": "pipeline",
-    "from_cloudevents": "frames",
-    "progress_of": "pipeline",
-    "reason": "pipeline",
-    "to_cloudevents": "records",
+    "DataLossError": "source.planning",
+    "ParquetTable": "sinks.tables",
+    "PenstockDataSource": "source.data_source",
+    "Progress": "sinks.progress",
+    "TopicSink": "sinks.topics",
+    "by_event": "sinks.identity",
+    "by_headers": "sinks.identity",
+    "by_key": "sinks.identity",
+    "find_java": "runtime.java",
+    "follow": "sinks.progress",
+    "from_cloudevents": "functions.from_cloudevents",
+    "progress_of": "sinks.progress",
+    "reason": "sinks.progress",
+    "session": "runtime.session",
+    "to_cloudevents": "functions.to_cloudevents",
 }
 
-__all__ = sorted([*_HOMES, "session"])
+__all__ = sorted(_HOMES)
 
 _imported, __dir__ = lazy_names(__name__, _HOMES)
 
@@ -56,7 +57,3 @@ def __getattr__(name: str) -> object:
         from penstock.spark.requirements import unusable
 
         raise unusable(error) from error
-
-
-# A module of this package has the same name, and would take its place once anything imports it.
-from penstock.spark.session import session as session  # noqa: E402

@@ -12,12 +12,12 @@ import importlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from penstock.broker.dispatch import CloseConnection, Context, Handler
-from penstock.broker.waiting import Wait
+from penstock.broker.requests.dispatch import CloseConnection, Context, Handler
+from penstock.broker.requests.purgatory import Wait
 from penstock.protocol.api import API_TABLE, ApiKey
-from penstock.protocol.definition import FieldSpec, StructSpec
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.message import Struct
+from penstock.protocol.schema.definition import FieldSpec, StructSpec
 from penstock.testing.places import NOWHERE, PARTITION_FIELDS, Place, definition_of, fields_at
 from penstock.testing.requests import Request
 

@@ -20,8 +20,8 @@ from penstock.testing.faults import Faults
 if TYPE_CHECKING:
     import os
 
-    from penstock.broker.connection import Connection
-    from penstock.broker.server import Server
+    from penstock.broker.network.connection import Connection
+    from penstock.broker.network.server import Server
     from penstock.clock import Clock
 
 T = TypeVar("T")

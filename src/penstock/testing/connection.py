@@ -11,8 +11,8 @@ import socket
 import struct
 from typing import TYPE_CHECKING, Any
 
-from penstock.broker.connection import Connection
-from penstock.broker.dispatch import CloseConnection, Piece, Unanswered, answer, call, dialect_for
+from penstock.broker.network.connection import Connection
+from penstock.broker.requests.dispatch import CloseConnection, Piece, Unanswered, answer, call, dialect_for
 from penstock.errors import DecodeError, UnsupportedVersionError
 from penstock.log.contract import FileRegion
 from penstock.protocol.api import API_TABLE
@@ -25,7 +25,7 @@ from penstock.testing.places import Place
 from penstock.testing.requests import Request
 
 if TYPE_CHECKING:
-    from penstock.broker.server import Server
+    from penstock.broker.network.server import Server
 
 Outcome = list[Piece] | Unanswered | None
 

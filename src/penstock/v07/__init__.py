@@ -15,11 +15,16 @@ from penstock.common.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from penstock.v07.driver import Driver07 as Driver07
-    from penstock.v07.group import GroupConsumer07 as GroupConsumer07
+    from penstock.v07.groups.consumer import GroupConsumer07 as GroupConsumer07
     from penstock.v07.producer import Producer07 as Producer07
     from penstock.v07.server import Broker07 as Broker07
 
-_HOMES = {"Broker07": "server", "Driver07": "driver", "GroupConsumer07": "group", "Producer07": "producer"}
+_HOMES = {
+    "Broker07": "server",
+    "Driver07": "driver",
+    "GroupConsumer07": "groups.consumer",
+    "Producer07": "producer",
+}
 
 __all__ = sorted(_HOMES)
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from penstock.errors import DecodeError, StorageError
 from penstock.log.contract import NEVER, FileRegion
-from penstock.log.files import (
+from penstock.log.directory.files import (
     OpenFile,
     check_in_place,
     create_file,

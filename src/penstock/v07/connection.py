@@ -14,8 +14,8 @@ import threading
 from collections.abc import Sequence
 from types import TracebackType
 
+from penstock.common.reused_buffers import ReusedMemory
 from penstock.errors import DecodeError, KafkaError, NetworkError
-from penstock.reused_memory import ReusedMemory
 from penstock.v07.wire import (
     Error,
     FetchPart,

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.common.extras import need_arrow
 from penstock.errors import ConfigError, DecodeError
-from penstock.records.budget import DEFAULT_LIMITS, UnpackLimits
-from penstock.records.compression import Codec
+from penstock.records.compression.budget import DEFAULT_LIMITS, UnpackLimits
+from penstock.records.compression.codecs import Codec
 from penstock.v07.connection import DEFAULT_TIMEOUT_S, Connection07, Fetched07
 from penstock.v07.message_set import (
     LENGTH_BYTES,

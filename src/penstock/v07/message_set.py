@@ -16,8 +16,14 @@ from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.errors import CorruptRecordError, DecodeError, EncodeError, UnpackLimitError
-from penstock.records.budget import CHUNK_RECORDS, DEFAULT_LIMITS, NESTING_MAX, UnpackBudget, UnpackLimits
-from penstock.records.compression import Codec, compress
+from penstock.records.compression.budget import (
+    CHUNK_RECORDS,
+    DEFAULT_LIMITS,
+    NESTING_MAX,
+    UnpackBudget,
+    UnpackLimits,
+)
+from penstock.records.compression.codecs import Codec, compress
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.errors import ConfigError, EncodeError, NetworkError
-from penstock.records.compression import Codec
-from penstock.v07 import zookeeper
-from penstock.v07.cluster import Cluster07
+from penstock.records.compression.codecs import Codec
 from penstock.v07.connection import Connection07
-from penstock.v07.coordination import BrokerPartition, choose, destinations
 from penstock.v07.driver import BrokerAddress, parse_brokers
+from penstock.v07.groups import zookeeper
+from penstock.v07.groups.cluster import Cluster07
+from penstock.v07.groups.coordination import BrokerPartition, choose, destinations
 from penstock.v07.message_set import encode_set
 from penstock.v07.wire import ANY_PARTITION, ProducePart
 

@@ -18,15 +18,15 @@ from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
-from penstock.accepting import Acceptor, listening_sockets, streaming
 from penstock.clock import Clock, SystemClock
+from penstock.common.accepting import Acceptor, listening_sockets, streaming
 from penstock.common.exposure import warn_if_exposed
 from penstock.common.failures import Failures, LimitedLog
 from penstock.common.logs import logger_named
+from penstock.common.serving_thread import ServingThread
 from penstock.errors import DecodeError, NetworkError, StorageError, UnpackLimitError
 from penstock.log.contract import FileRegion
-from penstock.records.budget import UnpackBudget, pause
-from penstock.serving_thread import ServingThread
+from penstock.records.compression.budget import UnpackBudget, pause
 from penstock.v07.byte_log import OffsetOutOfRange
 from penstock.v07.message_set import Judged, judge
 from penstock.v07.settings import Settings
@@ -322,7 +322,7 @@ async def serving(
         await server.start(host, port)
         try:
             if settings.text("zk.connect"):
-                from penstock.v07.registration import registered
+                from penstock.v07.groups.registration import registered
 
                 async with registered(topics, settings, server.address):
                     yield server

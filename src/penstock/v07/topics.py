@@ -12,7 +12,13 @@ from penstock.clock import Clock
 from penstock.common.failures import LimitedLog
 from penstock.common.logs import logger_named
 from penstock.errors import DecodeError
-from penstock.log.files import create_file, make_directory, remove_file, storage, warn_if_others_may_read
+from penstock.log.directory.files import (
+    create_file,
+    make_directory,
+    remove_file,
+    storage,
+    warn_if_others_may_read,
+)
 from penstock.v07.byte_log import ByteLog
 from penstock.v07.files import partition_directories
 from penstock.v07.message_set import Judged, judge

@@ -24,6 +24,7 @@ from penstock.broker.groups.image import snapshot
 from penstock.broker.groups.member import Caller
 from penstock.broker.groups.service import _spoil
 from penstock.client.group.assignors import assignor_named
+from penstock.client.group.member_metadata import decode_assignment
 from penstock.client.group.membership import (
     CountPartitions,
     FindCoordinator,
@@ -32,7 +33,6 @@ from penstock.client.group.membership import (
     Outgoing,
     Phase,
 )
-from penstock.client.group.subscription import decode_assignment
 from penstock.errors import RequestTimeoutError
 from penstock.model import TopicPartition
 from penstock.protocol.messages.group_metadata_value import GroupMetadataValue

@@ -12,7 +12,7 @@ import pytest
 from broker.bench_node import context_of
 from broker.groups.bench_group import Bench
 from broker.groups.requests import commit_request, fetch_request
-from penstock.broker.dispatch import Unanswered, answer
+from penstock.broker.requests.dispatch import Unanswered, answer
 from penstock.protocol.error_codes import ErrorCode
 
 JOIN_GROUP = 11

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from broker.bench_node import NOW_MS, make_node
 from broker.groups.bench_group import Bench
 from broker.groups.requests import commit_request
-from penstock.broker.config import BrokerConfig
-from penstock.broker.disk_storage import DiskStore
+from penstock.broker.config.values import BrokerConfig
 from penstock.broker.groups import coordinator as coordinator_module
 from penstock.broker.groups.group import Group
 from penstock.broker.groups.image import snapshot
@@ -27,11 +26,12 @@ from penstock.broker.groups.records import (
     read_record,
 )
 from penstock.broker.groups.topic import NAME, OffsetsTopic
+from penstock.broker.partitions.disk_log_store import DiskStore
 from penstock.clock import ManualClock
 from penstock.errors import DecodeError, StorageError
 from penstock.log.contract import LogConfig
 from penstock.log.salvage import sound_batches
-from penstock.log.segment import FileSegment
+from penstock.log.segments.segment import FileSegment
 from penstock.log.walk import walk_buffer
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.describe_groups_request import DescribeGroupsRequest

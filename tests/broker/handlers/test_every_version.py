@@ -13,9 +13,9 @@ import pytest
 
 from broker.bench_node import ask_bytes, batch_of, make_node, make_topic, produce, produce_request
 from broker.groups.requests import GROUP_CODES, GROUP_REQUESTS
-from penstock.broker.dispatch import ROUTES
 from penstock.broker.handlers import RARELY_ASKED, WITHOUT_SECURITY
 from penstock.broker.node import Node
+from penstock.broker.requests.dispatch import ROUTES
 from penstock.protocol.api import API_TABLE, ApiKey
 from penstock.protocol.message import Message
 from penstock.protocol.messages.alter_client_quotas_request import (

@@ -8,12 +8,12 @@ import pytest
 
 from broker.bench_node import NOW_MS, ask, batch_of, make_node, make_topic, produce
 from penstock.broker.node import Node
-from penstock.broker.waiting import Wait
+from penstock.broker.requests.purgatory import Wait
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from penstock.records.batch import decode_batch, split_batches
-from penstock.records.compression import Codec
+from penstock.records.compression.codecs import Codec
 
 BATCH = len(batch_of(b"x" * 100))
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from broker.bench_node import NOW_MS, ask, ask_bytes, batch_of, make_node, make_topic, produce
-from penstock.broker.fetch_sessions import EVICTION_MS, FetchSessions
-from penstock.broker.kept_state import KeptState
 from penstock.broker.node import Node
-from penstock.broker.waiting import Wait
+from penstock.broker.partitions.fetch_sessions import EVICTION_MS, FetchSessions
+from penstock.broker.requests.kept_state import KeptState
+from penstock.broker.requests.purgatory import Wait
 from penstock.clock import ManualClock
 from penstock.protocol.messages.fetch_request import (
     FetchPartition,

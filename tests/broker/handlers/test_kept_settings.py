@@ -11,13 +11,13 @@ import pytest
 
 from broker.bench_node import NOW_MS, ask, make_node
 from broker.handlers.test_admin_changes import APPEND, BROKER, DELETE, SET, alter, described
-from penstock.broker.config import BrokerConfig, canonical
-from penstock.broker.config_changes import BROKER_TEXTS_MAX, KEPT_RESOURCES_MAX
-from penstock.broker.config_keys import BROKER_KEYS, DOUBLE, ConfigKey
-from penstock.broker.log_levels import LEVELS, LOGGER_RESOURCE
+from penstock.broker.config.alterations import BROKER_TEXTS_MAX, KEPT_RESOURCES_MAX
+from penstock.broker.config.inert_keys import broker_setting, listed_settings, settings_of_release
+from penstock.broker.config.keys import BROKER_KEYS, DOUBLE, ConfigKey
+from penstock.broker.config.log_levels import LEVELS, LOGGER_RESOURCE
+from penstock.broker.config.values import BrokerConfig, canonical
 from penstock.broker.node import Node
-from penstock.broker.other_settings import broker_setting, listed_settings, settings_of_release
-from penstock.broker.storage import open_store
+from penstock.broker.partitions.log_store import open_store
 from penstock.clock import ManualClock
 from penstock.protocol.messages.describe_configs_request import (
     DescribeConfigsRequest,

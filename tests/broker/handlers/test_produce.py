@@ -16,18 +16,18 @@ from broker.bench_node import (
     produce,
     produce_request,
 )
-from penstock.broker.config import BrokerConfig
-from penstock.broker.dispatch import ROUTES, CloseConnection
+from penstock.broker.config.values import BrokerConfig
 from penstock.broker.node import Node
-from penstock.broker.storage import MemoryStore
-from penstock.broker.waiting import Wait
+from penstock.broker.partitions.log_store import MemoryStore
+from penstock.broker.requests.dispatch import ROUTES, CloseConnection
+from penstock.broker.requests.purgatory import Wait
 from penstock.clock import ManualClock
 from penstock.errors import StorageError
 from penstock.model import TimestampType
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.records.batch import decode_batch, read_header, split_batches
-from penstock.records.compression import Codec
+from penstock.records.compression.codecs import Codec
 from penstock.records.legacy import encode_message_set
 
 

@@ -10,9 +10,9 @@ import pytest
 from broker.bench_node import ask, batch_of, context_of, make_node, make_topic, produce
 from broker.groups.requests import commit_request, fetch_groups_request, fetch_request
 from broker.handlers.test_every_version import CASES, REQUESTS
-from penstock.broker.config import SUGGESTIONS_MAX
-from penstock.broker.dispatch import CloseConnection, answer
+from penstock.broker.config.values import SUGGESTIONS_MAX
 from penstock.broker.node import Node
+from penstock.broker.requests.dispatch import CloseConnection, answer
 from penstock.protocol.api import ApiKey
 from penstock.protocol.framing import encode_request
 from penstock.protocol.message import Message

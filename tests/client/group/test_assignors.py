@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from penstock.client.group.assignors import NAMES, Assignor, assignor_named
 from penstock.client.group.assignors.base import Previous
 from penstock.client.group.assignors.sticky import decode_previous, encode_previous
-from penstock.client.group.subscription import (
+from penstock.client.group.member_metadata import (
     Subscription,
     decode_assignment,
     decode_subscription,

@@ -7,7 +7,9 @@ from typing import Any, TypeVar
 import pytest
 
 from penstock.client.group.assignors import Assignor, assignor_named
-from penstock.client.group.calls import (
+from penstock.client.group.member_metadata import decode_subscription, encode_assignment
+from penstock.client.group.membership import Membership, Phase
+from penstock.client.group.requests import (
     Change,
     CountPartitions,
     FindCoordinator,
@@ -15,8 +17,6 @@ from penstock.client.group.calls import (
     MemberSettings,
     Outgoing,
 )
-from penstock.client.group.membership import Membership, Phase
-from penstock.client.group.subscription import decode_subscription, encode_assignment
 from penstock.errors import KafkaError, NetworkError, UnsupportedVersionError
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode, error_for

@@ -17,7 +17,7 @@ from penstock.broker.groups.member import Caller, Ticket
 from penstock.broker.groups.recovery import RecoverableGroup
 from penstock.broker.groups.states import Ask, State
 from penstock.broker.groups.timers import NEVER, Timers
-from penstock.broker.string_lengths import STRING_BYTES_MAX
+from penstock.broker.requests.string_lengths import STRING_BYTES_MAX
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.leave_group_response import LeaveGroupResponse, MemberResponse
 from penstock.protocol.messages.sync_group_response import SyncGroupResponse

@@ -18,7 +18,7 @@ from penstock.broker.groups.member import MEMBER_BYTES, PROTOCOL_BYTES, Caller, 
 from penstock.broker.groups.offsets import Committed, Offsets, Place
 from penstock.broker.groups.records import KeyAndValue, StoredGroup, group_record, offset_record
 from penstock.broker.groups.topic import NAME, Losses, OffsetsTopic
-from penstock.broker.waiting import Wait
+from penstock.broker.requests.purgatory import Wait
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -26,8 +26,8 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 if TYPE_CHECKING:
     from penstock.broker.groups.group import Group
     from penstock.broker.node import Node
-    from penstock.broker.partition import Partition
-    from penstock.broker.waiting import Parked
+    from penstock.broker.partitions.partition import Partition
+    from penstock.broker.requests.purgatory import Parked
     from penstock.protocol.messages.group_metadata_value import GroupMetadataValue
 
 logger = logger_named("penstock.broker")

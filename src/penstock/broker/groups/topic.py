@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from penstock.broker.cluster import OFFSETS_TOPIC
 from penstock.broker.groups.records import KeyAndValue, StoredGroup, StoredOffset, read_record
+from penstock.broker.metadata.cluster import OFFSETS_TOPIC
 from penstock.common.java_hash import string_hash
 from penstock.errors import DecodeError
 from penstock.log.salvage import sound_batches
@@ -21,9 +21,9 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.records.batch import decode_batch, encode_batch, read_header, read_marker
 
 if TYPE_CHECKING:
-    from penstock.broker.cluster import Cluster
-    from penstock.broker.partition import Partition
-    from penstock.broker.storage import LogStore
+    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.partitions.log_store import LogStore
+    from penstock.broker.partitions.partition import Partition
 
 NAME = OFFSETS_TOPIC
 

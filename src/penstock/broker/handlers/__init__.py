@@ -8,7 +8,6 @@ which versions it speaks and what each version changed.
 
 from __future__ import annotations
 
-from penstock.broker.dispatch import handler_in
 from penstock.broker.handlers import (
     api_versions,
     create_topics,
@@ -22,6 +21,7 @@ from penstock.broker.handlers import (
     metadata,
     produce,
 )
+from penstock.broker.requests.dispatch import handler_in
 from penstock.protocol.api import ApiKey
 
 RARELY_ASKED = {

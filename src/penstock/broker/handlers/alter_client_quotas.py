@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from penstock.broker.dispatch import Context, handler
-from penstock.broker.planning import CHANGES_MAX
-from penstock.broker.quotas import (
+from penstock.broker.metadata.planning import CHANGES_MAX
+from penstock.broker.requests.dispatch import Context, handler
+from penstock.broker.requests.quotas import (
     CLIENT_CHARACTERS_MAX,
     ENTITY_TYPES,
     FETCHED,
@@ -21,7 +21,7 @@ from penstock.broker.quotas import (
     Entity,
     entity_of,
 )
-from penstock.broker.string_lengths import STRING_BYTES_MAX
+from penstock.broker.requests.string_lengths import STRING_BYTES_MAX
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.api import ApiKey

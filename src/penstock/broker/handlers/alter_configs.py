@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from penstock.broker.config_changes import answer_each, plan_replacement
-from penstock.broker.dispatch import Context, handler
+from penstock.broker.config.alterations import answer_each, plan_replacement
+from penstock.broker.requests.dispatch import Context, handler
 from penstock.protocol.api import ApiKey
 from penstock.protocol.messages.alter_configs_request import AlterConfigsRequest, AlterConfigsResource
 from penstock.protocol.messages.alter_configs_response import (

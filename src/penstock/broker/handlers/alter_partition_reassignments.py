@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.broker.dispatch import Context, handler
+from penstock.broker.requests.dispatch import Context, handler
 from penstock.errors import KafkaError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for

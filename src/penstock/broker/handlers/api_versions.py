@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 
-from penstock.broker.cluster import METADATA_FEATURE, METADATA_VERSION
-from penstock.broker.dispatch import Context, Route, handler
+from penstock.broker.metadata.cluster import METADATA_FEATURE, METADATA_VERSION
+from penstock.broker.requests.dispatch import Context, Route, handler
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.api_versions_request import ApiVersionsRequest

@@ -6,8 +6,8 @@ the disk before the answer leaves: no restart brings records back.
 
 from __future__ import annotations
 
-from penstock.broker.dispatch import Context, handler
-from penstock.broker.repetition import merged
+from penstock.broker.requests.dispatch import Context, handler
+from penstock.broker.requests.repetition import merged
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.api import ApiKey

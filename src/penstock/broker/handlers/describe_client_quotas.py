@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.broker.dispatch import Context, handler
-from penstock.broker.quotas import ENTITY_TYPES, IP, IP_STANDS_ALONE, Filter, matching
+from penstock.broker.requests.dispatch import Context, handler
+from penstock.broker.requests.quotas import ENTITY_TYPES, IP, IP_STANDS_ALONE, Filter, matching
 from penstock.errors import KafkaError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for

@@ -6,8 +6,17 @@ v1 sources and synonyms; v3 types and documentation; v4 flexible.
 
 from __future__ import annotations
 
-from penstock.broker.cluster import BROKER_RESOURCE, TOPIC_RESOURCE
-from penstock.broker.config import (
+from penstock.broker.config.inert_keys import (
+    READ_ONLY,
+    UNKNOWN,
+    broker_setting,
+    listed_settings,
+    listener_setting,
+)
+from penstock.broker.config.keys import PASSWORD, ConfigKey
+from penstock.broker.config.log_levels import LOGGER_RESOURCE, level_of, loggers
+from penstock.broker.config.resource_keys import check_kept_name, kept_kinds, kept_settings
+from penstock.broker.config.values import (
     SOURCE_DEFAULT,
     SOURCE_DYNAMIC_DEFAULT,
     SOURCE_GROUP,
@@ -17,18 +26,9 @@ from penstock.broker.config import (
     Setting,
     canonical,
 )
-from penstock.broker.config_keys import PASSWORD, ConfigKey
-from penstock.broker.dispatch import Context, handler
-from penstock.broker.kept_settings import check_kept_name, kept_kinds, kept_settings
-from penstock.broker.log_levels import LOGGER_RESOURCE, level_of, loggers
-from penstock.broker.other_settings import (
-    READ_ONLY,
-    UNKNOWN,
-    broker_setting,
-    listed_settings,
-    listener_setting,
-)
-from penstock.broker.planning import check_topic_name
+from penstock.broker.metadata.cluster import BROKER_RESOURCE, TOPIC_RESOURCE
+from penstock.broker.metadata.planning import check_topic_name
+from penstock.broker.requests.dispatch import Context, handler
 from penstock.errors import KafkaError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for

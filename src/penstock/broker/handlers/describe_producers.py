@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from penstock.broker.dispatch import Context, handler
-from penstock.broker.planning import check_topic_name
-from penstock.broker.repetition import merged
+from penstock.broker.metadata.planning import check_topic_name
+from penstock.broker.requests.dispatch import Context, handler
+from penstock.broker.requests.repetition import merged
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.api import ApiKey

@@ -6,10 +6,10 @@ next one begins. No topic named means all of them.
 
 from __future__ import annotations
 
-from penstock.broker.cluster import Topic
-from penstock.broker.dispatch import Context, handler
 from penstock.broker.handlers.metadata import TOPIC_OPERATIONS
-from penstock.broker.planning import check_topic_name
+from penstock.broker.metadata.cluster import Topic
+from penstock.broker.metadata.planning import check_topic_name
+from penstock.broker.requests.dispatch import Context, handler
 from penstock.errors import KafkaError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode

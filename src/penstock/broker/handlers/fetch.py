@@ -19,13 +19,13 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from penstock.broker.aside import answer_later, full_budget, inline_budget, to_be_raised_later
-from penstock.broker.cluster import Topic
-from penstock.broker.dispatch import Context, handler
-from penstock.broker.fetch_sessions import FINAL_EPOCH, FIRST_EPOCH, NO_SESSION, FetchSession
-from penstock.broker.partition import Partition
-from penstock.broker.repetition import merged
-from penstock.broker.waiting import Wait
+from penstock.broker.metadata.cluster import Topic
+from penstock.broker.partitions.fetch_sessions import FINAL_EPOCH, FIRST_EPOCH, NO_SESSION, FetchSession
+from penstock.broker.partitions.partition import Partition
+from penstock.broker.requests.dispatch import Context, handler
+from penstock.broker.requests.purgatory import Wait
+from penstock.broker.requests.repetition import merged
+from penstock.broker.requests.side_thread import answer_later, full_budget, inline_budget, to_be_raised_later
 from penstock.errors import (
     DecodeError,
     KafkaError,
@@ -47,7 +47,7 @@ from penstock.protocol.messages.fetch_response import (
 )
 
 if TYPE_CHECKING:
-    from penstock.records.budget import UnpackBudget
+    from penstock.records.compression.budget import UnpackBudget
 
 TOPIC_IDS_SINCE = 13
 WHOLE_BATCHES_SINCE = 3

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from penstock.broker.dispatch import handler_in
+from penstock.broker.requests.dispatch import handler_in
 from penstock.protocol.api import ApiKey
 
 GROUP_APIS = {
-    "membership": (
+    "group_membership": (
         (ApiKey.JOIN_GROUP, 0, 9),
         (ApiKey.SYNC_GROUP, 0, 5),
         (ApiKey.HEARTBEAT, 0, 4),
         (ApiKey.LEAVE_GROUP, 0, 5),
     ),
-    "committing": (
+    "group_offsets": (
         (ApiKey.OFFSET_COMMIT, 0, 10),
         (ApiKey.OFFSET_FETCH, 0, 10),
         (ApiKey.OFFSET_DELETE, 0, 0),
     ),
-    "describing": (
+    "group_admin": (
         (ApiKey.DESCRIBE_GROUPS, 0, 6),
         (ApiKey.LIST_GROUPS, 0, 5),
         (ApiKey.DELETE_GROUPS, 0, 3),
     ),
 }
-"""Modules of `penstock.broker.groups`, each with the APIs it answers and the versions it speaks."""
+"""Modules of this package, each with the APIs it answers and the versions it speaks."""
 
 for _module, _apis in GROUP_APIS.items():
     for _api in _apis:
-        handler_in(f"penstock.broker.groups.{_module}", *_api)
+        handler_in(f"penstock.broker.handlers.{_module}", *_api)

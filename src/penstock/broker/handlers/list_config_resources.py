@@ -5,10 +5,10 @@ v0 asks for subscriptions to client metrics; v1 for any kind of resource.
 
 from __future__ import annotations
 
-from penstock.broker.cluster import BROKER_RESOURCE, TOPIC_RESOURCE
-from penstock.broker.dispatch import Context, handler
-from penstock.broker.kept_settings import KEPT_KINDS, METRICS_RESOURCE
-from penstock.broker.log_levels import LOGGER_RESOURCE
+from penstock.broker.config.log_levels import LOGGER_RESOURCE
+from penstock.broker.config.resource_keys import KEPT_KINDS, METRICS_RESOURCE
+from penstock.broker.metadata.cluster import BROKER_RESOURCE, TOPIC_RESOURCE
+from penstock.broker.requests.dispatch import Context, handler
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.list_config_resources_request import ListConfigResourcesRequest

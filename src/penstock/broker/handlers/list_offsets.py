@@ -16,11 +16,11 @@ from contextlib import suppress
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from penstock.broker.aside import INLINE_BYTES, answer_later, full_budget, inline_budget
-from penstock.broker.dispatch import Context, handler
-from penstock.broker.partition import Partition
-from penstock.broker.repetition import merged
-from penstock.broker.waiting import Wait
+from penstock.broker.partitions.partition import Partition
+from penstock.broker.requests.dispatch import Context, handler
+from penstock.broker.requests.purgatory import Wait
+from penstock.broker.requests.repetition import merged
+from penstock.broker.requests.side_thread import INLINE_BYTES, answer_later, full_budget, inline_budget
 from penstock.errors import KafkaError, StorageError, UnpackLimitError
 from penstock.log.times import Place, record_since
 from penstock.protocol.api import ApiKey
@@ -39,7 +39,7 @@ from penstock.protocol.messages.list_offsets_response import (
 if TYPE_CHECKING:
     from penstock.log.contract import Bytes
     from penstock.log.walk import Entry
-    from penstock.records.budget import UnpackBudget
+    from penstock.records.compression.budget import UnpackBudget
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = range(-1, -7, -1)
 

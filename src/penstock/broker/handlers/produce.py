@@ -14,12 +14,12 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from penstock.broker.admission import MisshapenRecords, RejectedRecords
-from penstock.broker.aside import answer_later, full_budget, inline_budget, to_be_raised_later
-from penstock.broker.cluster import Topic
-from penstock.broker.dispatch import CloseConnection, Context, handler
-from penstock.broker.partition import MAGIC_2_ONLY_SINCE, Appended, OlderForm, Partition
-from penstock.broker.waiting import Wait
+from penstock.broker.metadata.cluster import Topic
+from penstock.broker.partitions.partition import MAGIC_2_ONLY_SINCE, Appended, OlderForm, Partition
+from penstock.broker.partitions.validation import MisshapenRecords, RejectedRecords
+from penstock.broker.requests.dispatch import CloseConnection, Context, handler
+from penstock.broker.requests.purgatory import Wait
+from penstock.broker.requests.side_thread import answer_later, full_budget, inline_budget, to_be_raised_later
 from penstock.errors import KafkaError, StorageError, UnpackLimitError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -30,7 +30,7 @@ from penstock.protocol.messages.produce_response import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from penstock.records.budget import UnpackBudget
+from penstock.records.compression.budget import UnpackBudget
 
 if TYPE_CHECKING:
     from penstock.records.batch import BatchHeader

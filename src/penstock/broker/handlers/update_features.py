@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from penstock.broker.cluster import METADATA_FEATURE, METADATA_VERSION
-from penstock.broker.dispatch import Context, handler
-from penstock.broker.repetition import once
+from penstock.broker.metadata.cluster import METADATA_FEATURE, METADATA_VERSION
+from penstock.broker.requests.dispatch import Context, handler
+from penstock.broker.requests.repetition import once
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.api import ApiKey

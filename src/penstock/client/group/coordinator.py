@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.client.answers import only
-from penstock.client.client import ANY_NODE, MAIN
-from penstock.client.metadata import Node
-from penstock.client.old_groups import check_offsets, peer_for_groups
+from penstock.client.cluster.answers import only
+from penstock.client.cluster.client import ANY_NODE, MAIN
+from penstock.client.cluster.metadata import Node
+from penstock.client.group.old_groups import check_offsets, peer_for_groups
 from penstock.errors import ProtocolViolationError, UnsupportedVersionError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -17,7 +17,7 @@ from penstock.protocol.messages.join_group_request import JoinGroupRequest
 from penstock.protocol.messages.leave_group_request import LeaveGroupRequest
 
 if TYPE_CHECKING:
-    from penstock.client.client import AsyncClient, Peer
+    from penstock.client.cluster.client import AsyncClient, Peer
     from penstock.protocol.message import Message
 
 GROUP = "group"

@@ -9,16 +9,16 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from penstock.client.group.calls import CountPartitions, FindCoordinator, Outgoing, is_first_join
 from penstock.client.group.coordinator import Coordinator
 from penstock.client.group.membership import Membership, Phase
+from penstock.client.group.requests import CountPartitions, FindCoordinator, Outgoing, is_first_join
 from penstock.common.logs import logger_named
 from penstock.errors import DecodeError, NetworkError, PenstockError, RequestTimeoutError
 from penstock.protocol.error_codes import error_for
 from penstock.protocol.messages.leave_group_request import LeaveGroupRequest
 
 if TYPE_CHECKING:
-    from penstock.client.client import AsyncClient
+    from penstock.client.cluster.client import AsyncClient
 
 LEAVE_PATIENCE_S = 2.0
 """How long closing waits for the coordinator to say goodbye."""

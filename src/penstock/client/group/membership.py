@@ -15,7 +15,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 
 from penstock.client.group.assignors.base import Assignor, Previous
-from penstock.client.group.calls import (
+from penstock.client.group.errors import explain
+from penstock.client.group.member_metadata import (
+    NO_GENERATION,
+    Subscription,
+    decode_assignment,
+    decode_subscription,
+    encode_subscription,
+)
+from penstock.client.group.requests import (
     Call,
     Change,
     CountPartitions,
@@ -28,14 +36,6 @@ from penstock.client.group.calls import (
     join_request,
     leave_request,
     sync_request,
-)
-from penstock.client.group.refusals import explain
-from penstock.client.group.subscription import (
-    NO_GENERATION,
-    Subscription,
-    decode_assignment,
-    decode_subscription,
-    encode_subscription,
 )
 from penstock.errors import (
     DecodeError,

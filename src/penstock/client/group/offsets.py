@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from penstock.client.answers import check_complete, left_out
 from penstock.client.arguments import by_place, whole
-from penstock.client.client import MAIN
+from penstock.client.cluster.answers import check_complete, left_out
+from penstock.client.cluster.client import MAIN
 from penstock.client.group.coordinator import MEMBER_CODES, Coordinator
-from penstock.client.group.refusals import explain_commit
-from penstock.client.group.subscription import NO_GENERATION, group_by_topic
-from penstock.client.old_groups import peer_for_groups
+from penstock.client.group.errors import explain_commit
+from penstock.client.group.member_metadata import NO_GENERATION, group_by_topic
+from penstock.client.group.old_groups import peer_for_groups
 from penstock.errors import (
     ConfigError,
     KafkaError,
@@ -36,7 +36,7 @@ from penstock.protocol.messages.offset_fetch_request import (
 )
 
 if TYPE_CHECKING:
-    from penstock.client.client import AsyncClient
+    from penstock.client.cluster.client import AsyncClient
 
 COMMIT_VERSION_MAX = 9
 FETCH_VERSION_MAX = 9

@@ -13,22 +13,22 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from penstock.client.arguments import by_place
-from penstock.client.client import ANY_NODE, MAIN
+from penstock.client.cluster.client import ANY_NODE, MAIN
 from penstock.client.group.assignors import Assignor, assignor_named
-from penstock.client.group.calls import Change, Kind, MemberSettings
 from penstock.client.group.coordinator import Coordinator
+from penstock.client.group.errors import explain_commit
 from penstock.client.group.member import Member
 from penstock.client.group.membership import Membership
 from penstock.client.group.offsets import Committable, GroupOffsets, Identity, OffsetAndMetadata
-from penstock.client.group.refusals import explain_commit
-from penstock.client.old_groups import check_groups, peer_for_groups
+from penstock.client.group.old_groups import check_groups, peer_for_groups
+from penstock.client.group.requests import Change, Kind, MemberSettings
 from penstock.common.logs import logger_named
 from penstock.errors import ConfigError, PenstockError
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode
 
 if TYPE_CHECKING:
-    from penstock.client.client import AsyncClient
+    from penstock.client.cluster.client import AsyncClient
     from penstock.client.config import ConsumerConfig
 
 Callback = Callable[[list[TopicPartition]], object]

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from penstock.cloudevents.columnar.memory import Bytes, Int32s
 from penstock.errors import ConfigError
-from penstock.records.memory import empty
+from penstock.records.kernels.memory import empty
 
 _NOTHING = np.zeros(0, np.uint8)
 _NOTHING.flags.writeable = False

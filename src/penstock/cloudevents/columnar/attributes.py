@@ -28,9 +28,8 @@ from penstock.cloudevents.columnar.arrays import (
     zeros,
 )
 from penstock.cloudevents.columnar.declared import TIMESTAMP, declared_table, type_of_column
-from penstock.cloudevents.columnar.judging import check_entries, check_texts, is_ordinary
+from penstock.cloudevents.columnar.header_write_kernels import MICROS_MAX, MICROS_MIN, write_times
 from penstock.cloudevents.columnar.memory import Bytes, Int32s
-from penstock.cloudevents.columnar.rendering import MICROS_MAX, MICROS_MIN, write_times
 from penstock.cloudevents.columnar.spans import (
     CONTENT_TYPE,
     DATASCHEMA,
@@ -42,12 +41,13 @@ from penstock.cloudevents.columnar.spans import (
     TYPE,
 )
 from penstock.cloudevents.columnar.texts import KNOWN_TEXTS
+from penstock.cloudevents.columnar.validate_kernels import check_entries, check_texts, is_ordinary
 from penstock.cloudevents.event import JSON_TYPE, REQUIRED, Event, imply_json
 from penstock.cloudevents.event import SPECVERSION as SPECVERSION_TEXT
 from penstock.cloudevents.outcome import InvalidEventError
 from penstock.cloudevents.types import AttributeType, AttributeValue, canonical_text
 from penstock.errors import ConfigError
-from penstock.records.memory import empty
+from penstock.records.kernels.memory import empty
 
 SLOTS = {
     "specversion": SPECVERSION,

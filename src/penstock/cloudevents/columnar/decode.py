@@ -26,8 +26,8 @@ from penstock.cloudevents.columnar.arrays import (
     texts_of,
     zeros,
 )
+from penstock.cloudevents.columnar.data_decode_kernels import gather_data
 from penstock.cloudevents.columnar.declared import ARROW_TYPES, TIMESTAMP, declared_table
-from penstock.cloudevents.columnar.decoding import gather_data
 from penstock.cloudevents.columnar.envelopes import IMPLIED, SHAPE_MEMBERS, read_envelopes
 from penstock.cloudevents.columnar.headers import (
     ASSUME_STRUCTURED,
@@ -49,8 +49,8 @@ from penstock.cloudevents.types import (
     read_text,
 )
 from penstock.errors import ConfigError
-from penstock.records.jit import COMPILED
-from penstock.records.memory import empty
+from penstock.records.kernels.jit import COMPILED
+from penstock.records.kernels.memory import empty
 
 EVENT_SCHEMA = pa.schema(
     [

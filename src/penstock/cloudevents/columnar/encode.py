@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.cloudevents.binding import CONTENT_TYPE, KeyMapper, Mode, partitionkey_mapper, to_record
-from penstock.cloudevents.columnar import composing, rendering
+from penstock.cloudevents.columnar import envelope_write_kernels, header_write_kernels
 from penstock.cloudevents.columnar.arrays import (
     Texts,
     constant_texts,
@@ -26,7 +26,8 @@ from penstock.cloudevents.columnar.arrays import (
 )
 from penstock.cloudevents.columnar.attributes import SLOTS, Attributes
 from penstock.cloudevents.columnar.decode import EVENT_SCHEMA
-from penstock.cloudevents.columnar.judging import (
+from penstock.cloudevents.columnar.memory import Bytes, Int32s, addresses
+from penstock.cloudevents.columnar.validate_kernels import (
     BASE64,
     QUOTED,
     UNSURE,
@@ -34,16 +35,15 @@ from penstock.cloudevents.columnar.judging import (
     as_null_flags,
     judge_data,
 )
-from penstock.cloudevents.columnar.memory import Bytes, Int32s, addresses
-from penstock.cloudevents.formats import FormatName, format_named
-from penstock.cloudevents.json_format import MEDIA_TYPE, is_text_in_utf8, json_text
+from penstock.cloudevents.formats.json_format import MEDIA_TYPE, is_text_in_utf8, json_text
+from penstock.cloudevents.formats.registry import FormatName, format_named
 from penstock.cloudevents.mediatype import is_json
 from penstock.cloudevents.outcome import InvalidEventError
 from penstock.cloudevents.types import WELL_KNOWN_EXTENSIONS, AttributeType
 from penstock.errors import ConfigError, EncodeError
 from penstock.records.arrow import HEADER_TYPE, HEADERS_TYPE
-from penstock.records.jit import COMPILED
-from penstock.records.memory import cut, empty
+from penstock.records.kernels.jit import COMPILED
+from penstock.records.kernels.memory import cut, empty
 
 USE_KERNELS = COMPILED
 """Uncompiled, the functions for one event are the faster way through a row."""
@@ -203,7 +203,7 @@ class _Writing:
         entries, order = self.attributes.entries, self.attributes.order
         columns = {name: texts for name, texts in columns.items() if not _is_empty(texts)}
         names = [name.encode() for name in columns]
-        facts = np.zeros((len(columns), composing.FACTS), np.int32)
+        facts = np.zeros((len(columns), envelope_write_kernels.FACTS), np.int32)
         total = name_bytes = value_bytes = 0  # at most
         for number, texts in enumerate(columns.values()):
             count = self.size - int(np.count_nonzero(texts.nulls))
@@ -215,13 +215,13 @@ class _Writing:
             total += len(order)
             name_bytes += _size(entries.names) + len("ce_") * len(order)
             value_bytes += _size(entries.values)
-        room = [_room(size + composing.SLACK_BYTES) for size in (name_bytes, value_bytes)]
+        room = [_room(size + envelope_write_kernels.SLACK_BYTES) for size in (name_bytes, value_bytes)]
         list_ends, name_ends, value_ends = (zeros(size + 1, np.int32) for size in (self.size, total, total))
-        names_at = _side_by_side(names, rendering.NAME_BYTES)
+        names_at = _side_by_side(names, header_write_kernels.NAME_BYTES)
         source: tuple[Any, ...] = (names_at, *_addresses(columns), facts.reshape(-1), entries.ends)
         source += (*entries.names[:2], *entries.values, order if with_entries else order[:0], self.wrong)
         target: tuple[Any, ...] = (list_ends, name_ends, room[0], value_ends, room[1])
-        rendering.write_headers(*source, *target)
+        header_write_kernels.write_headers(*source, *target)
         name_ends, value_ends = name_ends[: list_ends[-1] + 1], value_ends[: list_ends[-1] + 1]
         parts = (cut(room[0], int(name_ends[-1])), value_ends, cut(room[1], int(value_ends[-1])))
         return self._header_lists(list_ends, name_ends, *parts)
@@ -258,13 +258,13 @@ class _Writing:
         flat: tuple[Any, ...] = (entries.ends, *entries.names[:2], *entries.values)
         if self.has_entries:
             judged: tuple[Any, ...] = (self.wrong, *attributes.declared, bare)
-            size += composing.entries_size(*flat, *judged)
+            size += envelope_write_kernels.entries_size(*flat, *judged)
         data: tuple[Any, ...] = (self._choices(), *attributes.data[:2])
-        size += composing.data_size(*data)
+        size += envelope_write_kernels.data_size(*data)
         size += 2 * self.size  # the quote after the attributes and the closing brace
-        target, ends = _room(size + composing.SLACK_BYTES), zeros(self.size + 1, np.int32)
+        target, ends = _room(size + envelope_write_kernels.SLACK_BYTES), zeros(self.size + 1, np.int32)
         more: tuple[Any, ...] = (*flat, attributes.order, bare, *data, self.wrong, target, ends)
-        composing.write_envelopes(*members, *more)
+        envelope_write_kernels.write_envelopes(*members, *more)
         bits = np.packbits(self.wrong == 0, bitorder="little")
         return text_array(pa.binary(), ends, cut(target, int(ends[-1])), bits, len(attributes.errors))
 
@@ -292,15 +292,15 @@ def _is_empty(texts: Texts) -> bool:
 def _members(columns: Mapping[str, Texts], ordinary: Mapping[str, bool]) -> tuple[tuple[Any, ...], int]:
     """Columns of attributes as `write_envelopes` wants them, and what their members take at most."""
     prefixes = [(_OPENING if name == "id" else f'","{name}":"').encode() for name in columns]
-    facts = np.zeros((len(columns), composing.FACTS), np.int32)
+    facts = np.zeros((len(columns), envelope_write_kernels.FACTS), np.int32)
     total = 0
     for number, (name, texts) in enumerate(columns.items()):
         size = quoted = _size(texts)
         if not ordinary.get(name):
-            quoted = composing.quoted_column_size(*texts[:2])
+            quoted = envelope_write_kernels.quoted_column_size(*texts[:2])
         facts[number] = len(texts.data), len(prefixes[number]), len(texts.nulls) > 0, quoted == size
         total += len(prefixes[number]) * (len(texts.ends) - 1 - int(np.count_nonzero(texts.nulls))) + quoted
-    shown = _side_by_side(prefixes, composing.PREFIX_BYTES)
+    shown = _side_by_side(prefixes, envelope_write_kernels.PREFIX_BYTES)
     return (shown, *_addresses(columns), facts.reshape(-1)), total
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.cloudevents.columnar.decoding import decoded_size, unescaped_size
+from penstock.cloudevents.columnar.data_decode_kernels import decoded_size, unescaped_size
 from penstock.cloudevents.columnar.headers import (
     ASK_SLOT,
     BOOLEAN_KIND,
@@ -70,7 +70,7 @@ from penstock.cloudevents.columnar.texts import (
     same_letters,
     skip_class,
 )
-from penstock.records.jit import kernel
+from penstock.records.kernels.jit import kernel
 
 # What a string is made of, as bits.
 PLAIN, WIDE, ESCAPED = 0, 1, 2

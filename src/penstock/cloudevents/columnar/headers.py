@@ -50,7 +50,7 @@ from penstock.cloudevents.columnar.texts import (
     same_letters,
     skip_blanks,
 )
-from penstock.records.jit import kernel
+from penstock.records.kernels.jit import kernel
 
 # Bits of `options`.
 LENIENT, ASSUME_STRUCTURED = 1, 2

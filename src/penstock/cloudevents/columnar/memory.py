@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.records.jit import numba
+from penstock.records.kernels.jit import numba
 
 Bytes = NDArray[np.uint8]
 Int32s = NDArray[np.int32]

@@ -23,7 +23,7 @@ from penstock.cloudevents.columnar.memory import (
     put_byte,
 )
 from penstock.cloudevents.columnar.texts import same_bytes
-from penstock.records.jit import kernel
+from penstock.records.kernels.jit import kernel
 
 Spans = NDArray[np.int32]
 

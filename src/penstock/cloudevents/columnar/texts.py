@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.cloudevents.columnar.memory import Bytes, Int32s, byte_at, int_at, pointer, put_int, word_at
-from penstock.records.jit import kernel
+from penstock.records.kernels.jit import kernel
 
 # Character classes, one bit each.
 ALPHA, DIGIT, HEX, TOKEN, UNRESERVED, PCHAR, SCHEME = 1, 2, 4, 8, 16, 32, 64

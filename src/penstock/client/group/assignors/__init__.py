@@ -8,8 +8,8 @@ from penstock.client.group.assignors.base import Assignor as Assignor
 from penstock.common.suggestions import did_you_mean
 
 _HOMES = {
-    "range": ("dealt", "RangeAssignor"),
-    "roundrobin": ("dealt", "RoundRobinAssignor"),
+    "range": ("range_roundrobin", "RangeAssignor"),
+    "roundrobin": ("range_roundrobin", "RoundRobinAssignor"),
     "sticky": ("sticky", "StickyAssignor"),
     "cooperative-sticky": ("sticky", "CooperativeStickyAssignor"),
 }

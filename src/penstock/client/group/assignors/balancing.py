@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from penstock.client.group.assignors.base import Assignment, java_order
-from penstock.client.group.subscription import Subscription
+from penstock.client.group.member_metadata import Subscription
 from penstock.common.java_hash import hash_order, partition_hash
 from penstock.model import TopicPartition
 

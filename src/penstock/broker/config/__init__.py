@@ -1,0 +1,1 @@
+"""Settings of brokers, topics and groups: keys, values, alterations, and files of settings."""

@@ -1,0 +1,323 @@
+"""Changes to settings that clients ask for: checked, and turned into the records that make them last.
+
+Two APIs, one outcome. AlterConfigs names everything a topic or broker is to have set, and what is not named
+goes back to its default; IncrementalAlterConfigs (KIP-339) sets, deletes, appends to and subtracts from
+single settings. Both end as `ConfigRecord`s, a null value being a deletion.
+
+The order of the checks is Apache Kafka's, so that a request wrong in two ways gets the same answer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+
+from penstock.broker.config.inert_keys import (
+    BROKER,
+    LISTENER,
+    READ_ONLY,
+    UNKNOWN,
+    broker_setting,
+)
+from penstock.broker.config.keys import LIST
+from penstock.broker.config.resource_keys import check_kept, check_kept_name, kept_kinds
+from penstock.broker.config.values import (
+    SUGGESTIONS_MAX,
+    TOPIC_CHARACTERS_MAX,
+    TopicConfig,
+    parse,
+    unknown_name,
+)
+from penstock.broker.metadata.cluster import BROKER_RESOURCE, TOPIC_RESOURCE, Cluster
+from penstock.broker.metadata.planning import CHANGES_MAX, check_topic_name
+from penstock.broker.requests.string_lengths import STRING_BYTES_MAX
+from penstock.common.logs import logger_named
+from penstock.errors import ConfigError, KafkaError, StorageError
+from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.messages.config_record import ConfigRecord
+
+if TYPE_CHECKING:
+    from penstock.broker.requests.dispatch import Context
+
+logger = logger_named("penstock.broker")
+
+
+class _Resource(Protocol):
+    resource_type: int
+    resource_name: str
+
+
+class _Answer(Protocol):
+    error_code: int
+    error_message: str | None
+
+
+R = TypeVar("R", bound=_Resource)
+A = TypeVar("A", bound=_Answer)
+
+SET, DELETE, APPEND, SUBTRACT = range(4)
+"""What may be done to a setting, as IncrementalAlterConfigs numbers it."""
+
+KEPT_RESOURCES_MAX = 1000
+"""Groups and subscriptions for which something can be set."""
+
+BROKER_TEXTS_MAX = 1000
+"""Settings of the broker that can be set while it runs, whether there are such or not."""
+
+
+RESOURCE_CHARACTERS_MAX = 1000
+"""The longest name of something for which something can be set."""
+
+
+class Change(NamedTuple):
+    """What is to be done to one setting. `value` is None where nothing was sent."""
+
+    name: str
+    operation: int
+    value: str | None
+
+
+def repeated_resources(resources: Sequence[tuple[int, str]]) -> set[tuple[int, str]]:
+    """Return the (type, name) pairs that a request names more than once."""
+    return {resource for resource, times in Counter(resources).items() if times > 1}
+
+
+def answer_each(
+    resources: Sequence[R],
+    plan: Callable[[R], list[ConfigRecord]],
+    answer_class: Callable[..., A],
+    *,
+    validate_only: bool,
+    context: Context,
+) -> list[A]:
+    """Carry out the changes that `plan` makes of each resource, in one step: all that are good, or none."""
+    config, cluster = context.node.config, context.node.cluster
+    config.suggestions_left = SUGGESTIONS_MAX
+    repeated = repeated_resources([(r.resource_type, r.resource_name) for r in resources])
+    most = config.integer(CHANGES_MAX)
+    answers: list[A] = []
+    good: list[A] = []
+    records: list[ConfigRecord] = []
+    fresh = 0
+    for resource in resources:
+        place = (resource.resource_type, resource.resource_name)
+        answer = answer_class(resource_type=place[0], resource_name=place[1], error_message=None)
+        answers.append(answer)
+        try:
+            if place in repeated:
+                raise error_for(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+            if len(good) >= most:
+                raise error_for(
+                    ErrorCode.POLICY_VIOLATION,
+                    f"more than {most} resources in one request ({CHANGES_MAX}); ask again for the rest",
+                )
+            planned = plan(resource)
+            is_fresh = bool(planned) and place[0] not in (TOPIC_RESOURCE, BROKER_RESOURCE)
+            if is_fresh and place not in cluster.kept:
+                if len(cluster.kept) + fresh >= KEPT_RESOURCES_MAX:
+                    raise error_for(
+                        ErrorCode.POLICY_VIOLATION,
+                        f"{KEPT_RESOURCES_MAX} groups and subscriptions have settings",
+                    )
+                fresh += 1
+        except KafkaError as error:
+            answer.error_code, answer.error_message = error.code, error.detail
+        else:
+            records += planned
+            good.append(answer)
+    try:
+        if not validate_only:
+            cluster.alter(records, context.now_ms)
+    except StorageError as error:
+        logger.error("%s", error)
+        for answer in good:
+            answer.error_code, answer.error_message = ErrorCode.KAFKA_STORAGE_ERROR, str(error)
+    return answers
+
+
+def plan_replacement(
+    cluster: Cluster, resource_type: int, name: str, wanted: Sequence[tuple[str, str | None]]
+) -> list[ConfigRecord]:
+    """Return the records after which nothing but `wanted` is set for a resource.
+
+    Raises:
+        KafkaError: as `plan_changes`.
+    """
+    present = _texts_of(cluster, resource_type, name)
+    named = {setting for setting, _ in wanted}
+    changes = [Change(setting, SET, value) for setting, value in wanted]
+    changes += [Change(setting, DELETE, None) for setting in present if setting not in named]
+    return plan_changes(cluster, resource_type, name, changes)
+
+
+def plan_changes(
+    cluster: Cluster, resource_type: int, name: str, changes: Sequence[Change]
+) -> list[ConfigRecord]:
+    """Return the records that carry out `changes`; none for what is so already.
+
+    Raises:
+        KafkaError: INVALID_REQUEST (42), INVALID_CONFIG (40), UNKNOWN_TOPIC_OR_PARTITION (3),
+            INVALID_TOPIC_EXCEPTION (17) or POLICY_VIOLATION (44), as it applies. Then nothing of it is to
+            be done.
+    """
+    check_changes(changes)
+    present = _texts_of(cluster, resource_type, name)
+    texts = dict(present)
+    for change in changes:
+        _apply(cluster, texts, change, resource_type, name)
+    check_lengths({setting: text for setting, text in texts.items() if text != present.get(setting)})
+    _check_kept(resource_type, name, texts)
+    if resource_type == TOPIC_RESOURCE:
+        _check_topic(cluster, texts)
+    elif resource_type == BROKER_RESOURCE:
+        _check_broker(cluster, texts, name)
+    else:
+        check_kept(cluster.config, resource_type, texts)
+    return [
+        ConfigRecord(resource_type=resource_type, resource_name=name, name=setting, value=texts.get(setting))
+        for setting in sorted({*texts, *present})
+        if texts.get(setting) != present.get(setting)
+    ]
+
+
+def check_lengths(texts: Mapping[str, str | None]) -> None:
+    """See that names and values of settings fit answers of every version.
+
+    Newer requests may send texts of any length, older answers hold strings of 32,767 bytes.
+
+    Raises:
+        KafkaError: INVALID_CONFIG (40).
+    """
+    for name, text in texts.items():
+        if len(name.encode()) > STRING_BYTES_MAX or len((text or "").encode()) > STRING_BYTES_MAX:
+            raise error_for(
+                ErrorCode.INVALID_CONFIG,
+                f"a name or value longer than {STRING_BYTES_MAX} bytes for setting {name[:100]}",
+            )
+
+
+def _check_kept(resource_type: int, name: str, texts: Mapping[str, str]) -> None:
+    """Raises KafkaError: POLICY_VIOLATION (44): more characters than are kept."""
+    if len(name) > RESOURCE_CHARACTERS_MAX:
+        raise error_for(
+            ErrorCode.POLICY_VIOLATION,
+            f"a resource's name has {len(name)} characters, at most {RESOURCE_CHARACTERS_MAX} are kept",
+        )
+    total = sum(map(len, texts.values())) if resource_type == TOPIC_RESOURCE else 0
+    if total > TOPIC_CHARACTERS_MAX:
+        raise error_for(
+            ErrorCode.POLICY_VIOLATION,
+            f"settings of {total} characters; those of a topic have at most {TOPIC_CHARACTERS_MAX}",
+        )
+
+
+def check_changes(changes: Sequence[Change]) -> None:
+    """Raises KafkaError: INVALID_REQUEST (42): a name comes twice, or a value is missing."""
+    if len({change.name for change in changes}) < len(changes):
+        raise error_for(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    null = [change.name for change in changes if change.value is None and change.operation != DELETE]
+    if null:
+        raise error_for(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {','.join(null)}")
+
+
+def _check_topic(cluster: Cluster, texts: Mapping[str, str]) -> None:
+    try:
+        TopicConfig(cluster.config, texts)
+    except ConfigError as error:
+        raise error_for(ErrorCode.INVALID_CONFIG, str(error)) from None
+
+
+def _check_broker(cluster: Cluster, texts: Mapping[str, str], name: str) -> None:
+    """Everything that is to be set for one broker, or for all where `name` is empty."""
+    settings = {setting: broker_setting(cluster.config, setting) for setting in texts}
+    for change, reason in (
+        (READ_ONLY, "Cannot update these configs dynamically"),
+        (LISTENER, "These settings can be changed only behind listener.name.NAME."),
+        (BROKER, "Cannot update these configs at default cluster level, broker id must be specified"),
+    ):
+        if change == BROKER and name:
+            continue
+        wrong = [setting for setting, (_, how) in settings.items() if how == change]
+        if wrong:
+            raise error_for(ErrorCode.INVALID_REQUEST, f"{reason}: {', '.join(wrong)}")
+    if len(texts) > BROKER_TEXTS_MAX:
+        raise error_for(ErrorCode.POLICY_VIOLATION, f"more than {BROKER_TEXTS_MAX} settings of a broker")
+    try:
+        for setting, text in texts.items():
+            if settings[setting].key.type != UNKNOWN:
+                parse(settings[setting].key, text)
+    except ConfigError as error:
+        raise error_for(ErrorCode.INVALID_REQUEST, str(error)) from None
+
+
+def _texts_of(cluster: Cluster, resource_type: int, name: str) -> Mapping[str, str]:
+    """What is set for a resource.
+
+    Raises:
+        KafkaError: there is no such resource.
+    """
+    if resource_type == TOPIC_RESOURCE:
+        if not name:
+            raise error_for(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+        check_topic_name(name)
+        if name not in cluster.topics:
+            raise error_for(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+        return cluster.topics[name].config.overrides
+    if resource_type == BROKER_RESOURCE:
+        if name in ("", str(cluster.node_id)):
+            return cluster.config.dynamic if name else cluster.config.dynamic_defaults
+        if not name.removeprefix("-").isdecimal():
+            raise error_for(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
+        raise error_for(
+            ErrorCode.INVALID_REQUEST,
+            f"Unexpected broker id, expected {cluster.node_id}, but received {name}",
+        )
+    if resource_type in kept_kinds(cluster.config):
+        check_kept_name(resource_type, name)
+        return cluster.kept.get((resource_type, name), {})
+    raise error_for(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource_type}")
+
+
+def _apply(
+    cluster: Cluster, texts: dict[str, str], change: Change, resource_type: int, resource: str
+) -> None:
+    """Carry out one change on `texts`."""
+    setting, operation, value = change
+    is_topic = resource_type == TOPIC_RESOURCE
+    if operation == DELETE:
+        texts.pop(setting, None)
+        return
+    if is_topic and setting not in cluster.config.topic_keys:
+        unknown = unknown_name(setting, cluster.config.topic_keys, cluster.config)
+        raise error_for(ErrorCode.INVALID_CONFIG, str(unknown))
+    if operation == SET:
+        texts[setting] = value or ""
+        return
+    if operation not in (APPEND, SUBTRACT):
+        raise error_for(ErrorCode.INVALID_REQUEST, f"Unknown operation type {operation}.")
+    present: str | None = None
+    if is_topic:
+        type_ = cluster.config.topic_keys[setting].type
+        present = cluster.topics[resource].config.text(setting)
+    elif resource_type == BROKER_RESOURCE:
+        key = broker_setting(cluster.config, setting).key
+        type_ = key.type
+        present = next((each.text for each in cluster.config.settings_of(setting, key)), None)
+    else:
+        type_ = UNKNOWN  # Apache Kafka knows no lists among these
+    if type_ != LIST:
+        word = "APPEND" if operation == APPEND else "SUBTRACT"
+        raise error_for(
+            ErrorCode.INVALID_CONFIG, f"Can't {word} to key {setting} because its type is not LIST."
+        )
+    items, named = _items(texts.get(setting, present)), _items(value)
+    if operation == APPEND:
+        items += [item for item in named if item not in items]
+    else:
+        items = [item for item in items if item not in named]
+    texts[setting] = ",".join(items)
+
+
+def _items(text: str | None) -> list[str]:
+    return [item.strip() for item in (text or "").split(",") if item.strip()]

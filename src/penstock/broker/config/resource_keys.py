@@ -1,0 +1,224 @@
+"""Settings of groups (KIP-848, KIP-932, KIP-1071) and of subscriptions to clients' metrics (KIP-714).
+
+They are checked and kept as Apache Kafka does it, and that is all: groups of the new protocols and metrics
+of clients are not offered, so nothing reads what is kept. What a group has not set it has from the broker.
+
+A resource is there as soon as something is set for it, and gone with the last of its settings.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from penstock.broker.config.inert_keys import UNKNOWN, inert_keys
+from penstock.broker.config.keys import BOOLEAN, INT, LIST, STRING, ConfigKey, idle
+from penstock.broker.config.values import SOURCE_DEFAULT, SOURCE_GROUP, SOURCE_METRICS, Setting, parse
+from penstock.errors import ConfigError
+from penstock.protocol.error_codes import ErrorCode, error_for
+
+if TYPE_CHECKING:
+    from penstock.broker.config.values import BrokerConfig
+
+METRICS_RESOURCE, GROUP_RESOURCE = 16, 32
+"""Kinds of things that have settings, as DescribeConfigs and ConfigRecord number them."""
+
+KEPT_KINDS = (METRICS_RESOURCE, GROUP_RESOURCE)
+
+_NO_GROUPS = "groups of this kind are not offered."
+_NO_METRICS = "metrics of clients are not collected."
+
+
+def _group(name: str, type_: int = INT, default: str | None = None, least: int | None = None) -> ConfigKey:
+    return idle(ConfigKey(name, type_, default, _NO_GROUPS, at_least=least))
+
+
+_GROUP_KEYS: tuple[tuple[tuple[int, int], tuple[ConfigKey, ...]], ...] = (
+    (
+        (4, 0),
+        (
+            _group("consumer.heartbeat.interval.ms", least=1),
+            _group("consumer.session.timeout.ms", least=1),
+            _group("share.auto.offset.reset", STRING, "latest"),
+            _group("share.heartbeat.interval.ms", least=1),
+            _group("share.record.lock.duration.ms", least=1000),
+            _group("share.session.timeout.ms", least=1),
+        ),
+    ),
+    (
+        (4, 1),
+        (
+            _group("share.isolation.level", STRING, "read_uncommitted")._replace(
+                choices=("read_committed", "read_uncommitted")
+            ),
+            _group("streams.heartbeat.interval.ms", least=1),
+            _group("streams.num.standby.replicas", least=0),
+            _group("streams.session.timeout.ms", least=1),
+        ),
+    ),
+    ((4, 2), (_group("streams.initial.rebalance.delay.ms", least=0),)),
+    (
+        (4, 3),
+        (
+            _group("consumer.assignment.interval.ms", least=0),
+            _group("share.assignment.interval.ms", least=0),
+            _group("share.delivery.count.limit", least=2),
+            _group("share.partition.max.record.locks", least=100),
+            _group("share.renew.acknowledge.enable", BOOLEAN, "true"),
+            _group("streams.assignment.interval.ms", least=0),
+        ),
+    ),
+)
+"""Settings of groups by the release they came with. Without a default of its own, one has the broker's."""
+
+_METRICS_KEYS = {
+    "interval.ms": idle(ConfigKey("interval.ms", INT, "300000", _NO_METRICS)),
+    "match": idle(ConfigKey("match", LIST, "", _NO_METRICS)),
+    "metrics": idle(ConfigKey("metrics", LIST, "", _NO_METRICS)),
+}
+_INTERVAL_MIN_MS, _INTERVAL_MAX_MS = 100, 3_600_000
+_MATCHED = {
+    "client_instance_id",
+    "client_id",
+    "client_software_name",
+    "client_software_version",
+    "client_source_address",
+    "client_source_port",
+}
+
+_PATTERN_CHARACTERS_MAX = 1000
+"""Compiling a pattern takes time with its length."""
+
+_OFFSET_RESET = re.compile(
+    r"earliest|latest|by_duration:[pP](?=.)(\d+[dD])?([tT](?=\d)(\d+[hH])?(\d+[mM])?(\d+([.,]\d{0,9})?[sS])?)?"
+)
+
+
+def kept_kinds(config: BrokerConfig) -> tuple[int, ...]:
+    """The kinds of resources whose settings the release keeps: metrics since 3.7, groups since 4.0."""
+    if config.profile is None or config.profile.numbers >= (4, 0):
+        return KEPT_KINDS
+    return (METRICS_RESOURCE,) if config.profile.numbers >= (3, 7) else ()
+
+
+def kept_keys(config: BrokerConfig, kind: int) -> dict[str, ConfigKey]:
+    """The settings that a resource of this kind may have."""
+    if kind == METRICS_RESOURCE:
+        return dict(_METRICS_KEYS)
+    profile = config.profile
+    return {
+        key.name: key
+        for since, keys in _GROUP_KEYS
+        if profile is None or profile.numbers >= since
+        for key in keys
+    }
+
+
+def kept_settings(
+    config: BrokerConfig, kind: int, texts: Mapping[str, str]
+) -> list[tuple[ConfigKey, list[Setting]]]:
+    """What a resource with these settings has: each key, the value in force, all places that give one."""
+    keys = kept_keys(config, kind)
+    if kind == METRICS_RESOURCE:
+        found = []
+        older = config.profile is not None and config.profile.numbers < (4, 0)
+        for name, key in keys.items():
+            if name in texts:
+                setting = Setting(name, texts[name], SOURCE_METRICS)
+                untyped = (key._replace(type=UNKNOWN), [setting])
+                found.append(untyped if older else (key, [setting, setting]))
+            elif not older:
+                found.append((key, [Setting(name, key.default, SOURCE_DEFAULT)]))
+        return found
+    described = []
+    for name, key in keys.items():
+        places = list(_from_broker(config, key))
+        if name in texts:
+            places.insert(0, Setting(name, texts[name], SOURCE_GROUP))
+        described.append((key, [places[0]._replace(name=name), *places]))
+    return described
+
+
+def _from_broker(config: BrokerConfig, key: ConfigKey) -> list[Setting]:
+    """Where the broker gives a setting of groups its value."""
+    if key.default is not None:
+        return [Setting(key.name, key.default, SOURCE_DEFAULT)]
+    name = f"group.{key.name}"
+    return [*config.set_texts(name), Setting(name, inert_keys(config)[name].key.default, SOURCE_DEFAULT)]
+
+
+def check_kept_name(kind: int, name: str) -> None:
+    """Raises KafkaError: INVALID_REQUEST (42): the name is empty."""
+    if not name:
+        what = "Default group resources are not allowed."
+        if kind == METRICS_RESOURCE:
+            what = "Client metrics subscription name must not be empty"
+        raise error_for(ErrorCode.INVALID_REQUEST, what)
+
+
+def check_kept(config: BrokerConfig, kind: int, texts: Mapping[str, str]) -> None:
+    """Check everything that is to be set for a resource.
+
+    Raises:
+        KafkaError: INVALID_CONFIG (40) or INVALID_REQUEST (42), as Apache Kafka has it.
+    """
+    keys = kept_keys(config, kind)
+    for name in texts:
+        if name not in keys:
+            if kind == METRICS_RESOURCE:
+                raise error_for(ErrorCode.INVALID_REQUEST, f"Unknown client metrics configuration: {name}")
+            raise error_for(ErrorCode.INVALID_CONFIG, f"Unknown group config name: {name}")
+    try:
+        values = {name: parse(keys[name], text) for name, text in texts.items()}
+        if kind == METRICS_RESOURCE:
+            _check_metrics(values)
+        else:
+            _check_group(config, keys, texts)
+    except ConfigError as error:
+        raise error_for(ErrorCode.INVALID_CONFIG, str(error)) from None
+
+
+def _check_metrics(values: Mapping[str, object]) -> None:
+    interval_ms = values.get("interval.ms")
+    if isinstance(interval_ms, int) and not _INTERVAL_MIN_MS <= interval_ms <= _INTERVAL_MAX_MS:
+        raise error_for(
+            ErrorCode.INVALID_REQUEST,
+            f"Invalid value {interval_ms} for interval.ms, interval must be between {_INTERVAL_MIN_MS}"
+            f" and {_INTERVAL_MAX_MS} (1 hour)",
+        )
+    patterns = values.get("match")
+    for item in patterns if isinstance(patterns, list) else ():
+        name, equals, pattern = item.partition("=")
+        if name.strip() not in _MATCHED or not equals or not _is_pattern(pattern.strip()):
+            raise ConfigError(f"Illegal client matching pattern: {item}")
+
+
+def _is_pattern(text: str) -> bool:
+    if len(text) > _PATTERN_CHARACTERS_MAX:
+        return False
+    try:
+        re.compile(text)
+    except (re.error, OverflowError, RecursionError):
+        return False
+    return True
+
+
+def _check_group(config: BrokerConfig, keys: Mapping[str, ConfigKey], texts: Mapping[str, str]) -> None:
+    reset = texts.get("share.auto.offset.reset")
+    if reset is not None and not _OFFSET_RESET.fullmatch(reset):
+        raise ConfigError(
+            f"Invalid value {reset} for configuration share.auto.offset.reset:"
+            " expected earliest, latest or by_duration:PnDTnHnMn.nS"
+        )
+    bounds = inert_keys(config)  # which keep sessions longer than heartbeats, too
+    for name, text in texts.items():
+        if keys[name].type == INT:
+            kind, _, rest = name.partition(".")
+            most = rest.removeprefix("num.")  # group.streams.max.standby.replicas
+            lower = bounds.get(f"group.{kind}.min.{rest}")
+            upper = bounds.get(f"group.{kind}.max.{most}")
+            if lower is not None and int(text) < int(lower.key.default or 0):
+                raise ConfigError(f"{name} must be greater than or equal to {lower.key.name}")
+            if upper is not None and int(text) > int(upper.key.default or 0):
+                raise ConfigError(f"{name} must be less than or equal to {upper.key.name}")

@@ -1,0 +1,386 @@
+"""Settings of the broker and of topics: Kafka's names, checked and typed.
+
+`BrokerConfig` holds what was set for the broker, `TopicConfig` what was set for one topic on top of it.
+Both answer with typed values and tell where a value comes from, which is what DescribeConfigs reports.
+Nothing here reads a file or knows what a setting is used for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import inf, isfinite
+from re import compile as compile_
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.broker.config.keys import (
+    BOOLEAN,
+    BROKER_KEYS,
+    DOUBLE,
+    INT,
+    INT_MAX,
+    LIST,
+    LONG,
+    LONG_MAX,
+    RETIRED_KEYS,
+    SHORT,
+    TOPIC_KEYS,
+    ConfigKey,
+)
+from penstock.common.suggestions import did_you_mean
+from penstock.errors import ConfigError
+
+if TYPE_CHECKING:
+    from penstock.broker.requests.release_profiles import Profile
+
+(
+    SOURCE_TOPIC,
+    SOURCE_DYNAMIC_BROKER,
+    SOURCE_DYNAMIC_DEFAULT,
+    SOURCE_STATIC_BROKER,
+    SOURCE_DEFAULT,
+    SOURCE_LOGGER,
+    SOURCE_METRICS,
+    SOURCE_GROUP,
+) = range(1, 9)
+"""Where a value comes from, as DescribeConfigs numbers it."""
+
+_INTEGER_LIMITS = {INT: INT_MAX, SHORT: 2**15 - 1, LONG: LONG_MAX}
+
+Value = bool | int | float | str | list[str] | None
+
+
+class Setting(NamedTuple):
+    """One value and where it comes from. `name` is the synonym that was set, in its own unit."""
+
+    name: str
+    text: str | None
+    source: int
+
+
+def parse(key: ConfigKey, text: str | None) -> Value:
+    """Turn the text of a setting into its type.
+
+    Raises:
+        ConfigError: the text does not fit the type, the choices or the bounds of the key.
+    """
+    if text is None:
+        return None
+    if key.type == BOOLEAN:
+        lowered = text.strip().lower()
+        if lowered not in ("true", "false"):
+            raise _invalid(key, text, "expected true or false")
+        return lowered == "true"
+    if key.type in _INTEGER_LIMITS:
+        return _parse_integer(key, text)
+    if key.type == DOUBLE:
+        try:
+            number = float(text)
+        except ValueError:
+            raise _invalid(key, text, "expected a number") from None
+        return _bounded(key, text, number)
+    if key.type == LIST:
+        items = [item.strip() for item in text.split(",") if item.strip()]
+        for item in items:
+            _check_choice(key, item)
+        if key.item_pattern and items != ["*"] and not all(map(compile_(key.item_pattern).fullmatch, items)):
+            raise _invalid(key, text, "expected * or PARTITION:BROKER,PARTITION:BROKER,...")
+        return items
+    _check_choice(key, text)
+    return text
+
+
+def _parse_integer(key: ConfigKey, text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        raise _invalid(key, text, "expected a whole number") from None
+    limit = _INTEGER_LIMITS[key.type]
+    if not -limit - 1 <= number <= limit:
+        raise _invalid(key, text, f"expected at most {limit}")
+    _bounded(key, text, number)
+    return number
+
+
+def _bounded(key: ConfigKey, text: str, number: float) -> float:
+    if key.at_least is not None and number < key.at_least:
+        raise _invalid(key, text, f"expected at least {key.at_least}")
+    if key.at_most is not None and number > key.at_most:
+        raise _invalid(key, text, f"expected at most {key.at_most}")
+    if number == key.never:
+        raise _invalid(key, text, f"{text} is not among the values that it has")
+    return number
+
+
+def _check_choice(key: ConfigKey, text: str) -> None:
+    if key.choices and text not in key.choices:
+        raise _invalid(key, text, f"expected one of {', '.join(key.choices)}")
+
+
+def _invalid(key: ConfigKey, text: str, reason: str) -> ConfigError:
+    return ConfigError(f"Invalid value {text} for configuration {key.name}: {reason}")
+
+
+def _profile(as_version: str) -> Profile:
+    from penstock.broker.requests.release_profiles import (
+        Profile,  # few brokers have one, and starting is fast
+    )
+
+    return Profile(as_version)
+
+
+TOPIC_CHARACTERS_MAX = 16_384
+"""What the values that are set for one topic can have in all."""
+
+SUGGESTIONS_MAX = 3
+"""Unknown names in one request of a client that are compared with all known ones: each takes milliseconds."""
+
+SUGGESTION_CHARACTERS_MAX = 64
+"""Longer names are no misspelt settings, and comparing takes time with the square of the length."""
+
+
+def unknown_name(name: str, known: Mapping[str, ConfigKey], broker: BrokerConfig) -> ConfigError:
+    """Return the error for a name that is not in the table, with the nearest one that is.
+
+    The nearest one is looked for as long as `broker.suggestions_left` says so.
+    """
+    hint = ""
+    if broker.suggestions_left > 0 and len(name) <= SUGGESTION_CHARACTERS_MAX:
+        broker.suggestions_left -= 1
+        hint = did_you_mean(name, known)
+    return ConfigError(f"Unknown configuration {name}{hint}")
+
+
+class BrokerConfig:
+    """What was set for the broker, over Kafka's defaults.
+
+    `settings` were given at the start. `dynamic` and `dynamic_defaults` were set by clients, for this
+    broker and for every broker, and go before them (KIP-226). With `as_version` the defaults are those
+    of a release of Kafka.
+
+    Raises:
+        ConfigError: a name is unknown (the nearest one is suggested) or a value does not fit.
+    """
+
+    def __init__(self, settings: Mapping[str, str] | None = None, as_version: str | None = None) -> None:
+        self.settings: dict[str, str] = {}
+        self.suggestions_left = SUGGESTIONS_MAX
+        """For how many more unknown names a known one may be looked for; handlers set it for each request."""
+        self.profile = _profile(as_version) if as_version is not None else None
+        unknown = RETIRED_KEYS if self.profile is None else self.profile.unknown_settings
+        self.topic_keys = {name: key for name, key in TOPIC_KEYS.items() if name not in unknown}
+        """The settings of topics that there are: those of the release."""
+        for name, text in (settings or {}).items():
+            key = BROKER_KEYS.get(name)
+            if key is None:
+                raise unknown_name(name, BROKER_KEYS, self)
+            parse(key, text)
+            self.settings[name] = text
+        self.dynamic: dict[str, str] = {}
+        self.dynamic_defaults: dict[str, str] = {}
+        self.started_with: dict[str, str] = {}
+        """What came of arguments and not of `settings`, such as the address: shown, and no more."""
+
+    def __getitem__(self, name: str) -> Value:
+        return parse(BROKER_KEYS[name], self.text(name))
+
+    def integer(self, name: str) -> int:
+        """The value of a numeric setting that always has one."""
+        value = self[name]
+        if not isinstance(value, int):
+            raise ConfigError(f"Configuration {name} has no value")
+        return value
+
+    def boolean(self, name: str) -> bool:
+        return self[name] is True
+
+    def text(self, name: str) -> str | None:
+        """The text in force, None where nothing is set."""
+        for texts in (self.dynamic, self.dynamic_defaults, self.settings):
+            if name in texts:
+                return texts[name]
+        return self.default(name)
+
+    def default(self, name: str) -> str | None:
+        """The text where nothing is set: Kafka's, of the release that the broker behaves as."""
+        if self.profile is not None and name in self.profile.defaults:
+            return self.profile.defaults[name]
+        return BROKER_KEYS[name].default
+
+    def set_texts(self, name: str) -> Iterator[Setting]:
+        """Every place where somebody has set this name, the one in force first."""
+        for texts, source in (
+            (self.dynamic, SOURCE_DYNAMIC_BROKER),
+            (self.dynamic_defaults, SOURCE_DYNAMIC_DEFAULT),
+            (self.settings, SOURCE_STATIC_BROKER),
+            (self.started_with, SOURCE_STATIC_BROKER),
+        ):
+            if name in texts:
+                yield Setting(name, texts[name], source)
+
+    @property
+    def node_id(self) -> int:
+        """`node.id`, or `broker.id` where only the older name was set."""
+        older = self["broker.id"]
+        if "node.id" not in self.settings and isinstance(older, int) and older >= 0:
+            return older
+        return self.integer("node.id")
+
+    @property
+    def names_node(self) -> bool:
+        """Whether the number of the node was set, rather than left to the data directory."""
+        return "node.id" in self.settings or "broker.id" in self.settings
+
+    @property
+    def data_dir(self) -> str | None:
+        """The one data directory, None for a broker that keeps everything in memory.
+
+        Raises:
+            ConfigError: more than one directory was named.
+        """
+        text = self.text("log.dirs") or self.text("log.dir") or ""
+        directories = [part.strip() for part in text.split(",") if part.strip()]
+        if len(directories) > 1:
+            raise ConfigError(f"log.dirs names {len(directories)} directories; Penstock uses one")
+        return directories[0] if directories else None
+
+    def settings_of(self, name: str, key: ConfigKey | None = None) -> Iterator[Setting]:
+        """Every place that gives the setting a value, the one in force first.
+
+        `key` is given for a setting that is not among `BROKER_KEYS`.
+        """
+        yield from self.set_texts(name)
+        default = self.default(name) if key is None or name in BROKER_KEYS else key.default
+        if default is not None:
+            yield Setting(name, default, SOURCE_DEFAULT)
+
+
+class TopicConfig:
+    """What was set for one topic, over what the broker says, over Kafka's defaults.
+
+    Values that a Produce or a Fetch needs are attributes, worked out once.
+
+    Raises:
+        ConfigError: a name is unknown or a value does not fit.
+    """
+
+    __slots__ = (
+        "after_max_ms",
+        "before_max_ms",
+        "broker",
+        "codec_name",
+        "compacted",
+        "deletes_old",
+        "down_conversion",
+        "flushes",
+        "inspects_records",
+        "log_append_time",
+        "max_message_bytes",
+        "min_insync_replicas",
+        "overrides",
+        "segment_bytes",
+        "stored_magic",
+    )
+
+    def __init__(self, broker: BrokerConfig, overrides: Mapping[str, str] | None = None) -> None:
+        self.broker = broker
+        self.overrides: dict[str, str] = {}
+        for name, text in (overrides or {}).items():
+            key = broker.topic_keys.get(name)
+            if key is None:
+                raise unknown_name(name, broker.topic_keys, broker)
+            parse(key, text)
+            self.overrides[name] = text
+        self.max_message_bytes = self.integer("max.message.bytes")
+        self.segment_bytes = self.integer("segment.bytes")
+        self.log_append_time = self["message.timestamp.type"] == "LogAppendTime"
+        self.before_max_ms = self.integer("message.timestamp.before.max.ms")
+        self.after_max_ms = self.integer("message.timestamp.after.max.ms")
+        self.min_insync_replicas = self.integer("min.insync.replicas")
+        self.down_conversion = self["message.downconversion.enable"] is True
+        self.stored_magic = 2 if broker.profile is None else broker.profile.stored_magic
+        self.flushes = min(self.integer("flush.messages"), self.integer("flush.ms")) < LONG_MAX
+        self.codec_name = str(self["compression.type"])
+        policy = self["cleanup.policy"]
+        self.compacted = isinstance(policy, list) and "compact" in policy
+        self.inspects_records = self.compacted or self.codec_name != "producer"
+        self.deletes_old = isinstance(policy, list) and "delete" in policy
+
+    def __getitem__(self, name: str) -> Value:
+        return parse(TOPIC_KEYS[name], self.text(name))
+
+    def integer(self, name: str) -> int:
+        """The value of a numeric setting."""
+        value = self[name]
+        if not isinstance(value, int):
+            raise ConfigError(f"Configuration {name} has no value")
+        return value
+
+    def text(self, name: str) -> str | None:
+        """The value in force, in the unit of the topic setting."""
+        if name in self.overrides:
+            return self.overrides[name]
+        key = TOPIC_KEYS[name]
+        for synonym, factor in key.synonyms:
+            for setting in self.broker.set_texts(synonym):
+                text = str(setting.text)
+                return text if factor == 1 else str(_scaled(int(text), factor))
+        profile = self.broker.profile
+        if profile is not None and key.synonyms and key.synonyms[0][0] in profile.defaults:
+            return profile.defaults[key.synonyms[0][0]]
+        return key.default
+
+    def settings(self, name: str) -> list[Setting]:
+        """Every place that gives the setting a value, the one in force first.
+
+        As in Apache Kafka, what is said in another unit (`log.retention.hours`) is left out until somebody
+        says it in the setting's own.
+        """
+        key = TOPIC_KEYS[name]
+        found = [Setting(name, self.overrides[name], SOURCE_TOPIC)] if name in self.overrides else []
+        for synonym, _ in key.synonyms[:1]:
+            found += self.broker.settings_of(synonym)
+        if any(setting.source != SOURCE_TOPIC for setting in found):
+            for synonym, _ in key.synonyms[1:]:
+                found += self.broker.settings_of(synonym)
+        return sorted(found, key=_source)
+
+    def source(self, name: str) -> int:
+        """Where the value in force comes from, in whatever unit it was given."""
+        if name in self.overrides:
+            return SOURCE_TOPIC
+        found = [
+            setting for synonym, _ in TOPIC_KEYS[name].synonyms for setting in self.broker.set_texts(synonym)
+        ]
+        return found[0].source if found else SOURCE_DEFAULT
+
+
+def _source(setting: Setting) -> int:
+    return setting.source
+
+
+def canonical(key: ConfigKey, text: str | None) -> str | None:
+    """The text of a setting as Apache Kafka shows it, which is that of the value it has read."""
+    value = parse(key, text)
+    if value is None:
+        return None
+    if isinstance(value, list):
+        return ",".join(value)
+    if isinstance(value, float):
+        return _java_double(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _java_double(number: float) -> str:
+    """A number as Java writes it: 0.5, 1.0E10."""
+    if not isfinite(number):
+        return {inf: "Infinity", -inf: "-Infinity"}.get(number, "NaN")
+    if number == 0 or 1e-3 <= abs(number) < 1e7:
+        return repr(number)
+    shortest = next(short for size in range(1, 18) if float(short := f"{number:.{size}e}") == number)
+    digits, _, exponent = shortest.partition("e")
+    return f"{digits}E{int(exponent)}"
+
+
+def _scaled(number: int, factor: int) -> int:
+    """Hours or minutes in milliseconds; negative numbers mean "never" in every unit."""
+    return number if number < 0 else number * factor

@@ -1,0 +1,1 @@
+"""The image of the cluster, what changes it, and the log that keeps it."""

@@ -1,0 +1,237 @@
+"""The records of a metadata log that Apache Kafka has written: what of them this broker could not keep.
+
+Each check returns what was found and what to do about it, or None. Source: KIP-631, KIP-858, KIP-868.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from penstock.broker.metadata.metadata_log import METADATA_LEVEL_MAX, NEWEST_VERSIONS, TOPIC_NAME, record_head
+from penstock.common.logs import logger_named
+from penstock.errors import DecodeError
+from penstock.protocol.messages.abort_transaction_record import AbortTransactionRecord
+from penstock.protocol.messages.access_control_entry_record import AccessControlEntryRecord
+from penstock.protocol.messages.begin_transaction_record import BeginTransactionRecord
+from penstock.protocol.messages.config_record import ConfigRecord
+from penstock.protocol.messages.delegation_token_record import DelegationTokenRecord
+from penstock.protocol.messages.end_transaction_record import EndTransactionRecord
+from penstock.protocol.messages.feature_level_record import FeatureLevelRecord
+from penstock.protocol.messages.partition_change_record import PartitionChangeRecord
+from penstock.protocol.messages.partition_record import PartitionRecord
+from penstock.protocol.messages.register_broker_record import RegisterBrokerRecord
+from penstock.protocol.messages.register_controller_record import RegisterControllerRecord
+from penstock.protocol.messages.remove_access_control_entry_record import RemoveAccessControlEntryRecord
+from penstock.protocol.messages.remove_topic_record import RemoveTopicRecord
+from penstock.protocol.messages.topic_record import TopicRecord
+from penstock.protocol.messages.unregister_broker_record import UnregisterBrokerRecord
+from penstock.protocol.messages.user_scram_credential_record import UserScramCredentialRecord
+from penstock.protocol.uuid import uuid_from_text
+from penstock.records.batch import decode_batch, read_header
+
+if TYPE_CHECKING:
+    from penstock.protocol.message import Message
+
+logger = logger_named("penstock.broker")
+
+Found = tuple[str, str] | None
+
+_READ: dict[int, type[Message]] = {
+    cls.API_KEY: cls
+    for cls in (
+        AbortTransactionRecord,
+        AccessControlEntryRecord,
+        BeginTransactionRecord,
+        ConfigRecord,
+        DelegationTokenRecord,
+        EndTransactionRecord,
+        FeatureLevelRecord,
+        PartitionChangeRecord,
+        PartitionRecord,
+        RegisterBrokerRecord,
+        RegisterControllerRecord,
+        RemoveAccessControlEntryRecord,
+        RemoveTopicRecord,
+        TopicRecord,
+        UnregisterBrokerRecord,
+        UserScramCredentialRecord,
+    )
+    if cls.API_KEY is not None
+}
+
+_TOPIC_RESOURCE = 2
+_COPY = "let Apache Kafka serve it, and copy its topics into a new directory"
+_RESERVED_IDS = 100
+"""Directory ids below this number mean something else than a directory (KIP-858)."""
+
+
+def check_voters(quorum_state: str, node_id: int) -> Found:
+    """Compare the voters in the text of a `quorum-state` file, if it names any, with this one node."""
+    try:
+        voters = {int(voter["voterId"]) for voter in json.loads(quorum_state)["currentVoters"]}
+    except (ValueError, KeyError, TypeError):
+        return None  # there is no such file, or the voters are in the metadata log
+    if voters == {node_id}:
+        return None
+    return (
+        f"the voters of its quorum are {sorted(voters)}, and this is node {node_id}",
+        "a directory of one of several nodes is not the whole cluster: " + _COPY,
+    )
+
+
+def check_records(batches: Iterable[memoryview], node_id: int, directory_id: str | None) -> Found:
+    """Look at every record of a metadata log."""
+    image = _Image(node_id, uuid_from_text(directory_id) if directory_id else None)
+    try:
+        for batch in batches:
+            if not read_header(batch).is_control:
+                for row in decode_batch(batch, 0, len(batch), TOPIC_NAME, 0, verify=False):
+                    image.replay(row.value or b"")
+    except DecodeError as error:
+        return f"its metadata log holds what this release does not know: {error}", _COPY
+    return image.found()
+
+
+class _Image:
+    """What the records add up to, as far as it decides whether it can be taken over."""
+
+    def __init__(self, node_id: int, directory_id: bytes | None) -> None:
+        self._node_id = node_id
+        self._directory_id = directory_id
+        self._topics: dict[bytes, str] = {}
+        self._partitions: dict[tuple[bytes, int], tuple[list[int], list[bytes]]] = {}
+        self._brokers: set[int] = set()
+        self._controllers: set[int] = set()
+        self._rules: set[bytes] = set()
+        self._remote: set[str] = set()
+        self._level = 0
+        self._pending: list[Message] | None = None
+        self._kept_unseen: set[str] = set()
+
+    def replay(self, value: bytes) -> None:
+        """Apply one record.
+
+        Raises:
+            DecodeError: its type or version is unknown, or it is damaged.
+        """
+        key, version, position = record_head(value)
+        newest = NEWEST_VERSIONS.get(key)
+        if newest is None or version > newest:
+            raise DecodeError(f"a record of type {key} and version {version}")
+        cls = _READ.get(key)
+        if cls is None:
+            return
+        record = cls.decode(value[position:], version)
+        if isinstance(record, BeginTransactionRecord):
+            self._pending = []
+        elif isinstance(record, AbortTransactionRecord):
+            self._pending = None
+        elif isinstance(record, EndTransactionRecord):
+            pending, self._pending = self._pending or [], None
+            for each in pending:
+                self._apply(each)
+        elif self._pending is not None:
+            self._pending.append(record)
+        else:
+            self._apply(record)
+
+    def _apply(self, record: Message) -> None:
+        if isinstance(record, TopicRecord):
+            self._topics[record.topic_id] = record.name
+        elif isinstance(record, PartitionRecord):
+            place = record.topic_id, record.partition_id
+            self._partitions[place] = list(record.replicas), list(record.directories or [])
+        elif isinstance(record, PartitionChangeRecord):
+            self._change(record)
+        elif isinstance(record, RemoveTopicRecord):
+            name = self._topics.pop(record.topic_id, None)
+            self._remote.discard(name or "")
+            gone = [place for place in self._partitions if place[0] == record.topic_id]
+            for place in gone:
+                del self._partitions[place]
+        elif isinstance(record, ConfigRecord):
+            if record.resource_type == _TOPIC_RESOURCE and record.name == "remote.storage.enable":
+                (self._remote.add if record.value == "true" else self._remote.discard)(record.resource_name)
+        elif isinstance(record, FeatureLevelRecord):
+            if record.name == "metadata.version":
+                self._level = record.feature_level
+        else:
+            self._apply_to_cluster(record)
+
+    def _apply_to_cluster(self, record: Message) -> None:
+        if isinstance(record, RegisterBrokerRecord):
+            self._brokers.add(record.broker_id)
+        elif isinstance(record, UnregisterBrokerRecord):
+            self._brokers.discard(record.broker_id)
+        elif isinstance(record, RegisterControllerRecord):
+            self._controllers.add(record.controller_id)
+        elif isinstance(record, AccessControlEntryRecord):
+            self._rules.add(record.id)
+        elif isinstance(record, RemoveAccessControlEntryRecord):
+            self._rules.discard(record.id)
+        elif isinstance(record, UserScramCredentialRecord):
+            self._kept_unseen.add("SCRAM credentials")
+        elif isinstance(record, DelegationTokenRecord):
+            self._kept_unseen.add("delegation tokens")
+
+    def _change(self, record: PartitionChangeRecord) -> None:
+        place = record.topic_id, record.partition_id
+        known = self._partitions.get(place)
+        if known is not None:
+            replicas = known[0] if record.replicas is None else list(record.replicas)
+            directories = known[1] if record.directories is None else list(record.directories)
+            self._partitions[place] = replicas, directories
+
+    def found(self) -> Found:
+        """What stands against taking it over; None if nothing does."""
+        if self._pending is not None:
+            return (
+                "its metadata log ends within a metadata transaction",
+                "start Apache Kafka on it once, which ends it, and stop it in order",
+            )
+        if self._level > METADATA_LEVEL_MAX:
+            return (
+                f"its metadata.version is at level {self._level}, the newest known is {METADATA_LEVEL_MAX}",
+                _COPY,
+            )
+        return self._found_elsewhere() or self._found_unserved()
+
+    def _found_elsewhere(self) -> Found:
+        others = sorted((self._brokers | self._controllers) - {self._node_id})
+        if others:
+            return (
+                f"it is that of node {self._node_id} of a cluster with the nodes {others}",
+                "unregister those that are gone (kafka-cluster unregister), or " + _COPY,
+            )
+        for (topic_id, index), (replicas, places) in self._partitions.items():
+            where = f"{self._topics.get(topic_id, '?')}-{index}"
+            if replicas != [self._node_id]:
+                return f"{where} has its replicas on the nodes {replicas}", _COPY
+            if self._directory_id is not None and set(_directories_in(places)) - {self._directory_id}:
+                return (
+                    f"{where} lies in another directory of log.dirs",
+                    "have Apache Kafka move everything into one directory (kafka-reassign-partitions)",
+                )
+        return None
+
+    def _found_unserved(self) -> Found:
+        remote = sorted(self._remote.intersection(self._topics.values()))
+        if remote:
+            return f"records of topic {remote[0]} are in tiered storage", _COPY
+        if self._rules:
+            return (
+                f"it has {len(self._rules)} access rules (ACLs), which would not be obeyed",
+                "remove them with kafka-acls if that is meant, or " + _COPY,
+            )
+        if self._kept_unseen:
+            what = " and ".join(sorted(self._kept_unseen))
+            logger.warning("the directory has %s: they are kept for Apache Kafka, and have no effect", what)
+        return None
+
+
+def _directories_in(places: Sequence[bytes]) -> Iterator[bytes]:
+    for place in places:
+        if place[:8] != bytes(8) or int.from_bytes(place[8:], "big") >= _RESERVED_IDS:
+            yield place

@@ -1,0 +1,256 @@
+"""What a request wants of topics, checked against what there is, what else it wants, and how much it may.
+
+A `Planner` lives as long as one request. It decides and changes nothing: the cluster carries all of it out
+in one step.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.broker.config.values import TOPIC_CHARACTERS_MAX, TopicConfig
+from penstock.errors import ConfigError, KafkaError
+from penstock.protocol.error_codes import ErrorCode, error_for
+
+if TYPE_CHECKING:
+    from penstock.broker.metadata.cluster import Cluster, Topic
+
+TOPIC_NAME_LENGTH_MAX = 249
+"""A partition's directory is the name, a dash and a number; file names end at 255 bytes."""
+
+PARTITIONS_PER_REQUEST_MAX = 10_000
+"""Kafka's own limit, which keeps one request from claiming all memory."""
+
+CHANGES_MAX = "penstock.request.changes.max"
+"""The setting that limits how many topics, settings' resources or quota entities one request changes."""
+
+_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+class NewTopic(NamedTuple):
+    """A topic that was found good and can be created."""
+
+    name: str
+    partitions: int
+    config: TopicConfig
+
+
+class Planner:
+    """The changes to topics that one request may make.
+
+    `excess_code` is the error for what exceeds the limits of one request; clients should take it for one
+    that passes, where their protocol has such.
+    """
+
+    def __init__(self, cluster: Cluster, excess_code: ErrorCode = ErrorCode.POLICY_VIOLATION) -> None:
+        self._cluster = cluster
+        self._excess_code = excess_code
+        self._topics_max = self._topics_left = cluster.config.integer(CHANGES_MAX)
+        self._partitions_left = PARTITIONS_PER_REQUEST_MAX
+        self._excess: KafkaError | None = None
+        self._folded: dict[str, str] = {}
+
+    def new_topic(
+        self,
+        name: str,
+        partitions: int = -1,
+        replication_factor: int = -1,
+        assignments: Mapping[int, Sequence[int]] | None = None,
+        configs: Mapping[str, str | None] | None = None,
+    ) -> NewTopic:
+        """Check a topic that is wanted; -1 stands for the broker's default.
+
+        Raises:
+            KafkaError: INVALID_TOPIC_EXCEPTION (17), TOPIC_ALREADY_EXISTS (36), INVALID_PARTITIONS (37),
+                INVALID_REPLICATION_FACTOR (38), INVALID_REPLICA_ASSIGNMENT (39), INVALID_CONFIG (40),
+                INVALID_REQUEST (42) or POLICY_VIOLATION (44), as it applies, or the code for excess.
+        """
+        self._check_room()
+        check_topic_name(name)
+        cluster = self._cluster
+        if name in cluster.topics:
+            raise error_for(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        other = cluster.folded_names.get(folded(name)) or self._folded.get(folded(name))
+        if other is not None:
+            raise error_for(
+                ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}"
+            )
+        if assignments:
+            if partitions != -1 or replication_factor != -1:
+                raise error_for(
+                    ErrorCode.INVALID_REQUEST,
+                    "with replicas assigned by hand, partitions and replication factor must be -1",
+                )
+            self._check_assignments(assignments)
+            partitions = len(assignments)
+        else:
+            partitions = self._partition_count(partitions)
+            self._check_replication_factor(replication_factor)
+        config = self._topic_config(configs or {})
+        self._take(partitions)
+        self._folded[folded(name)] = name
+        return NewTopic(name, partitions, config)
+
+    def growth(self, name: str, count: int, assignments: Sequence[Sequence[int]] | None) -> Topic:
+        """Check that a topic may grow to `count` partitions; `assignments` are the brokers of the new ones.
+
+        Raises:
+            KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3), INVALID_PARTITIONS (37), INVALID_REPLICA_ASSIGNMENT
+                (39) or POLICY_VIOLATION (44), as it applies, or the code for excess.
+        """
+        self._check_room()
+        topic = self._cluster.topic(name)
+        have = len(topic.partitions)
+        if count == have:
+            raise error_for(ErrorCode.INVALID_PARTITIONS, f"Topic already has {have} partition(s).")
+        if count < have:
+            raise error_for(
+                ErrorCode.INVALID_PARTITIONS,
+                f"The topic {name} currently has {have} partition(s); {count} would not be an increase.",
+            )
+        if count - have > PARTITIONS_PER_REQUEST_MAX:
+            self._partition_count(count - have)
+        if assignments is not None:
+            if len(assignments) != count - have:
+                raise error_for(
+                    ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                    f"{count - have} partitions are to be added, {len(assignments)} assigned",
+                )
+            self._check_brokers(dict(enumerate(assignments, have)))
+        self._take(count - have)
+        return topic
+
+    def removal(self) -> None:
+        """Count a topic that is to be deleted.
+
+        Raises:
+            KafkaError: the code for excess.
+        """
+        self._check_room()
+        self._topics_left -= 1
+
+    # --- limits of one request ---------------------------------------------------------------------------
+
+    @property
+    def excess(self) -> KafkaError | None:
+        """The error for every further topic, once the request has changed as many as it may."""
+        if self._topics_left > 0:
+            return None
+        if self._excess is None:
+            self._excess = error_for(
+                self._excess_code,
+                f"more than {self._topics_max} topics in one request ({CHANGES_MAX}); ask again for the rest",
+            )
+        return self._excess
+
+    def _check_room(self) -> None:
+        excess = self.excess
+        if excess is not None:
+            raise excess.with_traceback(None)  # it is raised for each of the rest
+
+    def _take(self, partitions: int) -> None:
+        """Count what was found good.
+
+        Raises:
+            KafkaError: POLICY_VIOLATION (44) or the code for excess: too many partitions.
+        """
+        if partitions > self._partitions_left:
+            code = self._excess_code
+            if code is ErrorCode.THROTTLING_QUOTA_EXCEEDED or partitions > PARTITIONS_PER_REQUEST_MAX:
+                code = ErrorCode.POLICY_VIOLATION  # Kafka's own limit, and its error for it
+            raise error_for(code, f"more than {PARTITIONS_PER_REQUEST_MAX} partitions in one request")
+        self._partitions_left -= partitions
+        self._topics_left -= 1
+
+    # --- checks of one topic -----------------------------------------------------------------------------
+
+    def _partition_count(self, partitions: int) -> int:
+        if partitions == -1:
+            return self._cluster.config.integer("num.partitions")
+        if partitions <= 0:
+            raise error_for(
+                ErrorCode.INVALID_PARTITIONS, f"a topic needs at least one partition, not {partitions}"
+            )
+        if partitions > PARTITIONS_PER_REQUEST_MAX:
+            raise error_for(
+                ErrorCode.POLICY_VIOLATION,
+                f"{partitions} partitions at once; the most is {PARTITIONS_PER_REQUEST_MAX}",
+            )
+        return partitions
+
+    def _check_replication_factor(self, factor: int) -> None:
+        if factor == -1:
+            factor = self._cluster.config.integer("default.replication.factor")
+        if factor <= 0:
+            raise error_for(
+                ErrorCode.INVALID_REPLICATION_FACTOR, f"a topic needs at least one replica, not {factor}"
+            )
+        if factor > 1:
+            raise error_for(
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                f"a replication factor of {factor} needs as many brokers; there is 1",
+            )
+
+    def _check_assignments(self, assignments: Mapping[int, Sequence[int]]) -> None:
+        if sorted(assignments) != list(range(len(assignments))):
+            raise error_for(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT, "partitions must be numbered from 0 without gaps"
+            )
+        if len(assignments) > PARTITIONS_PER_REQUEST_MAX:
+            self._partition_count(len(assignments))
+        self._check_brokers(assignments)
+
+    def _check_brokers(self, assignments: Mapping[int, Sequence[int]]) -> None:
+        for index, replicas in assignments.items():
+            if list(replicas) != [self._cluster.node_id]:
+                raise error_for(
+                    ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                    f"partition {index} on brokers {list(replicas)}; "
+                    f"there is only broker {self._cluster.node_id}",
+                )
+
+    def _topic_config(self, configs: Mapping[str, str | None]) -> TopicConfig:
+        texts = {name: text for name, text in configs.items() if text is not None}
+        if len(texts) < len(configs):
+            missing = ", ".join(name for name in configs if name not in texts)
+            raise error_for(
+                ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {missing}"
+            )
+        if not texts:
+            return self._cluster.plain_config
+        if sum(map(len, texts.values())) > TOPIC_CHARACTERS_MAX:
+            raise error_for(
+                ErrorCode.POLICY_VIOLATION,
+                f"the settings of a topic have at most {TOPIC_CHARACTERS_MAX} characters",
+            )
+        try:
+            return TopicConfig(self._cluster.config, texts)
+        except ConfigError as error:
+            raise error_for(ErrorCode.INVALID_CONFIG, str(error)) from None
+
+
+def excess_code(knows_quotas: bool) -> ErrorCode:
+    """The error for what exceeds a request: one that clients wait and ask again for, if they know it."""
+    return ErrorCode.THROTTLING_QUOTA_EXCEEDED if knows_quotas else ErrorCode.POLICY_VIOLATION
+
+
+def check_topic_name(name: str) -> None:
+    """Raises KafkaError: INVALID_TOPIC_EXCEPTION (17), with the reason."""
+    if not name:
+        reason = "the empty string is no topic name"
+    elif name in (".", ".."):
+        reason = f"{name!r} is no topic name"
+    elif len(name) > TOPIC_NAME_LENGTH_MAX:
+        reason = f"a topic name has at most {TOPIC_NAME_LENGTH_MAX} characters, not {len(name)}"
+    elif not _LEGAL_NAME.fullmatch(name):
+        reason = f"topic name {name!r} has characters other than ASCII letters, digits, '.', '_' and '-'"
+    else:
+        return
+    raise error_for(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
+
+
+def folded(name: str) -> str:
+    """Names that differ only in dots and underscores collide in metric names, so Kafka forbids them."""
+    return name.replace(".", "_")

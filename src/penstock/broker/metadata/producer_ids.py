@@ -1,0 +1,122 @@
+"""Producer ids: each is given out once, also where the metadata log that counts them was lost.
+
+Ids come in blocks, and a block is a record of the metadata log before its first id is used. That log may
+be missing, cut, or an older copy, while partitions still hold batches of producers with later ids. A new
+producer with such an id would find its records taken for repetitions: acknowledged and not written. So the
+first id after a start is given out once the partitions found at the start have been looked at: the newest
+`.snapshot` of each, and the batch headers behind it.
+
+The looking happens in a thread where there is a server; requests wait for it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from penstock.common.logs import logger_named
+from penstock.errors import StorageError
+
+if TYPE_CHECKING:
+    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.node import Node
+
+logger = logger_named("penstock.broker")
+
+ID_LIMIT = 2**62
+"""Ids from here on were made up by a client: brokers count from 0. They do not move where ours begin."""
+
+NONE_SEEN = -1
+
+
+class ProducerIds:
+    """The producer ids of one broker. It is itself the key under which InitProducerId waits."""
+
+    def __init__(self, cluster: Cluster, directories: Sequence[str]) -> None:
+        """`directories` are those of the partitions that were there at the start."""
+        self._cluster = cluster
+        self._directories = directories
+        self._is_searching = False
+        self.is_known = not directories
+        """Whether the ids that the partitions hold are known, so that new ones can be given out."""
+
+    def new_id(self, now_ms: int) -> int:
+        """Return an id never given out before; the first time, look at what the partitions hold.
+
+        Raises:
+            StorageError: the metadata log cannot be written.
+        """
+        if not self.is_known:
+            self._found(greatest_producer_id(self._directories))
+        return self._cluster.new_producer_id(now_ms)
+
+    def search(self, node: Node) -> None:
+        """Look for the ids that the partitions hold in a thread; then notify the requests that wait."""
+        call_soon = node.call_soon
+        if self._is_searching or call_soon is None:
+            return
+        self._is_searching = True
+
+        def run() -> None:
+            seen: int | None = None
+            try:
+                seen = greatest_producer_id(self._directories)
+            except Exception:
+                # A barrier: requests that wait are told to come again, and then the search begins anew.
+                node.failures.caught("producer ids", "looking for the ids that partitions hold")
+            try:
+                call_soon(lambda: self._searched(seen, node))
+            except RuntimeError:
+                return  # the broker has stopped
+
+        threading.Thread(target=run, name="penstock-producer-ids", daemon=True).start()
+
+    def _searched(self, seen: int | None, node: Node) -> None:
+        self._is_searching = False
+        if seen is not None:
+            self._found(seen)
+        node.parking.notify(self)
+
+    def _found(self, seen: int) -> None:
+        self.is_known = True
+        self._directories = ()
+        self._cluster.skip_producer_ids(seen)
+
+
+def greatest_producer_id(directories: Sequence[str]) -> int:
+    """Return the greatest producer id below `ID_LIMIT` in partitions on disk; -1 if there is none.
+
+    Reads only, from any thread. What cannot be read is reported and passed over.
+    """
+    greatest = NONE_SEEN
+    for directory in directories:
+        try:
+            greatest = _greatest_in(directory, greatest)
+        except StorageError as error:
+            logger.warning("producer ids in %s are not known to the end: %s", directory, error)
+    return greatest
+
+
+def _greatest_in(directory: str, greatest: int) -> int:
+    from penstock.broker.partitions.producer_snapshots import (
+        ProducerSnapshots,  # a broker in memory starts without them
+    )
+    from penstock.log.headers import headers_behind
+
+    snapshots = ProducerSnapshots(directory)
+    known_to = 0
+    for offset in reversed(snapshots.offsets()):
+        ids = snapshots.producer_ids(offset)
+        if ids is not None:
+            greatest = _greater(greatest, ids)
+            known_to = offset
+            break
+    return _greater(greatest, (header.producer_id for _, _, header in headers_behind(directory, known_to)))
+
+
+def _greater(greatest: int, ids: Iterable[int]) -> int:
+    for number in ids:
+        if greatest < number < ID_LIMIT:
+            greatest = number
+    return greatest

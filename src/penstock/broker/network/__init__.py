@@ -1,0 +1,1 @@
+"""Sockets: listeners, connections, and the endpoint for metrics."""

@@ -1,0 +1,535 @@
+"""One client connection: bytes in, frames cut, answers out in the order of the requests.
+
+A connection has one request at work at a time, as in Apache Kafka. While that one waits (a long poll)
+or its answer is on the way out, later requests stay where they are: a little in the backlog, the rest
+in the socket, which slows the sender down. So order is kept, memory is bounded, and a reader that
+does not read holds up nobody but itself.
+
+Small frames are handled straight from a buffer that all connections share; a frame that does not
+arrive whole gets a buffer of its own until it is answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from typing import TYPE_CHECKING, Any, cast
+
+from penstock.broker.requests.dispatch import CloseConnection, Context, Piece, Unanswered, answer
+from penstock.broker.requests.purgatory import Parked
+from penstock.log.contract import FileRegion
+
+if TYPE_CHECKING:
+    from penstock.broker.network.server import Server
+
+FRAME_START_BYTES = 64 << 10
+"""What a frame of a connection that has sent nothing yet is lent at first. It doubles as bytes arrive."""
+
+BACKLOG_BYTES_MAX = 64 << 10
+"""Requests read ahead while one is at work. Reading on at all is what tells that the peer has gone."""
+
+INLINE_BYTES_MAX = 64 << 10
+"""Answers up to this size are copied together and written at once; larger ones go piece by piece."""
+
+TURN_SECONDS = 0.005
+"""How long requests that have arrived together may keep the loop before others have a turn."""
+
+TCP_CORK: int | None = getattr(socket, "TCP_CORK", None)
+"""Linux has it; elsewhere nothing is corked."""
+
+WRITE_BYTES_MAX = 256 << 10
+"""How much of a piece in memory is handed to the transport at a time, which keeps what it cannot send."""
+
+
+class Connection(asyncio.BufferedProtocol):
+    """The protocol object of one connection."""
+
+    __slots__ = (
+        "_backlog",
+        "_blocked",
+        "_buffer",
+        "_busy",
+        "_closing",
+        "_context",
+        "_drained",
+        "_filled",
+        "_frame",
+        "_frame_size",
+        "_largest",
+        "_out",
+        "_out_bytes",
+        "_parked",
+        "_resting",
+        "_sending",
+        "_server",
+        "_transport",
+        "_unanswered",
+        "active_at",
+        "peer",
+    )
+
+    _transport: asyncio.Transport
+    _context: Context
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._backlog = bytearray()
+        self._buffer: bytearray | None = None
+        self._frame: memoryview | None = None
+        self._frame_size = self._filled = 0
+        self._largest = FRAME_START_BYTES
+        self._out: list[bytes] = []
+        self._out_bytes = 0
+        self._busy = self._blocked = self._closing = False
+        self._unanswered: Unanswered | None = None
+        self._parked: Parked | None = None
+        self._sending: asyncio.Task[None] | None = None
+        self._resting: asyncio.TimerHandle | None = None
+        self._drained: asyncio.Future[None] | None = None
+        self.active_at = 0.0
+        self.peer = "?"
+
+    # --- what the transport calls ------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        try:
+            self._begin()
+        except Exception:
+            self._fail("a connection that has just been made")
+
+    def _begin(self) -> None:
+        transport = self._transport
+        self.active_at = self._server.monotonic()
+        local = transport.get_extra_info("sockname") or ("127.0.0.1", 0)
+        peer = transport.get_extra_info("peername")
+        if peer:
+            self.peer = peer[0]
+        self._context = Context(self._server.node, (local[0], local[1]))
+        self._context.peer = self.peer
+        if not self._server.admit(self):
+            self._closing = True
+            self._transport.abort()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        frame = self._frame
+        if frame is None:
+            return self._server.scratch
+        return frame[self._filled :]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if self._closing:
+            return
+        server = self._server
+        try:
+            self._note_time()
+            frame = self._frame
+            if frame is not None:
+                self._filled += nbytes
+                if self._filled < len(frame):
+                    return
+                if self._filled < self._frame_size:
+                    self._grow_frame()
+                    return
+                self._take_frame()
+            elif self._busy or self._blocked or self._backlog:
+                self._backlog += server.scratch[:nbytes]
+                self._take_backlog()
+            else:
+                self._take(server.scratch[:nbytes])
+            self._flush()
+        except Exception:
+            self._fail("bytes that have arrived")
+        if server.node.parking.has_due:
+            server.run_due()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def pause_writing(self) -> None:
+        self._blocked = True
+
+    def resume_writing(self) -> None:
+        self._blocked = False
+        if self._drained is not None:
+            if not self._drained.done():
+                self._drained.set_result(None)
+        elif not self._busy:
+            self._continue()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._closing = True
+        caught = self._server.node.failures.caught
+        for end in (
+            self._cancel_parked,
+            self._forget_unanswered,
+            self._cancel_timers,
+            self.drop_frame,
+            self._end_sessions,
+        ):
+            try:
+                end()
+            except Exception:
+                caught("connection", f"ending the connection from {self.peer}")
+        self._server.forget(self)
+
+    def _cancel_parked(self) -> None:
+        if self._parked is not None:
+            self._server.node.parking.cancel(self._parked)
+
+    def _end_sessions(self) -> None:
+        for session_id in self._context.sessions:
+            self._server.node.fetch_sessions.remove(session_id)
+
+    def _cancel_timers(self) -> None:
+        if self._sending is not None:
+            self._sending.cancel()
+            # A task that has not begun yet never comes to its end either.
+            self._server.answers.drop(self)
+        if self._resting is not None:
+            self._resting.cancel()
+
+    def _note_time(self) -> None:
+        """Whatever arrives or goes on now, does so at one time."""
+        context = self._context
+        self.active_at = context.now = context.arrived = self._server.monotonic()
+        context.now_ms = self._server.now_ms()
+
+    # --- frames ------------------------------------------------------------------------------------------
+
+    def _take(self, data: memoryview) -> None:
+        """Handle the whole frames in `data`; keep the rest until it can go on."""
+        position, end = 0, len(data)
+        limit = self._server.frame_bytes_max
+        while end - position >= 4 and not (self._busy or self._blocked or self._closing):
+            size = int.from_bytes(data[position : position + 4], "big", signed=True)
+            if not 0 < size <= limit:
+                self._close(f"a frame of {size} bytes, the limit is {limit}")
+                return
+            stop = position + 4 + size
+            if stop > end:
+                self._begin_frame(size, data[position + 4 :])
+                return
+            self._handle(data[position + 4 : stop])
+            position = stop
+            if position < end:
+                self._pause_for_others()
+        if position < end and not self._closing:
+            self._backlog += data[position:]
+
+    def _pause_for_others(self) -> None:
+        """Between two requests that have arrived together: send what is much, let others have a turn."""
+        if self._out_bytes >= INLINE_BYTES_MAX:
+            self._flush()
+        if self._server.monotonic() - self.active_at > TURN_SECONDS and not self._busy:
+            self._busy = True
+            self._server.loop.call_soon(self._take_turn)
+
+    def _take_turn(self) -> None:
+        self._busy = False
+        self._continue()
+
+    def _take_backlog(self) -> None:
+        if self._busy or self._blocked:
+            if len(self._backlog) >= BACKLOG_BYTES_MAX:
+                self._transport.pause_reading()
+            return
+        data, self._backlog = self._backlog, bytearray()
+        self._take(memoryview(data))
+
+    def _begin_frame(self, size: int, data: memoryview) -> None:
+        self._frame_size = size
+        self._filled = len(data)
+        self._lend(min(size, max(self._largest, 2 * len(data))))
+        if self._frame is not None:
+            self._frame[: len(data)] = data
+
+    def _grow_frame(self) -> None:
+        older, buffer = self._frame, self._buffer
+        assert older is not None
+        assert buffer is not None
+        self._buffer = None
+        self._lend(min(self._frame_size, 2 * len(older)))
+        if self._frame is not None:
+            self._frame[: self._filled] = older[: self._filled]
+        self._server.buffers.give_back(buffer)
+
+    def _lend(self, size: int) -> None:
+        """Get memory for the frame that is arriving; others may lose theirs, or this one its turn."""
+        self._frame = None
+        if self._server.make_room(size, self):
+            self._buffer = self._server.buffers.borrow(size)
+            self._frame = memoryview(self._buffer)[:size]
+
+    def _take_frame(self) -> None:
+        """Handle the frame that has arrived whole, unless another is at work still."""
+        if self._busy or self._blocked:
+            self._transport.pause_reading()
+            return
+        frame = self._frame
+        assert frame is not None
+        self._largest = max(self._largest, self._frame_size)
+        self._frame = None
+        self._handle(frame)
+        self.drop_frame()
+
+    def drop_frame(self) -> None:
+        """Give back the memory of the frame that is arriving."""
+        self._frame = None
+        if self._buffer is not None:
+            self._server.buffers.give_back(self._buffer)
+            self._buffer = None
+
+    @property
+    def holds_buffer(self) -> bool:
+        """Whether a frame is arriving in memory of its own."""
+        return self._buffer is not None
+
+    # --- requests ----------------------------------------------------------------------------------------
+
+    def _handle(self, frame: memoryview) -> None:
+        """Answer one request. The frame's memory may be used for another one afterwards."""
+        try:
+            outcome = answer(frame, self._context)
+        except CloseConnection as error:
+            self._close(str(error))
+        except Exception:
+            self._fail(_described(frame))
+        else:
+            self._deliver(outcome)
+
+    def _deliver(self, outcome: list[Piece] | Unanswered | None) -> None:
+        if type(outcome) is list:
+            if len(outcome) == 1 and len(outcome[0]) <= INLINE_BYTES_MAX:
+                self._out.append(outcome[0])
+                self._out_bytes += len(outcome[0])
+            else:
+                self._send(outcome)
+        elif outcome is not None:
+            assert isinstance(outcome, Unanswered)
+            self._wait(outcome)
+            return
+        if self._context.throttle_ms:
+            self._rest()
+
+    def _rest(self) -> None:
+        """The client has used more than its quota: its answer leaves, and no request is taken for a while."""
+        self._busy = True
+        self._flush()
+        seconds = self._context.throttle_ms / 1000
+        self._context.throttle_ms = 0
+        self._resting = self._server.loop.call_later(seconds, self._end_rest)
+
+    def _end_rest(self) -> None:
+        self._resting = None
+        if self._sending is None:
+            self._busy = False
+            self._continue()
+
+    def _wait(self, outcome: Unanswered) -> None:
+        if not self._server.hold(outcome.frame_bytes):
+            self._close("requests that wait take too much memory")
+            return
+        self._busy = True
+        self._unanswered = outcome
+        self._parked = self._server.park(outcome.wait, self._run_again)
+
+    def _run_again(self) -> None:
+        """What the parked request waited for has happened, or its time is up."""
+        unanswered = self._unanswered
+        if unanswered is None:
+            return
+        self._forget_unanswered()
+        self._busy = False
+        if self._closing:
+            return
+        context = self._context
+        try:
+            context.now = self._server.monotonic()
+            context.now_ms = self._server.now_ms()
+            self._deliver(unanswered.run())
+        except CloseConnection as error:
+            self._close(str(error))
+        except Exception:
+            self._fail("a request that waited")
+        if not self._busy:
+            self._continue()
+
+    def _forget_unanswered(self) -> None:
+        if self._unanswered is not None:
+            self._server.let_go(self._unanswered.frame_bytes)
+        self._unanswered = self._parked = None
+
+    def _fail(self, what: str) -> None:
+        """Something that should not happen has happened, which ends this connection and nothing else.
+
+        Call it inside an ``except`` block; `what` says what was being done.
+        """
+        self._server.node.failures.caught("request", f"{what} from {self.peer}; its connection is closed")
+        try:
+            self._close("an error of the broker")
+        except Exception:
+            self._closing = True
+            self._transport.abort()
+
+    def _continue(self) -> None:
+        """Go on, called by the event loop."""
+        try:
+            self._go_on()
+        except Exception:
+            self._fail("what had arrived")
+
+    def _go_on(self) -> None:
+        """Turn to what has arrived while a request was at work."""
+        if self._closing:
+            return
+        self._note_time()
+        if self._frame is not None and self._filled == self._frame_size:
+            self._take_frame()
+        if self._backlog:
+            self._take_backlog()
+        self._flush()
+        if not (self._busy or self._blocked or self._closing):
+            self._transport.resume_reading()
+        if self._server.node.parking.has_due:
+            self._server.run_due()
+
+    # --- answers -----------------------------------------------------------------------------------------
+
+    def _send(self, pieces: list[Piece]) -> None:
+        size = sum(map(len, pieces))
+        if size > INLINE_BYTES_MAX:
+            self._flush()
+            memory = sum(len(piece) for piece in pieces if not isinstance(piece, FileRegion))
+            if memory > INLINE_BYTES_MAX and not self._server.answers.keep(self, memory):
+                self._close("answers that are not read take too much memory (penstock.kept.state.bytes.max)")
+                return
+            self._busy = True
+            self._sending = self._server.loop.create_task(self._send_large(pieces))
+            return
+        try:
+            whole = b"".join(piece.read() if isinstance(piece, FileRegion) else piece for piece in pieces)
+        except OSError as error:
+            self._close(f"reading the log failed: {error}")
+            return
+        if len(whole) != size:
+            self._close("the log has become shorter")
+            return
+        self._out.append(whole)
+        self._out_bytes += size
+
+    def _flush(self) -> None:
+        out = self._out
+        if out:
+            self._out = []
+            self._out_bytes = 0
+            if not self._closing:
+                self._transport.write(out[0] if len(out) == 1 else b"".join(out))
+
+    async def _send_large(self, pieces: list[Piece]) -> None:
+        """Send one answer piece by piece, as fast as the reader takes it."""
+        try:
+            self._cork(True)
+            for piece in pieces:
+                if isinstance(piece, FileRegion):
+                    await self._send_region(piece)
+                else:
+                    await self._send_memory(memoryview(piece))
+            self._cork(False)
+        except RecursionError:
+            self._fail("sending an answer")
+        except (OSError, RuntimeError) as error:
+            # RuntimeError is what asyncio says when the transport was closed meanwhile.
+            self._close(f"sending failed: {error}")
+        except Exception:
+            self._fail("sending an answer")
+        finally:
+            self._sending = None
+            self._server.answers.drop(self)
+            self._busy = self._resting is not None
+            self.active_at = self._server.monotonic()
+        if not self._busy:
+            self._continue()
+
+    def _cork(self, is_corked: bool) -> None:
+        """Have the kernel fill its segments from one piece to the next, where it can.
+
+        Pages of a file and what stands between files otherwise leave as segments of a few bytes, each of
+        which counts as much against the congestion window as a full one. A reader's kernel that delays
+        its acknowledgement then stops the connection for 40 ms every few megabytes.
+        """
+        if TCP_CORK is not None:
+            sock = self._transport.get_extra_info("socket")
+            sock.setsockopt(socket.IPPROTO_TCP, TCP_CORK, is_corked)
+
+    async def _send_region(self, region: FileRegion) -> None:
+        sent = await self._server.loop.sendfile(
+            self._transport, cast(Any, region.file), region.position, region.size
+        )
+        if sent < region.size:
+            raise OSError(f"{region!r} has become shorter")
+
+    async def _send_memory(self, view: memoryview) -> None:
+        for position in range(0, len(view), WRITE_BYTES_MAX):
+            if self._transport.is_closing():
+                raise ConnectionResetError("the peer has hung up")
+            self._transport.write(view[position : position + WRITE_BYTES_MAX])
+            if self._blocked:
+                self._drained = self._server.loop.create_future()
+                try:
+                    await self._drained
+                finally:
+                    self._drained = None
+
+    # --- the end -----------------------------------------------------------------------------------------
+
+    def _close(self, reason: str) -> None:
+        """Hang up, after what is due to the peer has been written."""
+        if not self._closing:
+            self._log_end(reason)
+            self._flush()
+            self._closing = True
+            self._transport.close()
+
+    def close(self, reason: str) -> None:
+        """Hang up at once: the server stops, or needs the memory, or nothing has come for long."""
+        if not self._closing and not self._server.is_stopping:
+            self._log_end(reason)
+        self._closing = True
+        self._transport.abort()
+
+    def _log_end(self, reason: str) -> None:
+        self._server.node.limited_log.write(
+            logging.INFO, "closed connections", "closing connection from %s: %s", self.peer, reason
+        )
+
+    @property
+    def owes_answer(self) -> bool:
+        """Whether an answer is on its way that has not left this process."""
+        return not self._closing and (
+            self._sending is not None or bool(self._out) or self._transport.get_write_buffer_size() > 0
+        )
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether the peer does not read what is being sent."""
+        return self._blocked
+
+    @property
+    def unsent_bytes(self) -> int:
+        """What has been handed to the transport and is still in its buffer."""
+        return self._transport.get_write_buffer_size()
+
+    @property
+    def is_parked(self) -> bool:
+        """Whether a request waits here for something to happen."""
+        return self._parked is not None
+
+
+def _described(frame: memoryview) -> str:
+    """Which request a frame has, for the log."""
+    if len(frame) < 4:
+        return "a request"
+    key, version = int.from_bytes(frame[:2], "big"), int.from_bytes(frame[2:4], "big")
+    return f"a request with API key {key}, version {version},"

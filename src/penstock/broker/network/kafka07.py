@@ -1,0 +1,54 @@
+"""The second listener of a broker: Kafka 0.7 beside today's protocol, with logs of its own.
+
+A 0.7 log counts bytes where a modern one counts records, so the two share a process and a data directory,
+but no topics; `penstock mirror` copies from one to the other. Settings are those of 0.7's own
+server.properties behind the prefix ``penstock.0.7.``, besides `host` and `port`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from penstock.broker.config.values import BrokerConfig
+    from penstock.broker.partitions.log_store import LogStore
+    from penstock.clock import Clock
+    from penstock.common.failures import Failures
+
+PREFIX = "penstock.0.7."
+
+DIRECTORY = "kafka-0.7"
+"""The logs, inside the data directory. No partition's directory can have this name."""
+
+
+@asynccontextmanager
+async def serving07(
+    config: BrokerConfig, store: LogStore, clock: Clock, host: str, port: int, failures: Failures
+) -> AsyncIterator[tuple[str, int]]:
+    """Listen for Kafka 0.7 on the running loop for as long as the block lasts; give host and port.
+
+    `failures` is told of exceptions that end one connection or one turn of the flusher.
+
+    Raises:
+        ConfigError: a setting does not fit.
+        NetworkError: the address cannot be listened on, or ZooKeeper not be reached.
+        StorageError: the directory cannot be used.
+    """
+    from penstock.records.compression.budget import BYTES_OPTION, RECORDS_OPTION
+    from penstock.v07.server import serving  # few brokers have this listener, and starting is fast
+    from penstock.v07.settings import Settings
+
+    texts = {
+        name.removeprefix(PREFIX): text
+        for name, text in config.settings.items()
+        if name.startswith(PREFIX) and name not in (f"{PREFIX}host", f"{PREFIX}port")
+    }
+    # Both listeners are the same broker, unless somebody says otherwise.
+    texts.setdefault("brokerid", str(store.node_id))
+    for name in (BYTES_OPTION, RECORDS_OPTION):
+        texts[name] = str(config.integer(name))
+    directory = store.side_directory(DIRECTORY)
+    async with serving(directory, host, port, Settings(texts), clock, failures) as server:
+        yield server.address

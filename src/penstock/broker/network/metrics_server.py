@@ -1,0 +1,100 @@
+"""A responder for HTTP that knows one page, ``/metrics``. Everything that is not a plain GET is refused."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from penstock.common.accepting import Acceptor, listening_sockets, streaming
+from penstock.common.exposure import warn_if_exposed
+from penstock.common.logs import logger_named
+
+if TYPE_CHECKING:
+    from penstock.common.failures import Failures
+
+logger = logger_named("penstock.broker")
+
+REQUEST_BYTES_MAX = 8 << 10
+SECONDS_MAX = 5.0
+"""How long a request may take to arrive."""
+
+CONNECTIONS_MAX = 32
+"""More are hung up on: whoever watches does so with one or two."""
+
+
+class MetricsServer:
+    """Serves what `page` returns. Where it raises, the answer is an error 500 and `failures` is told."""
+
+    def __init__(self, page: Callable[[], str], failures: Failures) -> None:
+        self._page = page
+        self._failures = failures
+        self._acceptor: Acceptor | None = None
+        self._open: set[asyncio.StreamWriter] = set()
+        self.port = 0
+
+    async def start(self, host: str, port: int) -> None:
+        """Listen.
+
+        Raises:
+            OSError: the address cannot be listened on.
+        """
+        loop = asyncio.get_running_loop()
+        sockets = listening_sockets(host, port)
+        self._acceptor = Acceptor(loop, streaming(loop, self._serve, REQUEST_BYTES_MAX), self._failures)
+        self.port = sockets[0].getsockname()[1]
+        warn_if_exposed(sockets[0], "read the metrics", logger)
+        for one in sockets:
+            self._acceptor.start(one, CONNECTIONS_MAX)
+
+    async def stop(self) -> None:
+        if self._acceptor is not None:
+            await self._acceptor.stop()
+        for writer in list(self._open):
+            writer.transport.abort()
+        while self._open:
+            await asyncio.sleep(0)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._open.add(writer)
+        try:
+            if len(self._open) <= CONNECTIONS_MAX:
+                async with asyncio.timeout(SECONDS_MAX):
+                    head = await reader.readuntil(b"\r\n\r\n")
+                    writer.write(self._answer(head))
+                    await writer.drain()
+        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            # Whoever asks badly gets nothing.
+            pass
+        except Exception:
+            self._failures.caught("metrics", "a request for metrics")
+        finally:
+            self._open.discard(writer)
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+
+    def _answer(self, head: bytes) -> bytes:
+        words = head.split(b"\r\n", 1)[0].split(b" ")
+        if len(words) != 3 or not words[2].startswith(b"HTTP/1."):
+            return _response("400 Bad Request", "this is not HTTP\n")
+        if words[0] not in (b"GET", b"HEAD"):
+            return _response("405 Method Not Allowed", "only GET\n")
+        if words[1].split(b"?", 1)[0] != b"/metrics":
+            return _response("404 Not Found", "the page is /metrics\n")
+        try:
+            page = self._page()
+        except Exception:
+            self._failures.caught("metrics", "the page of metrics")
+            return _response("500 Internal Server Error", "see the broker's log\n")
+        return _response("200 OK", page, with_body=words[0] == b"GET")
+
+
+def _response(status: str, text: str, *, with_body: bool = True) -> bytes:
+    body = text.encode()
+    head = (
+        f"HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
+        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    )
+    return head.encode() + (body if with_body else b"")

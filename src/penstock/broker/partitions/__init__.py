@@ -1,0 +1,1 @@
+"""One partition: validation, producer state, its log and what looks after it."""

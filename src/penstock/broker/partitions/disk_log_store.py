@@ -1,0 +1,159 @@
+"""Logs in a data directory, in Kafka's layout. Everything about files is `penstock.log`'s."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from penstock.broker.metadata.cluster import INTERNAL_TOPICS
+from penstock.broker.metadata.metadata_log import TOPIC_NAME as METADATA_TOPIC
+from penstock.broker.metadata.takeover import check_takeover
+from penstock.broker.partitions.log_store import Flush, log_config
+from penstock.broker.partitions.openings import Openings
+from penstock.broker.partitions.producer_snapshots import ProducerSnapshots
+from penstock.common.logs import logger_named
+from penstock.errors import ConfigError, StorageError
+from penstock.log.closed import may_be_due, size_of
+from penstock.log.directory.data_directory import DataDirectory
+from penstock.model import TopicPartition
+from penstock.protocol.uuid import ZERO_UUID, uuid_from_text
+
+if TYPE_CHECKING:
+    from penstock.broker.config.values import BrokerConfig, TopicConfig
+    from penstock.clock import Clock
+    from penstock.log.contract import Log
+
+logger = logger_named("penstock.broker")
+
+_UNNAMED = ZERO_UUID
+"""Stands for a directory that has no id: releases before 3.7 gave none (KIP-858)."""
+
+METADATA_TOPIC_ID = bytes(15) + b"\x01"
+"""The one topic id that is fixed (KIP-516)."""
+
+
+class DiskStore:
+    """Logs in one directory, which nobody else uses meanwhile.
+
+    Raises:
+        StorageError: the directory cannot be used or taken over whole, or another broker uses it.
+        ConfigError: it belongs to another node.
+    """
+
+    def __init__(self, path: str, config: BrokerConfig, clock: Clock) -> None:
+        self._clock = clock
+        check_takeover(path)
+        self._directory = DataDirectory(path, node_id=config.node_id)
+        meta = self._directory.meta
+        self.node_id = meta.node_id if meta.node_id >= 0 else config.node_id
+        if config.names_node and config.node_id != self.node_id:
+            self._directory.abandon()
+            raise ConfigError(f"node.id is {config.node_id}, but {path} belongs to node {self.node_id}")
+        self.cluster_id = meta.cluster_id
+        self.directory_id = uuid_from_text(meta.directory_id) if meta.directory_id else _UNNAMED
+        self.was_clean = self._directory.was_clean
+        self._on_disk = set(self._directory.partitions)
+        self._openings = Openings(clock, config.integer("penstock.log.open.ms.max"))
+
+    def uptime_ms(self) -> int:
+        return int(self._clock.monotonic() * 1000)
+
+    def describe(self) -> str:
+        return self._directory.path
+
+    def partitions(self) -> Iterator[tuple[str, int]]:
+        return iter([partition for partition in sorted(self._on_disk) if partition.topic != METADATA_TOPIC])
+
+    def directories(self) -> Sequence[str]:
+        return [f"{self._directory.path}/{topic}-{index}" for topic, index in self.partitions()]
+
+    def topic_id(self, topic: str, partition: int) -> bytes | None:
+        try:
+            return self._directory.topic_id(TopicPartition(topic, partition))
+        except StorageError as error:
+            # A file that cannot be read must not keep the rest from starting; whoever opens the log is told.
+            logger.warning("%s", error)
+            return None
+
+    def metadata_log(self) -> Log:
+        partition = TopicPartition(METADATA_TOPIC, 0)
+        now_ms = self._clock.now_ms()
+        if partition in self._on_disk:
+            return self._directory.open_log(partition, now_ms=now_ms)
+        return self._directory.create_log(partition, METADATA_TOPIC_ID, now_ms=now_ms)
+
+    def open_log(self, topic: str, partition: int, topic_id: bytes, config: TopicConfig) -> Log:
+        if topic in INTERNAL_TOPICS:
+            return self._open_log(topic, partition, topic_id, config)
+        with self._openings:
+            return self._open_log(topic, partition, topic_id, config)
+
+    def _open_log(self, topic: str, partition: int, topic_id: bytes, config: TopicConfig) -> Log:
+        place = TopicPartition(topic, partition)
+        now_ms = self._clock.now_ms()
+        if place not in self._on_disk:
+            log = self._directory.create_log(place, topic_id, log_config(config), now_ms=now_ms)
+            self._on_disk.add(place)
+            return log
+        found = self._directory.topic_id(place)
+        if found not in (None, topic_id):
+            raise StorageError(
+                f"{self._directory.path}/{place} holds another topic of that name; move the directory away"
+            )
+        log = self._directory.open_log(place, log_config(config), now_ms=now_ms)
+        if found is None:
+            self._directory.note_topic_id(place, topic_id)
+        return log
+
+    def has_log(self, topic: str, partition: int, topic_id: bytes) -> bool:
+        return TopicPartition(topic, partition) in self._on_disk
+
+    def size_of(self, topic: str, partition: int, topic_id: bytes) -> int:
+        if not self.has_log(topic, partition, topic_id):
+            return 0
+        return size_of(f"{self._directory.path}/{topic}-{partition}")
+
+    def may_shrink(
+        self, topic: str, partition: int, topic_id: bytes, config: TopicConfig, now_ms: int
+    ) -> bool:
+        if not self.has_log(topic, partition, topic_id):
+            return False
+        path = f"{self._directory.path}/{topic}-{partition}"
+        return may_be_due(path, config.integer("retention.ms"), config.integer("retention.bytes"), now_ms)
+
+    def producer_snapshots(self, topic: str, partition: int) -> ProducerSnapshots | None:
+        log = self._directory.logs.get(TopicPartition(topic, partition))
+        return ProducerSnapshots(log.directory) if log is not None else None
+
+    def delete_log(self, topic: str, partition: int, topic_id: bytes) -> None:
+        place = TopicPartition(topic, partition)
+        if place in self._on_disk:
+            self._on_disk.discard(place)
+            self._directory.delete_log(place)
+
+    def side_directory(self, name: str) -> str:
+        return f"{self._directory.path}/{name}"
+
+    def problems(self, known: Callable[[TopicPartition], bool]) -> Iterator[str]:
+        return self._directory.problems(known)
+
+    def missing(self) -> list[StorageError]:
+        return self._directory.missing()
+
+    def begin_checkpoint(self) -> Sequence[Flush]:
+        return [
+            Flush(log, pending)
+            for log in self._directory.logs.values()
+            if (pending := log.pending_flush(sealed_only=True)).up_to_offset > log.recovery_point
+        ]
+
+    def end_checkpoint(self, flushes: Sequence[Flush]) -> None:
+        for flush in flushes:
+            flush.log.flushed(flush.pending)
+        self._directory.write_checkpoints()
+
+    def close(self) -> None:
+        self._directory.close()
+
+    def abandon(self) -> None:
+        self._directory.abandon()

@@ -1,0 +1,215 @@
+"""Fetch sessions (KIP-227): a fetcher names its partitions once, then only what has changed.
+
+The broker remembers what every session asks for and what it was told last, and answers with the partitions
+of which there is something new. A session has an id and an epoch that counts its requests, so that neither
+side mistakes an old request for the next. There is room for so many sessions; a new one replaces an idle or
+a smaller one, or gets none and goes on naming everything. A session ends with the connection that has begun
+it: no client goes on with one over another connection, they all begin a new one.
+
+Knows requests as they come, not logs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from penstock.broker.requests.kept_state import KeptState
+from penstock.protocol.messages.fetch_request import FetchPartition, FetchTopic, ForgottenTopic
+from penstock.protocol.messages.fetch_response import PartitionData
+
+NO_SESSION = 0
+"""The id that stands for none."""
+
+FINAL_EPOCH, FIRST_EPOCH = -1, 0
+"""Epochs of requests that belong to no session (and end the one they name), and that begin one."""
+
+_EPOCH_MAX = 2**31 - 1
+
+EVICTION_MS = 120_000
+"""How long a session is safe from being replaced (Kafka's own figure)."""
+
+SESSION_BYTES, PARTITION_BYTES = 1000, 700
+"""About what a session, and each partition in it, takes in memory."""
+
+SESSIONS_PER_CONNECTION_MAX = 4
+"""A client has one session for each of its fetchers. A connection that begins more ends its first."""
+
+Place = tuple[str, bytes, int]
+"""Topic by name, or by id from v13 on (the other one empty), and partition."""
+
+
+class Followed:
+    """One partition in a session: what is asked of it, and what was told last."""
+
+    __slots__ = ("asked", "high_watermark", "log_start_offset")
+
+    def __init__(self, asked: FetchPartition) -> None:
+        self.asked = asked
+        self.high_watermark = self.log_start_offset = -1
+
+    def take_news(self, answer: PartitionData) -> bool:
+        """Note an answer; say whether it tells anything that was not told before."""
+        if answer.error_code:
+            # What is told once the error is over will be news.
+            self.high_watermark = -1
+            return True
+        is_news = (
+            bool(answer.records)
+            or answer.high_watermark != self.high_watermark
+            or answer.log_start_offset != self.log_start_offset
+            or answer.diverging_epoch.end_offset >= 0
+        )
+        self.high_watermark, self.log_start_offset = answer.high_watermark, answer.log_start_offset
+        return is_news
+
+
+class FetchSession:
+    """What one fetcher follows. `partitions` are in the order in which they are read."""
+
+    __slots__ = ("by_id", "created_ms", "epoch", "id", "partitions", "size_bytes", "used_ms")
+
+    def __init__(self, session_id: int, by_id: bool, now_ms: int) -> None:
+        self.id = session_id
+        self.by_id = by_id
+        self.epoch = FIRST_EPOCH
+        self.created_ms = self.used_ms = now_ms
+        self.partitions: dict[Place, Followed] = {}
+        self.size_bytes = SESSION_BYTES
+
+    def update(self, topics: Iterable[FetchTopic], forgotten: Iterable[ForgottenTopic]) -> None:
+        """Follow what is named, no longer what is to be forgotten."""
+        for topic in topics:
+            for asked in topic.partitions:
+                place = (topic.topic, topic.topic_id, asked.partition)
+                followed = self.partitions.get(place)
+                if followed is None:
+                    self.partitions[place] = Followed(asked)
+                    self.size_bytes += PARTITION_BYTES + len(topic.topic)
+                else:
+                    followed.asked = asked
+        for gone in forgotten:
+            for index in gone.partitions:
+                if self.partitions.pop((gone.topic, gone.topic_id, index), None) is not None:
+                    self.size_bytes -= PARTITION_BYTES + len(gone.topic)
+
+    def topics(self) -> list[FetchTopic]:
+        """Everything that is followed, as a request would name it."""
+        found: list[FetchTopic] = []
+        for (name, topic_id, _), followed in self.partitions.items():
+            last = found[-1] if found else None
+            if last is None or (last.topic, last.topic_id) != (name, topic_id):
+                last = FetchTopic(topic=name, topic_id=topic_id, partitions=[])
+                found.append(last)
+            last.partitions.append(followed.asked)
+        return found
+
+    def take_news(self, place: Place, answer: PartitionData) -> bool:
+        """Note the answer about a partition; say whether it has to be told.
+
+        Partitions that had records are read last the next time: all of them get their turn.
+        """
+        followed = self.partitions.get(place)
+        if followed is None:
+            return True
+        if answer.records:
+            self.partitions[place] = self.partitions.pop(place)
+        return followed.take_news(answer)
+
+    def advance(self, now_ms: int) -> None:
+        """The next request will carry the next epoch."""
+        self.epoch = 1 if self.epoch >= _EPOCH_MAX else self.epoch + 1
+        self.used_ms = now_ms
+
+
+class FetchSessions:
+    """The sessions of one broker, at most `slots` of them (`max.incremental.fetch.session.cache.slots`).
+
+    `kept` is the budget of memory that they share with other state.
+    """
+
+    def __init__(self, slots: int, kept: KeptState) -> None:
+        self._slots = slots
+        self._kept = kept
+        self._sessions: dict[int, FetchSession] = {}
+        self.size_bytes = 0
+        """About what all sessions take in memory."""
+        kept.add("fetch sessions", lambda: self.size_bytes, self._end_idlest)
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def get(self, session_id: int) -> FetchSession | None:
+        return self._sessions.get(session_id)
+
+    def remove(self, session_id: int) -> None:
+        """End a session; none of that id is fine."""
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            self.size_bytes -= session.size_bytes
+
+    def begin(
+        self, topics: list[FetchTopic], by_id: bool, now_ms: int, owned: list[int]
+    ) -> FetchSession | None:
+        """Begin a session; None if there is no room for it, or nothing to follow.
+
+        `owned` are the ids of those that the connection has begun; the new one's is put there.
+        """
+        size = sum(len(topic.partitions) for topic in topics)
+        if not size:
+            return None
+        while len(owned) >= SESSIONS_PER_CONNECTION_MAX:
+            self.remove(owned.pop(0))
+        if not (len(self._sessions) < self._slots or self._make_room(size, now_ms)):
+            return None
+        session = FetchSession(self._fresh_id(), by_id, now_ms)
+        session.update(topics, ())
+        if not self._kept.has_room_for(session.size_bytes):
+            return None
+        session.advance(now_ms)
+        self._sessions[session.id] = session
+        self.size_bytes += session.size_bytes
+        owned.append(session.id)
+        return session
+
+    def update(
+        self, session: FetchSession, topics: list[FetchTopic], forgotten: list[ForgottenTopic], now_ms: int
+    ) -> bool:
+        """Follow what the next request of a session names; False if there is no room, and it has ended."""
+        before = session.size_bytes
+        session.update(topics, forgotten)
+        session.advance(now_ms)
+        grown = session.size_bytes - before
+        self.size_bytes += grown
+        if grown > 0 and not self._kept.has_room_for(0):
+            self.remove(session.id)
+        return session.id in self._sessions
+
+    def _end_idlest(self) -> bool:
+        """Give up the session that was used longest ago; whether there was one."""
+        idlest = min(self._sessions.values(), key=lambda session: session.used_ms, default=None)
+        if idlest is None:
+            return False
+        self.remove(idlest.id)
+        return True
+
+    def _make_room(self, size: int, now_ms: int) -> bool:
+        """End the session that was idle longest, or else a smaller one that has had its time."""
+        if not self._sessions:
+            return False
+        idle = min(self._sessions.values(), key=lambda session: session.used_ms)
+        if now_ms - idle.used_ms > EVICTION_MS:
+            self.remove(idle.id)
+            return True
+        old = [s for s in self._sessions.values() if now_ms - s.created_ms > EVICTION_MS]
+        smallest = min(old, key=lambda session: len(session.partitions), default=None)
+        if smallest is None or len(smallest.partitions) >= size:
+            return False
+        self.remove(smallest.id)
+        return True
+
+    def _fresh_id(self) -> int:
+        while True:
+            number = int.from_bytes(os.urandom(4), "big") & _EPOCH_MAX
+            if number != NO_SESSION and number not in self._sessions:
+                return number

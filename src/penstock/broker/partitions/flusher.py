@@ -1,0 +1,123 @@
+"""Forcing logs to disk without holding up anybody who does not wait for it.
+
+A topic with `flush.messages` or `flush.ms` has its log forced to disk in a thread; a Produce that has to see
+that happen is parked meanwhile. Whatever is appended while one flush is under way shares the next one, so
+that many producers cost few flushes.
+
+Without somebody who takes calls from other threads (`Flusher.call`), logs flush on the spot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING
+
+from penstock.errors import StorageError
+from penstock.log.disk import DiskLog
+
+if TYPE_CHECKING:
+    from penstock.broker.partitions.partition import Partition
+    from penstock.broker.requests.purgatory import Parking
+    from penstock.common.failures import Failures
+    from penstock.log.disk import PendingFlush
+
+THREADS = 4
+"""Flushes under way at a time: devices like a few, and each takes a thread."""
+
+
+class Flush:
+    """One flush of one log, to be begun or under way. It is itself the key under which Produce waits."""
+
+    __slots__ = ("failure", "partition")
+
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
+        self.failure: StorageError | None = None
+
+
+class Flusher:
+    """The flushes of one broker."""
+
+    def __init__(
+        self, parking: Parking, call: Callable[[Callable[[], None]], object], barriers: Failures
+    ) -> None:
+        """`call` has a function run in the broker's own thread, soon, from any thread."""
+        self._parking = parking
+        self._barriers = barriers
+        self._call = call
+        self._next: dict[Partition, Flush] = {}
+        self._running: set[Partition] = set()
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="penstock-flush")
+        self.failures: list[StorageError] = []
+        """What went wrong since somebody looked."""
+
+    def flush(self, partition: Partition) -> Flush:
+        """See to it that all that a log holds by now reaches the disk; return what to wait for.
+
+        Raises:
+            StorageError: a file of the log cannot be opened.
+        """
+        flush = self._next.get(partition)
+        if flush is None:
+            flush = self._next[partition] = Flush(partition)
+            if partition not in self._running:
+                self._begin(partition)
+        return flush
+
+    def _begin(self, partition: Partition) -> None:
+        flush = self._next.pop(partition)
+        log = partition.log
+        assert isinstance(log, DiskLog)
+        pending = log.pending_flush()
+        self._threads.submit(self._run, flush, log, pending)
+        self._running.add(partition)
+
+    def _run(self, flush: Flush, log: DiskLog, pending: PendingFlush) -> None:
+        try:
+            pending.sync()
+        except StorageError as error:
+            flush.failure = error
+        except Exception as error:
+            self._barriers.caught("flush", f"forcing {flush.partition} to disk")
+            flush.failure = StorageError(f"{flush.partition} could not be forced to disk: {error!r}")
+        try:
+            self._call(partial(self._done, flush, log, pending))
+        except RuntimeError:
+            return  # the broker has stopped, which flushes everything itself
+
+    def _done(self, flush: Flush, log: DiskLog, pending: PendingFlush) -> None:
+        partition = flush.partition
+        self._running.discard(partition)
+        try:
+            if flush.failure is None:
+                log.flushed(pending)
+            else:
+                self.failures.append(flush.failure)
+        except Exception as error:
+            self._barriers.caught("flush", f"noting how far {partition} is on disk")
+            flush.failure = StorageError(f"{partition}: what is on disk could not be noted: {error!r}")
+        finally:
+            self._parking.notify(flush)
+        waiting = self._next.get(partition)
+        if waiting is not None:
+            self._begin_waiting(waiting, log)
+
+    def _begin_waiting(self, flush: Flush, log: DiskLog) -> None:
+        """Begin the flush that was asked for meanwhile; who waits for it hears if that is impossible."""
+        partition = flush.partition
+        try:
+            if not log.is_closed:
+                self._begin(partition)
+                return
+        except Exception as error:
+            self._barriers.caught("flush", f"beginning to force {partition} to disk")
+            flush.failure = StorageError(f"{partition} could not be forced to disk: {error!r}")
+            self.failures.append(flush.failure)
+        self._next.pop(partition, None)
+        self._parking.notify(flush)
+
+    def close(self) -> None:
+        """Begin nothing more."""
+        self._threads.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,111 @@
+"""Which records of a batch have no key: compaction could not tell what they replace.
+
+Records are looked over in Python, at about half a microsecond each. Once very many have been, and where numba
+is installed, the compiled decoder of `penstock.records` takes over for batches of more than a few records; it
+is fifty times as fast. It is loaded, and compiled if need be, on a thread of its own: that takes a second or
+more, and some 60 MB.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from penstock.common.logs import logger_named
+from penstock.errors import CorruptRecordError
+from penstock.records.batch import BatchHeader, encode_batch, read_header
+from penstock.records.checking import walk_batch
+from penstock.records.compression.budget import UnpackBudget
+from penstock.records.compression.codecs import Codec
+
+logger = logger_named("penstock.broker")
+
+LOAD_AFTER_RECORDS = 1_000_000
+
+COMPILED_FROM_RECORDS = 64
+"""With fewer in a batch, setting out costs more than it saves."""
+
+_BEFORE_ANY_OFFSET = -(1 << 32)
+"""Whatever the records say of their offsets, none is left out."""
+
+Finder = Callable[[memoryview, BatchHeader, UnpackBudget], list[int]]
+"""Returns the places of records without a key. Raises what `KeyCheck.keyless` does."""
+
+
+class KeyCheck:
+    """Finds records without a key, faster once there is reason to. One serves a whole process."""
+
+    def __init__(self, load_after_records: int = LOAD_AFTER_RECORDS) -> None:
+        self._left = load_after_records
+        self._compiled: Finder | None = None
+        self.loader: threading.Thread | None = None
+        """What fetches the compiled decoder, from when it was wanted."""
+
+    def keyless(self, batch: memoryview, header: BatchHeader, budget: UnpackBudget) -> list[int]:
+        """Return which of the records in `batch` have no key, counted from 0.
+
+        Raises:
+            CorruptRecordError: the records cannot be read, or are not numbered one by one.
+            UnpackLimitError: they are too much for `budget`.
+        """
+        count = header.record_count
+        if self._compiled is not None and count >= COMPILED_FROM_RECORDS:
+            return self._compiled(batch, header, budget)
+        if self.loader is None:
+            self._left -= count
+            if self._left < 0:
+                self.loader = threading.Thread(target=self._load, name="penstock-kernels", daemon=True)
+                self.loader.start()
+        return find_in_python(batch, header, budget)
+
+    @property
+    def is_compiled(self) -> bool:
+        return self._compiled is not None
+
+    def _load(self) -> None:
+        try:
+            from penstock.records.kernels.jit import COMPILED
+
+            if COMPILED:
+                find = compiled_finder()
+                for codec in Codec.NONE, Codec.GZIP:  # so that nobody waits for the compiler
+                    batch = encode_batch([(b"k", b"v", (("h", b"v"),), 0)], codec=codec)
+                    find(memoryview(bytearray(batch)), read_header(batch), UnpackBudget())
+                self._compiled = find
+        except ImportError:
+            pass  # there is no numpy: Python it is
+        except Exception:
+            logger.exception("the compiled decoder cannot be used; keys are looked for in Python")
+
+
+def find_in_python(batch: memoryview, header: BatchHeader, budget: UnpackBudget) -> list[int]:
+    return [index for chunk in walk_batch(batch, header, budget) for index in chunk.keyless]
+
+
+def compiled_finder() -> Finder:
+    """Import what decodes columns. Needs numpy."""
+    import numpy as np
+
+    from penstock.records.decode import decode_columns
+
+    def find(batch: memoryview, header: BatchHeader, budget: UnpackBudget) -> list[int]:
+        columns = decode_columns(
+            batch,
+            columns=("offset", "key", "headers"),
+            start_offset=_BEFORE_ANY_OFFSET,
+            verify_crcs=False,
+            limit_bytes=budget.bytes_left,
+            limit_records=budget.records_max,
+        )
+        offsets, key = columns.offsets, columns.key
+        assert offsets is not None
+        assert key is not None
+        if not np.array_equal(offsets, np.arange(header.base_offset, header.base_offset + len(offsets))):
+            raise CorruptRecordError("the records of a batch are not numbered one by one")
+        if key.validity is None:
+            return []
+        bits = np.unpackbits(key.validity, bitorder="little")[key.validity_offset :][: len(key)]
+        found: list[int] = np.flatnonzero(bits == 0).tolist()
+        return found
+
+    return find

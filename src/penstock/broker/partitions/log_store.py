@@ -1,0 +1,225 @@
+"""Where a broker keeps its logs: in memory, or in one data directory laid out as Kafka does.
+
+A `LogStore` opens and deletes the logs of partitions and holds what identifies the broker's data. It
+knows names and numbers of partitions, not what topics mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from penstock.log.contract import LogConfig
+from penstock.log.memory import MemoryLog
+from penstock.protocol.uuid import random_uuid, uuid_to_text
+
+if TYPE_CHECKING:
+    from penstock.broker.config.values import BrokerConfig, TopicConfig
+    from penstock.broker.partitions.producer_snapshots import ProducerSnapshots
+    from penstock.clock import Clock
+    from penstock.errors import StorageError
+    from penstock.log.contract import Log
+    from penstock.log.disk import DiskLog, PendingFlush
+    from penstock.model import TopicPartition
+
+
+class Flush(NamedTuple):
+    """Part of a log that is to be forced to disk: `pending.sync` may run in another thread."""
+
+    log: DiskLog
+    pending: PendingFlush
+
+
+class LogStore(Protocol):
+    """What the cluster asks of a place for logs. Failures of the disk are `StorageError`."""
+
+    node_id: int
+    cluster_id: str
+    directory_id: bytes
+    was_clean: bool
+    """Whether whoever used the place before has closed it."""
+
+    def uptime_ms(self) -> int:
+        """The monotonic clock: what schedules go by, and how long a producer is idle."""
+
+    def describe(self) -> str:
+        """The place in words, for the line that says the broker is ready."""
+
+    def partitions(self) -> Iterator[tuple[str, int]]:
+        """Topic and number of every partition that is there, but for the cluster's own log."""
+
+    def directories(self) -> Sequence[str]:
+        """The directories of the partitions that were there at the start, but for the cluster's own log."""
+
+    def topic_id(self, topic: str, partition: int) -> bytes | None:
+        """The id that a partition which is there notes; None if it has none."""
+
+    def metadata_log(self) -> Log:
+        """The log of the cluster's own records."""
+
+    def open_log(self, topic: str, partition: int, topic_id: bytes, config: TopicConfig) -> Log:
+        """Open a partition's log, or begin one."""
+
+    def has_log(self, topic: str, partition: int, topic_id: bytes) -> bool:
+        """Whether a partition's log has been begun, by us or an earlier broker."""
+
+    def size_of(self, topic: str, partition: int, topic_id: bytes) -> int:
+        """The bytes of a log that need not be open; 0 where none has been begun."""
+
+    def may_shrink(
+        self, topic: str, partition: int, topic_id: bytes, config: TopicConfig, now_ms: int
+    ) -> bool:
+        """Whether retention may find something to drop in a log that is not open."""
+
+    def producer_snapshots(self, topic: str, partition: int) -> ProducerSnapshots | None:
+        """Where the producers of an open partition are noted; None where nothing outlives the log."""
+
+    def delete_log(self, topic: str, partition: int, topic_id: bytes) -> None:
+        """Delete a partition's data, if there are any. The log is closed."""
+
+    def side_directory(self, name: str) -> str:
+        """A directory for data that are no partitions. They live as long as the partitions do."""
+
+    def problems(self, known: Callable[[TopicPartition], bool]) -> Iterator[str]:
+        """What was missing at the start, in words, and empty strings in between. For any thread.
+
+        `known` tells whether a partition is to be there.
+        """
+
+    def missing(self) -> list[StorageError]:
+        """What was removed or moved since it was opened; nothing is written there any more."""
+
+    def begin_checkpoint(self) -> Sequence[Flush]:
+        """What has to be forced to disk before a checkpoint can be written."""
+
+    def end_checkpoint(self, flushes: Sequence[Flush]) -> None:
+        """Note what a start after a crash need not look at again."""
+
+    def close(self) -> None:
+        """Force everything to disk, mark the shutdown as clean, let go of the directory."""
+
+    def abandon(self) -> None:
+        """Let go of everything as a killed process would: nothing is forced to disk or marked."""
+
+
+class MemoryStore:
+    """Logs that live as long as this object."""
+
+    was_clean = True
+
+    def __init__(self, node_id: int, clock: Clock) -> None:
+        self.node_id = node_id
+        self.cluster_id = uuid_to_text(random_uuid())
+        self.directory_id = random_uuid()
+        self._clock = clock
+        self._metadata = MemoryLog(now_ms=clock.now_ms())
+        self._logs: dict[tuple[bytes, int], MemoryLog] = {}
+        self._scratch: str | None = None
+
+    def uptime_ms(self) -> int:
+        return int(self._clock.monotonic() * 1000)
+
+    def describe(self) -> str:
+        return "memory"
+
+    def partitions(self) -> Iterator[tuple[str, int]]:
+        """Those of an earlier broker are in its metadata log, which is here as well."""
+        return iter(())
+
+    def directories(self) -> Sequence[str]:
+        """None: the logs and the metadata that counts producer ids live and die together."""
+        return ()
+
+    def topic_id(self, topic: str, partition: int) -> bytes | None:
+        return None
+
+    def metadata_log(self) -> Log:
+        return self._metadata
+
+    def open_log(self, topic: str, partition: int, topic_id: bytes, config: TopicConfig) -> Log:
+        key = (topic_id, partition)
+        log = self._logs.get(key)
+        if log is None:
+            log = self._logs[key] = MemoryLog(log_config(config), now_ms=self._clock.now_ms())
+        return log
+
+    def has_log(self, topic: str, partition: int, topic_id: bytes) -> bool:
+        return (topic_id, partition) in self._logs
+
+    def size_of(self, topic: str, partition: int, topic_id: bytes) -> int:
+        log = self._logs.get((topic_id, partition))
+        return 0 if log is None else log.size_bytes
+
+    def may_shrink(
+        self, topic: str, partition: int, topic_id: bytes, config: TopicConfig, now_ms: int
+    ) -> bool:
+        return (topic_id, partition) in self._logs
+
+    def producer_snapshots(self, topic: str, partition: int) -> ProducerSnapshots | None:
+        return None
+
+    def delete_log(self, topic: str, partition: int, topic_id: bytes) -> None:
+        self._logs.pop((topic_id, partition), None)
+
+    def side_directory(self, name: str) -> str:
+        """A temporary one, which goes when the store goes."""
+        if self._scratch is None:
+            import shutil  # few brokers in memory write files
+            import tempfile
+            import weakref
+
+            self._scratch = tempfile.mkdtemp(prefix="penstock-")
+            weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)
+        return f"{self._scratch}/{name}"
+
+    def problems(self, known: Callable[[TopicPartition], bool]) -> Iterator[str]:
+        return iter(())
+
+    def missing(self) -> list[StorageError]:
+        return []
+
+    def begin_checkpoint(self) -> Sequence[Flush]:
+        return ()
+
+    def end_checkpoint(self, flushes: Sequence[Flush]) -> None:
+        """Nothing outlives this process."""
+
+    def close(self) -> None:
+        """The logs stay: whoever holds the store may start another broker on it."""
+
+    def abandon(self) -> None:
+        """The logs stay, as the disk of a machine outlives the process."""
+
+
+def open_store(config: BrokerConfig, clock: Clock) -> LogStore:
+    """The store that the settings ask for: `log.dirs`, or memory where they name none.
+
+    Raises:
+        StorageError: the directory cannot be used, or another broker uses it.
+    """
+    directory = config.data_dir
+    if directory is None:
+        return MemoryStore(config.node_id, clock)
+    from penstock.broker.partitions.disk_log_store import DiskStore  # a broker in memory starts without it
+
+    return DiskStore(directory, config, clock)
+
+
+def log_config(config: TopicConfig) -> LogConfig:
+    """The settings of a topic that concern its log."""
+    segment_ms = config.integer("segment.ms")
+    if config.compacted:
+        # What is never closed is never compacted.
+        segment_ms = min(segment_ms, config.integer("max.compaction.lag.ms"))
+    return LogConfig(
+        segment_bytes=config.segment_bytes,
+        segment_ms=segment_ms,
+        segment_jitter_ms=config.integer("segment.jitter.ms"),
+        segment_index_bytes=config.integer("segment.index.bytes"),
+        index_interval_bytes=config.integer("index.interval.bytes"),
+        retention_ms=config.integer("retention.ms"),
+        retention_bytes=config.integer("retention.bytes"),
+        flush_messages=config.integer("flush.messages"),
+        flush_ms=config.integer("flush.ms"),
+        compacted=config.compacted,
+    )

@@ -1,0 +1,566 @@
+"""One partition: what may be appended to it, what may be read from it, and who has written to it.
+
+Decides and calls the log; knows nothing of connections, requests or topics other than its own. The log
+is opened on first use, so that a broker with thousands of partitions starts as fast as one with none.
+
+There is one replica: what is appended is committed at once, the high watermark is the end of the log,
+and without transactions the last stable offset is the same.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.broker.partitions.log_store import log_config
+from penstock.broker.partitions.producer_state import Producers, SeenBatch
+from penstock.broker.partitions.validation import admit_batch, bring_in_line, no_segment_holds
+from penstock.errors import CorruptRecordError, UnpackLimitError
+from penstock.log.memory import MemoryLog
+from penstock.log.segmented import SegmentedLog
+from penstock.printable import printable
+from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.records.batch import set_base_offset, set_leader_epoch, set_max_timestamp_log_append
+
+if TYPE_CHECKING:
+    from penstock.broker.config.values import TopicConfig
+    from penstock.broker.partitions.log_store import LogStore
+    from penstock.broker.partitions.producer_snapshots import ProducerSnapshots
+    from penstock.log.contract import Log, Slice
+    from penstock.records.batch import BatchHeader
+    from penstock.records.compression.budget import UnpackBudget
+
+NO_TIME = -1
+
+_NOTHING = MemoryLog(now_ms=NO_TIME)
+"""What is read of a partition to which nothing was ever written."""
+
+BATCHES_PER_SNAPSHOT = 10_000
+"""How many batches a start may have to look at for each of the two snapshots, some 10 µs apiece."""
+
+MAGIC_2_ONLY_SINCE = 3
+"""Older Produce versions carry message sets, or whatever the magic byte says."""
+
+
+class Appended(NamedTuple):
+    """Where a batch went. `log_append_time_ms` is -1 in topics that keep the producer's times."""
+
+    base_offset: int
+    log_append_time_ms: int
+    log_start_offset: int
+
+
+class OlderForm(NamedTuple):
+    """Records as messages of magic 0 or 1, which hold their offsets, beginning at `first_offset`."""
+
+    first_offset: int
+    data: bytes | memoryview
+
+
+class Partition:
+    """One partition of one topic, led by this broker. It is itself the key under which fetches wait."""
+
+    __slots__ = (
+        "_base_offset",
+        "_batches_behind_base",
+        "_batches_since_snapshot",
+        "_log",
+        "_opened",
+        "_producers",
+        "_snapshots",
+        "_store",
+        "_uptime_ms",
+        "config",
+        "index",
+        "leader_epoch",
+        "topic",
+        "topic_id",
+    )
+
+    def __init__(
+        self,
+        topic: str,
+        topic_id: bytes,
+        index: int,
+        leader_epoch: int,
+        config: TopicConfig,
+        store: LogStore,
+        opened: dict[Partition, None],
+    ) -> None:
+        """`opened` holds the partitions of the broker whose logs are open; this one keeps its place there."""
+        self.topic = topic
+        self.topic_id = topic_id
+        self.index = index
+        self.leader_epoch = leader_epoch
+        self.config = config
+        self._store = store
+        self._opened = opened
+        self._log: Log | None = None
+        self._producers: Producers | None = None
+        self._snapshots: ProducerSnapshots | None = None
+        self._batches_since_snapshot = 0
+        self._uptime_ms = 0
+        """The monotonic clock at the last housekeeping, or when the log was opened: for idle producers."""
+        # Where the next start would begin to read about producers, and what it would read until here.
+        self._base_offset = self._batches_behind_base = 0
+
+    def __repr__(self) -> str:
+        return printable(f"<Partition {self.topic}-{self.index}>")
+
+    @property
+    def log(self) -> Log:
+        """The partition's log, to be written to: opened if it was not, or begun.
+
+        Raises:
+            StorageError: it cannot be opened.
+            KafkaError: NOT_LEADER_OR_FOLLOWER (6), too many logs are opened at once.
+        """
+        log = self._log
+        if log is None:
+            log = self._log = self._open()
+            self._opened[self] = None
+        return log
+
+    @property
+    def reader(self) -> Log:
+        """The partition's log, to be read: as `log`, but an empty one where nothing was ever written."""
+        if self._log is None and not self._store.has_log(self.topic, self.index, self.topic_id):
+            return _NOTHING
+        return self.log
+
+    def _open(self) -> Log:
+        self._uptime_ms = self._store.uptime_ms()
+        log = self._store.open_log(self.topic, self.index, self.topic_id, self.config)
+        # A log taken over from another broker may have seen later epochs than our records.
+        self.leader_epoch = max(self.leader_epoch, log.leader_epochs.latest)
+        self._snapshots = self._store.producer_snapshots(self.topic, self.index)
+        if self._snapshots is not None:
+            self._snapshots.discard_after(log.end_offset)
+        if log.end_offset == 0:
+            # Nobody has written yet. Kept up from here on, this need never be read from the log.
+            self._producers = self._no_producers()
+        return log
+
+    def _no_producers(self) -> Producers:
+        return Producers(self.config.broker.integer("producer.id.expiration.ms"))
+
+    @property
+    def open_log(self) -> Log | None:
+        """The log if it is open: what nobody has asked for since the start needs no upkeep."""
+        return self._log
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the log has been used since the start."""
+        return self._log is not None
+
+    @property
+    def high_watermark(self) -> int:
+        return self.reader.end_offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        return self.reader.end_offset
+
+    @property
+    def log_start_offset(self) -> int:
+        return self.reader.start_offset
+
+    @property
+    def size_bytes(self) -> int:
+        """What the log takes, told without opening it.
+
+        Raises:
+            StorageError: its files cannot be looked at.
+        """
+        if self._log is not None:
+            return self._log.size_bytes
+        return self._store.size_of(self.topic, self.index, self.topic_id)
+
+    def configure(self, config: TopicConfig) -> None:
+        """Obey other settings from now on."""
+        self.config = config
+        if self._log is not None:
+            self._log.configure(log_config(config))
+
+    def close(self) -> None:
+        """Let go of the log. The next use would open it again."""
+        log, self._log, self._producers, self._snapshots = self._log, None, None, None
+        self._opened.pop(self, None)
+        if log is not None:
+            log.close()
+
+    def leave_flushing(self) -> None:
+        """Append without flushing from now on: whoever called sees to it, where `needs_flush`.
+
+        Raises:
+            StorageError: the log cannot be opened.
+        """
+        log = self.log
+        if isinstance(log, SegmentedLog):
+            log.flushes_itself = False
+
+    @property
+    def needs_flush(self) -> bool:
+        """Whether records have been acknowledged to nobody until the log has reached the disk."""
+        log = self._log
+        return isinstance(log, SegmentedLog) and not log.flushes_itself and log.flush_is_due
+
+    def maintain(self, now_ms: int, uptime_ms: int) -> bool:
+        """Do what is due: flush the log, forget idle producers, note those that are not.
+
+        `uptime_ms` is the monotonic clock: with the time of day, a clock put forward would make idle
+        producers of all, and then take their repetitions for news.
+
+        Return whether the log is to be flushed by somebody else.
+
+        Raises:
+            StorageError: the disk refuses.
+        """
+        self._uptime_ms = uptime_ms
+        log = self._log
+        if log is None:
+            return False
+        flush = log.flush_if_due(now_ms) and isinstance(log, SegmentedLog) and not log.flushes_itself
+        if self._producers is not None:
+            self._producers.expire(uptime_ms)
+        if self._batches_since_snapshot >= BATCHES_PER_SNAPSHOT and self._snapshots is not None:
+            self._save_producers(self._snapshots, log.end_offset, self.producers())
+        return flush
+
+    @property
+    def producer_count(self) -> int:
+        """How many producers are in memory."""
+        return 0 if self._producers is None else len(self._producers)
+
+    def forget_idlest_producers(self, most: int) -> None:
+        """Keep `most` producers in memory; the others are as if their time had expired."""
+        if self._producers is not None:
+            self._producers.forget_idlest(most)
+
+    def _save_producers(self, snapshots: ProducerSnapshots, offset: int, producers: Producers) -> None:
+        """Write a snapshot; the one before it is where the next start begins to read.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        self._batches_behind_base, self._batches_since_snapshot = self._batches_since_snapshot, 0
+        snapshots.save(offset, producers)
+        self._base_offset = max((each for each in snapshots.offsets() if each < offset), default=0)
+
+    def note_producers(self) -> None:
+        """Write down what is known of the producers, because the broker stops in order.
+
+        The snapshot that a start begins with stays as long as not too much lies behind it: a snapshot
+        knows the last batch of each producer only, and the walk from there finds the last five.
+
+        Raises:
+            StorageError: the log cannot be read, or the snapshot not be written.
+        """
+        log, snapshots = self._log, self._snapshots
+        if log is None or snapshots is None:
+            return
+        there = snapshots.offsets()
+        # A reader walks on behind any snapshot; without one, Kafka takes it that there are no producers.
+        is_needed = not there if self._producers is None else log.end_offset not in there
+        if not is_needed or log.end_offset == 0:
+            return
+        producers = self._producers or self._read_producers(2 * BATCHES_PER_SNAPSHOT)
+        if producers is None:
+            return
+        if self._batches_behind_base + self._batches_since_snapshot > 2 * BATCHES_PER_SNAPSHOT:
+            self._save_producers(snapshots, log.end_offset, producers)
+        else:
+            snapshots.save(log.end_offset, producers, self._base_offset)
+
+    def may_shrink(self, now_ms: int) -> bool:
+        """Whether retention may have something to drop from the log, which is not open: a look at its files.
+
+        Raises:
+            StorageError: they cannot be looked at.
+        """
+        return self._store.may_shrink(self.topic, self.index, self.topic_id, self.config, now_ms)
+
+    def enforce_retention(self, now_ms: int) -> None:
+        """Drop what age and size no longer allow to be kept.
+
+        Raises:
+            StorageError: the disk refuses.
+        """
+        if self.config.deletes_old:
+            log = self.log
+            keep_from = log.retention_offset(now_ms, log.end_offset)
+            if keep_from > log.start_offset:
+                log.delete_before(keep_from)
+
+    def delete_records(self, offset: int) -> int:
+        """Let the partition begin with `offset`, -1 standing for its end; return where it begins now.
+
+        Raises:
+            KafkaError: OFFSET_OUT_OF_RANGE (1), or POLICY_VIOLATION (44) where nothing is ever deleted.
+            StorageError: the disk refuses.
+        """
+        if self.config.compacted and not self.config.deletes_old:
+            raise error_for(
+                ErrorCode.POLICY_VIOLATION, f"records of {self!r} are not deleted by its cleanup.policy"
+            )
+        log = self.reader
+        wanted = log.end_offset if offset == -1 else offset
+        if not 0 <= wanted <= log.end_offset:
+            raise error_for(
+                ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} of {self!r}, which ends at {log.end_offset}"
+            )
+        log.delete_before(wanted)
+        return log.start_offset
+
+    # --- writing ---------------------------------------------------------------------------------------
+
+    def append(
+        self,
+        records: memoryview | None,
+        produce_version: int,
+        now_ms: int,
+        budget: UnpackBudget | None = None,
+    ) -> Appended:
+        """Append what a Produce request carries for this partition.
+
+        `records` is lent: its header is patched in place, and nothing of it is kept. `budget` is for what
+        has to be unpacked and looked into.
+
+        Raises:
+            KafkaError: the records are refused, for one of the reasons of `admission` or `producers`.
+            StorageError: they could not be written; nothing has changed.
+            UnpackLimitError: the records are too much for `budget`; nothing has changed.
+        """
+        config = self.config
+        if produce_version >= MAGIC_2_ONLY_SINCE or records is None:
+            batch, header = admit_batch(records, produce_version, config, now_ms, budget)
+            if config.inspects_records:
+                batch = bring_in_line(batch, header, config, budget)
+            return self._append_batch(batch, header, now_ms, budget)
+        admitted = self.admit(records, produce_version, now_ms, budget)
+        if admitted is None:
+            return Appended(-1, NO_TIME, self.log.start_offset)
+        return self._append_batch(*admitted, now_ms, budget)
+
+    def admit(
+        self,
+        records: memoryview | None,
+        produce_version: int,
+        now_ms: int,
+        budget: UnpackBudget | None,
+    ) -> tuple[memoryview, BatchHeader] | None:
+        """Judge what a Produce request carries, and bring it into the form in which it is appended.
+
+        The part of `append` that may take long. Depends on nothing but the settings, so that any thread may
+        call it. None where there is nothing to append. Raises as `append`.
+        """
+        config = self.config
+        if produce_version >= MAGIC_2_ONLY_SINCE or records is None:
+            batch, header = admit_batch(records, produce_version, config, now_ms, budget)
+        else:
+            from penstock.broker.partitions.up_conversion import batches_of  # such producers are rare
+
+            batches = batches_of(records, config, now_ms, budget)
+            if not batches:
+                return None
+            batch, header = batches[0]
+        if config.inspects_records:
+            batch = bring_in_line(batch, header, config, budget)
+        return batch, header
+
+    def append_admitted(
+        self, admitted: tuple[memoryview, BatchHeader] | None, now_ms: int, older: OlderForm | None = None
+    ) -> Appended:
+        """Append what `admit` has returned. Raises as `append`.
+
+        `older` is what `prepare_older` has made of it, where this broker stores an older format.
+        """
+        if admitted is None:
+            return Appended(-1, NO_TIME, self.log.start_offset)
+        return self._append_batch(*admitted, now_ms, None, older)
+
+    def prepare_older(
+        self, admitted: tuple[memoryview, BatchHeader], first_offset: int, now_ms: int, budget: UnpackBudget
+    ) -> OlderForm:
+        """Make what a broker stores that behaves as an old release, for records that begin at an offset.
+
+        Any thread may call it. Raises as `append`.
+        """
+        batch, _ = admitted
+        self._stamp(batch, first_offset, now_ms)
+        return OlderForm(first_offset, self._of_older_format(batch, budget))
+
+    @property
+    def stores_older(self) -> bool:
+        """Whether what is appended is converted to messages of magic 0 or 1."""
+        return self.config.stored_magic < 2 and not self.topic.startswith("__")
+
+    def _append_batch(
+        self,
+        batch: memoryview,
+        header: BatchHeader,
+        now_ms: int,
+        budget: UnpackBudget | None,
+        older: OlderForm | None = None,
+    ) -> Appended:
+        config = self.config
+        if len(batch) > config.segment_bytes:
+            raise no_segment_holds(len(batch), config)
+        log = self.log
+        if header.producer_id >= 0:
+            repeated = self.producers().judge(
+                header.producer_id,
+                header.producer_epoch,
+                header.base_sequence,
+                header.record_count,
+                self._uptime_ms,
+            )
+            if repeated is not None:
+                # Kafka tells the greatest time of the batch that is there, and the log's start as unknown.
+                return Appended(repeated.first_offset, repeated.timestamp, log.start_offset)
+        first_offset = log.end_offset
+        last_offset = first_offset + header.last_offset_delta
+        max_timestamp = now_ms if config.log_append_time else header.max_timestamp
+        self._stamp(batch, first_offset, now_ms)
+        stored: bytes | memoryview = batch
+        if config.stored_magic != 2:
+            if older is not None and older.first_offset == first_offset:
+                stored = older.data
+            else:
+                stored = self._of_older_format(batch, budget)
+        log.append(
+            stored,
+            first_offset=first_offset,
+            last_offset=last_offset,
+            max_timestamp=max_timestamp,
+            now_ms=now_ms,
+        )
+        self._batches_since_snapshot += 1
+        if header.producer_id >= 0:
+            seen = SeenBatch(
+                header.base_sequence, header.last_sequence, first_offset, last_offset, max_timestamp
+            )
+            self.producers().record(header.producer_id, header.producer_epoch, seen, self._uptime_ms)
+        return Appended(first_offset, now_ms if config.log_append_time else NO_TIME, log.start_offset)
+
+    def _stamp(self, batch: memoryview, first_offset: int, now_ms: int) -> None:
+        """Write into a batch what only the broker knows."""
+        set_base_offset(batch, 0, first_offset)
+        set_leader_epoch(batch, 0, self.leader_epoch)
+        if self.config.log_append_time:
+            set_max_timestamp_log_append(batch, 0, len(batch), now_ms)
+
+    def _of_older_format(self, batch: memoryview, budget: UnpackBudget | None) -> bytes | memoryview:
+        """A batch as the release that this broker behaves as stores it; the broker's own topics are ours.
+
+        Raises:
+            KafkaError: INVALID_RECORD (87), the records cannot be read.
+            UnpackLimitError: they are too much for `budget`.
+        """
+        if not self.stores_older:
+            return batch
+        from penstock.records.convert import convert_down  # such brokers are rare
+
+        try:
+            return convert_down(batch, self.config.stored_magic, budget=budget)
+        except UnpackLimitError:
+            raise
+        except CorruptRecordError as error:
+            raise error_for(ErrorCode.INVALID_RECORD, str(error)) from None
+
+    def producers(self) -> Producers:
+        """What the log says about its producers; read from it on first use after a start.
+
+        Whoever is in the log counts as seen now: batches tell the times of their records, not of
+        their arrival, and a producer remembered too long does no harm.
+        """
+        producers = self._producers
+        if producers is None:
+            producers = self._read_producers()
+            assert producers is not None
+            self._producers = producers
+        return producers
+
+    def _read_producers(self, batches_max: int | None = None) -> Producers | None:
+        """What snapshots and the log say about producers; None if more batches had to be looked at.
+
+        Raises:
+            StorageError: the log cannot be read.
+        """
+        producers = self._no_producers()
+        log = self.reader
+        known_to = log.start_offset
+        if self._snapshots is not None:
+            known_to = self._snapshots.load(producers, known_to, self._uptime_ms)
+        looked_at = 0
+        for header in log.iter_batch_headers(known_to):
+            looked_at += 1
+            if looked_at == batches_max:
+                return None
+            if header.producer_id >= 0 and not header.is_control:
+                seen = SeenBatch(
+                    header.base_sequence,
+                    header.last_sequence,
+                    header.base_offset,
+                    header.last_offset,
+                    header.max_timestamp,
+                )
+                producers.record(header.producer_id, header.producer_epoch, seen, self._uptime_ms)
+        self._base_offset, self._batches_behind_base = known_to, looked_at
+        return producers
+
+    def last_offsets_of_producers(self) -> dict[int, int]:
+        """The offset of the last batch of every producer id: compaction keeps these.
+
+        Raises:
+            StorageError: the log cannot be read.
+        """
+        producers = self.producers().items()
+        return {number: state.batches[-1].last_offset for number, state in producers if state.batches}
+
+    # --- reading ---------------------------------------------------------------------------------------
+
+    def check_leader_epoch(self, leader_epoch: int) -> None:
+        """Compare the leader epoch a client believes in with ours; -1 means it has no opinion.
+
+        Raises:
+            KafkaError: FENCED_LEADER_EPOCH (74) or UNKNOWN_LEADER_EPOCH (75).
+        """
+        if leader_epoch in (-1, self.leader_epoch):
+            return
+        older = leader_epoch < self.leader_epoch
+        code = ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH
+        raise error_for(code, f"the client knows epoch {leader_epoch}, the broker {self.leader_epoch}")
+
+    def end_of_epoch(self, epoch: int) -> tuple[int, int]:
+        """Return (epoch, end offset) of the last leader epoch up to `epoch`; (-1, -1) for a later one.
+
+        An epoch before the first that is known ended where that began.
+
+        Raises:
+            StorageError: the log cannot be opened.
+        """
+        log = self.reader
+        if epoch == self.leader_epoch:
+            return epoch, log.end_offset
+        known = log.leader_epochs.entries
+        later = [entry for entry in known if entry[0] > epoch]
+        if epoch < 0 or not later:
+            return -1, -1
+        earlier = [entry for entry in known if entry[0] <= epoch]
+        return (earlier[-1][0] if earlier else epoch), later[0][1]
+
+    def read(self, offset: int, max_bytes: int, *, at_least_one: bool) -> Slice:
+        """Return committed batches from `offset` on: whole ones, the first maybe beginning below it.
+
+        Raises:
+            KafkaError: OFFSET_OUT_OF_RANGE (1).
+            StorageError: the log cannot be read.
+        """
+        log = self.reader
+        if not log.start_offset <= offset <= log.end_offset:
+            raise error_for(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"offset {offset} of {self!r}, which has {log.start_offset} to {log.end_offset}",
+            )
+        return log.read(offset, max_bytes, at_least_one=at_least_one)

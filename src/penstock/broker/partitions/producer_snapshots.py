@@ -1,0 +1,183 @@
+"""Producer state on disk, in Kafka's `.snapshot` files, so that a start need not read the whole log.
+
+A snapshot at offset N says what is known of the producers of a partition when its log ended at N: of
+each the epoch and the last batch. The two newest are kept, and the older one is where a start begins:
+the batches behind it, which are read from the log, fill the window of five again. One more is written when
+the broker stops in order, so that Apache Kafka, too, knows the producers of a directory that it is handed.
+
+A snapshot is only a shortcut. One that is damaged, or past the end of the log, is passed over.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from penstock.broker.partitions.producer_state import ProducerState, SeenBatch, first_sequence
+from penstock.common.logs import logger_named
+from penstock.errors import DecodeError
+from penstock.log.directory.files import remove_file, storage, write_whole
+from penstock.protocol.messages.producer_snapshot import ProducerEntry, ProducerSnapshot
+from penstock.records.crc import crc32c
+
+if TYPE_CHECKING:
+    from penstock.broker.partitions.producer_state import Producers
+
+logger = logger_named("penstock.broker")
+
+SUFFIX = ".snapshot"
+KEPT = 2
+
+_VERSION = 1
+_HEAD = struct.Struct(">hI")
+_NO_TRANSACTION = -1
+
+
+class ProducerSnapshots:
+    """The snapshot files in the directory of one partition."""
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+
+    def offsets(self) -> list[int]:
+        """The offsets of the snapshots there are, ascending.
+
+        Raises:
+            StorageError: the directory cannot be read.
+        """
+        with storage("read", self._directory):
+            names = os.listdir(self._directory)
+        digits = [name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX)]
+        return sorted(int(text) for text in digits if len(text) == 20 and text.isdecimal())
+
+    def discard_after(self, end_offset: int) -> None:
+        """Remove snapshots of a log that was longer than it is now: other records may take their place.
+
+        Raises:
+            StorageError: one cannot be removed.
+        """
+        for offset in self.offsets():
+            if offset > end_offset:
+                remove_file(self._path(offset))
+
+    def save(self, offset: int, producers: Producers, base: int | None = None) -> None:
+        """Write what is known now that the log ends at `offset`.
+
+        Of the older ones the newest is kept, or the one at `base` where that is given.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        # Not forced to disk: its checksum tells what a power cut has left of it, and it only saves reading.
+        write_whole(self._path(offset), encode(producers), sync=False)
+        there = self.offsets()
+        kept = there[-KEPT:] if base is None else (base, offset)
+        for older in there:
+            if older not in kept:
+                remove_file(self._path(older))
+
+    def load(self, producers: Producers, start_offset: int, now_ms: int) -> int:
+        """Fill `producers` from a snapshot; return the offset from which the log has to be read.
+
+        Raises:
+            StorageError: the directory cannot be read.
+        """
+        usable = [offset for offset in self.offsets() if offset >= start_offset]
+        for offset in reversed(usable[:-1]):
+            states = self._read(offset, now_ms)
+            if states is not None:
+                producers.restore(states)
+                return offset
+        return start_offset
+
+    def producer_ids(self, offset: int) -> Iterable[int] | None:
+        """The producer ids that the snapshot at `offset` knows; None if it cannot be read."""
+        return self._read(offset, 0)
+
+    def open_transactions(self, offset: int) -> dict[int, int] | None:
+        """The first offset of the transaction that each producer has open in the snapshot at `offset`.
+
+        None if it cannot be read.
+        """
+        try:
+            with open(self._path(offset), "rb") as file:
+                entries = _entries(file.read())
+        except (OSError, DecodeError) as error:
+            logger.warning("passing over %s: %s", self._path(offset), error)
+            return None
+        return {
+            entry.producer_id: entry.current_txn_first_offset
+            for entry in entries
+            if entry.current_txn_first_offset >= 0
+        }
+
+    def _read(self, offset: int, now_ms: int) -> dict[int, ProducerState] | None:
+        """What a snapshot says. One that cannot be read is reported: the log says the same."""
+        path = self._path(offset)
+        try:
+            with open(path, "rb") as file:
+                return decode(file.read(), now_ms)
+        except (OSError, DecodeError) as error:
+            logger.warning("passing over %s: %s", path, error)
+            return None
+
+    def _path(self, offset: int) -> str:
+        return f"{self._directory}/{offset:020d}{SUFFIX}"
+
+
+def encode(producers: Producers) -> bytes:
+    """The bytes of a snapshot file."""
+    entries = []
+    for producer_id, state in producers.items():
+        if not state.batches:
+            continue
+        last = state.batches[-1]
+        entries.append(
+            ProducerEntry(
+                producer_id=producer_id,
+                epoch=state.epoch,
+                last_sequence=last.last_sequence,
+                last_offset=last.last_offset,
+                offset_delta=last.last_offset - last.first_offset,
+                timestamp=last.timestamp,
+                coordinator_epoch=-1,
+                current_txn_first_offset=_NO_TRANSACTION,
+            )
+        )
+    body = ProducerSnapshot(producer_entries=entries).encode(_VERSION)[4:]
+    return _HEAD.pack(_VERSION, crc32c(body)) + body
+
+
+def decode(data: bytes, now_ms: int) -> dict[int, ProducerState]:
+    """What a snapshot file says. Everybody in it counts as seen now.
+
+    Raises:
+        DecodeError: another version, a wrong checksum, or no such file at all.
+    """
+    states = {}
+    for entry in _entries(data):
+        count = entry.offset_delta + 1
+        batch = SeenBatch(
+            first_sequence(entry.last_sequence, count),
+            entry.last_sequence,
+            entry.last_offset - entry.offset_delta,
+            entry.last_offset,
+            entry.timestamp,
+        )
+        state = states[entry.producer_id] = ProducerState(entry.epoch, now_ms)
+        if entry.last_sequence >= 0:
+            state.batches.append(batch)
+    return states
+
+
+def _entries(data: bytes) -> list[ProducerEntry]:
+    if len(data) < _HEAD.size:
+        raise DecodeError(f"{len(data)} bytes are too few for a producer snapshot")
+    version, crc = _HEAD.unpack_from(data)
+    if version != _VERSION:
+        raise DecodeError(f"producer snapshot of version {version}, only {_VERSION} is known")
+    if crc32c(data[_HEAD.size :]) != crc:
+        raise DecodeError("producer snapshot with a wrong checksum")
+    return ProducerSnapshot.decode(data[2:], _VERSION).producer_entries

@@ -1,0 +1,107 @@
+"""What producers before 0.11 send: message sets of magic 0 and 1, turned into one batch of magic 2.
+
+The log holds magic 2 only, as Apache Kafka's does since 4.0, so that everything behind this module has
+one format to deal with. Conversion keeps keys, values, times and the codec; messages of magic 0 have
+no time, and get none. Batches of magic 2 in an old Produce version come this way too, unconverted:
+what decides is the magic byte (aiokafka does this).
+
+A broker that behaves as 0.8 or 0.9 takes magic 1 as well, even within a wrapper of magic 0 (kafka-node
+compresses this way), and compressed messages within compressed ones; it stores all of them as the magic 0
+that consumers of that time understand, compressed once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.broker.partitions.validation import check_batch, check_times
+from penstock.errors import CorruptRecordError, UnpackLimitError
+from penstock.model import TimestampType
+from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.records.batch import read_header, split_batches
+from penstock.records.compression.budget import UnpackBudget
+from penstock.records.convert import convert_up
+
+if TYPE_CHECKING:
+    from penstock.broker.config.values import TopicConfig
+    from penstock.records.batch import BatchHeader
+
+
+def batches_of(
+    records: memoryview, config: TopicConfig, now_ms: int, budget: UnpackBudget | None = None
+) -> list[tuple[memoryview, BatchHeader]]:
+    """Return the batches of magic 2 that an old Produce request stands for, judged, with their headers.
+
+    A cut entry at the end is dropped, as brokers always did.
+
+    Raises:
+        KafkaError: CORRUPT_MESSAGE (2), MESSAGE_TOO_LARGE (10), INVALID_RECORD (87) or INVALID_TIMESTAMP
+            (32), and what `admission` refuses.
+        UnpackLimitError: the messages are too much for `budget`.
+    """
+    if budget is None:
+        budget = UnpackBudget()
+    try:
+        found = _look_over(records, budget)
+        if found is None:
+            return []
+        # Releases before 0.10 did not look at the magic byte, so producers that run ahead got away with 1.
+        unseen = config.stored_magic == 0
+        known = 1 if unseen else config.stored_magic
+        if found.newest > known:
+            raise error_for(
+                ErrorCode.CORRUPT_MESSAGE, f"magic {found.newest}; this broker knows up to {known}"
+            )
+        if found.first == 2:
+            if found.entries > 1:
+                raise error_for(ErrorCode.INVALID_RECORD, "more than one batch for a partition")
+            batch = records[: found.size]
+            return [(batch, check_batch(batch, config, now_ms, budget))]
+        if found.largest > config.max_message_bytes:
+            raise error_for(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"a message of {found.largest} bytes, max.message.bytes is {config.max_message_bytes}",
+            )
+        converted = convert_up(
+            records[: found.size], base_offset=0, mixed=unseen, nested=unseen, budget=budget
+        )
+        batch = memoryview(bytearray(converted))
+    except UnpackLimitError:
+        raise
+    except CorruptRecordError as error:
+        raise error_for(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
+    header = read_header(batch)
+    if header.timestamp_type == TimestampType.LOG_APPEND_TIME:
+        raise error_for(ErrorCode.INVALID_TIMESTAMP, "a producer cannot set log-append time")
+    check_times(header, config, now_ms)
+    return [(batch, header)]
+
+
+class _Entries(NamedTuple):
+    """The whole entries of a message set: how many, their bytes, two magics, and the size of the largest."""
+
+    entries: int
+    size: int
+    first: int
+    newest: int
+    largest: int
+
+
+def _look_over(records: memoryview, budget: UnpackBudget) -> _Entries | None:
+    """Count the whole entries of a message set; None where there are none.
+
+    Raises:
+        CorruptRecordError: an unknown magic, or a length too small for it.
+        UnpackLimitError: there are more than `budget` allows. They have not been counted in it.
+    """
+    count = size = newest = largest = first = 0
+    for start, end, magic in split_batches(records):
+        if not count:
+            first = magic
+        count += 1
+        if count > budget.records_left:
+            budget.take_records(count)
+        newest = max(newest, magic)
+        largest = max(largest, end - start)
+        size = end
+    return _Entries(count, size, first, newest, largest) if count else None

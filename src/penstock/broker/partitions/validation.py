@@ -1,0 +1,462 @@
+"""What a client may append: one batch judged by its header, its checksum and the topic's settings.
+
+The records inside are looked at only where a setting asks for it: in a compacted topic (every record
+needs a key) and where the topic is stored in a codec of its own; and where the header contradicts itself.
+Everything else passes as opaque bytes, whose first few are compared with what the header says of them.
+
+Records are looked at within a budget. What does not fit into it raises `UnpackLimitError`.
+
+Order of the checks and the error codes follow Apache Kafka (`ProduceRequest`, `UnifiedLog`,
+`LogValidator`), so that a batch wrong in two ways gets the same answer from both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from penstock.broker.config.values import TopicConfig
+from penstock.broker.partitions.key_validation import KeyCheck
+from penstock.errors import CorruptRecordError, KafkaError, UnpackLimitError
+from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.records.batch import (
+    CODEC_MASK,
+    CONTROL_BIT,
+    HEADER_BYTES,
+    LOG_APPEND_BIT,
+    RECORD_BYTES_MIN,
+    BatchHeader,
+    pack_header,
+    read_header,
+    records_bytes,
+    refresh_crc,
+    unpack_header,
+    verify_crc,
+)
+from penstock.records.checking import Chunk, walk_batch, walk_numbered
+from penstock.records.compression.budget import UnpackBudget
+from penstock.records.compression.codecs import Codec, begins_as, compress
+from penstock.records.crc import crc32c
+from penstock.records.varint import read_unsigned
+
+MAGIC_AT = 16
+"""Every generation of the format has its magic byte here."""
+
+_CRC_AT, _ATTRIBUTES_AT, _LAST_OFFSET_DELTA_AT, _COUNT_AT = 17, 21, 23, 57
+_MAX_TIMESTAMP_AT, _PRODUCER_AT = 35, 43
+_LENGTH_EXTRA_BYTES = 12
+_ENTRY_BYTES_MIN = 14
+_new = tuple.__new__
+
+_LENGTH_MIN = 2 * (RECORD_BYTES_MIN - 1)
+"""The least that the length of a record is, as it is written: zig-zag."""
+
+_RATIO_MAX = (1, 1032, 22, 255, 1 << 15)
+"""How many bytes one byte in each codec can unpack to: of zstd, 128 KiB from a block of four."""
+
+_HEADS = (b"", b"\x1f\x8b\x08\x00", b"\x82SNA", b"\x04\x22\x4d\x18", b"\x28\xb5\x2f\xfd")
+_HEAD_END = HEADER_BYTES + 4
+"""Where the first four bytes of compressed records end, which are mostly these."""
+
+BLAMED_MAX = 1_000
+"""How many records an answer names of those that a batch was refused for."""
+
+_ZSTD_SINCE = 7
+"""The Produce version that may carry zstd (KIP-110)."""
+
+_CODECS = {
+    "uncompressed": Codec.NONE,
+    "gzip": Codec.GZIP,
+    "snappy": Codec.SNAPPY,
+    "lz4": Codec.LZ4,
+    "zstd": Codec.ZSTD,
+}
+
+_KEYS = KeyCheck()
+
+
+class RejectedRecords(KafkaError):
+    """A batch is refused because of some of its records: (index in the batch, reason) each."""
+
+    def __init__(self, error: KafkaError, records: Sequence[tuple[int, str]]) -> None:
+        super().__init__(error.code, error.name, str(error), retriable=error.retriable, detail=error.detail)
+        self.records = records
+
+
+class MisshapenRecords(KafkaError):
+    """What was sent is not one batch of magic 2: refused before the partition is looked at."""
+
+
+def admit_batch(
+    records: memoryview | None,
+    produce_version: int,
+    config: TopicConfig,
+    now_ms: int,
+    budget: UnpackBudget | None = None,
+) -> tuple[memoryview, BatchHeader]:
+    """Judge what a Produce request from v3 on carries for one partition; return the batch and its header.
+
+    Raises:
+        KafkaError: as `only_batch` and `check_batch`, which find out what is wrong with a batch that is
+            not plainly right.
+        UnpackLimitError: its records must be looked at, and are too much for `budget`.
+    """
+    if records is not None:
+        size = len(records)
+        if size > HEADER_BYTES:
+            # What `read_header` does, and it is this function's only purpose to be faster than `check_batch`.
+            fields = unpack_header(records)
+            first, length, _, magic, crc, attributes, last, base_ms, max_ms, producer, _, sequence, count = (
+                fields
+            )
+            if (
+                magic == 2
+                and length + _LENGTH_EXTRA_BYTES == size <= config.max_message_bytes
+                and first == 0
+                and last == count - 1
+                and count > 0
+                and attributes <= (Codec.ZSTD if produce_version >= _ZSTD_SINCE else Codec.LZ4)
+                and (producer < 0 or sequence >= 0)
+                and -1 <= base_ms <= max_ms
+                and crc32c(records[_ATTRIBUTES_AT:]) == crc
+                and begins_right(records, size, attributes, count)
+            ):
+                header = _new(BatchHeader, fields)
+                if max_ms >= 0:
+                    check_batch_times(records, header, config, now_ms, budget)
+                return records, header
+    batch = only_batch(records, produce_version)
+    return batch, check_batch(batch, config, now_ms, budget)
+
+
+def only_batch(records: memoryview | None, produce_version: int) -> memoryview:
+    """Return the one batch of magic 2 that Produce v3 and later must carry for a partition.
+
+    Raises:
+        MisshapenRecords: INVALID_RECORD (87) for none, several, or an older magic.
+        KafkaError: CORRUPT_MESSAGE (2) for an impossible length; UNSUPPORTED_COMPRESSION_TYPE (76) for
+            zstd before version 7.
+    """
+    size = len(records) if records is not None else 0
+    if records is None or size <= MAGIC_AT:
+        raise _misshapen(f"Produce v{produce_version} needs one record batch for each partition")
+    end = int.from_bytes(records[8:12], "big", signed=True) + _LENGTH_EXTRA_BYTES
+    if end < _ENTRY_BYTES_MIN + _LENGTH_EXTRA_BYTES:
+        raise error_for(ErrorCode.CORRUPT_MESSAGE, f"a batch of {end} bytes is too small to be one")
+    if end > size:
+        raise _misshapen(f"the record batch is cut: {size} bytes of {end}")
+    if records[MAGIC_AT] > 2:
+        raise error_for(ErrorCode.CORRUPT_MESSAGE, f"there is no magic {records[MAGIC_AT]}")
+    if records[MAGIC_AT] != 2:
+        raise _misshapen(f"Produce v{produce_version} needs magic 2, not magic {records[MAGIC_AT]}")
+    if size - end > MAGIC_AT:
+        raise _misshapen(f"Produce v{produce_version} takes one record batch for each partition, not more")
+    if produce_version < _ZSTD_SINCE and end > HEADER_BYTES and records[22] & CODEC_MASK == Codec.ZSTD:
+        raise error_for(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs Produce v{_ZSTD_SINCE}")
+    return records if end == size else records[:end]
+
+
+def check_batch(
+    batch: memoryview, config: TopicConfig, now_ms: int, budget: UnpackBudget | None = None
+) -> BatchHeader:
+    """Judge a whole batch of magic 2 from a client; return its header.
+
+    Raises:
+        KafkaError: INVALID_RECORD (87), MESSAGE_TOO_LARGE (10), CORRUPT_MESSAGE (2),
+            INVALID_TIMESTAMP (32) or TRANSACTIONAL_ID_AUTHORIZATION_FAILED (53), as it applies.
+        UnpackLimitError: its records must be looked at, and are too much for `budget`.
+
+    A header that says more, or less, than a producer can is put right in place.
+    """
+    size = len(batch)
+    try:
+        header = read_header(batch)
+        if header.base_offset != 0:
+            raise _invalid(f"a producer numbers its records from 0, not from {header.base_offset}")
+        if size > config.max_message_bytes:
+            raise error_for(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"the batch has {size} bytes, max.message.bytes is {config.max_message_bytes}",
+            )
+        verify_crc(batch, 0, size)
+    except CorruptRecordError as error:
+        raise _unreadable(batch, error) from None
+    count = header.record_count
+    if count <= 0 or header.last_offset_delta != count - 1:
+        raise _invalid(f"{count} records cannot end at offset {header.last_offset_delta} of their batch")
+    if header.attributes > Codec.ZSTD:
+        _check_attributes(header)
+    if header.producer_id >= 0 and header.base_sequence < 0:
+        raise _invalid(f"producer {header.producer_id} sends no sequence number")
+    if not begins_right(batch, size, header.codec, count):
+        raise _invalid(f"the batch does not hold the {count} records that its header announces")
+    if header.attributes & LOG_APPEND_BIT:
+        header = _without_log_append_time(batch)
+    if not -1 <= header.base_timestamp <= header.max_timestamp:
+        header = _with_greatest_time(batch, header, budget)
+    if header.max_timestamp >= 0:
+        check_batch_times(batch, header, config, now_ms, budget)
+    return header
+
+
+def begins_right(batch: memoryview, size: int, codec: int, count: int) -> bool:
+    """Whether what is behind the header of a batch of `size` bytes can be the records that it announces.
+
+    Looks at a few bytes only. A plain batch has room for its records, and the lengths of the first two
+    lead from one to the next; with so few records, to the end of the batch. A compressed one begins as
+    its codec does, and its bytes can unpack to so many records at all.
+    """
+    if codec:
+        if count * RECORD_BYTES_MIN > (size - HEADER_BYTES) * _RATIO_MAX[codec]:
+            return False
+        # What nearly all writers begin with is told by one comparison.
+        return batch[HEADER_BYTES:_HEAD_END] == _HEADS[codec] or begins_as(codec, batch[HEADER_BYTES:])
+    if HEADER_BYTES + count * RECORD_BYTES_MIN > size:
+        return False
+    # Most lengths take one byte or two, and are read in place.
+    length = batch[HEADER_BYTES]
+    position = HEADER_BYTES + 1
+    if length > 0x7F:
+        if batch[HEADER_BYTES + 1] > 0x7F:
+            return _begins_long(batch, size, count)
+        length = length & 0x7F | batch[HEADER_BYTES + 1] << 7
+        position = HEADER_BYTES + 2
+    position += length >> 1
+    if count == 1:
+        return position == size and not length & 1 and length >= _LENGTH_MIN
+    if length & 1 or length < _LENGTH_MIN or position + (count - 1) * RECORD_BYTES_MIN > size:
+        return False
+    length = batch[position]
+    if length > 0x7F:
+        if batch[position + 1] > 0x7F:
+            return _begins_long(batch, size, count)
+        length = length & 0x7F | batch[position + 1] << 7
+        position += 1
+    position += 1 + (length >> 1)
+    if count == 2:
+        return position == size and not length & 1 and length >= _LENGTH_MIN
+    return not length & 1 and length >= _LENGTH_MIN and position + (count - 2) * RECORD_BYTES_MIN <= size
+
+
+def _begins_long(batch: memoryview, size: int, count: int) -> bool:
+    """As `begins_right`, of plain batches whose first records have 8 KiB and more."""
+    position = HEADER_BYTES
+    for left in range(count - 1, max(count - 3, -1), -1):
+        try:
+            length, position = read_unsigned(batch, position)
+        except (IndexError, CorruptRecordError):
+            return False
+        position += length >> 1
+        if length & 1 or length < _LENGTH_MIN or position + left * RECORD_BYTES_MIN > size:
+            return False
+    return count > 2 or position == size
+
+
+def _without_log_append_time(batch: memoryview) -> BatchHeader:
+    """Take from a batch the claim that a broker has set its times; which one has not, as Kafka knows."""
+    attributes = int.from_bytes(batch[_ATTRIBUTES_AT:_LAST_OFFSET_DELTA_AT], "big") & ~LOG_APPEND_BIT
+    batch[_ATTRIBUTES_AT:_LAST_OFFSET_DELTA_AT] = attributes.to_bytes(2, "big")
+    refresh_crc(batch, 0, len(batch))
+    return read_header(batch)
+
+
+def _with_greatest_time(batch: memoryview, header: BatchHeader, budget: UnpackBudget | None) -> BatchHeader:
+    """Put right the header of a batch that does not say which of its times is the greatest.
+
+    Raises:
+        KafkaError: INVALID_RECORD (87), its records cannot be read.
+        UnpackLimitError: they are too much for `budget`.
+    """
+    greatest = max(max(chunk.timestamps) for chunk in _chunks(batch, header, budget))
+    batch[_MAX_TIMESTAMP_AT:_PRODUCER_AT] = greatest.to_bytes(8, "big", signed=True)
+    refresh_crc(batch, 0, len(batch))
+    return read_header(batch)
+
+
+def _chunks(batch: memoryview, header: BatchHeader, budget: UnpackBudget | None) -> Iterator[Chunk]:
+    """Look over the records of a whole batch.
+
+    Raises:
+        KafkaError: INVALID_RECORD (87), they do not decompress, do not follow the format, or are not
+            numbered one by one.
+        UnpackLimitError: they are too much for `budget`.
+    """
+    try:
+        yield from walk_batch(batch, header, budget or UnpackBudget())
+    except UnpackLimitError:
+        raise
+    except CorruptRecordError as error:
+        raise _invalid(str(error)) from None
+
+
+def _unreadable(batch: memoryview, error: CorruptRecordError) -> KafkaError:
+    """The answer to a batch whose header or checksum is wrong.
+
+    Impossible counts under a right checksum were sent on purpose: they are invalid, not damaged.
+    """
+    if len(batch) >= HEADER_BYTES:
+        negative = batch[_LAST_OFFSET_DELTA_AT] >= 0x80 or batch[_COUNT_AT] >= 0x80
+        if negative and crc32c(batch[_ATTRIBUTES_AT:]) == int.from_bytes(
+            batch[_CRC_AT:_ATTRIBUTES_AT], "big"
+        ):
+            return _invalid(str(error))
+    return error_for(ErrorCode.CORRUPT_MESSAGE, str(error))
+
+
+def _check_attributes(header: BatchHeader) -> None:
+    if header.codec > Codec.ZSTD:
+        # Kafka has no code for it: the exception that it throws there has none.
+        raise error_for(ErrorCode.UNKNOWN_SERVER_ERROR, f"there is no codec {header.codec}")
+    if header.attributes & CONTROL_BIT:
+        raise _invalid("clients may not write control records")
+    if header.is_transactional:
+        raise error_for(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "this broker offers no transactions")
+
+
+def check_batch_times(
+    batch: memoryview,
+    header: BatchHeader,
+    config: TopicConfig,
+    now_ms: int,
+    budget: UnpackBudget | None = None,
+) -> None:
+    """As `check_times`, and say which records are to blame. They are looked for only if some are.
+
+    Raises:
+        RejectedRecords: INVALID_TIMESTAMP (32).
+        UnpackLimitError: the records are too much for `budget`.
+    """
+    try:
+        check_times(header, config, now_ms)
+    except KafkaError as error:
+        earliest, latest = now_ms - config.before_max_ms, now_ms + config.after_max_ms
+        blamed = (
+            chunk.first + place
+            for chunk in _chunks(batch, header, budget)
+            for place, time in enumerate(chunk.timestamps)
+            if time >= 0 and not earliest <= time <= latest
+        )
+        found = [(index, error.detail) for index in islice(blamed, BLAMED_MAX)]
+        raise RejectedRecords(error, found) from None
+
+
+def check_times(header: BatchHeader, config: TopicConfig, now_ms: int) -> None:
+    """Compare the times that a batch header tells with the window of the topic.
+
+    Raises:
+        KafkaError: INVALID_TIMESTAMP (32).
+    """
+    if config.log_append_time:
+        return
+    if header.max_timestamp - now_ms > config.after_max_ms:
+        raise error_for(
+            ErrorCode.INVALID_TIMESTAMP,
+            f"timestamp {header.max_timestamp} is more than {config.after_max_ms} ms ahead of the broker",
+        )
+    if 0 <= header.base_timestamp < now_ms - config.before_max_ms:
+        raise error_for(
+            ErrorCode.INVALID_TIMESTAMP,
+            f"timestamp {header.base_timestamp} is more than {config.before_max_ms} ms behind the broker",
+        )
+
+
+def no_segment_holds(size: int, config: TopicConfig) -> KafkaError:
+    """The error for records that exceed `segment.bytes`: RECORD_LIST_TOO_LARGE (18)."""
+    return error_for(
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        f"the records have {size} bytes, segment.bytes is {config.segment_bytes}",
+    )
+
+
+def bring_in_line(
+    batch: memoryview, header: BatchHeader, config: TopicConfig, budget: UnpackBudget | None = None
+) -> memoryview:
+    """Check the keys of a batch for a compacted topic, and bring it into the topic's codec.
+
+    Raises:
+        RejectedRecords: INVALID_RECORD (87), records without a key.
+        KafkaError: INVALID_RECORD (87), the records cannot be read; MESSAGE_TOO_LARGE (10), they do not
+            fit any more.
+        UnpackLimitError: the records are too much for `budget`.
+    """
+    codec = storage_codec(header.codec, config)
+    if codec == header.codec and not config.compacted:
+        return batch
+    if budget is None:
+        budget = UnpackBudget()
+    try:
+        if codec == header.codec:
+            missing = _KEYS.keyless(batch, header, budget)
+        else:
+            records = records_bytes(batch, 0, len(batch), header, budget)
+            missing = []
+            for chunk in walk_numbered(records, header, budget):
+                missing += chunk.keyless[: BLAMED_MAX - len(missing)]
+    except UnpackLimitError:
+        raise
+    except CorruptRecordError as error:
+        raise _invalid(str(error)) from None
+    if missing and config.compacted:
+        reason = "Compacted topic cannot accept message without key"
+        raise RejectedRecords(_invalid(reason), [(index, reason) for index in missing[:BLAMED_MAX]])
+    return batch if codec == header.codec else _in_codec(records, header, codec, config)
+
+
+def _in_codec(records: memoryview, header: BatchHeader, codec: int, config: TopicConfig) -> memoryview:
+    """The batch that holds `records` in another codec.
+
+    Raises:
+        KafkaError: MESSAGE_TOO_LARGE (10).
+    """
+    body = records
+    if codec:
+        body = memoryview(compress(codec, records, compression_level(codec, config)))
+    size = HEADER_BYTES + len(body)
+    if size > config.max_message_bytes:
+        raise error_for(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"in codec {config.codec_name} the batch has {size} bytes, max.message.bytes is "
+            f"{config.max_message_bytes}",
+        )
+    batch = memoryview(bytearray(size))
+    batch[HEADER_BYTES:] = body
+    pack_header(
+        batch,
+        base_offset=0,
+        partition_leader_epoch=-1,
+        attributes=header.attributes & ~CODEC_MASK | codec,
+        record_count=header.record_count,
+        base_timestamp=header.base_timestamp,
+        max_timestamp=header.max_timestamp,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+    )
+    refresh_crc(batch, 0, size)
+    return batch
+
+
+def storage_codec(sent: int, config: TopicConfig) -> int:
+    """The codec that records are stored in, which came in codec `sent`."""
+    return sent if config.codec_name == "producer" else _CODECS[config.codec_name]
+
+
+def compression_level(codec: int, config: TopicConfig) -> int | None:
+    """The level a topic asks for in a codec; None where the codec has none."""
+    if codec not in (Codec.GZIP, Codec.LZ4, Codec.ZSTD):
+        return None
+    name = Codec(codec).name.lower()
+    if f"compression.{name}.level" not in config.overrides:
+        return None
+    return config.integer(f"compression.{name}.level")
+
+
+def _misshapen(reason: str) -> MisshapenRecords:
+    error = _invalid(reason)
+    return MisshapenRecords(
+        error.code, error.name, str(error), retriable=error.retriable, detail=error.detail
+    )
+
+
+def _invalid(reason: str) -> KafkaError:
+    return error_for(ErrorCode.INVALID_RECORD, reason)

@@ -1,0 +1,1 @@
+"""From a frame to a handler: dispatch, waiting, quotas, release profiles and limits."""

@@ -1,0 +1,214 @@
+"""Profiles: what makes this broker behave as a release of Apache Kafka did.
+
+A profile narrows the APIs and versions to those of the release, and names the few ways of old that
+versions of requests do not show: that there was no ApiVersions, which message format was stored, what a
+topic that is just being created is answered with, which error codes existed. The handlers ask it where
+they need to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from penstock.broker.requests.purgatory import Wait
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.message import Struct
+from penstock.protocol.releases import FIRST_KRAFT, release
+
+if TYPE_CHECKING:
+    from penstock.broker.requests.dispatch import Route
+
+Numbers = tuple[int, ...]
+
+_HIGHEST_ERRORS: tuple[tuple[Numbers, int], ...] = (
+    ((0, 8, 0), 11),
+    ((0, 8, 1), 12),
+    ((0, 8, 2), 20),
+    ((0, 9), 31),
+    ((0, 10, 0), 35),
+    ((0, 10, 1), 43),
+    ((0, 10, 2), 44),
+    ((0, 11), 55),
+    ((1, 0), 60),
+    ((1, 1), 71),
+    ((2, 0), 72),
+    ((2, 1), 76),
+    ((2, 2), 81),
+    ((2, 3), 82),
+    ((2, 4), 87),
+    ((2, 8), 104),
+    ((3, 0), 105),
+    ((3, 5), 112),
+    ((3, 9), 127),
+    ((4, 0), 129),
+    ((4, 1), 133),
+    ((4, 4), 136),
+)
+"""The greatest error code that a release knows, from this one on."""
+
+_OLDER_ERRORS = {
+    ErrorCode.INVALID_TOPIC_EXCEPTION: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.MESSAGE_TOO_LARGE,
+    ErrorCode.INVALID_TIMESTAMP: ErrorCode.CORRUPT_MESSAGE,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.UNKNOWN_LEADER_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.UNSUPPORTED_COMPRESSION_TYPE: ErrorCode.CORRUPT_MESSAGE,
+    ErrorCode.INVALID_RECORD: ErrorCode.CORRUPT_MESSAGE,
+    ErrorCode.UNKNOWN_TOPIC_ID: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+}
+"""What a release that does not know an error says in its place; what is not here becomes -1."""
+
+_TOPIC_SETTINGS: tuple[tuple[str, Numbers, Numbers], ...] = (
+    ("message.downconversion.enable", (2, 0), (4, 0)),
+    ("message.format.version", (0, 10), (4, 0)),
+    ("message.timestamp.difference.max.ms", (0, 10), (4, 0)),
+    ("max.compaction.lag.ms", (2, 3), ()),
+    ("local.retention.bytes", (3, 0), ()),
+    ("local.retention.ms", (3, 0), ()),
+    ("remote.storage.enable", (3, 0), ()),
+    ("message.timestamp.after.max.ms", (3, 6), ()),
+    ("message.timestamp.before.max.ms", (3, 6), ()),
+    ("compression.gzip.level", (3, 8), ()),
+    ("compression.lz4.level", (3, 8), ()),
+    ("compression.zstd.level", (3, 8), ()),
+    ("remote.log.copy.disable", (3, 9), ()),
+    ("remote.log.delete.on.disable", (3, 9), ()),
+)
+"""Settings of topics that not every release has: the first that does, the first that does not any more."""
+
+_METADATA_LEVELS: tuple[tuple[Numbers, int], ...] = (
+    ((3, 3), 7),
+    ((3, 4), 8),
+    ((3, 5), 11),
+    ((3, 6), 14),
+    ((3, 7), 19),
+    ((3, 8), 20),
+    ((3, 9), 21),
+    ((4, 0), 25),
+)
+"""The latest level of `metadata.version` that a release knows, from this one on."""
+
+_DEFAULTS: tuple[tuple[Numbers, str, str], ...] = (
+    ((0, 9), "message.max.bytes", "1000000"),
+    ((2, 0), "message.max.bytes", "1000012"),
+    ((0, 10, 1), "group.max.session.timeout.ms", "30000"),
+    ((2, 0), "group.max.session.timeout.ms", "300000"),
+    ((0, 11), "group.initial.rebalance.delay.ms", "0"),
+    ((4, 0), "log.message.timestamp.after.max.ms", str(2**63 - 1)),
+    ((4, 0), "num.recovery.threads.per.data.dir", "1"),
+    ((2, 0), "offsets.retention.minutes", "1440"),
+)
+"""Defaults that were others before a release; of several the first that applies counts."""
+
+
+class Profile:
+    """How one release behaves.
+
+    Raises:
+        ConfigError: there is no such release.
+    """
+
+    def __init__(self, version: str) -> None:
+        self._release = release(version)
+        self.numbers = numbers = self._release.numbers
+        self.has_api_versions = numbers >= (0, 10)
+        self.lists_own_api = numbers >= (2, 4)
+        """Whether ApiVersions in an unknown version is answered with its own range, or with nothing."""
+        self.ignores_versions = numbers < (0, 9)
+        """0.8 reads every request as the version it has."""
+        self.overlooks_unknown = (0, 9) <= numbers < (0, 10)
+        """0.9 neither answers what it does not know nor hangs up."""
+        self.stored_magic = 0 if numbers < (0, 10) else 1 if numbers < (0, 11) else 2
+        self.error_max = max(code for since, code in _HIGHEST_ERRORS if since <= numbers)
+        self.creating_code = (
+            ErrorCode.LEADER_NOT_AVAILABLE if numbers < FIRST_KRAFT else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        )
+        """What Metadata say of a topic that they have just caused to be created."""
+        self.waits_for_acks = numbers < (0, 9)
+        """Whether acks above 1 ask for so many replicas, rather than being an error."""
+        self.failures_end_waits = numbers >= (0, 9)
+        """Whether a Fetch is answered at once where a partition fails."""
+        self.unknown_settings = frozenset(
+            name for name, since, until in _TOPIC_SETTINGS if numbers < since or (until and numbers >= until)
+        )
+        """Settings of topics that the release does not have."""
+        levels = [level for since, level in _METADATA_LEVELS if since <= numbers]
+        self.metadata_level = levels[-1] if levels else 0
+        """The level of `metadata.version` that the release settles on; 0 with ZooKeeper."""
+        self.defaults: dict[str, str] = {}
+        for before, name, text in _DEFAULTS:
+            if numbers < before:
+                self.defaults.setdefault(name, text)
+
+    @property
+    def name(self) -> str:
+        """The release: ``0.10.2``, ``2.8``."""
+        return self._release.name
+
+    def routes(self, known: Mapping[int, Route]) -> dict[int, Route]:
+        """Those of our routes that the release has, in the versions it can parse."""
+        found = {}
+        offered = self._release.api_versions()
+        for key, route in known.items():
+            api = self._release.apis.get(key)
+            if api is None or key not in offered:
+                continue
+            low = max(route.min_version, api.lowest)
+            high = min(route.max_version, api.highest - api.is_latest_unstable)
+            if low <= high:
+                found[key] = route._replace(
+                    min_version=low, max_version=high, handle=self._of_its_age(route.handle)
+                )
+        return found
+
+    def offers(self, routes: Mapping[int, Route]) -> dict[int, tuple[int, int]]:
+        """What ApiVersions says: as the release did, as far as we go."""
+        offered = self._release.api_versions()
+        return {
+            key: (min(offered[key][0], route.min_version), min(offered[key][1], route.max_version))
+            for key, route in sorted(routes.items())
+        }
+
+    def _of_its_age(self, handle: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+        """A handler whose answers carry no error code that the release did not know."""
+
+        def answer(request: Any, context: Any) -> Any:
+            return aged(handle(request, context))
+
+        def aged(response: Any) -> Any:
+            if type(response) is Wait:
+                later = response.answer
+                if later is not None:
+                    response.answer = lambda: aged(later())
+            else:
+                self._age_codes(response)
+            return response
+
+        return answer
+
+    def _age_codes(self, part: Any) -> None:
+        if isinstance(part, list):
+            for each in part:
+                self._age_codes(each)
+        elif isinstance(part, Struct):
+            code = getattr(part, "error_code", 0)
+            if code > self.error_max:
+                part.error_code = self.code_of(code)  # type: ignore[attr-defined]
+            for name in part.__slots__:
+                value = getattr(part, name)
+                if isinstance(value, list) and value and isinstance(value[0], Struct):
+                    self._age_codes(value)
+
+    def code_of(self, code: int) -> int:
+        """What the release says for an error code."""
+        while code > self.error_max:
+            code = int(_OLDER_ERRORS.get(ErrorCode(code), ErrorCode.UNKNOWN_SERVER_ERROR))
+        return code
+
+    def version_of(self, route: Route, version: int) -> int:
+        """The version in which a request is read."""
+        if self.ignores_versions:
+            return min(max(version, route.min_version), route.max_version)
+        return version

@@ -1,0 +1,162 @@
+"""Work that takes too long for the event loop: done in a thread, its answer given by the loop afterwards.
+
+Unpacking and looking into what others have compressed is such work. A handler tries with a small budget
+(`inline_budget`); where that is not enough, it copies the bytes, has the work done here, and returns the
+`Wait` that `answer_later` gives it. There is one thread, so that one request at a time takes the memory of
+its budget, and requests of one connection keep their order, since a connection has one at work at a time.
+
+The thread pauses every millisecond or so: Python runs one thread at a time, and the loop is to find its turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from penstock.broker.requests.purgatory import Wait
+from penstock.records.compression.budget import UnpackBudget, pause
+
+if TYPE_CHECKING:
+    from penstock.broker.requests.dispatch import Context
+    from penstock.broker.requests.purgatory import Parking
+
+INLINE_BYTES = 256 << 10
+"""What one request may unpack on the event loop: about a millisecond."""
+
+INLINE_RECORDS = 2_000
+"""What one request may look at on the event loop, among what it unpacks: some milliseconds."""
+
+QUEUED_BYTES_MAX = 32 << 20
+"""How much may wait for the thread, as it was sent. What comes then is refused, to be sent again."""
+
+PATIENCE_S = 3600
+"""When a request is given up whose work has not ended: never, as long as the thread works."""
+
+
+E = TypeVar("E", bound=BaseException)
+
+
+def to_be_raised_later(error: E) -> E:
+    """Return an exception without the frames that it has come through, and without what came before it.
+
+    Frames hold what was unpacked, and often the object that keeps the exception: such a circle
+    keeps hundreds of megabytes until Python looks for circles, which it does after many small objects only.
+    """
+    error.__traceback__ = error.__context__ = error.__cause__ = None
+    return error
+
+
+class Job:
+    """One piece of work. It is itself the key under which its request waits."""
+
+    __slots__ = ("failure", "size_bytes", "work")
+
+    def __init__(self, work: Callable[[], None], size_bytes: int) -> None:
+        self.work = work
+        self.size_bytes = size_bytes
+        self.failure: BaseException | None = None
+
+
+class SideThread:
+    """The thread of one broker. It starts with the first job."""
+
+    def __init__(self, parking: Parking, call: Callable[[Callable[[], None]], object]) -> None:
+        """`call` has a function run in the broker's own thread, soon, from any thread."""
+        self._parking = parking
+        self._call = call
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="penstock-unpack")
+        self.queued_bytes = 0
+        self._has_worked = False
+
+    def has_room(self, size_bytes: int) -> bool:
+        """Whether so much may wait besides what waits. One job always may."""
+        return not self.queued_bytes or self.queued_bytes + size_bytes <= QUEUED_BYTES_MAX
+
+    def begin(self, work: Callable[[], None], size_bytes: int) -> Job:
+        """Have `work` done in the thread; return what to wait for. It holds `size_bytes` until then."""
+        job = Job(work, size_bytes)
+        self._has_worked = True
+        self.queued_bytes += size_bytes
+        self._thread.submit(self._run, job)
+        return job
+
+    def release_memory(self) -> None:
+        """Have memory that earlier jobs have freed given back to the system. Called once a second."""
+        if self._has_worked and not self.queued_bytes:
+            self._has_worked = False
+            self._thread.submit(_trim_heap)
+
+    def _run(self, job: Job) -> None:
+        try:
+            job.work()
+        except BaseException as error:
+            # Raised again in the broker's thread, where the connection's barrier stops it.
+            job.failure = error
+        try:
+            self._call(partial(self._done, job))
+        except RuntimeError:
+            return  # the broker has stopped
+
+    def _done(self, job: Job) -> None:
+        self.queued_bytes -= job.size_bytes
+        self._parking.notify(job)
+
+    def close(self) -> None:
+        """Begin nothing more."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+
+def inline_budget(context: Context) -> UnpackBudget:
+    """What the request at work may unpack on the event loop: one budget for all of its partitions.
+
+    Requests that arrive together share one.
+    """
+    known = context.inline
+    if known is None or known[0] != context.arrived:
+        known = context.inline = context.arrived, UnpackBudget(INLINE_BYTES, INLINE_RECORDS)
+    return known[1]
+
+
+def full_budget(context: Context) -> UnpackBudget:
+    """What one request may unpack in the thread: `penstock.unpack.max.bytes` and `.records`."""
+    node = context.node
+    return UnpackBudget(*node.unpack_limits, pause)
+
+
+def answer_later(
+    context: Context, work: Callable[[], None], size_bytes: int, answer: Callable[[], Any]
+) -> Any:
+    """Have `work` done in the thread and the request answered with what `answer` returns then.
+
+    `answer` runs in the broker's thread and may ask for more work. In a node without a server, which takes no
+    calls from threads, everything happens on the spot. An exception in `work` is raised where `answer` would
+    be called.
+    """
+    thread = context.node.side_thread()
+    if thread is None:
+        work()
+        return answer()
+    job = thread.begin(work, size_bytes)
+
+    def finish() -> Any:
+        failure, job.failure = job.failure, None
+        if failure is not None:
+            raise failure
+        return answer()
+
+    return Wait([job], context.now + PATIENCE_S, 1, finish)
+
+
+def _trim_heap() -> None:
+    """Give free pages of the heap back to the system, where the C library can (glibc).
+
+    It keeps freed blocks of up to 32 MiB for the next allocation of their size: what was unpacked once would
+    count as the broker's memory for ever.
+    """
+    import ctypes  # few brokers ever unpack that much
+
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)

@@ -1,0 +1,27 @@
+"""Experimental versions: those that a definition marks as unstable, and that may still change.
+
+A broker offers them where `unstable.api.versions.enable` says so, as Apache Kafka does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from penstock.protocol.api import API_TABLE
+
+if TYPE_CHECKING:
+    from penstock.broker.requests.dispatch import Route
+
+
+def without_unstable(routes: Mapping[int, Route]) -> Mapping[int, Route]:
+    """The routes in the versions that will stay as they are."""
+    found = {}
+    for key, route in routes.items():
+        highest = API_TABLE[key].stable_versions[1]
+        if highest < route.max_version:
+            if highest < route.min_version:
+                continue
+            route = route._replace(max_version=highest)
+        found[key] = route
+    return found

@@ -1,0 +1,274 @@
+"""Groups from outside: listed, described, deleted; their offsets read, set and removed. For asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from penstock.client.arguments import names, places
+from penstock.client.cluster.answers import check_complete, left_out, only
+from penstock.client.cluster.client import MAIN
+from penstock.client.cluster.metadata import Node
+from penstock.client.group.coordinator import Coordinator
+from penstock.client.group.member_metadata import PROTOCOL_TYPE, decode_assignment, group_by_topic
+from penstock.client.group.offsets import Committable, GroupOffsets, Identity, OffsetAndMetadata
+from penstock.client.group.old_groups import peer_for_groups
+from penstock.errors import KafkaError, NetworkError, PenstockError, RequestTimeoutError
+from penstock.model import TopicPartition
+from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.messages.delete_groups_request import DeleteGroupsRequest
+from penstock.protocol.messages.delete_groups_response import DeleteGroupsResponse
+from penstock.protocol.messages.describe_groups_request import DescribeGroupsRequest
+from penstock.protocol.messages.describe_groups_response import DescribedGroup, DescribedGroupMember
+from penstock.protocol.messages.list_groups_request import ListGroupsRequest
+from penstock.protocol.messages.list_groups_response import ListGroupsResponse
+from penstock.protocol.messages.offset_delete_request import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from penstock.protocol.messages.offset_delete_response import OffsetDeleteResponse
+
+if TYPE_CHECKING:
+    from penstock.client.cluster.client import AsyncClient
+    from penstock.protocol.message import Message
+
+STATES_VERSION = 4
+"""From here on ListGroups tells states, and can be asked for some."""
+
+DEAD = "Dead"
+
+
+class GroupListing(NamedTuple):
+    """A group in a list. `state` is empty where the broker does not tell it (before Kafka 2.6)."""
+
+    group_id: str
+    protocol_type: str
+    state: str = ""
+
+
+class MemberDescription(NamedTuple):
+    """A member of a group. `partitions` are empty for members that are no consumers."""
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    host: str
+    partitions: tuple[TopicPartition, ...]
+
+
+class GroupDescription(NamedTuple):
+    """A group and its members. `assignor` is empty while it has none."""
+
+    group_id: str
+    state: str
+    protocol_type: str
+    assignor: str
+    coordinator: Node
+    members: tuple[MemberDescription, ...]
+
+
+class GroupAdministration:
+    """The calls of `AsyncAdmin` that concern groups."""
+
+    _client: AsyncClient
+
+    async def list_groups(self, *, states: Collection[str] = ()) -> list[GroupListing]:
+        """All groups of the cluster, or those in the given states (``Stable``, ``Empty``), by name.
+
+        Raises:
+            KafkaError: a broker refuses.
+            NetworkError, RequestTimeoutError: a broker does not answer.
+        """
+        client = self._client
+        await client.bootstrap()
+        found: dict[str, GroupListing] = {}
+
+        async def ask(node_id: int) -> None:
+            peer = await peer_for_groups(client, node_id, MAIN)
+            version = peer.versions.choose(ListGroupsRequest)
+            request = ListGroupsRequest(states_filter=list(states) if version >= STATES_VERSION else [])
+            answer: ListGroupsResponse = await peer.connection.request(
+                request, version, client.request_timeout_s
+            )
+            if answer.error_code:
+                raise error_for(answer.error_code, "listing groups")
+            for group in answer.groups:
+                found[group.group_id] = GroupListing(group.group_id, group.protocol_type, group.group_state)
+
+        async def ask_all() -> None:
+            await asyncio.gather(*map(ask, client.cluster.nodes))
+
+        await client.retrying("listing groups", ask_all)
+        return [found[name] for name in sorted(found)]
+
+    async def describe_groups(self, group_ids: Iterable[str]) -> list[GroupDescription]:
+        """Describe groups, in the order given.
+
+        Raises:
+            KafkaError: a group does not exist (69), or may not be seen.
+            NetworkError, RequestTimeoutError: no coordinator answers in time.
+        """
+        wanted = names(group_ids, "describe_groups()", "group")
+        return [await self._describe(group_id) for group_id in wanted]
+
+    async def _describe(self, group_id: str) -> GroupDescription:
+        request = DescribeGroupsRequest(groups=[group_id])
+
+        def read(answer: Any, node: int) -> GroupDescription:
+            broker = self._client.address_of(node)
+            group: DescribedGroup = only(answer.groups, broker, "DescribeGroups")
+            coordinator = self._client.cluster.nodes.get(node)
+            if coordinator is None or group.group_id != group_id:
+                raise left_out(broker, f"group {group_id!r}", "DescribeGroups")
+            if group.error_code == ErrorCode.GROUP_ID_NOT_FOUND or group.group_state == DEAD:
+                raise no_such_group(group_id)
+            if group.error_code:
+                raise error_for(group.error_code, f"group {group_id!r}")
+            members = sorted(map(_member, group.members))
+            if group.protocol_type not in ("", PROTOCOL_TYPE):
+                members = [member._replace(partitions=()) for member in members]
+            return GroupDescription(
+                group.group_id,
+                group.group_state,
+                group.protocol_type,
+                group.protocol_data,
+                coordinator,
+                tuple(members),
+            )
+
+        described: GroupDescription = await self._ask_coordinator(
+            group_id, "describing a group", request, read
+        )
+        return described
+
+    async def delete_groups(self, group_ids: Iterable[str]) -> None:
+        """Delete groups that have no members, with their offsets.
+
+        Raises:
+            KafkaError: the first group that could not be deleted (68: it has members; 69: it does not exist).
+            UnsupportedVersionError: the broker is older than 1.1.
+            NetworkError, RequestTimeoutError: no coordinator answers in time.
+        """
+
+        def read(answer: DeleteGroupsResponse, node: int) -> None:
+            result = only(answer.results, self._client.address_of(node), "DeleteGroups")
+            if result.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
+                raise no_such_group(result.group_id)
+            if result.error_code:
+                raise _refused(result.error_code, result.group_id)
+
+        for group_id in names(group_ids, "delete_groups()", "group"):
+            request = DeleteGroupsRequest(groups_names=[group_id])
+            await self._ask_coordinator(group_id, "deleting a group", request, read)
+
+    async def list_group_offsets(
+        self, group_id: str, partitions: Iterable[TopicPartition | tuple[str, int]] | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What a group has committed, for all partitions or some. Raises as `GroupOffsets.fetch`."""
+        asked = None if partitions is None else places(partitions, "list_group_offsets()")
+        found = await self._offsets(group_id).fetch(asked)
+        return {where: at for where, at in sorted(found.items()) if at is not None}
+
+    async def alter_group_offsets(self, group_id: str, offsets: Committable) -> None:
+        """Set offsets of a group without members; the group is made where it does not exist.
+
+        Raises:
+            KafkaError: the group has members, or a topic does not exist.
+            ConfigError: an offset is negative.
+            NetworkError, RequestTimeoutError: no coordinator answers in time.
+        """
+        try:
+            await self._offsets(group_id).commit(offsets, lambda before: Identity())
+        except KafkaError as error:
+            if error.code == ErrorCode.UNKNOWN_MEMBER_ID:
+                raise _refused(ErrorCode.NON_EMPTY_GROUP, group_id) from error
+            raise
+
+    async def delete_group_offsets(
+        self, group_id: str, partitions: Iterable[TopicPartition | tuple[str, int]]
+    ) -> None:
+        """Forget what a group has committed for some partitions, of topics that no member subscribes to.
+
+        Raises:
+            KafkaError: the group does not exist (69), or reads a topic (86).
+            UnsupportedVersionError: the broker is older than 2.4.
+            NetworkError, RequestTimeoutError: no coordinator answers in time.
+        """
+        wanted = places(partitions, "delete_group_offsets()")
+        request = OffsetDeleteRequest(
+            group_id=group_id,
+            topics=[
+                OffsetDeleteRequestTopic(
+                    name=topic, partitions=[OffsetDeleteRequestPartition(partition_index=n) for n in numbers]
+                )
+                for topic, numbers in group_by_topic(wanted)
+            ],
+        )
+
+        def read(answer: OffsetDeleteResponse, node: int) -> None:
+            if answer.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
+                raise no_such_group(group_id)
+            codes = [answer.error_code, *(p.error_code for t in answer.topics for p in t.partitions)]
+            for code in filter(None, codes):
+                raise error_for(code, f"removing offsets of group {group_id!r}")
+            told = {(t.name, p.partition_index) for t in answer.topics for p in t.partitions}
+            check_complete(wanted, told, self._client.address_of(node), "OffsetDelete")
+
+        await self._ask_coordinator(group_id, "removing offsets", request, read)
+
+    def _offsets(self, group_id: str) -> GroupOffsets:
+        return GroupOffsets(self._client, Coordinator(self._client, group_id))
+
+    async def _ask_coordinator(self, group_id: str, what: str, request: Message, read: Any) -> Any:
+        """Ask the coordinator of a group until it answers; `read` gets the answer and the node."""
+        coordinator = Coordinator(self._client, group_id)
+
+        async def attempt() -> Any:
+            node = await coordinator.known()
+            try:
+                peer = await peer_for_groups(self._client, node, MAIN)
+                return read(await peer.request(request, self._client.request_timeout_s), node)
+            except (NetworkError, RequestTimeoutError, KafkaError):
+                coordinator.forget(node)
+                raise
+
+        return await self._client.retrying(what, attempt)
+
+
+def lags(
+    committed: Mapping[TopicPartition, OffsetAndMetadata], ends: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int | None]:
+    """How far behind the end a group is; None where it has committed nothing."""
+    return {
+        where: max(0, end - committed[where].offset) if where in committed else None
+        for where, end in ends.items()
+    }
+
+
+def no_such_group(group_id: str) -> KafkaError:
+    """The error for a group that the cluster does not have."""
+    code = ErrorCode.GROUP_ID_NOT_FOUND
+    return KafkaError(code, code.name, f"group {group_id!r} does not exist")
+
+
+def _refused(code: int, group_id: str) -> PenstockError:
+    if code == ErrorCode.NON_EMPTY_GROUP:
+        message = f"group {group_id!r} has members: stop them first"
+        return KafkaError(code, ErrorCode.NON_EMPTY_GROUP.name, message)
+    return error_for(code, f"group {group_id!r}")
+
+
+def _member(member: DescribedGroupMember) -> MemberDescription:
+    try:
+        partitions = tuple(sorted(decode_assignment(bytes(member.member_assignment))))
+    except PenstockError:
+        partitions = ()
+    return MemberDescription(
+        member.member_id,
+        member.group_instance_id,
+        member.client_id,
+        member.client_host,
+        partitions,
+    )

@@ -1,0 +1,86 @@
+"""Settings of a topic that the client itself looks at: whether it is compacted, how long records stay."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from penstock.client.cluster.answers import only
+from penstock.errors import PenstockError, UnsupportedVersionError
+from penstock.protocol.messages.describe_configs_request import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+)
+
+if TYPE_CHECKING:
+    from penstock.client.cluster.client import AsyncClient
+    from penstock.protocol.messages.describe_configs_response import DescribeConfigsResponse
+
+TOPIC_RESOURCE = 2
+
+COMPACT = "compact"
+
+
+async def topic_settings(
+    client: AsyncClient, topic: str, names: Sequence[str], timeout_s: float | None = None
+) -> dict[str, str]:
+    """Return the values of some settings of a topic, as texts; {} where the broker does not tell them.
+
+    Brokers before 0.11 cannot be asked, and others may not tell this client. The answer is waited for up to
+    `timeout_s` seconds, by default ``request.timeout.ms``.
+
+    Raises:
+        NetworkError, RequestTimeoutError: no answer.
+        ProtocolViolationError: an answer that is none.
+    """
+    request = DescribeConfigsRequest(
+        resources=[
+            DescribeConfigsResource(
+                resource_type=TOPIC_RESOURCE, resource_name=topic, configuration_keys=list(names)
+            )
+        ]
+    )
+    try:
+        peer = await client.peer()
+        answer: DescribeConfigsResponse = await peer.request(request, timeout_s or client.request_timeout_s)
+    except UnsupportedVersionError:
+        return {}
+    result = only(answer.results, peer.connection.address, "DescribeConfigs")
+    if result.error_code:
+        return {}
+    return {setting.name: setting.value for setting in result.configs if setting.value is not None}
+
+
+async def is_compacted(client: AsyncClient, topic: str) -> bool | None:
+    """Whether compaction removes records of a topic; None where that cannot be found out now."""
+    try:
+        policy = (await topic_settings(client, topic, ["cleanup.policy"])).get("cleanup.policy")
+    except PenstockError:
+        return None
+    return None if policy is None else COMPACT in policy
+
+
+RETENTION_SETTINGS = ("cleanup.policy", "message.timestamp.type", "retention.ms")
+
+
+def retention_warning(topic: str, settings: Mapping[str, str], oldest_ms: int, now_ms: int) -> str | None:
+    """What to say of records written with times of long ago; None where retention keeps them.
+
+    `settings` are `RETENTION_SETTINGS` of the topic; nothing is said where they are not known.
+    """
+    retention = settings.get("retention.ms", "-1")
+    retention_ms = int(retention) if retention.lstrip("-").isdigit() else -1
+    is_deleted = "delete" in settings.get("cleanup.policy", "delete")
+    is_their_time = settings.get("message.timestamp.type", "CreateTime") == "CreateTime"
+    if retention_ms < 0 or not is_deleted or not is_their_time or now_ms - oldest_ms <= retention_ms:
+        return None
+    oldest = (
+        str(datetime.fromtimestamp(oldest_ms // 1000, UTC).date()) if 0 <= oldest_ms < 2**45 else "long ago"
+    )
+    days = f"{retention_ms / 86_400_000:.3g} days"
+    return (
+        f"topic {topic!r} keeps records for retention.ms = {retention_ms} ({days}), and some of those "
+        f"written are of {oldest}: the broker will remove them. Set retention.ms to -1 before writing, "
+        "or message.timestamp.type to LogAppendTime"
+    )

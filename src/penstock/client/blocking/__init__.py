@@ -1,0 +1,1 @@
+"""The blocking clients: the asyncio ones on one background loop."""

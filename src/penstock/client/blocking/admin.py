@@ -1,0 +1,156 @@
+"""The blocking admin client: that for asyncio, on the background loop."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from penstock.client.admin.admin import (
+    BROKER_DEFAULT,
+    AsyncAdmin,
+    ClusterDescription,
+    ConfigValue,
+    NewTopic,
+    TopicDescription,
+)
+from penstock.client.admin.alterations import LogDirectory
+from penstock.client.admin.groups import GroupDescription, GroupListing
+from penstock.client.blocking.producer import Blocking
+from penstock.client.fetch.offsets import Answers
+from penstock.client.group.offsets import Committable, OffsetAndMetadata
+from penstock.model import TopicPartition
+
+
+class Admin(Blocking):
+    """Looks after topics, settings and groups. See `AsyncAdmin` for what each call promises.
+
+    >>> with Admin(bootstrap_servers="localhost:9092") as admin:
+    ...     admin.create_topic("orders", partitions=6)
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str | Sequence[str] | None = None,
+        config: Mapping[str, object] | None = None,
+        **options: object,
+    ) -> None:
+        super().__init__()
+        self._admin = AsyncAdmin(bootstrap_servers, config, **options)
+
+    def _start(self) -> None:
+        self._run(self._admin.start())
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        replication_factor: int = BROKER_DEFAULT,
+        config: Mapping[str, str] | None = None,
+    ) -> None:
+        """Create one topic, and wait until it can be used."""
+        self._run(self._admin.create_topic(name, partitions, replication_factor, config))
+
+    def create_topics(self, topics: Iterable[NewTopic | str]) -> None:
+        """Create topics, and wait until they can be used."""
+        self._run(self._admin.create_topics(topics))
+
+    def delete_topics(self, names: Collection[str]) -> None:
+        """Delete topics and everything in them."""
+        self._run(self._admin.delete_topics(names))
+
+    def list_topics(self, *, include_internal: bool = False) -> list[str]:
+        """The names of all topics, sorted."""
+        return self._run(self._admin.list_topics(include_internal=include_internal))
+
+    def describe_topics(self, names: Collection[str]) -> list[TopicDescription]:
+        """Describe topics, in the order given."""
+        return self._run(self._admin.describe_topics(names))
+
+    def describe_cluster(self) -> ClusterDescription:
+        """The cluster's id, controller and brokers."""
+        return self._run(self._admin.describe_cluster())
+
+    def describe_config(
+        self, topic: str | None = None, *, broker: int | None = None
+    ) -> dict[str, ConfigValue]:
+        """The settings of a topic, or of a broker."""
+        return self._run(self._admin.describe_config(topic, broker=broker))
+
+    def create_partitions(self, topic: str, count: int) -> None:
+        """Let a topic grow to `count` partitions altogether."""
+        self._run(self._admin.create_partitions(topic, count))
+
+    def alter_config(
+        self,
+        topic: str | None = None,
+        *,
+        broker: int | None = None,
+        all_brokers: bool = False,
+        set: Mapping[str, object] | None = None,
+        delete: Collection[str] = (),
+        append: Mapping[str, object] | None = None,
+        subtract: Mapping[str, object] | None = None,
+        validate_only: bool = False,
+    ) -> None:
+        """Change settings of a topic, of one broker, or of all brokers: all the changes or none."""
+        self._run(
+            self._admin.alter_config(
+                topic,
+                broker=broker,
+                all_brokers=all_brokers,
+                set=set,
+                delete=delete,
+                append=append,
+                subtract=subtract,
+                validate_only=validate_only,
+            )
+        )
+
+    def delete_records(
+        self, offsets: Mapping[TopicPartition | tuple[str, int], int]
+    ) -> dict[TopicPartition, int]:
+        """Delete the records below an offset of each partition (-1: all); return where each begins now."""
+        return self._run(self._admin.delete_records(offsets))
+
+    def describe_log_dirs(self, broker: int | None = None) -> list[LogDirectory]:
+        """The data directories of one broker, or of all, with the size of every partition."""
+        return self._run(self._admin.describe_log_dirs(broker))
+
+    def list_offsets(
+        self, questions: Mapping[TopicPartition, int], *, isolation: str = "read_uncommitted"
+    ) -> Answers:
+        """One offset per partition: earliest, latest or by time."""
+        return self._run(self._admin.list_offsets(questions, isolation=isolation))
+
+    def list_groups(self, *, states: Collection[str] = ()) -> list[GroupListing]:
+        """All groups of the cluster, or those in the given states, by name."""
+        return self._run(self._admin.list_groups(states=states))
+
+    def describe_groups(self, group_ids: Iterable[str]) -> list[GroupDescription]:
+        """Describe groups and their members, in the order given."""
+        return self._run(self._admin.describe_groups(group_ids))
+
+    def delete_groups(self, group_ids: Iterable[str]) -> None:
+        """Delete groups that have no members, with their offsets."""
+        self._run(self._admin.delete_groups(group_ids))
+
+    def list_group_offsets(
+        self, group_id: str, partitions: Iterable[TopicPartition | tuple[str, int]] | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What a group has committed, for all partitions or some."""
+        return self._run(self._admin.list_group_offsets(group_id, partitions))
+
+    def alter_group_offsets(self, group_id: str, offsets: Committable) -> None:
+        """Set offsets of a group without members."""
+        self._run(self._admin.alter_group_offsets(group_id, offsets))
+
+    def delete_group_offsets(
+        self, group_id: str, partitions: Iterable[TopicPartition | tuple[str, int]]
+    ) -> None:
+        """Forget what a group has committed for some partitions."""
+        self._run(self._admin.delete_group_offsets(group_id, partitions))
+
+    def close(self) -> None:
+        """Close the connections."""
+        if self._process == os.getpid():
+            self._run(self._admin.close())

@@ -1,0 +1,259 @@
+"""The blocking consumer: that for asyncio, on the background loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import time
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from penstock.client.arguments import column_names, milliseconds
+from penstock.client.blocking.producer import Blocking
+from penstock.client.fetch.consumer import ARROW_BATCH_BYTES, ITERATION_POLL_S, AsyncConsumer
+from penstock.client.group.commits import WhenDone
+from penstock.client.group.offsets import Committable, OffsetAndMetadata
+from penstock.client.group.session import Callback
+from penstock.client.produce.producer import closing_patience_s
+from penstock.common.extras import need_arrow
+from penstock.model import COLUMN_NAMES, Record, TopicPartition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Consumer(Blocking):
+    """Reads records of partitions, those of its choice or those that its group gives it.
+
+    >>> with Consumer("localhost:9092", group_id="billing") as consumer:
+    ...     consumer.subscribe("orders")
+    ...     for record in consumer:
+    ...         bill(record)
+
+    >>> with Consumer("localhost:9092") as consumer:
+    ...     consumer.assign([TopicPartition("orders", 0)])
+    ...     consumer.seek_to_beginning()
+    ...     records = consumer.poll(timeout_ms=1000)
+
+    Options: Kafka's dotted names in `config`, or the same with underscores as keywords. For one thread at
+    a time; heartbeats go on in the background. Callbacks of `subscribe` run in the thread that polls.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str | Sequence[str] | None = None,
+        config: Mapping[str, object] | None = None,
+        **options: object,
+    ) -> None:
+        super().__init__()
+        self._consumer = AsyncConsumer(bootstrap_servers, config, **options)
+
+    def _start(self) -> None:
+        self._run(self._consumer.start())
+
+    # -- what to read
+
+    def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
+        """Read these partitions and no others. Positions of those that stay are kept.
+
+        With a ``group.id``, reading begins where the group has committed; no other member is told.
+
+        Raises:
+            ConfigError: topics are subscribed to, or something is no partition.
+        """
+        self._consumer.assign(partitions)
+
+    def subscribe(
+        self,
+        topics: str | re.Pattern[str] | Iterable[str],
+        *,
+        on_assigned: Callback | None = None,
+        on_revoked: Callback | None = None,
+        on_lost: Callback | None = None,
+    ) -> None:
+        """Share the partitions of these topics with the other members of the group.
+
+        `topics` are names, or a pattern that must fit whole names: compiled, or text beginning with ``^``.
+        Subscribing again replaces the topics and the callbacks. Callbacks get a list of partitions and run
+        in the thread that polls. See `AsyncConsumer.subscribe`.
+
+        Raises:
+            ConfigError: no ``group.id``; no topic; a pattern that is none; partitions are assigned.
+        """
+        self._consumer.subscribe(topics, on_assigned=on_assigned, on_revoked=on_revoked, on_lost=on_lost)
+
+    def assignment(self) -> list[TopicPartition]:
+        """The partitions that are read."""
+        return self._consumer.assignment()
+
+    def seek(self, partition: TopicPartition | tuple[str, int], offset: int) -> None:
+        """Go on at an offset, or at `EARLIEST` or `LATEST`.
+
+        Raises:
+            ConfigError: the partition is not assigned, or the offset is negative.
+        """
+        self._consumer.seek(partition, offset)
+
+    def seek_to_beginning(self, *partitions: TopicPartition | tuple[str, int]) -> None:
+        """Go on at the first record of some partitions, of all by default. Raises as `seek`."""
+        self._consumer.seek_to_beginning(*partitions)
+
+    def seek_to_end(self, *partitions: TopicPartition | tuple[str, int]) -> None:
+        """Go on behind the last record of some partitions, of all by default. Raises as `seek`."""
+        self._consumer.seek_to_end(*partitions)
+
+    def pause(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
+        """Hand out no records of some partitions until `resume`.
+
+        Raises:
+            ConfigError: a partition is not assigned.
+        """
+        self._consumer.pause(partitions)
+
+    def resume(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
+        """Go on with paused partitions, where they were. Raises as `pause`."""
+        self._consumer.resume(partitions)
+
+    def paused(self) -> set[TopicPartition]:
+        """The partitions that are paused."""
+        return self._consumer.paused()
+
+    # -- records
+
+    def poll(self, timeout_ms: float = 1_000.0, max_records: int | None = None) -> list[Record]:
+        """Return the next records: what is there at once, at most `max_records` (default
+        ``max.poll.records``); wait up to `timeout_ms` for the first. See `AsyncConsumer.poll`.
+        """
+        consumer = self._consumer
+        limit = consumer.poll_limit(max_records)
+        deadline = time.monotonic() + milliseconds(timeout_ms, "timeout_ms") / 1000
+        while True:
+            if consumer.needs_attention:
+                self._attend()
+            records = consumer.poll_now(limit)
+            if records or not self._run(consumer.wait(deadline)):
+                return records
+
+    def poll_arrow(
+        self,
+        timeout_ms: float = 1_000.0,
+        *,
+        columns: Sequence[str] = COLUMN_NAMES,
+        batch_bytes: int = ARROW_BATCH_BYTES,
+    ) -> pa.RecordBatch | None:
+        """Return the next records of one partition as an Arrow batch. See `AsyncConsumer.poll_arrow`."""
+        need_arrow("poll_arrow")
+        columns = column_names(columns, COLUMN_NAMES)
+        consumer = self._consumer
+        deadline = time.monotonic() + milliseconds(timeout_ms, "timeout_ms") / 1000
+        while True:
+            if consumer.needs_attention:
+                self._attend()
+            batch = consumer.poll_arrow_now(columns, batch_bytes)
+            if batch is not None or not self._run(consumer.wait(deadline)):
+                return batch
+
+    def __iter__(self) -> Iterator[Record]:
+        """Every record, for ever. The position follows record by record."""
+        while True:
+            if self._consumer.needs_attention:
+                self._attend()
+            yield from self._consumer.iterate_now()
+            self._run(self._consumer.wait(time.monotonic() + ITERATION_POLL_S))
+
+    def _attend(self) -> None:
+        """Do what the group wants done, and call the callbacks in this thread."""
+        consumer = self._consumer
+        while (notice := self._run(consumer.notice())) is not None:
+            call, confirm = notice
+            try:
+                if call is not None:
+                    call()
+            finally:
+                self._run(confirm())
+
+    def unsubscribe(self) -> None:
+        """Leave the group. Commits before, if commits are automatic."""
+        self._leave(False)
+
+    def commit(self, offsets: Committable | None = None) -> None:
+        """Commit `offsets`, by default where every partition is. See `AsyncConsumer.commit`."""
+        self._run(self._consumer.commit(offsets))
+
+    def commit_async(
+        self,
+        offsets: Committable | None = None,
+        when_done: WhenDone | None = None,
+    ) -> None:
+        """Commit in the background, in the order of the calls.
+
+        `when_done` gets the offsets and the error, if any, in the background thread.
+        """
+        self._run(_on_loop(lambda: self._consumer.commit_async(offsets, when_done)))
+
+    def committed(
+        self, partitions: Iterable[TopicPartition | tuple[str, int]]
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """What the group has committed for each partition; None for nothing."""
+        return self._run(self._consumer.committed(partitions))
+
+    def lag(self, partitions: Iterable[TopicPartition] | None = None) -> dict[TopicPartition, int]:
+        """How many offsets lie between the position of each partition and its end."""
+        return self._run(self._consumer.lag(partitions))
+
+    @property
+    def member_id(self) -> str:
+        """The id that the group's coordinator gave this consumer; empty before it has joined."""
+        return self._consumer.member_id
+
+    def position(self, partition: TopicPartition) -> int:
+        """The offset of the next record to be handed out."""
+        return self._run(self._consumer.position(partition))
+
+    def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The first offset of each partition."""
+        return self._run(self._consumer.beginning_offsets(partitions))
+
+    def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The offset that the next record of each partition will get."""
+        return self._run(self._consumer.end_offsets(partitions))
+
+    def offsets_for_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+        """The first offset whose record is not older than the given time in milliseconds, or None."""
+        return self._run(self._consumer.offsets_for_times(times))
+
+    def __exit__(self, exc_type: type[BaseException] | None, exc: object, traceback: object) -> None:
+        self.close(has_failed=exc_type is not None, timeout=closing_patience_s(exc_type))
+
+    def close(self, *, has_failed: bool = False, timeout: float | None = None) -> None:
+        """Leave the group, stop fetching and close the connections. See `AsyncConsumer.close`.
+
+        Committing and leaving are given up after `timeout` seconds each; the group then notices at the end
+        of ``session.timeout.ms``. The end of a `with` block waits half a second at most when the program
+        is interrupted.
+        """
+        if self._process == os.getpid() and not self._is_closed:
+            self._is_closed = True
+            try:
+                self._leave(has_failed, timeout)
+            finally:
+                self._run(self._consumer.let_go())
+
+    def _leave(self, has_failed: bool, timeout: float | None = None) -> None:
+        if self._consumer.is_in_group:
+            self._run(_within(timeout, self._consumer.begin_leaving(has_failed)))
+            self._attend()
+            self._run(_within(timeout, self._consumer.end_leaving()))
+
+
+async def _within(timeout: float | None, work: Coroutine[Any, Any, None]) -> None:
+    """Await `work` for so many seconds at most."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(timeout):
+            await work
+
+
+async def _on_loop(action: Callable[[], None]) -> None:
+    action()

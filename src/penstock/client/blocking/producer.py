@@ -1,0 +1,176 @@
+"""The blocking clients: the asyncio ones, on one background loop.
+
+What is fast happens in the caller's thread, without a word to the loop: records go straight into the
+accumulator, and what has been fetched is decoded where it is wanted, while the loop fetches on.
+A client belongs to the process that made it: after a fork, make another one.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import time
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from penstock.client.blocking.background_loop import run
+from penstock.client.produce.delivery import Delivery
+from penstock.client.produce.events import record_of
+from penstock.client.produce.producer import AsyncProducer, closing_patience_s
+from penstock.common.extras import need_arrow
+from penstock.errors import PenstockError
+from penstock.model import Header
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from penstock.client.produce.columns import TableDelivery
+    from penstock.cloudevents import Event
+    from penstock.cloudevents.binding import KeyMapper, Mode
+    from penstock.cloudevents.formats.registry import FormatName
+
+T = TypeVar("T")
+S = TypeVar("S", bound="Blocking")
+
+EXIT_PATIENCE_S = 5.0
+"""How long the end of the process may wait for producers that nobody has closed."""
+
+
+class Blocking(ABC):
+    """What all blocking clients have in common."""
+
+    def __init__(self) -> None:
+        self._process = os.getpid()
+        self._is_closed = False
+
+    def __enter__(self: S) -> S:
+        self._start()
+        return self
+
+    def __exit__(self, exc_type: type[BaseException] | None, exc: object, traceback: object) -> None:
+        self.close()
+
+    @abstractmethod
+    def _start(self) -> None:
+        """Open what is needed before the first call."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Finish what is under way, and let go of the connections."""
+
+    def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        if self._process != os.getpid():
+            coroutine.close()
+            raise PenstockError(
+                f"this {type(self).__name__} was made before the process forked, and its connections stayed "
+                "with the parent: make a new one in the child"
+            )
+        return run(coroutine)
+
+
+class Producer(Blocking):
+    """Writes records to topics.
+
+    >>> with Producer(bootstrap_servers="localhost:9092") as producer:
+    ...     delivery = producer.send("orders", b"two tickets", key=b"ada")
+    ...     metadata = delivery.result(timeout=10)
+
+    Options: Kafka's dotted names in `config`, or the same with underscores as keywords. Thread-safe.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str | Sequence[str] | None = None,
+        config: Mapping[str, object] | None = None,
+        **options: object,
+    ) -> None:
+        super().__init__()
+        self._producer = AsyncProducer(bootstrap_servers, config, **options)
+        _unclosed.add(self)
+
+    def _start(self) -> None:
+        self._run(self._producer.start())
+
+    def __exit__(self, exc_type: type[BaseException] | None, exc: object, traceback: object) -> None:
+        self.close(closing_patience_s(exc_type))
+
+    def send(
+        self,
+        topic: str,
+        value: bytes | None = None,
+        *,
+        key: bytes | None = None,
+        partition: int | None = None,
+        timestamp: int | None = None,
+        headers: Sequence[Header] = (),
+        event: Event | None = None,
+        mode: Mode = "binary",
+        key_mapper: KeyMapper | None = None,
+        event_format: FormatName = "json",
+    ) -> Delivery:
+        """Accept one record and return its delivery: `result()` waits for it. See `AsyncProducer.send`."""
+        if event is not None:
+            key, value, headers = record_of(event, value, key, headers, mode, key_mapper, event_format)
+        if self._process == os.getpid():
+            accepted = self._producer.try_send(topic, value, key, partition, timestamp, headers)
+            if accepted is not None:
+                return accepted[0]
+        return self._run(self._producer.send_when_possible(topic, value, key, partition, timestamp, headers))
+
+    def send_arrow(
+        self,
+        topic: str,
+        data: pa.Table | pa.RecordBatch,
+        *,
+        fields: Mapping[str, str] | None = None,
+        delivery: TableDelivery | None = None,
+    ) -> TableDelivery:
+        """Accept a table and return its delivery. See `AsyncProducer.send_arrow`.
+
+        Encodes in this thread, while the background loop sends. `delivery` collects several tables.
+        """
+        need_arrow("send_arrow")
+        from penstock.client.produce.columns import TableDelivery, record_batches
+
+        producer = self._producer
+        delivery = delivery or TableDelivery(topic)
+        block_s = producer.config.max_block_ms / 1000
+        self._run(producer.get_ready(topic, time.monotonic() + block_s))
+        for chunk in record_batches(data, fields or {}):
+            for batch in producer.encode_columns(topic, chunk):
+                if not producer.append_encoded(topic, batch, delivery):
+                    self._run(producer.get_ready(topic, time.monotonic() + block_s))
+                    producer.append_encoded(topic, batch, delivery, even_if_full=True)
+        return delivery
+
+    def warn_of_retention(self, topic: str, oldest_ms: int | None) -> None:
+        """Log a warning where the topic's retention removes records as old as `oldest_ms`, written just now.
+
+        See `AsyncProducer.warn_of_retention`.
+        """
+        self._run(self._producer.warn_of_retention(topic, oldest_ms))
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Send everything now, and wait for the outcome of every record. See `AsyncProducer.flush`."""
+        self._run(self._producer.flush(timeout))
+
+    def close(self, timeout: float | None = None) -> None:
+        """Flush, then close. What is not acknowledged within `timeout` seconds fails."""
+        _unclosed.discard(self)
+        if self._process == os.getpid():
+            self._run(self._producer.close(timeout))
+
+
+_unclosed: weakref.WeakSet[Producer] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_producers() -> None:
+    """Records must not vanish because somebody forgot to close a producer."""
+    deadline = time.monotonic() + EXIT_PATIENCE_S
+    for producer in list(_unclosed):
+        with contextlib.suppress(PenstockError):
+            producer.close(max(0.0, deadline - time.monotonic()))

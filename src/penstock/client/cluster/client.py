@@ -1,0 +1,517 @@
+"""The client of a cluster, for asyncio: finds brokers, speaks their versions, routes to leaders.
+
+Everything else in this package stands on `AsyncClient`: it knows connections and metadata, and nothing
+of records. Connections are opened when first needed, one per broker and purpose, because answers come in
+order: a fetch that waits at the broker for data would hold up everything behind it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from penstock.client.cluster.answers import left_out
+from penstock.client.cluster.connection import Connection, connect
+from penstock.client.cluster.metadata import Cluster, TopicInfo
+from penstock.client.cluster.negotiation import NodeVersions, negotiate
+from penstock.client.cluster.obstacles import UNREACHABLE_S, Troubles, register
+from penstock.client.cluster.retry import Backoff, Verdict, judge, timed_out
+from penstock.client.config import Address, ClientConfig
+from penstock.common.logs import logger_named
+from penstock.common.reused_buffers import ReusedMemory
+from penstock.errors import ConfigError, KafkaError, NetworkError, PenstockError
+from penstock.model import TopicPartition
+from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+
+if TYPE_CHECKING:
+    from penstock.protocol.message import Message
+
+T = TypeVar("T")
+
+ANY_NODE = -1
+"""Stands for whichever broker answers."""
+
+CONTROLLER = -2
+"""Stands for the controller, where the cluster names one, otherwise for any broker."""
+
+BOOTSTRAP_PATIENCE_S = 1.0
+"""How long a first contact is tried. Whoever mistypes an address should not wait for a minute."""
+
+DRAIN_STEP_S = 0.001
+
+MAIN, FETCH = "main", "fetch"
+"""What a connection is for."""
+
+log = logger_named("penstock.client")
+
+
+class Peer:
+    """A live connection and the versions its broker speaks."""
+
+    def __init__(self, connection: Connection, versions: NodeVersions) -> None:
+        self.connection = connection
+        self.versions = versions
+
+    def request(self, message: Message, timeout_s: float, at_most: int | None = None) -> asyncio.Future[Any]:
+        """Send `message` in the highest common version; see `Connection.request`."""
+        return self.connection.request(message, self.versions.choose(type(message), at_most), timeout_s)
+
+
+class AsyncClient:
+    """Connections to a cluster and what is known about it."""
+
+    def __init__(self, config: ClientConfig) -> None:
+        self.config = config
+        self.cluster = Cluster()
+        self.backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
+        self.dice = random.Random().random
+        self._reconnect = Backoff(config.reconnect_backoff_ms, config.reconnect_backoff_max_ms)
+        self._memory = ReusedMemory()
+        self._peers: dict[tuple[Address, str], Peer] = {}
+        self._opening: dict[tuple[Address, str], asyncio.Task[Peer]] = {}
+        self._failures: dict[Address, tuple[int, float]] = {}
+        """Per address: failed attempts in a row, and the loop time before which not to try again."""
+        self._is_ancient: dict[Address, bool] = {}
+        self.old_groups: dict[Address, dict[int, tuple[int, int]]] = {}
+        """What brokers older than ApiVersions know of groups, as far as that was needed."""
+        self._topics: set[str] = set()
+        self._refreshing: asyncio.Task[None] | None = None
+        self._refreshed_at = float("-inf")
+        self._told_by: object = "unknown"
+        """Which broker has answered the last request for metadata."""
+        self._is_closed = False
+        self.troubles = Troubles()
+        register(self)
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+    @property
+    def request_timeout_s(self) -> float:
+        return self.config.request_timeout_ms / 1000
+
+    async def drained(self) -> None:
+        """Wait until the kernel has taken everything that was sent: what is closed earlier is lost."""
+        while any(p.connection.unsent_bytes for p in self._peers.values() if p.connection.cause is None):
+            await asyncio.sleep(DRAIN_STEP_S)
+
+    async def close(self) -> None:
+        """Close every connection. Whoever waits gets a NetworkError."""
+        self._is_closed = True
+        self.troubles = Troubles()
+        tasks = [*self._opening.values(), *([self._refreshing] if self._refreshing else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for peer in self._peers.values():
+            peer.connection.close(NetworkError("the client was closed"))
+        self._peers.clear()
+        # asyncio closes sockets in the next turn of its loop: let it, before the loop itself may end.
+        await asyncio.sleep(0)
+
+    # -- requests
+
+    async def request(
+        self,
+        message: Message,
+        node_id: int = ANY_NODE,
+        *,
+        timeout_s: float | None = None,
+        at_most: int | None = None,
+        purpose: str = MAIN,
+    ) -> Any:
+        """Send one request to one node, once, and return the answer.
+
+        Raises:
+            NetworkError, RequestTimeoutError, DecodeError: as `Connection.request`.
+            UnsupportedVersionError: the broker is too old or too new for it.
+        """
+        peer = await self.peer(node_id, purpose)
+        return await peer.request(message, timeout_s or self.request_timeout_s, at_most)
+
+    async def retrying(
+        self, what: str, attempt: Callable[[], Awaitable[T]], timeout_ms: float | None = None
+    ) -> T:
+        """Await `attempt()` until it succeeds, fails for good, or the time is up.
+
+        Raises:
+            RequestTimeoutError: not within `timeout_ms` (default ``default.api.timeout.ms``).
+            PenstockError: whatever `attempt` raised that no repetition would mend.
+        """
+        timeout_ms = self.config.default_api_timeout_ms if timeout_ms is None else timeout_ms
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_ms / 1000
+        cause: PenstockError | None = None
+        for tries in range(1 << 30):
+            try:
+                async with asyncio.timeout_at(deadline):
+                    return await attempt()
+            except PenstockError as error:
+                cause = error
+            except TimeoutError:
+                break
+            verdict = judge(cause)
+            if verdict is Verdict.FATAL or (isinstance(cause, NetworkError) and not self.is_reached):
+                raise cause
+            self.troubles.note(what, cause)
+            delay = self.backoff.seconds(tries, self.dice)
+            if loop.time() + delay > deadline:
+                break
+            await asyncio.sleep(delay)
+            if verdict is Verdict.REFRESH:
+                try:
+                    async with asyncio.timeout_at(deadline):
+                        await self.refresh()
+                except PenstockError as error:
+                    cause = error
+                except TimeoutError:
+                    break
+        if isinstance(cause, NetworkError):
+            raise cause
+        raise timed_out(what, timeout_ms, cause) from cause
+
+    # -- connections
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether a broker has answered once. (A new 0.8 cluster answers without naming any broker.)"""
+        return self._refreshed_at > float("-inf")
+
+    async def bootstrap(self) -> None:
+        """Make sure that the cluster has been reached once. A broker just starting gets a second.
+
+        Raises:
+            NetworkError: no bootstrap server answers.
+        """
+        deadline = asyncio.get_running_loop().time() + BOOTSTRAP_PATIENCE_S
+        for tries in range(1 << 30):
+            if self.is_reached:
+                return
+            try:
+                await self.refresh()
+            except NetworkError:
+                if asyncio.get_running_loop().time() >= deadline:
+                    raise
+                await asyncio.sleep(self.backoff.seconds(tries, self.dice))
+
+    def connections(self) -> list[Connection]:
+        """The open connections, from any thread."""
+        return [peer.connection for peer in list(self._peers.values())]
+
+    def addresses_opening(self) -> list[Address]:
+        """Where connections are being opened, from any thread."""
+        return [address for address, _ in list(self._opening)]
+
+    def live_peer(self, node_id: int, purpose: str = MAIN) -> Peer | None:
+        """The open connection to a node, if there is one."""
+        node = self.cluster.nodes.get(node_id)
+        return self._live(node.address, purpose) if node else None
+
+    def address_of(self, node_id: int) -> object:
+        """How messages name a node: its address, where that is known."""
+        node = self.cluster.nodes.get(node_id)
+        return node.address if node is not None else f"node {node_id}"
+
+    def throttle_s(self, broker: object, throttle_time_ms: int) -> float:
+        """How many seconds a broker's quota makes this client wait; ``request.timeout.ms`` at most."""
+        if throttle_time_ms <= self.config.request_timeout_ms:
+            return max(throttle_time_ms, 0) / 1000
+        log.warning(
+            "broker %s asks for a pause of %g s; going on after request.timeout.ms = %g",
+            broker,
+            throttle_time_ms / 1000,
+            self.config.request_timeout_ms,
+        )
+        return self.request_timeout_s
+
+    async def peer(self, node_id: int = ANY_NODE, purpose: str = MAIN) -> Peer:
+        """Return a live connection to a node, opening it if need be.
+
+        Raises:
+            NetworkError: it cannot be reached.
+        """
+        if node_id == CONTROLLER:
+            node_id = (
+                self.cluster.controller_id if self.cluster.controller_id in self.cluster.nodes else ANY_NODE
+            )
+        if node_id == ANY_NODE:
+            return await self._any_peer(purpose)
+        node = self.cluster.nodes.get(node_id)
+        if node is None:
+            raise NetworkError(f"node {node_id} is not among the brokers of the cluster")
+        return await self._open(node.address, purpose)
+
+    def _live(self, address: Address, purpose: str) -> Peer | None:
+        peer = self._peers.get((address, purpose))
+        if peer is not None and peer.connection.cause is not None:
+            del self._peers[address, purpose]
+            return None
+        return peer
+
+    async def _any_peer(self, purpose: str) -> Peer:
+        """Any open connection, otherwise any known broker, otherwise the bootstrap addresses."""
+        known = [node.address for node in self.cluster.nodes.values()]
+        live = [peer for address in known if (peer := self._live(address, purpose))]
+        idle = [peer for peer in live if peer.connection.is_idle]
+        if live:
+            return (idle or live)[0]
+        candidates = sorted(
+            known, key=lambda address: (self._failures.get(address, (0, 0.0))[0], self.dice())
+        )
+        candidates += [address for address in self.config.bootstrap_servers if address not in candidates]
+        reasons: list[str] = []
+        for address in candidates:
+            try:
+                return await self._open(address, purpose)
+            except PenstockError as error:
+                # This broker is at fault in any case; another one may answer as it should.
+                reasons.append(str(error))
+        where = ", ".join(str(address) for address in self.config.bootstrap_servers)
+        why = "; ".join(dict.fromkeys(_without(where, reason) for reason in reasons))
+        raise NetworkError(
+            f"no broker answered at {where}: {why}; is it running? is bootstrap.servers right?"
+        )
+
+    async def _open(self, address: Address, purpose: str) -> Peer:
+        """Share one attempt among everybody who wants the same connection."""
+        peer = self._live(address, purpose)
+        if peer is not None:
+            return peer
+        if self._is_closed:
+            raise NetworkError("the client is closed")
+        key = (address, purpose)
+        task = self._opening.get(key)
+        if task is None:
+            task = asyncio.create_task(self._open_now(address, purpose))
+            self._opening[key] = task
+            task.add_done_callback(lambda _: self._opening.pop(key, None))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task.cancelled():
+                raise NetworkError("the client was closed") from None
+            task.add_done_callback(_ignore_outcome)
+            raise
+
+    async def _open_now(self, address: Address, purpose: str) -> Peer:
+        loop = asyncio.get_running_loop()
+        failures, not_before = self._failures.get(address, (0, 0.0))
+        if not_before > loop.time():
+            await asyncio.sleep(not_before - loop.time())
+        try:
+            peer = await self._greet(address)
+        except PenstockError as error:
+            self.troubles.note(address, error, UNREACHABLE_S)
+            self._failures[address] = (
+                failures + 1,
+                loop.time() + self._reconnect.seconds(failures, self.dice),
+            )
+            raise
+        self._failures.pop(address, None)
+        self.troubles.end(address)
+        self._peers[address, purpose] = peer
+        return peer
+
+    async def connect(self, address: Address) -> Connection:
+        """Open one more connection, which is the caller's.
+
+        Raises what `penstock.client.cluster.connection.connect` raises.
+        """
+        return await connect(address, self.config, self._memory)
+
+    async def _greet(self, address: Address) -> Peer:
+        """Connect and learn the versions. Whoever told them once is never taken for too old to know them."""
+        connection, versions = await negotiate(
+            lambda: self.connect(address),
+            self.config.api_version_request_timeout_ms / 1000,
+            is_ancient=self._is_ancient.get(address) if self.config.api_version_request else True,
+            unstable=self.config.unstable_api_versions_enable,
+        )
+        self._is_ancient[address] = versions.is_ancient
+        return Peer(connection, versions)
+
+    # -- metadata
+
+    async def refresh(self, topics: Iterable[str] = (), *, all_topics: bool = False) -> None:
+        """Ask any broker for the metadata of the topics in use and of `topics`.
+
+        Raises:
+            NetworkError: no broker answers.
+        """
+        new = set(topics) - self._topics
+        self._topics |= new
+        if self._refreshing is not None and (new or all_topics):
+            # The one under way does not ask for these: let it end, then ask again.
+            await asyncio.wait([self._refreshing])
+        if self._refreshing is None:
+            task = asyncio.create_task(self._refresh_now(all_topics))
+            self._refreshing = task
+            task.add_done_callback(self._refreshed)
+        task = self._refreshing
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task.cancelled():
+                raise NetworkError("the client was closed") from None
+            task.add_done_callback(_ignore_outcome)
+            raise
+
+    def _refreshed(self, task: asyncio.Task[None]) -> None:
+        if self._refreshing is task:
+            self._refreshing = None
+
+    async def _refresh_now(self, all_topics: bool) -> None:
+        asked = None if all_topics else sorted(self._topics)
+        peer = await self._any_peer(MAIN)
+        version = peer.versions.choose(MetadataRequest)
+        request = MetadataRequest(
+            topics=[MetadataRequestTopic(name=name) for name in asked] if asked is not None else None,
+            # Before version 4 brokers create as they are configured to; the field is not sent then.
+            allow_auto_topic_creation=self.config.allow_auto_create_topics or version < 4,
+        )
+        if version == 0 and asked is None:
+            request.topics = []
+        answer = await peer.connection.request(request, version, self.request_timeout_s)
+        if answer.error_code:
+            raise error_for(answer.error_code, "metadata")
+        if version == 0 and not asked:
+            asked = None
+        self.cluster.update(answer, asked)
+        self._refreshed_at = asyncio.get_running_loop().time()
+        self._told_by = peer.connection.address
+
+    @property
+    def metadata_is_old(self) -> bool:
+        """Whether the last answer is older than ``metadata.max.age.ms``."""
+        age = asyncio.get_running_loop().time() - self._refreshed_at
+        return age * 1000 > self.config.metadata_max_age_ms
+
+    async def topic(self, name: str) -> TopicInfo:
+        """Return what is known about a topic, asking if need be.
+
+        Raises:
+            KafkaError: the topic does not exist, or this client may not see it.
+            NetworkError: no broker answers.
+        """
+        return (await self.topics_of([name]))[name]
+
+    async def topics_of(self, names: Collection[str]) -> dict[str, TopicInfo]:
+        """Return what is known about several topics. Raises as `topic`."""
+        loop = asyncio.get_running_loop()
+        deadline: float | None = None
+        for tries in range(1 << 30):
+            missing = [name for name in names if not self._is_usable(name)]
+            if not missing:
+                await self._freshen()
+                break
+            if tries:
+                error = self._topic_error(missing[0])
+                deadline = deadline or loop.time() + self._patience_s()
+                # A broker of 0.8 that is not in ZooKeeper yet says -1 of a topic to be created.
+                is_unknown = isinstance(error, KafkaError) and error.code == ErrorCode.UNKNOWN_SERVER_ERROR
+                passes = judge(error) is not Verdict.FATAL or is_unknown
+                if not passes or loop.time() >= deadline:
+                    raise await self._with_hint(missing[0], error)
+                await asyncio.sleep(self.backoff.seconds(tries - 1, self.dice))
+            await self.refresh(names)
+        return {name: self.cluster.topics[name] for name in names}
+
+    async def topics_with(self, places: Collection[TopicPartition]) -> dict[str, TopicInfo]:
+        """What is known about the topics of `places`, each of which they have.
+
+        Topics grow while clients run: a partition that is not known is asked for again, as long as an
+        unknown topic would be, before it counts as missing.
+
+        Raises:
+            ConfigError: a topic has no such partition.
+            KafkaError, NetworkError: as `topic`.
+        """
+        names = {where.topic for where in places}
+        loop = asyncio.get_running_loop()
+        deadline: float | None = None
+        for tries in range(1 << 30):
+            topics = await self.topics_of(names)
+            missing = next((p for p in places if p.partition not in topics[p.topic].partitions), None)
+            if missing is None:
+                break
+            if deadline is None:
+                deadline = loop.time() + self._patience_s()
+            elif loop.time() >= deadline:
+                raise no_such_partition(missing, len(topics[missing.topic].partitions))
+            else:
+                await asyncio.sleep(self.backoff.seconds(tries - 1, self.dice))
+            await self.refresh(names)
+        return topics
+
+    async def _freshen(self) -> None:
+        """Ask again for metadata that is old. What is known will do if nobody answers."""
+        if self.metadata_is_old:
+            with contextlib.suppress(PenstockError):
+                await self.refresh()
+
+    def _patience_s(self) -> float:
+        """How long an unknown topic may take to appear: a moment, unless asking for it creates it."""
+        patience_ms = self.config.topic_metadata_propagation_max_ms
+        return (patience_ms if self.config.allow_auto_create_topics else min(patience_ms, 300)) / 1000
+
+    def _is_usable(self, name: str) -> bool:
+        topic = self.cluster.topics.get(name)
+        return topic is not None and bool(topic.partitions) and topic.error_code == 0
+
+    def _topic_error(self, name: str) -> PenstockError:
+        """What is wrong with a topic that has just been asked for."""
+        topic = self.cluster.topics.get(name)
+        if topic is None:
+            return left_out(self._told_by, f"topic {name!r}", "Metadata")
+        return error_for(topic.error_code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r}")
+
+    async def _with_hint(self, name: str, error: PenstockError) -> PenstockError:
+        """Forget the unknown topic, and say which topics are called nearly the same."""
+        self._topics.discard(name)
+        if not isinstance(error, KafkaError) or error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return error
+        try:
+            await self.refresh(all_topics=True)
+        except PenstockError:
+            return error
+        hint = self.cluster.unknown_topic_hint(name)
+        return KafkaError(error.code, error.name, f"topic {name!r} does not exist{hint}")
+
+    async def leader(self, where: TopicPartition) -> int:
+        """Return the node that leads a partition.
+
+        Raises:
+            KafkaError: unknown topic or partition, or no leader at the moment.
+        """
+        leader = self.cluster.leader(where)
+        if leader is None:
+            await self.topics_with([where])
+            leader = self.cluster.leader(where)
+        if leader is None:
+            raise error_for(ErrorCode.LEADER_NOT_AVAILABLE, f"partition {where}")
+        return leader
+
+
+def no_such_partition(where: TopicPartition, count: int) -> ConfigError:
+    """The error for a partition number that the topic does not have."""
+    return ConfigError(
+        f"topic {where.topic!r} has {count} partitions, 0 to {count - 1}: "
+        f"there is no partition {where.partition}"
+    )
+
+
+def _without(where: str, reason: str) -> str:
+    """Drop the address from a reason when it has just been named."""
+    return reason.removeprefix(f"{where}: ")
+
+
+def _ignore_outcome(task: asyncio.Task[Any]) -> None:
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,216 @@
+"""Which version of each API to speak with one broker.
+
+Brokers from 0.10 on tell in ApiVersions what they speak. One that does not know the version of the
+question answers error 35 in the layout of version 0, and names its own range (KIP-511). Brokers before
+0.10 close the connection on a question they do not know, and 0.9.0.0 and 0.9.0.1 leave it unanswered;
+with those, everything is spoken in version 0.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING
+
+from penstock.client.cluster.connection import Connection
+from penstock.client.cluster.other_protocols import TLS, expects_tls
+from penstock.client.config import Address
+from penstock.errors import (
+    DecodeError,
+    NetworkError,
+    PenstockError,
+    RequestTimeoutError,
+    UnsupportedVersionError,
+)
+from penstock.protocol.api import ApiKey, stable_versions
+from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
+from penstock.protocol.messages.api_versions_response import ApiVersionsResponse
+from penstock.protocol.messages.metadata_request import MetadataRequest
+
+if TYPE_CHECKING:
+    from penstock.protocol.message import Message
+
+OLDEST = {int(key): (0, 0) for key in (ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.METADATA)}
+"""What every broker from 0.8.0 on understands without being asked; `old_groups` finds out about groups."""
+
+FIRST_ASKED_VERSION = 3
+"""Known to every broker since 2.4. What newer versions add, a client has no use for."""
+
+PROMPT_S = 1.0
+"""After so long without an answer, another question shows whether the broker is slow or does not know."""
+
+SOFTWARE_NAME = "penstock"
+
+
+class NodeVersions:
+    """The versions that one broker and this client have in common."""
+
+    def __init__(
+        self,
+        address: Address,
+        ranges: Mapping[int, tuple[int, int]],
+        *,
+        is_ancient: bool = False,
+        unstable: bool = False,
+    ) -> None:
+        self.address = address
+        self.ranges = dict(ranges)
+        self.is_ancient = is_ancient
+        """Whether the broker is older than ApiVersions, that is before 0.10."""
+        self.unstable = unstable
+        """Whether this client speaks versions that may still change."""
+
+    def choose(self, message_class: type[Message], at_most: int | None = None) -> int:
+        """Return the highest version of a request that both ends speak, and that is not above `at_most`.
+
+        Raises:
+            UnsupportedVersionError: there is none.
+        """
+        key = message_class.API_KEY
+        assert key is not None
+        name = message_class.NAME.removesuffix("Request")
+        ours_low, ours_high = message_class.VERSIONS if self.unstable else stable_versions(message_class)
+        if at_most is not None:
+            ours_high = min(ours_high, at_most)
+        theirs = self.ranges.get(key)
+        if theirs is None:
+            raise UnsupportedVersionError(
+                f"broker {self.address} does not know {name}: it is too old for this"
+            )
+        version = min(ours_high, theirs[1])
+        if version < max(ours_low, theirs[0]):
+            raise UnsupportedVersionError(
+                f"broker {self.address} speaks {name} {theirs[0]} to {theirs[1]}, "
+                f"{ours_low} to {ours_high} would do"
+            )
+        return version
+
+    def highest(self, key: int) -> int:
+        """The highest version of an API that the broker speaks; -1 when it does not know it."""
+        return self.ranges.get(key, (-1, -1))[1]
+
+
+async def ask_versions(connection: Connection, timeout_s: float, *, unstable: bool = False) -> NodeVersions:
+    """Ask a fresh connection for its broker's versions. `unstable`: whether to speak those that may change.
+
+    Raises:
+        NetworkError: the connection ended without an answer, as with brokers before 0.10.
+        RequestTimeoutError: no answer, as with 0.9.0.0.
+        KafkaError: the broker refuses to answer.
+        DecodeError: the answer makes no sense.
+    """
+    from penstock import __version__
+
+    version = FIRST_ASKED_VERSION
+    for _ in range(3):
+        request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=__version__)
+        answer: ApiVersionsResponse = await connection.request(request, version, timeout_s)
+        if answer.error_code == ErrorCode.NONE:
+            return NodeVersions(
+                connection.address,
+                {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys},
+                unstable=unstable,
+            )
+        if answer.error_code != ErrorCode.UNSUPPORTED_VERSION or version == 0:
+            raise error_for(answer.error_code, f"broker {connection.address}, ApiVersions")
+        listed = [api.max_version for api in answer.api_keys if api.api_key == ApiKey.API_VERSIONS]
+        version = min(version - 1, listed[0] if listed and listed[0] >= 0 else 0)
+    raise DecodeError(f"broker {connection.address} contradicts itself about the versions of ApiVersions")
+
+
+async def negotiate(
+    open_connection: Callable[[], Awaitable[Connection]],
+    timeout_s: float,
+    *,
+    is_ancient: bool | None = None,
+    unstable: bool = False,
+) -> tuple[Connection, NodeVersions]:
+    """Open a connection to a broker and find out which versions it speaks.
+
+    A broker that hangs up on ApiVersions twice, or keeps silent, then answers Metadata version 0, and
+    still does not answer ApiVersions, is older than 0.10. A broker in trouble must not be taken for one: it
+    would be sent message sets without producer ids and headers. `is_ancient` says what is known from an
+    earlier connection; `unstable`, that versions may be spoken that are not settled yet.
+
+    Raises:
+        NetworkError: it cannot be reached, or answers nothing at all.
+        KafkaError, DecodeError: as `ask_versions`.
+    """
+    silence: PenstockError | None = None
+    for _ in range(0 if is_ancient else 2):
+        connection = await open_connection()
+        try:
+            versions = await _ask_patiently(connection, open_connection, timeout_s, unstable)
+        except RequestTimeoutError as error:
+            silence = error
+            break
+        except NetworkError as error:
+            silence = error
+        except BaseException:
+            connection.close()
+            raise
+        else:
+            if versions is not None:
+                return connection, versions
+            connection.close()
+            break
+    if is_ancient is False:
+        raise silence or NetworkError(f"broker {connection.address} answers, but not what versions it speaks")
+    connection = await open_connection()
+    try:
+        await connection.request(MetadataRequest(topics=[]), 0, timeout_s)
+    except BaseException as error:
+        connection.close()
+        if isinstance(error, PenstockError) and silence is not None:
+            if await expects_tls(connection.address):
+                raise NetworkError(f"{connection.address} {TLS}") from error
+            raise NetworkError(f"{connection.address}: {silence}; is it a Kafka broker?") from error
+        raise
+    if silence is not None:
+        found = await _ask_once_more(open_connection, timeout_s, unstable)
+        if found is not None:
+            connection.close()
+            return found
+    return connection, NodeVersions(connection.address, OLDEST, is_ancient=True)
+
+
+async def _ask_once_more(
+    open_connection: Callable[[], Awaitable[Connection]], timeout_s: float, unstable: bool
+) -> tuple[Connection, NodeVersions] | None:
+    """Ask a broker that works after all; None when it does not answer this question."""
+    connection = await open_connection()
+    try:
+        return connection, await ask_versions(connection, min(timeout_s, PROMPT_S), unstable=unstable)
+    except (NetworkError, RequestTimeoutError):
+        connection.close()
+        return None
+    except BaseException:
+        connection.close()
+        raise
+
+
+async def _ask_patiently(
+    connection: Connection,
+    open_connection: Callable[[], Awaitable[Connection]],
+    timeout_s: float,
+    unstable: bool,
+) -> NodeVersions | None:
+    """Ask for the versions; None when the broker answers other questions meanwhile, but not this one."""
+    asking = asyncio.ensure_future(ask_versions(connection, timeout_s, unstable=unstable))
+    try:
+        await asyncio.wait([asking], timeout=PROMPT_S)
+        if not asking.done():
+            probe = await open_connection()
+            try:
+                await probe.request(MetadataRequest(topics=[]), 0, timeout_s)
+                await asyncio.wait([asking], timeout=PROMPT_S / 2)
+                if not asking.done():
+                    return None
+            except PenstockError:
+                pass  # it is slow with everything: wait for the answer
+            finally:
+                probe.close()
+        return await asking
+    finally:
+        asking.cancel()

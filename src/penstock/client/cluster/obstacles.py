@@ -1,0 +1,101 @@
+"""What clients of this process wait for, as seen from another thread: for a line on a screen.
+
+Clients note what goes wrong and is tried again (`Troubles`), at the price of an entry in a dictionary for
+each failure. A request without an answer costs nothing: the `Observer` sees that the same one is still
+first in its connection's queue. Nothing here changes what a client does.
+"""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Hashable, Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from penstock.client.cluster.client import AsyncClient
+    from penstock.client.config import Address
+
+PASSING_S = 3.0
+"""A failure that was not repeated for so long is over. Attempts come at most a second apart."""
+
+UNREACHABLE_S = 15.0
+"""The same for an address: attempts to connect come up to ``reconnect.backoff.max.ms`` apart."""
+
+
+class Obstacle(NamedTuple):
+    """What is in the way, in words, and the monotonic time in seconds since when."""
+
+    text: str
+    since: float
+    is_effect: bool = False
+    """Whether it may be no more than what a broker that cannot be reached leads to."""
+
+
+class Troubles:
+    """Failures of one client that are going to be tried again, by what failed. Written on its event loop.
+
+    What failed is the address of a broker, or the name of an action.
+    """
+
+    __slots__ = ("_entries",)
+
+    def __init__(self) -> None:
+        self._entries: dict[str | Address, tuple[float, float, str]] = {}
+
+    def note(self, what: str | Address, error: BaseException, valid_s: float = PASSING_S) -> None:
+        """`what` failed with `error`; without another word that holds for `valid_s` seconds."""
+        now = time.monotonic()
+        since, until, _ = self._entries.get(what, (now, 0.0, ""))
+        self._entries[what] = (since if until > now else now, now + valid_s, str(error))
+
+    def end(self, what: str | Address) -> None:
+        """`what` succeeded."""
+        self._entries.pop(what, None)
+
+    def present(self, now: float) -> Iterator[Obstacle]:
+        """Those that still hold at the monotonic time `now`, from any thread."""
+        for what, (since, until, text) in list(self._entries.items()):
+            if until > now:
+                yield Obstacle(f"{text}; trying again", since, is_effect=isinstance(what, str))
+
+
+_clients: weakref.WeakSet[AsyncClient] = weakref.WeakSet()
+
+
+def register(client: AsyncClient) -> None:
+    """Have observers see `client` as long as it lives."""
+    _clients.add(client)
+
+
+class Observer:
+    """Looks at all clients of the process, again and again, from one thread."""
+
+    def __init__(self) -> None:
+        self._seen: dict[Hashable, float] = {}
+        """What is under way, and when that was seen first."""
+
+    def look(self, now: float) -> Obstacle | None:
+        """What has been in the way for longest at the monotonic time `now`, in seconds; None for nothing."""
+        found: list[Obstacle] = []
+        under_way: dict[Hashable, str] = {}
+        for client in _copy(_clients):
+            found += client.troubles.present(now)
+            for connection in client.connections():
+                due = connection.first_due()
+                if due is not None:
+                    under_way[id(connection), due[0]] = f"{connection.address} has not answered {due[1]}"
+            for address in client.addresses_opening():
+                under_way[address] = f"connecting to {address}"
+        self._seen = {what: self._seen.get(what, now) for what in under_way}
+        found += [Obstacle(text, self._seen[what]) for what, text in under_way.items()]
+        return min(found, key=lambda one: (one.is_effect, one.since), default=None)
+
+
+def _copy(clients: Iterable[AsyncClient]) -> list[AsyncClient]:
+    for _ in range(10):
+        try:
+            return list(clients)
+        except RuntimeError:  # another thread has just made a client
+            continue
+    return []

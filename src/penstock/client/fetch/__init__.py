@@ -1,0 +1,1 @@
+"""Fetching: positions, requests, and records or columns out of answers."""

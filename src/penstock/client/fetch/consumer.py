@@ -1,0 +1,672 @@
+"""The consumer for asyncio: partitions, assigned by hand or by a group, read as records or Arrow batches.
+
+Promises that a position is where the next record handed out will be at the earliest: it moves when
+records are handed out, not when they are fetched. Fetching begins with the first poll, so that `assign`,
+`subscribe` and `seek` cost nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import re
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from penstock.client.arguments import column_names, milliseconds, place, places, whole
+from penstock.client.cluster.client import AsyncClient
+from penstock.client.config import ConsumerConfig
+from penstock.client.fetch.cursors import Cursor, FetchedPart, FetchSettings
+from penstock.client.fetch.fetcher import Fetcher
+from penstock.client.fetch.position_lookup import BY_AGE, COMMITTED, NO_POSITION, OffsetCalls
+from penstock.client.fetch.readings import ColumnReading, RowReading
+from penstock.client.group.session import Callback, Callbacks, GroupSession
+from penstock.common.extras import need_arrow
+from penstock.errors import ConfigError, DecodeError, KafkaError, NetworkError, PenstockError
+from penstock.model import COLUMN_NAMES, EARLIEST, LATEST, Record, TopicPartition
+from penstock.protocol.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BREATH_S = 0.02
+"""How long ``async for`` may run without letting the event loop do anything else."""
+
+ITERATION_POLL_S = 1.0
+ARROW_BATCH_BYTES = 4 << 20
+THREADED_BYTES_MIN = 128 << 10
+"""Parts from this size on are decoded in another thread, so that the event loop goes on."""
+
+
+class AsyncConsumer(OffsetCalls):
+    """Reads records of partitions, those of its choice or those that its group gives it.
+
+    >>> async with AsyncConsumer("localhost:9092", group_id="billing") as consumer:
+    ...     consumer.subscribe("orders")
+    ...     async for record in consumer:
+    ...         await bill(record)
+
+    >>> async with AsyncConsumer("localhost:9092") as consumer:
+    ...     consumer.assign([TopicPartition("orders", 0)])
+    ...     consumer.seek_to_beginning()
+    ...     records = await consumer.poll(timeout_ms=1000)
+
+    Options: Kafka's dotted names in `config`, or the same with underscores as keywords.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str | Sequence[str] | None = None,
+        config: Mapping[str, object] | None = None,
+        **options: object,
+    ) -> None:
+        if bootstrap_servers is not None:
+            options["bootstrap_servers"] = bootstrap_servers
+        self.config = ConsumerConfig.parse(config, options)
+        self._client = AsyncClient(self.config)
+        self._fetcher: Fetcher | None = None
+        self._positions: dict[TopicPartition, int] = {}
+        """The next offset to hand out; EARLIEST or LATEST until that has been looked up."""
+        self._paused: set[TopicPartition] = set()
+        self._reading: RowReading | ColumnReading | None = None
+        self._is_closed = False
+        self.needs_attention = False
+        """Whether the group wants something done before more records are handed out."""
+        self._group = GroupSession(self._client, self.config, self) if self.config.group_id else None
+        self._starting: asyncio.Task[None] | None = None
+        self._polls = 0
+        self._before: dict[TopicPartition, int] = {}
+        """Where the partitions were before the last poll that returned something of them."""
+        self._is_iterating = False
+        self._placing = threading.Lock()
+        """Held while a position is looked at and acted upon: `seek` may come from another thread."""
+
+    async def start(self) -> AsyncConsumer:
+        """Reach the cluster. Optional: the first `poll` does it as well.
+
+        Raises:
+            NetworkError: no bootstrap server answers.
+        """
+        if self._is_closed:
+            raise NetworkError("this consumer is closed")
+        await self._client.bootstrap()
+        return self
+
+    async def __aenter__(self) -> AsyncConsumer:
+        return await self.start()
+
+    async def __aexit__(self, exc_type: object, exc: object, traceback: object) -> None:
+        await self.close(has_failed=exc_type is not None)
+
+    async def close(self, *, has_failed: bool = False) -> None:
+        """Leave the group, stop fetching and close the connections.
+
+        Automatic commits include what has been handed out last; unless the application `has_failed`,
+        so that those records come again. A static member keeps its place until its session ends.
+        """
+        if not self._is_closed:
+            try:
+                await self._leave(has_failed)
+            finally:
+                await self.let_go()
+
+    async def _leave(self, has_failed: bool = False) -> None:
+        if self.is_in_group:
+            await self.begin_leaving(has_failed)
+            await self._attend()
+            await self.end_leaving()
+
+    @property
+    def is_in_group(self) -> bool:
+        return self._group is not None
+
+    async def begin_leaving(self, has_failed: bool = False) -> None:
+        """Commit if commits are automatic; what the application must still be told comes with `notice`.
+
+        If the application `has_failed`, positions go back before what has been handed out last, so that
+        what its callbacks commit leaves that out as well.
+        """
+        if self._group is not None:
+            if has_failed:
+                self._positions.update(self._finished())
+            await self._group.begin_leaving(self.consumed())
+
+    async def end_leaving(self) -> None:
+        """Wait a moment for the coordinator to hear of it."""
+        if self._group is not None:
+            await self._group.end_leaving()
+
+    async def let_go(self) -> None:
+        """Stop fetching and close the connections, without a word to the group."""
+        self._is_closed = True
+        self._stop_starting()
+        if self._group is not None:
+            await self._group.close()
+        if self._fetcher is not None:
+            await self._fetcher.close()
+        await self._client.close()
+
+    # -- what to read
+
+    def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
+        """Read these partitions and no others. Positions of those that stay are kept.
+
+        With a ``group.id``, reading begins where the group has committed; nobody else is told.
+
+        Raises:
+            ConfigError: topics are subscribed to.
+        """
+        if self._group is not None and self._group.is_subscribed:
+            raise ConfigError("assign() and subscribe() exclude each other: unsubscribe() first")
+        wanted = places(partitions, "assign()")
+        self._forget(self._positions.keys() - set(wanted))
+        start = self._reset_marker if self._group is None else COMMITTED
+        self.needs_attention = self._group is not None
+        self._positions = {where: self._positions.get(where, start) for where in wanted}
+        self._paused &= set(wanted)
+
+    def subscribe(
+        self,
+        topics: str | re.Pattern[str] | Iterable[str],
+        *,
+        on_assigned: Callback | None = None,
+        on_revoked: Callback | None = None,
+        on_lost: Callback | None = None,
+    ) -> None:
+        """Share the partitions of these topics with the other members of the group.
+
+        `topics` are names, or a pattern that must fit whole names: compiled, or text beginning with
+        ``^``. Subscribing again replaces the topics and the callbacks. Callbacks get a list of
+        partitions and run inside `poll`, or whatever else waits for records; they may be coroutines. With
+        ``cooperative-sticky`` alone they get what changes, otherwise everything each time. `on_revoked`
+        is the last chance to commit; when partitions are lost it is too late for that (without
+        `on_lost`, `on_revoked` is called then, too).
+
+        Raises:
+            ConfigError: no ``group.id``; no topic; a pattern that is none; partitions are assigned.
+        """
+        if self._group is None:
+            raise ConfigError('subscribe() needs the option "group.id": which group shares the topics?')
+        if self._positions and not self._group.is_subscribed:
+            raise ConfigError("assign() and subscribe() exclude each other: assign([]) first")
+        self._group.subscribe(topics, Callbacks(on_assigned, on_revoked, on_lost))
+
+    async def unsubscribe(self) -> None:
+        """Leave the group. Commits before, if commits are automatic."""
+        await self._leave()
+
+    @property
+    def member_id(self) -> str:
+        """The id that the group's coordinator gave this consumer; empty before it has joined."""
+        return self._group.member_id if self._group is not None else ""
+
+    def assignment(self) -> list[TopicPartition]:
+        """The partitions that are read."""
+        return list(self._positions)
+
+    def seek(self, partition: TopicPartition | tuple[str, int], offset: int) -> None:
+        """Go on at an offset, or at `EARLIEST` or `LATEST`.
+
+        Raises:
+            ConfigError: the partition is not assigned, or the offset is negative.
+        """
+        where = self._assigned(partition)
+        offset = whole(offset, "the offset")
+        if offset < 0 and offset not in (EARLIEST, LATEST):
+            raise ConfigError(f"offset {offset}: offsets begin at 0")
+        with self._placing:
+            self._forget([where])
+            self._positions[where] = offset
+        self._before.pop(where, None)
+        if self._group is not None:
+            self._group.sought(where)
+
+    def seek_to_beginning(self, *partitions: TopicPartition | tuple[str, int]) -> None:
+        """Go on at the first record of some partitions, of all by default."""
+        for where in partitions or self.assignment():
+            self.seek(where, EARLIEST)
+
+    def seek_to_end(self, *partitions: TopicPartition | tuple[str, int]) -> None:
+        """Go on behind the last record of some partitions, of all by default."""
+        for where in partitions or self.assignment():
+            self.seek(where, LATEST)
+
+    def pause(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
+        """Hand out no records of some partitions until `resume`."""
+        self._set_paused(places(partitions, "pause()"), True)
+
+    def resume(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
+        """Go on with paused partitions, where they were."""
+        self._set_paused(places(partitions, "resume()"), False)
+
+    def paused(self) -> set[TopicPartition]:
+        """The partitions that are paused."""
+        return set(self._paused)
+
+    def _set_paused(self, partitions: Iterable[TopicPartition], is_paused: bool) -> None:
+        for where in partitions:
+            self._assigned(where)
+            if not is_paused:
+                self._paused.discard(where)
+                continue
+            with self._placing:
+                # What has been fetched is dropped and fetched again later: a paused partition must
+                # not fill the buffer.
+                self._forget([where])
+                self._paused.add(where)
+
+    def _assigned(self, partition: TopicPartition | tuple[str, int]) -> TopicPartition:
+        where = place(partition)
+        if where not in self._positions:
+            raise ConfigError(f"partition {where} is not assigned")
+        return where
+
+    def _forget(self, partitions: Iterable[TopicPartition]) -> None:
+        """Drop what has been fetched of some partitions, and fetch them no more."""
+        gone = set(partitions)
+        if self._fetcher is not None:
+            self._fetcher.stop(gone)
+        if self._reading is not None and self._reading.part.where in gone:
+            self._reading = None
+
+    # -- what the group gives and takes (see `penstock.client.group.session.Holder`)
+
+    def hold(self, partitions: Iterable[TopicPartition]) -> None:
+        for where in partitions:
+            self._positions[where] = COMMITTED
+
+    def release(self, partitions: Iterable[TopicPartition]) -> None:
+        gone = set(partitions)
+        # What is being looked up may be old by the time the partition comes back.
+        self._stop_starting()
+        self._forget(gone)
+        for where in gone:
+            self._positions.pop(where, None)
+            self._before.pop(where, None)
+        self._paused -= gone
+
+    def consumed(self) -> dict[TopicPartition, int]:
+        return {where: position for where, position in self._positions.items() if position >= 0}
+
+    def progress(self) -> object:
+        reading = self._reading
+        return self._polls, id(reading), reading.position if isinstance(reading, RowReading) else 0
+
+    def wake_up(self) -> None:
+        if self._fetcher is not None:
+            self._fetcher.announce()
+
+    def _finished(self) -> dict[TopicPartition, int]:
+        """As `consumed`, without what has been handed out last."""
+        finished = self.consumed()
+        finished.update({where: at for where, at in self._before.items() if where in finished and at >= 0})
+        reading = self._reading
+        if self._is_iterating and isinstance(reading, RowReading) and reading.index:
+            finished[reading.part.where] = reading.rows[reading.index - 1].offset
+        return finished
+
+    def _come_back(self) -> None:
+        """The application asks for more: what it has been given is worked off."""
+        self._polls += 1
+        self._is_iterating = False
+        if self._before:
+            self._before.clear()
+
+    async def notice(
+        self,
+    ) -> tuple[Callable[[], object] | None, Callable[[], Coroutine[None, None, None]]] | None:
+        """What the group wants done: a call to make, and one to await afterwards.
+
+        None when there is nothing more. Raises as `poll`.
+        """
+        self._come_back()
+        group = self._group
+        found = await group.next_notice() if group is not None else None
+        if group is None or found is None:
+            return None
+        callback, partitions = found.callback, list(found.change.partitions)
+        return (
+            None if callback is None else lambda: callback(partitions),
+            lambda: group.confirm(found),
+        )
+
+    async def _attend(self) -> None:
+        """Do what the group wants done, and call the callbacks."""
+        while (notice := await self.notice()) is not None:
+            call, confirm = notice
+            try:
+                outcome = call() if call is not None else None
+                if inspect.isawaitable(outcome):
+                    await outcome
+            finally:
+                await confirm()
+
+    # -- offsets
+
+    async def position(self, partition: TopicPartition) -> int:
+        """The offset of the next record to be handed out. Raises as `poll`."""
+        where = self._assigned(partition)
+        if self._positions[where] < 0:
+            await self._look_up_positions()
+        return self._positions[where]
+
+    async def lag(self, partitions: Iterable[TopicPartition] | None = None) -> dict[TopicPartition, int]:
+        """How many offsets lie between the position of each partition and its end. Raises as `poll`."""
+        wanted = self.assignment() if partitions is None else places(partitions, "lag()")
+        for where in wanted:
+            self._assigned(where)
+        ends = await self.end_offsets(wanted)
+        return {where: max(0, ends[where] - await self.position(where)) for where in wanted}
+
+    async def _look_up_positions(self) -> None:
+        for marker in (COMMITTED, BY_AGE, EARLIEST, LATEST):
+            unknown = [where for where, position in self._positions.items() if position == marker]
+            found = await self._look_up(marker, unknown) if unknown else {}
+            with self._placing:
+                for where, offset in found.items():
+                    # A seek may have come in between.
+                    if self._positions.get(where) == marker:
+                        self._positions[where] = offset
+        nowhere = [where for where, position in self._positions.items() if position == NO_POSITION]
+        if nowhere:
+            raise ConfigError(f"partition {nowhere[0]} has no position: seek(), or set auto.offset.reset")
+
+    # -- records
+
+    async def poll(self, timeout_ms: float = 1_000.0, max_records: int | None = None) -> list[Record]:
+        """Return the next records, of one partition or several: what is there at once, at most
+        `max_records` (default ``max.poll.records``); wait up to `timeout_ms` for the first.
+
+        Raises:
+            KafkaError: a topic does not exist, or the position is outside the log and
+                ``auto.offset.reset`` is none.
+            CorruptRecordError: a batch is damaged. Its partition stays where it is: `seek` past it.
+            NetworkError: no broker has been reached so far.
+            PenstockError: the group refuses the member, or an assignor of one's own has failed.
+        """
+        limit = self.poll_limit(max_records)
+        deadline = time.monotonic() + milliseconds(timeout_ms, "timeout_ms") / 1000
+        if self._group is not None:
+            # Records may be there for many polls to come: heartbeats must go on meanwhile.
+            await asyncio.sleep(0)
+        while True:
+            if self.needs_attention:
+                await self._attend()
+            records = self.poll_now(limit)
+            if records or not await self.wait(deadline):
+                return records
+
+    def poll_limit(self, max_records: int | None) -> int:
+        """How many records one poll may return.
+
+        Raises:
+            ConfigError: `max_records` is no whole number.
+        """
+        return self.config.max_poll_records if max_records is None else whole(max_records, "max_records")
+
+    def poll_now(self, limit: int) -> list[Record]:
+        """Hand out what has been fetched already, in any thread. Raises as `poll`."""
+        records: list[Record] = []
+        self._come_back()
+        while len(records) < limit:
+            try:
+                reading = self._row_reading()
+            except PenstockError:
+                if not records:
+                    raise
+                break  # what is behind these records is fetched again, and raises in the next poll
+            if reading is None:
+                break
+            where = reading.part.where
+            self._before.setdefault(where, self._positions[where])
+            found = reading.take(limit - len(records))
+            records = records + found if records else found
+            self._positions[where] = reading.position
+        return records
+
+    def _row_reading(self) -> RowReading | None:
+        """The part to hand records out of; None when nothing has been fetched."""
+        reading = self._reading
+        while not isinstance(reading, RowReading) or reading.is_done:
+            if isinstance(reading, RowReading):
+                where = reading.part.where
+                try:
+                    has_more = reading.load()
+                except DecodeError:
+                    self._forget([where])
+                    raise
+                if self._reading is not reading:  # a seek has come between
+                    reading = self._reading
+                    continue
+                self._positions[where] = reading.position
+                if has_more:
+                    break
+            part = self._part_to_read(RowReading)
+            if part is None:
+                return None
+            where = part.where
+            try:
+                reading = RowReading(
+                    part,
+                    self._positions[where],
+                    check_crcs=self.config.check_crcs,
+                    unpack=self.config.unpack_limits,
+                )
+            except DecodeError:
+                self._forget([where])
+                raise
+            self._reading = reading
+            self._positions[where] = reading.position
+        return reading
+
+    async def poll_arrow(
+        self,
+        timeout_ms: float = 1_000.0,
+        *,
+        columns: Sequence[str] = COLUMN_NAMES,
+        batch_bytes: int = ARROW_BATCH_BYTES,
+    ) -> pa.RecordBatch | None:
+        """Return the next records of one partition as an Arrow batch with the given columns, in that order.
+
+        About `batch_bytes` large, or less; None when nothing comes within `timeout_ms`. Raises as `poll`.
+        """
+        need_arrow("poll_arrow")
+        columns = column_names(columns, COLUMN_NAMES)
+        deadline = time.monotonic() + milliseconds(timeout_ms, "timeout_ms") / 1000
+        while True:
+            if self.needs_attention:
+                await self._attend()
+            if self.fetched_bytes >= THREADED_BYTES_MIN:
+                batch = await self._poll_arrow_in_thread(columns, batch_bytes)
+            else:
+                batch = self.poll_arrow_now(columns, batch_bytes)
+            if batch is not None or not await self.wait(deadline):
+                return batch
+
+    async def _poll_arrow_in_thread(self, columns: Sequence[str], batch_bytes: int) -> pa.RecordBatch | None:
+        """As `poll_arrow_now`. If cancelled, positions are as if nothing had been asked for."""
+        decoding = asyncio.ensure_future(asyncio.to_thread(self.poll_arrow_now, columns, batch_bytes))
+        try:
+            return await asyncio.shield(decoding)
+        except asyncio.CancelledError:
+            # A thread cannot be stopped; what it takes must be given back.
+            while not decoding.done():
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.wait([decoding])
+            if not decoding.cancelled() and decoding.exception() is None and decoding.result() is not None:
+                self._give_back()
+            raise
+
+    def _give_back(self) -> None:
+        """Go back before what has been handed out last."""
+        for where, position in self._before.items():
+            self._forget([where])
+            self._positions[where] = position
+        self._before.clear()
+
+    @property
+    def fetched_bytes(self) -> int:
+        """The size of what has been fetched and not handed out."""
+        held = self._reading.part.size if self._reading is not None else 0
+        return held + (self._fetcher.buffered_bytes if self._fetcher is not None else 0)
+
+    def poll_arrow_now(self, columns: Sequence[str], batch_bytes: int) -> pa.RecordBatch | None:
+        """Hand out what has been fetched already, in any thread. Raises as `poll`."""
+        self._come_back()
+        while True:
+            reading = self._reading
+            if not isinstance(reading, ColumnReading) or reading.columns != columns:
+                part = self._part_to_read(ColumnReading)
+                if part is None:
+                    return None
+                reading = self._reading = ColumnReading(
+                    part,
+                    self._positions[part.where],
+                    columns,
+                    batch_bytes,
+                    check_crcs=self.config.check_crcs,
+                    unpack=self.config.unpack_limits,
+                )
+            where = reading.part.where
+            self._before.setdefault(where, self._positions[where])
+            try:
+                batch = reading.take()
+            except DecodeError:
+                self._forget([where])
+                raise
+            if self._reading is reading:
+                self._positions[where] = reading.position
+            if batch is not None:
+                return batch
+            self._reading = None
+
+    def _part_to_read(self, kind: type) -> FetchedPart | None:
+        """The next part; or the present one, when it was being handed out the other way."""
+        reading, self._reading = self._reading, None
+        if reading is not None and not isinstance(reading, kind):
+            if self._positions.get(reading.part.where, reading.part.next_offset) < reading.part.next_offset:
+                return reading.part
+        elif isinstance(reading, ColumnReading):
+            return reading.part
+        while self._fetcher is not None and (part := self._fetcher.take()) is not None:
+            if self._fetcher.cursors.get(part.where) is not part.cursor:
+                continue
+            if part.error is not None:
+                self._handle(part.where, part.error)
+                continue
+            return part
+        return None
+
+    def _handle(self, where: TopicPartition, error: PenstockError) -> None:
+        """Go where ``auto.offset.reset`` says when the position is outside the log; raise other errors."""
+        self._forget([where])
+        reset = self._reset_marker
+        if isinstance(error, KafkaError) and error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            if reset != NO_POSITION:
+                self._positions[where] = reset
+                return
+            raise KafkaError(
+                error.code,
+                error.name,
+                f"offset {self._positions[where]} of {where} is outside the log: "
+                "seek(), or set auto.offset.reset",
+            )
+        raise error
+
+    async def wait(self, deadline: float) -> bool:
+        """Fetch at every position, and wait until something has come; False after the `deadline`.
+
+        True at once when the group `needs_attention`.
+        """
+        await self.start()
+        if self._fetcher is None:
+            self._fetcher = Fetcher(self._client, FetchSettings.of_consumer(self.config))
+        fetcher, group = self._fetcher, self._group
+        if not self._positions and not (group is not None and group.is_subscribed):
+            raise ConfigError(
+                "nothing is assigned: call assign() first"
+                if group is None
+                else "nothing to read: call subscribe() or assign() first"
+            )
+        if group is not None and (self.needs_attention or self._has_rows):
+            return True
+        if group is not None:
+            group.poll_begins()
+        try:
+            # Looking up positions may take its time: neither the deadline nor the group waits for it.
+            if self._starting is None and self._missing_cursors():
+                self._starting = asyncio.create_task(self._start_cursors())
+                self._starting.add_done_callback(lambda done: done.cancelled() or done.exception())
+                self._starting.add_done_callback(lambda done: fetcher.announce())
+            await fetcher.wait(deadline - time.monotonic(), self._must_look)
+        finally:
+            if group is not None:
+                group.poll_ends()
+        if self._starting is not None and self._starting.done():
+            done, self._starting = self._starting, None
+            done.result()
+        return fetcher.has_parts or self.needs_attention or time.monotonic() < deadline
+
+    def _must_look(self) -> bool:
+        return self.needs_attention or (self._starting is not None and self._starting.done())
+
+    def _stop_starting(self) -> None:
+        if self._starting is not None:
+            self._starting.cancel()
+            self._starting = None
+
+    def _missing_cursors(self) -> list[TopicPartition]:
+        cursors = self._fetcher.cursors if self._fetcher is not None else {}
+        return [where for where in self._positions if where not in cursors and where not in self._paused]
+
+    async def _start_cursors(self) -> None:
+        missing = self._missing_cursors()
+        if not missing or self._fetcher is None:
+            return
+        await self._client.topics_with(missing)
+        await self._look_up_positions()
+        with self._placing:
+            for where in missing:
+                position = self._positions.get(where, NO_POSITION)
+                if position >= 0 and where not in self._paused:
+                    self._fetcher.start(Cursor(where, position, None, self.config.max_partition_fetch_bytes))
+
+    async def __aiter__(self) -> AsyncIterator[Record]:
+        """Every record, for ever. The position follows record by record."""
+        clock = time.monotonic
+        breathe_at = clock() + BREATH_S
+        while True:
+            if self.needs_attention:
+                await self._attend()
+            for record in self.iterate_now():
+                yield record
+                # Looked at after every record: one may have taken so long that others have the partition.
+                if breathe_at < clock():
+                    await asyncio.sleep(0)
+                    breathe_at = clock() + BREATH_S
+            await self.wait(clock() + ITERATION_POLL_S)
+
+    @property
+    def _has_rows(self) -> bool:
+        """Whether there are records that have been decoded and not handed out."""
+        return isinstance(self._reading, RowReading) and not self._reading.is_done
+
+    def iterate_now(self) -> Iterator[Record]:
+        """The records that have been fetched already, one by one.
+
+        As long as nobody seeks, and the group does not need attention.
+        """
+        self._come_back()
+        self._is_iterating = True
+        while (reading := self._row_reading()) is not None:
+            where = reading.part.where
+            while self._reading is reading and reading.index < len(reading.rows):
+                record = reading.rows[reading.index]
+                reading.index += 1
+                self._positions[where] = reading.position
+                yield record
+                if self.needs_attention:
+                    return

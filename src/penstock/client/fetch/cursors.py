@@ -1,0 +1,222 @@
+"""Fetching, thought through: cursors, requests, answers. Pure; `fetcher` does the talking."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.client.cluster.metadata import NO_TOPIC_ID, Cluster
+from penstock.errors import CorruptRecordError, PenstockError
+from penstock.model import TopicPartition
+from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from penstock.protocol.messages.fetch_response import FetchResponse, PartitionData
+
+if TYPE_CHECKING:
+    from penstock.client.config import ConsumerConfig
+
+TOPIC_ID_FETCH_VERSION = 13
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+ISOLATION_LEVELS = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
+
+FIRST_GUESS_RECORD_BYTES = 1_024
+"""How large records are taken to be before the first have come."""
+
+PARTITION_BYTES_MIN = 16 << 10
+ESTIMATE_SLACK = 1.1
+
+_BATCH_LENGTH = struct.Struct(">i")
+_BASE_OFFSET = struct.Struct(">q")
+_LENGTH_AT, _MAGIC_AT, _LAST_OFFSET_DELTA_AT = 8, 16, 23
+_LENGTH_EXTRA_BYTES = 12
+_LENGTH_MIN = 14
+"""The smallest message there is (magic 0, no key, no value)."""
+
+
+class Cursor:
+    """How far a partition has been fetched, and how far it shall be."""
+
+    __slots__ = (
+        "empties",
+        "end",
+        "failing_since",
+        "is_stopped",
+        "may_have_gaps",
+        "not_before",
+        "offset",
+        "record_bytes",
+        "size_max",
+        "tries",
+        "violated_since",
+        "where",
+    )
+
+    def __init__(self, where: TopicPartition, offset: int, end: int | None, size_max: int) -> None:
+        self.where = where
+        self.offset = offset
+        self.end = end
+        """Exclusive; None to go on for ever."""
+        self.size_max = size_max
+        """The most bytes to ask for at once; grows when a broker before 0.10.1 cuts the first batch."""
+        self.record_bytes = 0.0
+        """How much a record takes in the log, as seen so far; 0 before that."""
+        self.is_stopped = False
+        """Whether an error has ended it, until somebody decides what to do."""
+        self.not_before = 0.0
+        self.failing_since = 0.0
+        """Monotonic seconds of the first of the present failures; 0 while all is well."""
+        self.violated_since = 0.0
+        """The same of the first answer that made no sense; failures to reach the broker do not count."""
+        self.tries = 0
+        self.empties = 0
+        """How many answers in a row held nothing, although the log goes on behind `offset`."""
+        self.may_have_gaps: bool | None = None
+        """Whether compaction may have left nothing at the end of the log; None before that is known."""
+
+    @property
+    def is_finished(self) -> bool:
+        return self.end is not None and self.offset >= self.end
+
+    @property
+    def wanted_bytes(self) -> int:
+        """What to ask for: not much more than what is left of the range, as far as that can be known."""
+        if self.end is None:
+            return self.size_max
+        left = (self.end - self.offset) * (self.record_bytes or FIRST_GUESS_RECORD_BYTES) * ESTIMATE_SLACK
+        return max(min(self.size_max, PARTITION_BYTES_MIN), min(self.size_max, int(left)))
+
+    def advance(self, next_offset: int, size: int) -> None:
+        """Note that `size` bytes up to `next_offset` have come."""
+        if next_offset > self.offset:
+            self.record_bytes = size / (next_offset - self.offset)
+        self.offset = next_offset
+        self.note_well()
+
+    def note_well(self) -> None:
+        """Forget failures: something has come, or there is nothing to come."""
+        self.failing_since = self.violated_since = 0.0
+        self.tries = self.empties = 0
+
+
+class FetchedPart(NamedTuple):
+    """What one answer holds of one partition: whole batches in offset order, or an error."""
+
+    cursor: Cursor
+    where: TopicPartition
+    records: memoryview
+    start: int
+    """The offset that was asked for; batches may begin before it."""
+    next_offset: int
+    aborted: Sequence[tuple[int, int]]
+    high_watermark: int
+    error: PenstockError | None = None
+
+    @property
+    def size(self) -> int:
+        return self.records.nbytes
+
+
+class FetchLimits(NamedTuple):
+    """What goes into every request."""
+
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    isolation_level: int
+
+
+class FetchSettings(NamedTuple):
+    """How much to fetch, and for how long to put up with failures."""
+
+    limits: FetchLimits
+    buffered_bytes_max: int
+    patience_s: float | None
+    """After so many seconds of failures in a row a cursor is given up; None never gives up."""
+    violation_patience_s: float = 60.0
+    """The same, where `patience_s` is None, for answers that do not answer what was asked."""
+
+    @classmethod
+    def of_consumer(cls, config: ConsumerConfig) -> FetchSettings:
+        """What the options of a consumer say."""
+        limits = FetchLimits(
+            config.fetch_max_wait_ms,
+            config.fetch_min_bytes,
+            config.fetch_max_bytes,
+            ISOLATION_LEVELS[config.isolation_level],
+        )
+        violation_patience_s = config.default_api_timeout_ms / 1000
+        return cls(limits, config.queued_max_messages_kbytes << 10, None, violation_patience_s)
+
+
+def fetch_request(cursors: Iterable[Cursor], cluster: Cluster, limits: FetchLimits) -> FetchRequest:
+    """Ask for what comes at the cursors, the first one first: brokers fill the answer in this order."""
+    topics: dict[str, FetchTopic] = {}
+    for cursor in cursors:
+        name, partition = cursor.where
+        topic = topics.get(name)
+        if topic is None:
+            topic = topics[name] = FetchTopic(topic=name, topic_id=cluster.topic_id(name))
+        topic.partitions.append(
+            FetchPartition(
+                partition=partition, fetch_offset=cursor.offset, partition_max_bytes=cursor.wanted_bytes
+            )
+        )
+    return FetchRequest(
+        max_wait_ms=limits.max_wait_ms,
+        min_bytes=limits.min_bytes,
+        max_bytes=limits.max_bytes,
+        isolation_level=limits.isolation_level,
+        topics=list(topics.values()),
+    )
+
+
+def fetch_version_limit(cursors: Iterable[Cursor], cluster: Cluster) -> int | None:
+    """The highest version to use: topics without an id cannot be named in the newer ones."""
+    has_ids = all(cluster.topic_id(cursor.where.topic) != NO_TOPIC_ID for cursor in cursors)
+    return None if has_ids else TOPIC_ID_FETCH_VERSION - 1
+
+
+def fetch_answers(answer: FetchResponse, cluster: Cluster) -> Iterator[tuple[TopicPartition, PartitionData]]:
+    """The partitions of an answer by name, whether it names topics or their ids."""
+    for topic in answer.responses:
+        name = topic.topic or cluster.name_of(topic.topic_id)
+        if name is not None:
+            for partition in topic.partitions:
+                yield TopicPartition(name, partition.partition_index), partition
+
+
+def measure(records: memoryview, offset: int) -> tuple[int, int]:
+    """Return the offset after the last whole batch, and where it ends in `records`.
+
+    The offset is `offset` when there is no whole batch, and may be anything else when the broker lies.
+    Looks at nothing but lengths: this happens before the next request can be sent, and decoding later.
+
+    Raises:
+        CorruptRecordError: a length is too small to be one.
+    """
+    size = records.nbytes
+    position = last = 0
+    unpack = _BATCH_LENGTH.unpack_from
+    while position + _LENGTH_AT + 4 <= size:
+        (length,) = unpack(records, position + _LENGTH_AT)
+        if length < _LENGTH_MIN:
+            raise CorruptRecordError(f"a batch of length {length} at byte {position} of a fetch answer")
+        end: int = position + _LENGTH_EXTRA_BYTES + length
+        if end > size:
+            break
+        last, position = position, end
+    if not position:
+        return offset, 0
+    next_offset = int(_BASE_OFFSET.unpack_from(records, last)[0]) + 1
+    if records[last + _MAGIC_AT] >= 2:
+        if position - last < _LAST_OFFSET_DELTA_AT + 4:
+            raise CorruptRecordError(f"a batch of {position - last} bytes in a fetch answer")
+        next_offset += unpack(records, last + _LAST_OFFSET_DELTA_AT)[0]
+    return next_offset, position
+
+
+def cut_batch_bytes(records: memoryview) -> int:
+    """How large the batch is of which `records` are the beginning; 0 where that has not come."""
+    if records.nbytes < _LENGTH_AT + 4:
+        return 0
+    return int(_BATCH_LENGTH.unpack_from(records, _LENGTH_AT)[0]) + _LENGTH_EXTRA_BYTES

@@ -1,0 +1,526 @@
+"""Keeps one fetch ahead at every leader, for a changing set of cursors.
+
+Lives on one event loop; `start`, `stop` and `take` may be called from any thread. Promises the parts of
+a partition in offset order, each once; that no more than ``buffered_bytes_max`` plus one answer per leader
+is held; and, for cursors with an end, that nothing is asked for from there on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from penstock.client.admin.topic_settings import is_compacted
+from penstock.client.cluster.answers import left_out
+from penstock.client.cluster.client import FETCH, AsyncClient
+from penstock.client.cluster.retry import Verdict, judge, timed_out
+from penstock.client.fetch.cursors import (
+    Cursor,
+    FetchedPart,
+    FetchSettings,
+    cut_batch_bytes,
+    fetch_answers,
+    fetch_request,
+    fetch_version_limit,
+    measure,
+)
+from penstock.common.logs import logger_named
+from penstock.errors import DecodeError, KafkaError, NetworkError, PenstockError, ProtocolViolationError
+from penstock.model import TopicPartition
+from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.messages.fetch_request import FetchRequest
+from penstock.protocol.messages.fetch_response import FetchResponse, PartitionData
+
+AGAIN_AFTER_S = 1.0
+"""When the next turn is after one has failed for a reason that is no error of Kafka."""
+
+TIMEOUT_SLACK_S = 1.0
+EMPTY_ANSWERS_MAX = 3
+"""So many empty answers in a row, although the log goes on, are accounted for by compaction, or a failure."""
+
+OFFSET_MAX = 2**63 - 1
+
+JUMP_OFFSETS_MAX = 1 << 20
+"""How far records may lie behind the high watermark of their own answer. Brokers look at it first and read
+then, so that records written in between are there as well; an offset with a flipped bit is much farther."""
+
+COMPLAIN_AFTER_S = 5.0
+COMPLAIN_EVERY_S = 60.0
+"""When failures to fetch, which are tried again, are logged."""
+
+PARKED_AFTER_S = 0.02
+"""A fetch that has had no answer for so long waits at the broker for records to come."""
+
+BEYOND_END_PATIENCE_S = 5.0
+"""How long a new leader may take to show records that the old one has shown already."""
+
+SIZE_MAX_LIMIT = 1 << 30
+
+NO_RECORDS = memoryview(b"")
+
+log = logger_named("penstock.client")
+
+
+class Fetcher:
+    """Fetches what comes at its cursors into `take`."""
+
+    def __init__(self, client: AsyncClient, settings: FetchSettings) -> None:
+        self.cursors: dict[TopicPartition, Cursor] = {}
+        self._client = client
+        self._settings = settings
+        self._loop = asyncio.get_running_loop()
+        self._thread_id = threading.get_ident()
+        self._lock = threading.Lock()
+        self._parts: deque[FetchedPart] = deque()
+        self._buffered_bytes = 0
+        self._arrived: list[asyncio.Future[None]] = []
+        self._under_way: dict[int, tuple[Sequence[Cursor], float]] = {}
+        """Per node: what was asked for, and when."""
+        self._errands: dict[object, asyncio.Task[None]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._complain_at = 0.0
+        self._is_woken = False
+        self._is_closed = False
+
+    # -- what to fetch
+
+    def start(self, cursor: Cursor) -> None:
+        """Fetch at a cursor, instead of the present one of the same partition."""
+        self.stop([cursor.where])
+        with self._lock:
+            self.cursors[cursor.where] = cursor
+        self.wake()
+
+    def stop(self, partitions: Iterable[TopicPartition]) -> None:
+        """Fetch some partitions no more, and drop what has come of them."""
+        with self._lock:
+            gone = set(partitions) & self.cursors.keys()
+            for where in gone:
+                del self.cursors[where]
+            if gone:
+                self._parts = deque(part for part in self._parts if part.where not in gone)
+                self._buffered_bytes = sum(part.size for part in self._parts)
+        if gone:
+            self._on_loop(lambda: self._interrupt(gone))
+
+    def _interrupt(self, gone: set[TopicPartition]) -> None:
+        """Abandon fetches that wait at a broker for nothing: what is wanted now would queue behind them.
+
+        One whose answer is coming, or may be about to, is left alone: it is over soon.
+        """
+        now = self._loop.time()
+        for node_id, (cursors, started) in self._under_way.items():
+            if not any(
+                cursor.where in gone and self.cursors.get(cursor.where) is not cursor for cursor in cursors
+            ):
+                continue
+            if now - started < PARKED_AFTER_S:
+                self._loop.call_at(started + PARKED_AFTER_S, self._interrupt, gone)
+                return
+            peer = self._client.live_peer(node_id, FETCH)
+            if peer is not None and not peer.connection.is_receiving:
+                peer.connection.close(_Abandoned("the fetch is no longer wanted"))
+
+    def wake(self) -> None:
+        """Have the fetcher look for something to do."""
+        if not self._is_woken and not self._is_closed:
+            self._is_woken = True
+            self._on_loop(self._pump)
+
+    def _on_loop(self, action: Callable[[], None]) -> None:
+        if threading.get_ident() == self._thread_id:
+            self._loop.call_soon(action)
+        else:
+            self._loop.call_soon_threadsafe(action)
+
+    def _cursors(self) -> list[Cursor]:
+        with self._lock:
+            return list(self.cursors.values())
+
+    # -- what has come
+
+    def take(self) -> FetchedPart | None:
+        """The next part that has come, if any."""
+        with self._lock:
+            if not self._parts:
+                return None
+            part = self._parts.popleft()
+            had_room = self._has_room
+            self._buffered_bytes -= part.size
+            has_room = self._has_room
+        if has_room and not had_room:
+            self.wake()
+        return part
+
+    @property
+    def has_parts(self) -> bool:
+        return bool(self._parts)
+
+    @property
+    def buffered_bytes(self) -> int:
+        return self._buffered_bytes
+
+    async def wait(self, timeout_s: float | None, is_enough: Callable[[], bool] = lambda: False) -> bool:
+        """Wait until `take` has something; False when it still has nothing after `timeout_s`.
+
+        Waiting ends as well when `is_enough()`, which is looked at again after each `announce`.
+        """
+        deadline = None if timeout_s is None else self._loop.time() + timeout_s
+        while not self._parts and not is_enough():
+            future: asyncio.Future[None] = self._loop.create_future()
+            self._arrived.append(future)
+            self.wake()
+            try:
+                async with asyncio.timeout_at(deadline):
+                    await future
+            except TimeoutError:
+                break
+            finally:
+                if future in self._arrived:
+                    self._arrived.remove(future)
+        return bool(self._parts)
+
+    async def close(self) -> None:
+        """Stop fetching. What has come may still be taken."""
+        self._is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        errands = list(self._errands.values())
+        for task in errands:
+            task.cancel()
+        await asyncio.gather(*errands, return_exceptions=True)
+
+    @property
+    def _has_room(self) -> bool:
+        return self._buffered_bytes < self._settings.buffered_bytes_max
+
+    def _put(self, part: FetchedPart) -> None:
+        with self._lock:
+            self._parts.append(part)
+            self._buffered_bytes += part.size
+
+    def announce(self) -> None:
+        """Have everybody who waits look again. On the event loop."""
+        waiting, self._arrived = self._arrived, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+    # -- the turn
+
+    def _pump(self) -> None:
+        self._is_woken = False
+        if self._is_closed or not self._has_room:
+            return
+        now = self._loop.time()
+        try:
+            wake_at = self._take_turn(now)
+        except Exception:
+            # Without another turn nothing would ever be fetched again.
+            log.exception("a turn of the fetcher has failed; the next one is due in %g s", AGAIN_AFTER_S)
+            wake_at = now + AGAIN_AFTER_S
+        self._arm(wake_at)
+
+    def _take_turn(self, now: float) -> float:
+        """Send what is due; return when the next turn is."""
+        wake_at = float("inf")
+        by_leader: dict[int, list[Cursor]] = {}
+        leaderless = False
+        for cursor in self._cursors():
+            if cursor.is_stopped or cursor.is_finished:
+                continue
+            if cursor.not_before > now:
+                wake_at = min(wake_at, cursor.not_before)
+                continue
+            leader = self._client.cluster.leader(cursor.where)
+            if leader is None:
+                leaderless = True
+            elif leader not in self._under_way:
+                by_leader.setdefault(leader, []).append(cursor)
+        for leader, cursors in by_leader.items():
+            self._fetch(leader, cursors)
+        if leaderless or (self._client.metadata_is_old and self.cursors):
+            self._run_errand("metadata", self._fetch_metadata())
+        return wake_at
+
+    def _arm(self, when: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if when < float("inf"):
+            self._timer = self._loop.call_at(when, self._pump)
+
+    def _fetch(self, node_id: int, cursors: Sequence[Cursor]) -> None:
+        peer = self._client.live_peer(node_id, FETCH)
+        if peer is None:
+            self._run_errand(node_id, self._connect(node_id, cursors))
+            return
+        limits = self._settings.limits
+        cluster = self._client.cluster
+        request = fetch_request(cursors, cluster, limits)
+        try:
+            version = peer.versions.choose(FetchRequest, fetch_version_limit(cursors, cluster))
+            timeout_s = self._client.request_timeout_s + limits.max_wait_ms / 1000 + TIMEOUT_SLACK_S
+            future = peer.connection.request(request, version, timeout_s)
+        except PenstockError as error:
+            self._failed(cursors, error)
+            return
+        asked = [(cursor, cursor.offset) for cursor in cursors]
+        self._under_way[node_id] = (cursors, self._loop.time())
+        future.add_done_callback(lambda done: self._answered(node_id, asked, done))
+
+    # -- answers
+
+    def _answered(self, node_id: int, asked: Sequence[tuple[Cursor, int]], done: asyncio.Future[Any]) -> None:
+        cursors, started = self._under_way.pop(node_id, ((), 0.0))
+        error = None if done.cancelled() else done.exception()
+        if done.cancelled() or self._is_closed:
+            return
+        if error is not None:
+            if not isinstance(error, _Abandoned):
+                self._failed(cursors, error if isinstance(error, PenstockError) else DecodeError(str(error)))
+            self.wake()
+            return
+        answer: FetchResponse = done.result()
+        if answer.error_code:
+            error = error_for(answer.error_code, f"fetching from broker {self._client.address_of(node_id)}")
+            self._failed(cursors, error)
+        else:
+            had_parts = len(self._parts)
+            self._take_answer(node_id, answer, asked)
+            if len(self._parts) == had_parts:
+                self._slow_down(asked, started)
+        self.announce()
+        # Straight on, so that the next answer is under way while this one is decoded.
+        self._pump()
+
+    def _take_answer(self, node_id: int, answer: FetchResponse, asked: Sequence[tuple[Cursor, int]]) -> None:
+        broker = self._client.address_of(node_id)
+        answers = dict(fetch_answers(answer, self._client.cluster))
+        throttle_s = self._client.throttle_s(broker, answer.throttle_time_ms)
+        not_before = self._loop.time() + throttle_s if throttle_s else 0.0
+        for place, (cursor, offset) in enumerate(asked):
+            if self.cursors.get(cursor.where) is not cursor:
+                continue
+            data = answers.get(cursor.where)
+            if data is None:
+                # A broker that throttles leaves everything out (since Kafka 2.0).
+                self._failed(
+                    [cursor],
+                    error_for(ErrorCode.THROTTLING_QUOTA_EXCEEDED, f"fetching {cursor.where} from {broker}")
+                    if throttle_s
+                    else left_out(broker, f"partition {cursor.where}", "Fetch"),
+                )
+                cursor.not_before = max(cursor.not_before, not_before)
+                continue
+            cursor.not_before = not_before
+            try:
+                self._take_partition(cursor, offset, data, broker, was_first=place == 0 and not throttle_s)
+            except ProtocolViolationError as error:
+                self._failed([cursor], error)
+            except DecodeError as error:
+                self._give_up(cursor, error)
+
+    def _slow_down(self, asked: Sequence[tuple[Cursor, int]], started: float) -> None:
+        """Keep a distance to a broker that answers with nothing at once, instead of waiting as it should."""
+        limits, now = self._settings.limits, self._loop.time()
+        if limits.min_bytes and now - started < limits.max_wait_ms / 2000:
+            for cursor, offset in asked:
+                if cursor.offset == offset:
+                    pause_s = self._client.backoff.seconds(cursor.empties, self._client.dice)
+                    cursor.not_before = max(cursor.not_before, now + pause_s)
+
+    def _take_partition(
+        self, cursor: Cursor, offset: int, data: PartitionData, broker: object, *, was_first: bool
+    ) -> None:
+        if data.error_code:
+            what = f"fetching {cursor.where} at offset {offset} from broker {broker}"
+            self._failed([cursor], error_for(data.error_code, what))
+            return
+        records = memoryview(data.records) if data.records is not None else NO_RECORDS
+        next_offset, size = measure(records, offset)
+        if not size:
+            if records.nbytes:
+                self._note_cut(cursor, records, broker)
+            else:
+                self._note_empty(cursor, data, broker, was_first=was_first)
+            return
+        limit = data.high_watermark + JUMP_OFFSETS_MAX if data.high_watermark >= 0 else OFFSET_MAX
+        if not offset < next_offset <= limit:
+            raise ProtocolViolationError(
+                f"broker {broker} answered a fetch of {cursor.where} at offset {offset} with records that "
+                f"end at {next_offset}; the partition ends at {data.high_watermark}"
+            )
+        cursor.advance(next_offset, size)
+        aborted = [(a.producer_id, a.first_offset) for a in data.aborted_transactions or ()]
+        self._put(
+            FetchedPart(
+                cursor, cursor.where, records[:size], offset, next_offset, aborted, data.high_watermark
+            )
+        )
+        # Who had something goes last next time: brokers fill their answers in order. A cursor with an
+        # end stays first until it is there, so that ranges come one after the other.
+        if cursor.end is None:
+            with self._lock:
+                if self.cursors.pop(cursor.where, None) is not None:
+                    self.cursors[cursor.where] = cursor
+
+    def _note_cut(self, cursor: Cursor, records: memoryview, broker: object) -> None:
+        """Only the beginning of a batch came: ask for more, as far as an answer may be that large."""
+        wanted, batch_bytes = cursor.wanted_bytes, cut_batch_bytes(records)
+        what = f"a batch of {batch_bytes} bytes at offset {cursor.offset} of {cursor.where}"
+        bytes_max = min(SIZE_MAX_LIMIT, self._client.config.receive_message_max_bytes)
+        if batch_bytes > bytes_max:
+            name = "receive.message.max.bytes"
+            raise DecodeError(f"{what}, from broker {broker}, does not fit into {name} = {bytes_max}")
+        if wanted < batch_bytes:
+            cursor.size_max = min(max(cursor.size_max * 2, batch_bytes), bytes_max)
+            cursor.record_bytes = max(cursor.record_bytes * 2, float(cursor.size_max))
+            return
+        raise ProtocolViolationError(
+            f"broker {broker} sent {records.nbytes} bytes of {what}, although {wanted} were asked for"
+        )
+
+    def _note_empty(self, cursor: Cursor, data: PartitionData, broker: object, *, was_first: bool) -> None:
+        """Nothing came: because there is nothing yet, or nothing any more, or for no good reason."""
+        visible = data.high_watermark
+        if self._settings.limits.isolation_level and data.last_stable_offset >= 0:
+            visible = min(visible, data.last_stable_offset)
+        if cursor.end is None and visible <= cursor.offset:
+            cursor.note_well()
+            return
+        # Brokers fill their answers in order: later partitions may have been left no room.
+        if not was_first:
+            return
+        cursor.empties += 1
+        if cursor.empties < EMPTY_ANSWERS_MAX:
+            return
+        if cursor.end is not None and visible < cursor.end:
+            self._wait_for_end(cursor, visible)
+        elif cursor.may_have_gaps:
+            self._pass_gap(cursor, visible)
+        else:
+            self._run_errand(cursor, self._look_for_gap(cursor, visible, broker))
+
+    async def _look_for_gap(self, cursor: Cursor, visible: int, broker: object) -> None:
+        """Compaction may have removed all records up to the end of a log: then nothing is what there is."""
+        if cursor.may_have_gaps is None:
+            cursor.may_have_gaps = await is_compacted(self._client, cursor.where.topic)
+        if self.cursors.get(cursor.where) is not cursor or not cursor.empties:
+            return
+        if cursor.may_have_gaps:
+            self._pass_gap(cursor, visible)
+            return
+        why = "" if cursor.may_have_gaps is None else ", and the topic is not compacted"
+        self._failed(
+            [cursor],
+            ProtocolViolationError(
+                f"broker {broker} answers fetches of {cursor.where} at offset {cursor.offset} with nothing, "
+                f"although it says that the partition ends at {visible}{why}"
+            ),
+        )
+
+    def _pass_gap(self, cursor: Cursor, visible: int) -> None:
+        cursor.note_well()
+        if cursor.end is not None:
+            cursor.offset = cursor.end
+            self._put(FetchedPart(cursor, cursor.where, NO_RECORDS, cursor.end, cursor.end, (), visible))
+            self.announce()
+
+    def _wait_for_end(self, cursor: Cursor, visible: int) -> None:
+        """The log ends before the cursor's end does: perhaps it lags behind, perhaps it was cut."""
+        now = self._loop.time()
+        cursor.failing_since = cursor.failing_since or now
+        cursor.not_before = now + self._client.backoff.seconds(0, self._client.dice)
+        if now - cursor.failing_since >= BEYOND_END_PATIENCE_S:
+            why = (
+                f"partition {cursor.where} ends at {visible}; {cursor.offset} to {cursor.end} were asked for"
+            )
+            self._give_up(cursor, KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, "OFFSET_OUT_OF_RANGE", why))
+
+    def _failed(self, cursors: Iterable[Cursor], error: PenstockError) -> None:
+        """Try again later, or give the cursors up."""
+        now = self._loop.time()
+        verdict = judge(error)
+        if verdict is not Verdict.FATAL:
+            self._client.troubles.note("fetching", error)
+        for cursor in cursors:
+            if self.cursors.get(cursor.where) is not cursor:
+                continue
+            if verdict is Verdict.FATAL:
+                self._give_up(cursor, error)
+                continue
+            cursor.failing_since = cursor.failing_since or now
+            if isinstance(error, ProtocolViolationError):
+                cursor.violated_since = cursor.violated_since or now
+            since, patience_s = cursor.failing_since, self._settings.patience_s
+            if patience_s is None and isinstance(error, ProtocolViolationError):
+                since, patience_s = cursor.violated_since, self._settings.violation_patience_s
+            if patience_s is not None and now - since >= patience_s:
+                self._give_up(cursor, timed_out(f"fetching {cursor.where}", patience_s * 1000, error))
+                continue
+            self._complain(cursor, error, now)
+            cursor.not_before = now + self._client.backoff.seconds(cursor.tries, self._client.dice)
+            cursor.tries += 1
+        if verdict is Verdict.REFRESH:
+            self._run_errand("metadata", self._fetch_metadata())
+        self.wake()
+
+    def _complain(self, cursor: Cursor, error: PenstockError, now: float) -> None:
+        """Log what has failed for a while, once a minute at most."""
+        if now - cursor.failing_since >= COMPLAIN_AFTER_S and now >= self._complain_at:
+            self._complain_at = now + COMPLAIN_EVERY_S
+            since_s = now - cursor.failing_since
+            log.warning("nothing of %s for %.0f s, trying on: %s", cursor.where, since_s, error)
+
+    def _give_up(self, cursor: Cursor, error: PenstockError) -> None:
+        cursor.is_stopped = True
+        self._put(FetchedPart(cursor, cursor.where, NO_RECORDS, cursor.offset, cursor.offset, (), -1, error))
+        self.announce()
+
+    # -- errands
+
+    def _run_errand(self, purpose: object, errand: Any) -> None:
+        """Run a coroutine unless one with the same purpose is under way; then look again."""
+        if purpose in self._errands or self._is_closed:
+            errand.close()
+            return
+        task = self._loop.create_task(errand)
+        self._errands[purpose] = task
+
+        def finish(_: asyncio.Task[None]) -> None:
+            del self._errands[purpose]
+            self.wake()
+
+        task.add_done_callback(finish)
+
+    async def _connect(self, node_id: int, cursors: Sequence[Cursor]) -> None:
+        try:
+            await self._client.peer(node_id, FETCH)
+        except PenstockError as error:
+            self._failed(cursors, error)
+
+    async def _fetch_metadata(self) -> None:
+        try:
+            await self._client.refresh(cursor.where.topic for cursor in self._cursors())
+        except PenstockError as error:
+            self._failed([c for c in self._cursors() if self._client.cluster.leader(c.where) is None], error)
+        else:
+            self._check_topics()
+        self.wake()
+        await asyncio.sleep(self._client.backoff.seconds(0, self._client.dice))
+
+    def _check_topics(self) -> None:
+        """Count a partition that still has no leader as a failure."""
+        for cursor in self._cursors():
+            if self._client.cluster.leader(cursor.where) is None and not cursor.is_stopped:
+                topic = self._client.cluster.topics.get(cursor.where.topic)
+                code = (topic.error_code if topic else 0) or ErrorCode.LEADER_NOT_AVAILABLE
+                self._failed([cursor], error_for(code, f"partition {cursor.where}"))
+
+
+class _Abandoned(NetworkError):
+    """The connection was closed on purpose, to be rid of a fetch that waits."""

@@ -1,0 +1,176 @@
+"""Which offsets a partition has: the earliest, the latest, the first at or after a time.
+
+Light on purpose: no numpy, nothing of records. Spark's planning side lives on it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from penstock.client.cluster.answers import check_complete
+from penstock.client.cluster.client import AsyncClient
+from penstock.client.fetch.cursors import ISOLATION_LEVELS
+from penstock.errors import KafkaError, PenstockError, UnsupportedVersionError
+from penstock.model import EARLIEST, LATEST, TopicPartition
+from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.messages.list_offsets_request import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from penstock.protocol.messages.list_offsets_response import ListOffsetsResponse
+
+MAX_TIMESTAMP = -3
+"""Stands for the record with the greatest timestamp, as in ListOffsets from version 7 on."""
+
+TIMESTAMP_VERSION = 1
+"""Before it, brokers look for segments of their log, not for records."""
+
+MAX_TIMESTAMP_VERSION = 7
+
+
+class OffsetAt(NamedTuple):
+    """An offset, and the timestamp of its record where the question was about time (else -1)."""
+
+    offset: int
+    timestamp: int = -1
+
+
+Answers = dict[TopicPartition, OffsetAt | None]
+
+
+async def fetch_offsets(
+    client: AsyncClient,
+    questions: Mapping[TopicPartition, int],
+    *,
+    isolation: str = "read_uncommitted",
+    timeout_ms: float | None = None,
+) -> Answers:
+    """Look up one offset per partition: `EARLIEST`, `LATEST`, `MAX_TIMESTAMP`, or a time in milliseconds.
+
+    The answer is None where no record is that late. With ``read_committed``, the latest offset is the
+    last stable one: where the first open transaction begins.
+
+    Raises:
+        KafkaError: a topic or partition does not exist, or may not be read.
+        ConfigError: a topic has no such partition.
+        UnsupportedVersionError: the broker is too old for times.
+        NetworkError, RequestTimeoutError: no answer within `timeout_ms` (default ``default.api.timeout.ms``).
+    """
+    await client.bootstrap()
+    answers: Answers = {}
+    left = dict(questions)
+
+    async def attempt() -> None:
+        await client.topics_of({where.topic for where in left})
+        by_leader: dict[int, dict[TopicPartition, int]] = {}
+        for where, question in left.items():
+            by_leader.setdefault(await client.leader(where), {})[where] = question
+        outcomes = await asyncio.gather(
+            *(_ask(client, leader, part, isolation, answers) for leader, part in by_leader.items()),
+            return_exceptions=True,
+        )
+        for where in answers:
+            left.pop(where, None)
+        _raise_worst(outcomes)
+
+    if left:
+        await client.retrying("looking up offsets", attempt, timeout_ms)
+    return {where: answers[where] for where in questions}
+
+
+def _raise_worst(outcomes: Iterable[BaseException | None]) -> None:
+    """Raise what no repetition mends rather than what one might."""
+    errors = [error for error in outcomes if error is not None]
+    fatal = [e for e in errors if not isinstance(e, KafkaError) or not e.retriable]
+    for error in [*fatal, *errors]:
+        raise error
+
+
+async def _ask(
+    client: AsyncClient,
+    leader: int,
+    questions: Mapping[TopicPartition, int],
+    isolation: str,
+    answers: Answers,
+) -> None:
+    """Ask one leader; put what it answers into `answers`, and raise the first error it gives."""
+    peer = await client.peer(leader)
+    version = peer.versions.choose(ListOffsetsRequest)
+    _check_version(questions.values(), version)
+    topics: dict[str, ListOffsetsTopic] = {}
+    for where, question in questions.items():
+        topic = topics.setdefault(where.topic, ListOffsetsTopic(name=where.topic))
+        topic.partitions.append(ListOffsetsPartition(partition_index=where.partition, timestamp=question))
+    request = ListOffsetsRequest(
+        replica_id=-1,
+        isolation_level=ISOLATION_LEVELS[isolation],
+        topics=list(topics.values()),
+        timeout_ms=int(client.config.request_timeout_ms),
+    )
+    answer: ListOffsetsResponse = await peer.connection.request(request, version, client.request_timeout_s)
+    error: PenstockError | None = None
+    seen = set()
+    for told in answer.topics:
+        for partition in told.partitions:
+            where = TopicPartition(told.name, partition.partition_index)
+            seen.add(where)
+            if partition.error_code:
+                error = error or error_for(partition.error_code, f"looking up offsets of {where}")
+            elif version == 0:
+                answers[where] = (
+                    OffsetAt(partition.old_style_offsets[0]) if partition.old_style_offsets else None
+                )
+            else:
+                answers[where] = (
+                    OffsetAt(partition.offset, partition.timestamp) if partition.offset >= 0 else None
+                )
+    if error is not None:
+        raise error
+    check_complete(questions, seen, peer.connection.address, "ListOffsets")
+
+
+def _check_version(questions: Iterable[int], version: int) -> None:
+    if version < TIMESTAMP_VERSION and any(q not in (EARLIEST, LATEST) for q in questions):
+        raise UnsupportedVersionError("offsets by time need Kafka 0.10.1 or newer")
+    if version < MAX_TIMESTAMP_VERSION and MAX_TIMESTAMP in questions:
+        raise UnsupportedVersionError("the greatest timestamp can be asked for from Kafka 3.0 on")
+
+
+async def fetch_known_offsets(
+    client: AsyncClient,
+    partitions: Iterable[TopicPartition],
+    question: int,
+    *,
+    isolation: str = "read_uncommitted",
+) -> dict[TopicPartition, int]:
+    """`EARLIEST` or `LATEST` of several partitions: these always exist. Raises as `fetch_offsets`."""
+    answers = await fetch_offsets(client, dict.fromkeys(partitions, question), isolation=isolation)
+    known: dict[TopicPartition, int] = {}
+    for where, answer in answers.items():
+        if answer is None:
+            raise error_for(ErrorCode.OFFSET_NOT_AVAILABLE, f"offsets of {where}")
+        known[where] = answer.offset
+    return known
+
+
+def list_offsets(
+    bootstrap_servers: str,
+    questions: Mapping[TopicPartition, int],
+    *,
+    isolation: str = "read_uncommitted",
+    config: Mapping[str, object] | None = None,
+) -> Answers:
+    """The same, blocking, on a connection of its own. `Admin.list_offsets` keeps its connection."""
+    from penstock.client.blocking.background_loop import run
+    from penstock.client.config import ClientConfig
+
+    parsed = ClientConfig.parse(config, {"bootstrap_servers": bootstrap_servers})
+
+    async def ask() -> Answers:
+        async with AsyncClient(parsed) as client:
+            return await fetch_offsets(client, questions, isolation=isolation)
+
+    return run(ask())

@@ -1,0 +1,76 @@
+"""Offsets by place and time: the calls of a consumer that ask where records are, and where it begins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from penstock.client.arguments import by_place, places, whole
+from penstock.client.cluster.client import AsyncClient
+from penstock.client.config import ConsumerConfig
+from penstock.client.fetch.offsets import fetch_known_offsets, fetch_offsets
+from penstock.client.group.commits import CommitCalls
+from penstock.clock import SystemClock
+from penstock.model import EARLIEST, LATEST, TopicPartition
+
+NO_POSITION = -4
+"""Stands for "the application must say", as ``auto.offset.reset=none`` wants it."""
+
+COMMITTED = -5
+"""Stands for what the group has committed."""
+
+BY_AGE = -6
+"""Stands for the first record that is not older than ``auto.offset.reset`` says."""
+
+
+class OffsetCalls(CommitCalls):
+    """A part of `AsyncConsumer`."""
+
+    config: ConsumerConfig
+    _client: AsyncClient
+
+    async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The first offset of each partition. Raises as `fetch_offsets`."""
+        return await fetch_known_offsets(self._client, places(partitions, "beginning_offsets()"), EARLIEST)
+
+    async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The offset that the next record of each partition will get. Raises as `fetch_offsets`.
+
+        With ``isolation.level=read_committed``, where the first open transaction begins.
+        """
+        isolation = self.config.isolation_level
+        return await fetch_known_offsets(
+            self._client, places(partitions, "end_offsets()"), LATEST, isolation=isolation
+        )
+
+    async def offsets_for_times(
+        self, times: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, int | None]:
+        """The first offset whose record is not older than the given time in milliseconds, or None.
+
+        Raises as `fetch_offsets`.
+        """
+        questions = by_place(times, "offsets_for_times()")
+        for where, time_ms in questions.items():
+            questions[where] = whole(time_ms, f"the time for {where}, in milliseconds,")
+        found = await fetch_offsets(self._client, questions)
+        return {where: None if at is None else at.offset for where, at in found.items()}
+
+    @property
+    def _reset_marker(self) -> int:
+        reset = self.config.auto_offset_reset
+        if self.config.reset_age_ms is not None:
+            return BY_AGE
+        return {"earliest": EARLIEST, "latest": LATEST}.get(reset, NO_POSITION)
+
+    async def _look_up(self, marker: int, unknown: list[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """What stands behind a marker: offsets, or other markers."""
+        if marker == LATEST:
+            return await self.end_offsets(unknown)
+        if marker == EARLIEST:
+            return await self.beginning_offsets(unknown)
+        if marker == BY_AGE:
+            begin_ms = SystemClock().now_ms() - (self.config.reset_age_ms or 0)
+            young = await self.offsets_for_times(dict.fromkeys(unknown, begin_ms))
+            return {where: LATEST if offset is None else offset for where, offset in young.items()}
+        stored = await self.committed(unknown)
+        return {where: self._reset_marker if at is None else at.offset for where, at in stored.items()}

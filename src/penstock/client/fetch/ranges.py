@@ -1,0 +1,304 @@
+"""Given ranges of offsets, fetched and decoded into Arrow batches in bounded memory.
+
+What `read_topic`, `scan_topic` and Spark's executors stand on. Promises exactly the records in each
+range, in order; one fetch ahead while the present one is decoded; and never a fetch at or past a range's
+end, where a broker would make it wait for records that nobody wants.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.client.blocking.background_loop import run
+from penstock.client.cluster.client import AsyncClient
+from penstock.client.config import ConsumerConfig
+from penstock.client.fetch.cursors import ISOLATION_LEVELS, Cursor, FetchedPart, FetchLimits, FetchSettings
+from penstock.client.fetch.fetcher import Fetcher
+from penstock.client.fetch.offsets import fetch_known_offsets
+from penstock.common.extras import need_arrow
+from penstock.errors import ConfigError, KafkaError, RequestTimeoutError
+from penstock.model import COLUMN_NAMES, EARLIEST, TopicPartition
+from penstock.protocol.error_codes import ErrorCode
+from penstock.records.compression.budget import DEFAULT_LIMITS, UnpackLimits, naming_place
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FETCH_BYTES = 4 << 20
+"""Large enough to hide the round trip, small enough to stay in the processor's cache while decoded."""
+
+BATCH_BYTES = 1 << 20
+"""About the size of the Arrow batches: what Spark likes best."""
+
+MAX_WAIT_MS = 100
+"""There is always something to answer with, except in the rare gap that compaction leaves at an end."""
+
+_GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+"""What brokers say of a topic that was deleted."""
+
+
+class OffsetRange(NamedTuple):
+    """The records from `start` to before `end` of one partition."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+
+class RangeReader:
+    """Fetches ranges, part by part. On one event loop."""
+
+    def __init__(
+        self,
+        client: AsyncClient,
+        ranges: Iterable[OffsetRange],
+        *,
+        isolation: str = "read_uncommitted",
+        fetch_bytes: int = FETCH_BYTES,
+        fail_on_data_loss: bool = True,
+    ) -> None:
+        self._client = client
+        self._fail_on_data_loss = fail_on_data_loss
+        self._unfinished: dict[TopicPartition, Cursor] = {}
+        self._waiting: list[Cursor] = []
+        """Further ranges of partitions that have one under way."""
+        limits = FetchLimits(MAX_WAIT_MS, 1, fetch_bytes, ISOLATION_LEVELS[isolation])
+        self._fetcher = Fetcher(
+            client, FetchSettings(limits, fetch_bytes, client.config.default_api_timeout_ms / 1000)
+        )
+        for topic, partition, start, end in ranges:
+            if start < 0 or end < start:
+                raise ConfigError(f"offsets {start} to {end} of {topic}-{partition} are no range")
+            if start < end:
+                self._waiting.append(Cursor(TopicPartition(topic, partition), start, end, fetch_bytes))
+
+    async def start(self) -> None:
+        """Begin to fetch.
+
+        Raises:
+            KafkaError: a topic does not exist.
+            ConfigError: a topic has no such partition.
+            NetworkError: no broker answers.
+        """
+        await self._client.bootstrap()
+        try:
+            await self._client.topics_with([cursor.where for cursor in self._waiting])
+        except KafkaError as error:
+            if self._fail_on_data_loss or error.code not in _GONE:
+                raise
+            self._waiting = [cursor for cursor in self._waiting if await self._exists(cursor.where.topic)]
+        self._start_waiting()
+
+    async def _exists(self, topic: str) -> bool:
+        try:
+            await self._client.topic(topic)
+        except KafkaError as error:
+            if error.code not in _GONE:
+                raise
+            return False
+        return True
+
+    def _start_waiting(self) -> None:
+        later: list[Cursor] = []
+        for cursor in self._waiting:
+            if cursor.where in self._unfinished:
+                later.append(cursor)
+            else:
+                self._unfinished[cursor.where] = cursor
+                self._fetcher.start(cursor)
+        self._waiting = later
+
+    async def next_parts(self) -> list[FetchedPart]:
+        """Everything that has come since the last call, waiting for something; empty at the end.
+
+        Raises:
+            KafkaError: records of a range are gone (and that is not to be skipped), or a broker refuses.
+            RequestTimeoutError: no success for ``default.api.timeout.ms``.
+            DecodeError: an answer makes no sense.
+        """
+        parts: list[FetchedPart] = []
+        while self._unfinished and not parts:
+            await self._fetcher.wait(None)
+            while (part := self._fetcher.take()) is not None:
+                if part.error is not None:
+                    await self._handle(part.cursor, part.error)
+                    continue
+                if part.size:
+                    parts.append(part)
+                # The cursor runs ahead of the parts that wait to be taken: only the last of them ends it.
+                if part.next_offset >= (part.cursor.end or 0):
+                    self._finish(part.cursor)
+        return parts
+
+    def _finish(self, cursor: Cursor) -> None:
+        del self._unfinished[cursor.where]
+        if self._waiting:
+            self._start_waiting()
+
+    async def _handle(self, cursor: Cursor, error: Exception) -> None:
+        """Skip what is no longer there, when that is allowed; raise everything else."""
+        cause = error.__cause__ if isinstance(error, RequestTimeoutError) else error
+        if not self._fail_on_data_loss and isinstance(cause, KafkaError) and cause.code in _GONE:
+            self._finish(cursor)
+            return
+        if not isinstance(error, KafkaError) or error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
+            raise error
+        where, end = cursor.where, cursor.end or 0
+        first = (await fetch_known_offsets(self._client, [where], EARLIEST))[where]
+        if self._fail_on_data_loss:
+            raise KafkaError(
+                error.code,
+                error.name,
+                f"records {cursor.offset} to {end - 1} of {where} were asked for, but are not there "
+                f"(any more): the log begins at offset {first}; retention may have removed them, or the "
+                "topic was created anew",
+            )
+        if cursor.offset < first < end:
+            rest = Cursor(where, first, end, cursor.size_max)
+            self._unfinished[where] = rest
+            self._fetcher.start(rest)
+        else:
+            self._finish(cursor)
+
+    async def close(self) -> None:
+        """Stop fetching. The client stays open."""
+        await self._fetcher.close()
+
+
+def decode_part(
+    part: FetchedPart,
+    columns: Sequence[str],
+    batch_bytes: int,
+    *,
+    check_crcs: bool = True,
+    unpack: UnpackLimits = DEFAULT_LIMITS,
+) -> Iterator[pa.RecordBatch]:
+    """The records of one part within its range, as batches of about `batch_bytes`.
+
+    Raises:
+        CorruptRecordError: a batch is damaged.
+        UnpackLimitError: a compressed batch holds more than `unpack` allows.
+    """
+    from penstock.records.arrow import to_arrow
+    from penstock.records.decode import iter_columns
+
+    pieces = iter_columns(
+        part.records,
+        columns=columns,
+        start_offset=part.start,
+        end_offset=part.cursor.end,
+        aborted=part.aborted,
+        verify_crcs=check_crcs,
+        limit_bytes=unpack.max_bytes,
+        limit_records=unpack.max_records,
+        batch_bytes=batch_bytes,
+    )
+    with naming_place(part.where):
+        for piece in pieces:
+            yield to_arrow(piece, *part.where, columns)
+
+
+def fetch_ranges(
+    bootstrap_servers: str | Sequence[str],
+    ranges: Iterable[OffsetRange | tuple[str, int, int, int]],
+    columns: Sequence[str] = COLUMN_NAMES,
+    *,
+    isolation: str = "read_uncommitted",
+    batch_bytes: int = BATCH_BYTES,
+    fetch_bytes: int = FETCH_BYTES,
+    fail_on_data_loss: bool = True,
+    config: Mapping[str, object] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the records of all ranges as Arrow batches with the given columns, in that order.
+
+    Each batch belongs to one partition; those of one partition come in offset order, partitions may
+    alternate. Records outside the log are an error unless `fail_on_data_loss` is False. Fetching
+    goes on in the background while the caller works on a batch.
+
+    Raises: as `RangeReader.start` and `RangeReader.next_parts`, and CorruptRecordError.
+    """
+    need_arrow("fetch_ranges")
+    parsed = ConsumerConfig.parse(config, {"bootstrap_servers": bootstrap_servers})
+    client = AsyncClient(parsed)
+    try:
+        for _, batch in scan_ranges(
+            client,
+            [OffsetRange(*one) for one in ranges],
+            columns,
+            isolation=isolation,
+            batch_bytes=batch_bytes,
+            fetch_bytes=fetch_bytes,
+            fail_on_data_loss=fail_on_data_loss,
+            check_crcs=parsed.check_crcs,
+            unpack=parsed.unpack_limits,
+        ):
+            yield batch
+    finally:
+        run(client.close())
+
+
+def scan_ranges(
+    client: AsyncClient,
+    ranges: Sequence[OffsetRange],
+    columns: Sequence[str],
+    *,
+    isolation: str,
+    batch_bytes: int,
+    fetch_bytes: int = FETCH_BYTES,
+    fail_on_data_loss: bool = True,
+    check_crcs: bool = True,
+    unpack: UnpackLimits = DEFAULT_LIMITS,
+) -> Iterator[tuple[TopicPartition, pa.RecordBatch]]:
+    """The same with a client of the background loop, which stays open, and with each batch's partition."""
+
+    async def open_reader() -> RangeReader:
+        reader = RangeReader(
+            client, ranges, isolation=isolation, fetch_bytes=fetch_bytes, fail_on_data_loss=fail_on_data_loss
+        )
+        await reader.start()
+        return reader
+
+    reader = run(open_reader())
+    try:
+        while parts := run(reader.next_parts()):
+            parts.reverse()
+            while parts:
+                part = parts.pop()
+                where = part.where
+                decoded = decode_part(part, columns, batch_bytes, check_crcs=check_crcs, unpack=unpack)
+                # Nothing refers to a part once it is decoded: its buffer serves the next fetch.
+                del part
+                for batch in decoded:
+                    yield where, batch
+    finally:
+        run(reader.close())
+
+
+async def fetch_ranges_async(
+    client: AsyncClient,
+    ranges: Iterable[OffsetRange],
+    columns: Sequence[str] = COLUMN_NAMES,
+    *,
+    isolation: str = "read_uncommitted",
+    batch_bytes: int = BATCH_BYTES,
+    fetch_bytes: int = FETCH_BYTES,
+    fail_on_data_loss: bool = True,
+    check_crcs: bool = True,
+    unpack: UnpackLimits = DEFAULT_LIMITS,
+) -> AsyncIterator[pa.RecordBatch]:
+    """The same for asyncio, over a client that stays open. Parts are decoded in another thread."""
+    reader = RangeReader(
+        client, ranges, isolation=isolation, fetch_bytes=fetch_bytes, fail_on_data_loss=fail_on_data_loss
+    )
+    try:
+        await reader.start()
+        while parts := await reader.next_parts():
+            for part in parts:
+                batches = decode_part(part, columns, batch_bytes, check_crcs=check_crcs, unpack=unpack)
+                for batch in await asyncio.to_thread(list, batches):
+                    yield batch
+    finally:
+        await reader.close()

@@ -1,0 +1,116 @@
+"""Fetched parts on their way to the application: as records, or as Arrow batches.
+
+A reading knows the position that its partition has after what it has handed out, so that the other kind
+of reading can go on from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from penstock.client.fetch.cursors import FetchedPart
+from penstock.model import Record
+from penstock.records.compression.budget import DEFAULT_LIMITS, UnpackLimits, naming_place
+from penstock.records.rows import iter_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class RowReading:
+    """A part that is being handed out record by record.
+
+    Raises, here and in `load`:
+        CorruptRecordError: a batch is damaged.
+        UnpackLimitError: a compressed batch holds more than `unpack` allows.
+    """
+
+    def __init__(
+        self, part: FetchedPart, position: int, *, check_crcs: bool, unpack: UnpackLimits = DEFAULT_LIMITS
+    ) -> None:
+        self.part = part
+        self.next_offset = position
+        self.rows: list[Record] = []
+        """The records that exist as objects: of a large part not all at once."""
+        self.index = 0
+        self._pieces = iter_rows(
+            part.records,
+            *part.where,
+            start_offset=position,
+            aborted=part.aborted,
+            verify=check_crcs,
+            limit_bytes=unpack.max_bytes,
+            limit_records=unpack.max_records,
+        )
+        self._is_exhausted = False
+        self.load()
+
+    def load(self) -> bool:
+        """Turn to records not handed out yet; return whether there are any."""
+        with naming_place(self.part.where):
+            while self.index >= len(self.rows) and not self._is_exhausted:
+                piece = next(self._pieces, None)
+                if piece is None:
+                    self._is_exhausted = True
+                else:
+                    self.rows, self.next_offset = piece
+                    self.index = 0
+        return self.index < len(self.rows)
+
+    def take(self, count: int) -> list[Record]:
+        """At most `count` records more."""
+        first, self.index = self.index, min(self.index + count, len(self.rows))
+        return self.rows[first : self.index] if self.index - first < len(self.rows) else self.rows
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left that has been decoded."""
+        return self.index >= len(self.rows)
+
+    @property
+    def position(self) -> int:
+        """The offset of the next record; behind the part once all have been handed out."""
+        return self.rows[self.index].offset if self.index < len(self.rows) else self.next_offset
+
+
+class ColumnReading:
+    """A part that is being handed out in Arrow batches."""
+
+    def __init__(
+        self,
+        part: FetchedPart,
+        position: int,
+        columns: Sequence[str],
+        batch_bytes: int,
+        *,
+        check_crcs: bool,
+        unpack: UnpackLimits = DEFAULT_LIMITS,
+    ) -> None:
+        from penstock.records.decode import iter_columns
+
+        self.part = part
+        self.columns = columns
+        self.position = position
+        self._pieces = iter_columns(
+            part.records,
+            columns=columns,
+            start_offset=position,
+            aborted=part.aborted,
+            verify_crcs=check_crcs,
+            limit_bytes=unpack.max_bytes,
+            limit_records=unpack.max_records,
+            batch_bytes=batch_bytes,
+        )
+
+    def take(self) -> pa.RecordBatch | None:
+        """The next batch; None when there is nothing left."""
+        from penstock.records.arrow import to_arrow
+
+        with naming_place(self.part.where):
+            piece = next(self._pieces, None)
+        if piece is None:
+            self.position = self.part.next_offset
+            return None
+        self.position = piece.next_offset
+        return to_arrow(piece, *self.part.where, self.columns)

@@ -1,0 +1,49 @@
+"""Assignors that deal partitions anew each time: range and round-robin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from penstock.client.group.assignors.base import Assignment, Assignor, java_order, ordered
+from penstock.client.group.member_metadata import Subscription
+from penstock.model import TopicPartition
+
+
+class RangeAssignor(Assignor):
+    """Gives each member neighbouring partitions of every topic: partition 3 of two topics to the same."""
+
+    name = "range"
+
+    def assign(self, partition_counts: Mapping[str, int], members: Mapping[str, Subscription]) -> Assignment:
+        assignment: Assignment = {member_id: [] for member_id in members}
+        in_order = ordered(members)
+        for topic, count in partition_counts.items():
+            takers = [member_id for member_id in in_order if topic in members[member_id].topics]
+            if not takers:
+                continue
+            share, rest = divmod(count, len(takers))
+            first = 0
+            for place, member_id in enumerate(takers):
+                last = first + share + (place < rest)
+                assignment[member_id] += [TopicPartition(topic, number) for number in range(first, last)]
+                first = last
+        return assignment
+
+
+class RoundRobinAssignor(Assignor):
+    """Deals all partitions of all topics in a circle."""
+
+    name = "roundrobin"
+
+    def assign(self, partition_counts: Mapping[str, int], members: Mapping[str, Subscription]) -> Assignment:
+        assignment: Assignment = {member_id: [] for member_id in members}
+        circle = ordered(members)
+        subscribed = {topic for member in members.values() for topic in member.topics}
+        at = 0
+        for topic in sorted(subscribed & partition_counts.keys(), key=java_order):
+            for number in range(partition_counts[topic]):
+                while topic not in members[circle[at % len(circle)]].topics:
+                    at += 1
+                assignment[circle[at % len(circle)]].append(TopicPartition(topic, number))
+                at += 1
+        return assignment

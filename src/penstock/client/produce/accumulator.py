@@ -1,0 +1,493 @@
+"""What is waiting to be sent, and in which order: the producer's mind, without its hands.
+
+Synchronous and pure: given records, answers and the time, it says which batches to send now. Promises:
+- the batches of a partition reach the log in the order they were filled, retries included;
+- with a producer id, every batch keeps its sequence number through retries and splits, so that brokers
+  recognise repetitions, and a gap in the sequence is answered by a new epoch (KIP-360), never by silence;
+- without one, a partition has one batch under way at a time, because a retry could overtake;
+- records hold memory from `append` to their outcome, and `is_full` says when that is too much.
+
+Thread-safe: `append` may come from any thread.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from penstock.client.cluster.retry import Backoff, Verdict, judge
+from penstock.client.config import ProducerConfig
+from penstock.client.produce.batches import (
+    NO_PRODUCER_ID,
+    SEQUENCE_MASK,
+    Batch,
+    PartitionQueue,
+    ProducerId,
+    Row,
+    discard,
+    precedes,
+)
+from penstock.client.produce.delivery import Delivery, Outcome
+from penstock.errors import KafkaError, PenstockError, RequestTimeoutError
+from penstock.model import TopicPartition
+from penstock.protocol.error_codes import ErrorCode
+
+REQUEST_BYTES_MAX = 8 << 20
+"""Batches of several partitions travel together up to this size, whatever ``max.request.size`` allows one."""
+
+RECORD_OVERHEAD_BYTES = 36
+"""What a record takes at most besides its key, value and headers (five varints and an attribute byte)."""
+
+FAILURES_KEPT = 1_000
+"""Failures that are remembered until somebody asks; older ones are forgotten."""
+
+BROKEN_SEQUENCE = frozenset(
+    (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_EPOCH)
+)
+TOO_LARGE = frozenset((ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE))
+
+
+class Drained(NamedTuple):
+    """What to do now: batches to send by node, and when to ask again at the latest."""
+
+    requests: dict[int, list[Batch]]
+    wake_at: float
+    """Monotonic seconds; infinite when nothing is waiting for the time to pass."""
+    unroutable: list[TopicPartition]
+    """Partitions with something to send and without a known leader."""
+
+
+class Accumulator:
+    """Everything a producer has accepted and not yet settled."""
+
+    def __init__(self, config: ProducerConfig, dice: Callable[[], float]) -> None:
+        self.batch_bytes_max = min(config.batch_size, config.max_request_size)
+        self._record_bytes_max = config.max_request_size
+        self.owner = NO_PRODUCER_ID
+        self.is_idempotent = config.wants_idempotence
+        self.wants_epoch = config.wants_idempotence
+        """Whether a producer id, or a new epoch of it, must be fetched before everything can go on."""
+        self._config = config
+        self._dice = dice
+        self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
+        self._linger_s = config.linger_ms / 1000
+        self._delivery_timeout_s = config.delivery_timeout_ms / 1000
+        self._lock = threading.Lock()
+        self._queues: dict[TopicPartition, PartitionQueue] = {}
+        self._busy: dict[TopicPartition, PartitionQueue] = {}
+        """Queues with something waiting, the longest not served first."""
+        self._unsettled: dict[Outcome, None] = {}
+        self._bytes = 0
+        self._topic_limits: dict[str, int] = {}
+        self._failures: deque[tuple[Outcome, int]] = deque(maxlen=FAILURES_KEPT)
+        self._closed_by: PenstockError | None = None
+
+    @property
+    def is_full(self) -> bool:
+        return self._bytes >= self._config.buffer_memory
+
+    def unsettled(self) -> list[Outcome]:
+        """The outcomes that are still open."""
+        with self._lock:
+            return list(self._unsettled)
+
+    # -- filling
+
+    def append(
+        self, where: TopicPartition, row: Row, size: int, clock: Callable[[], float]
+    ) -> tuple[Delivery, bool]:
+        """Take one record of at most `size` bytes; return its delivery and whether somebody should be told.
+
+        Somebody should be told when a batch was begun or became full: nothing else changes what `drain`
+        returns. The clock is asked when a batch begins, not for every record.
+
+        Raises:
+            KafkaError: the record is larger than ``max.request.size``.
+        """
+        if size > self._record_bytes_max:
+            raise _too_large(where, size, self._record_bytes_max)
+        with self._lock:
+            queue = self._queues.get(where)
+            batch = queue.open if queue is not None else None
+            is_news = False
+            limit = self._limit(where.topic) if self._topic_limits else self.batch_bytes_max
+            if batch is None or batch.size + size > limit:
+                batch = self._begin(where, clock())
+                is_news = True
+            index = batch.count
+            batch.rows.append(row)
+            batch.count = index + 1
+            batch.size += size
+            self._bytes += size
+            return Delivery(batch.outcome, index, row[3]), is_news
+
+    def append_encoded(self, where: TopicPartition, encoded: memoryview, count: int, now: float) -> Outcome:
+        """Take a whole batch of magic 2 with `count` records. It is sent as soon as the order allows.
+
+        Raises:
+            KafkaError: the batch is a single record larger than ``max.request.size``.
+        """
+        size = len(encoded)
+        if count == 1 and size > self._config.max_request_size:
+            raise _too_large(where, size, self._config.max_request_size)
+        with self._lock:
+            if self._closed_by is not None:
+                raise self._closed_by
+            queue = self._queues.get(where) or self._new_queue(where)
+            self._seal(queue)
+            batch = self._new_batch(queue, now)
+            batch.encoded = encoded
+            batch.count = count
+            batch.size = size
+            queue.sealed.append(batch)
+            self._bytes += size
+            return batch.outcome
+
+    def flush(self) -> None:
+        """Make everything waiting due now."""
+        with self._lock:
+            for queue in self._busy.values():
+                self._seal(queue)
+
+    def _new_queue(self, where: TopicPartition) -> PartitionQueue:
+        queue = self._queues[where] = PartitionQueue(where)
+        return queue
+
+    def _limit(self, topic: str) -> int:
+        return self._topic_limits.get(topic, self.batch_bytes_max)
+
+    def _begin(self, where: TopicPartition, now: float) -> Batch:
+        if self._closed_by is not None:
+            raise self._closed_by
+        queue = self._queues.get(where) or self._new_queue(where)
+        self._seal(queue)
+        queue.open = self._new_batch(queue, now)
+        return queue.open
+
+    def _new_batch(self, queue: PartitionQueue, now: float) -> Batch:
+        batch = Batch(Outcome(*queue.where), now)
+        self._unsettled[batch.outcome] = None
+        self._busy.setdefault(queue.where, queue)
+        return batch
+
+    def _seal(self, queue: PartitionQueue) -> None:
+        if queue.open is not None:
+            queue.sealed.append(queue.open)
+            queue.open = None
+
+    # -- emptying
+
+    def drain(
+        self, now: float, leader_of: Callable[[TopicPartition], int | None], can_take: Callable[[int], bool]
+    ) -> Drained:
+        """Return at most one request per node, and take its batches for sent.
+
+        `can_take` says whether a node's connection is open and has room for one more request.
+        """
+        with self._lock:
+            requests: dict[int, list[Batch]] = {}
+            sizes: dict[int, int] = {}
+            unroutable: list[TopicPartition] = []
+            wake_at = float("inf")
+            served: list[PartitionQueue] = []
+            for queue in self._busy.values():
+                if not self._may_send(queue):
+                    continue
+                due = self._due_at(queue, now)
+                if due > now:
+                    wake_at = min(wake_at, due)
+                    continue
+                node = leader_of(queue.where)
+                if node is None:
+                    unroutable.append(queue.where)
+                    continue
+                if not can_take(node):
+                    continue
+                size = sizes.get(node, 0)
+                if size and size + self._first(queue).size > REQUEST_BYTES_MAX:
+                    wake_at = now
+                    continue
+                batch = self._take(queue)
+                requests.setdefault(node, []).append(batch)
+                sizes[node] = size + batch.size
+                served.append(queue)
+            for queue in served:
+                del self._busy[queue.where]
+                if queue.has_waiting:
+                    self._busy[queue.where] = queue
+            return Drained(requests, wake_at, unroutable)
+
+    def _may_send(self, queue: PartitionQueue) -> bool:
+        if not self.is_idempotent:
+            return self._config.acks == 0 or not queue.in_flight
+        if self.owner == NO_PRODUCER_ID:
+            return False
+        if queue.owner != self.owner and not queue.in_flight and (queue.is_broken or not queue.again):
+            self._begin_epoch(queue)
+        if not queue.is_established and queue.in_flight:
+            return False
+        # A queue with batches of the old epoch that are not broken goes on in it until they are settled.
+        number = queue.again[0].number if queue.again else queue.next_number
+        return queue.owner != NO_PRODUCER_ID and not queue.is_broken and queue.is_within_reach(number)
+
+    def _begin_epoch(self, queue: PartitionQueue) -> None:
+        queue.owner = self.owner
+        queue.next_sequence = queue.next_number = 0
+        queue.is_broken = queue.is_established = False
+        for batch in queue.again:
+            self._number(queue, batch)
+
+    def _due_at(self, queue: PartitionQueue, now: float) -> float:
+        if queue.not_before > now:
+            return queue.not_before
+        if queue.again or queue.sealed or self.is_full or queue.open is None:
+            return now
+        return queue.open.created + self._linger_s
+
+    def _first(self, queue: PartitionQueue) -> Batch:
+        return queue.waiting()[0]
+
+    def _take(self, queue: PartitionQueue) -> Batch:
+        if queue.again:
+            batch = queue.again.pop(0)
+        else:
+            if not queue.sealed:
+                self._seal(queue)
+            batch = queue.sealed.popleft()
+            if self.is_idempotent:
+                self._number(queue, batch)
+        batch.attempts += 1
+        queue.in_flight.append(batch)
+        return batch
+
+    def _number(self, queue: PartitionQueue, batch: Batch) -> None:
+        batch.owner = queue.owner
+        batch.base_sequence = queue.next_sequence
+        batch.number = queue.next_number
+        queue.next_number += 1
+        batch.payload = None
+        queue.next_sequence = (queue.next_sequence + batch.count) & SEQUENCE_MASK
+
+    # -- answers
+
+    def succeed(self, batch: Batch, base_offset: int, log_append_time: int = -1) -> None:
+        """The broker has the batch."""
+        with self._lock:
+            queue = self._landed(batch)
+            queue.not_before = 0.0
+            queue.is_established = queue.is_established or batch.owner == queue.owner
+            settle = self._release(batch)
+        if settle:
+            batch.outcome.succeed(base_offset, batch.count, log_append_time)
+
+    def fail(self, batch: Batch, error: PenstockError, now: float) -> Batch | None:
+        """The attempt failed: try again, or give up, as the error asks for.
+
+        Returns the batch when it is too large and must be cut in two with `split` before it can go on.
+        """
+        final: PenstockError | None
+        with self._lock:
+            queue = self._landed(batch)
+            batch.error = error
+            code = error.code if isinstance(error, KafkaError) else None
+            if batch.outcome.is_settled:
+                return None
+            if code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+                # The broker has the batch already, but no longer knows at which offset.
+                self._release(batch)
+                final = None
+            elif code in TOO_LARGE and batch.count > 1:
+                self._topic_limits[queue.where.topic] = max(
+                    1, min(self._limit(queue.where.topic), batch.size) // 2
+                )
+                self._requeue(queue, batch)
+                return batch
+            elif code in BROKEN_SEQUENCE and self.is_idempotent:
+                self._requeue(queue, batch)
+                if queue.again[0] is batch and not any(precedes(b, batch) for b in queue.in_flight):
+                    self._break(queue)
+                return None
+            elif self._is_worth_a_retry(batch, error, now):
+                self._requeue(queue, batch)
+                queue.not_before = now + self._backoff.seconds(batch.attempts - 1, self._dice)
+                return None
+            else:
+                final = _final(error, batch)
+                self._give_up(batch)
+        if final is None:
+            batch.outcome.succeed(-1, batch.count)
+        else:
+            batch.outcome.fail(final)
+        return None
+
+    def split(self, batch: Batch, rows: Sequence[Row], sizes: Callable[[Row], int]) -> None:
+        """Put two halves in the place of a waiting batch; `rows` are its records."""
+        with self._lock:
+            queue = self._queues[TopicPartition(batch.outcome.topic, batch.outcome.partition)]
+            position = queue.again.index(batch)
+            middle = len(rows) // 2
+            halves = []
+            for first, part in ((0, rows[:middle]), (middle, rows[middle:])):
+                half = Batch(Outcome(*queue.where), batch.created)
+                half.rows = list(part)
+                half.count = len(part)
+                half.size = sum(map(sizes, part))
+                half.owner = batch.owner
+                if batch.base_sequence >= 0:
+                    half.base_sequence = (batch.base_sequence + first) & SEQUENCE_MASK
+                half.number = batch.number + bool(first)
+                half.error = batch.error
+                halves.append((first, half))
+            for later in (*queue.in_flight, *queue.again[position + 1 :]):
+                later.number += later.number > batch.number
+            queue.next_number += 1
+            queue.again[position : position + 1] = [half for _, half in halves]
+            self._unsettled.pop(batch.outcome, None)
+            self._bytes -= batch.size
+            for _, half in halves:
+                self._unsettled[half.outcome] = None
+                self._bytes += half.size
+        batch.outcome.split([(first, half.outcome) for first, half in halves])
+
+    def hinder(self, error: PenstockError, concerns: Callable[[TopicPartition], bool]) -> None:
+        """Remember what holds up the waiting batches of some partitions, for the message if they expire."""
+        with self._lock:
+            for where, queue in self._busy.items():
+                if concerns(where):
+                    for batch in queue.waiting():
+                        batch.error = error
+
+    def expire(self, now: float) -> float:
+        """Give up what is older than ``delivery.timeout.ms``; return when the next would be."""
+        overdue: list[Batch] = []
+        oldest = float("inf")
+        with self._lock:
+            for queue in self._queues.values():
+                for batch in [*queue.in_flight, *queue.waiting()]:
+                    if batch.outcome.is_settled:
+                        continue
+                    if batch.created + self._delivery_timeout_s > now:
+                        oldest = min(oldest, batch.created)
+                        continue
+                    overdue.append(batch)
+                    if batch not in queue.in_flight:
+                        discard(queue, batch)
+                    self._give_up(batch)
+                if not queue.has_waiting:
+                    self._busy.pop(queue.where, None)
+        timeout_ms = self._config.delivery_timeout_ms
+        for batch in overdue:
+            because = f"; the last obstacle: {batch.error}" if batch.error else ""
+            batch.outcome.fail(
+                RequestTimeoutError(
+                    f"{batch.count} records for {batch.outcome.topic}-{batch.outcome.partition} were not "
+                    f"acknowledged within delivery.timeout.ms = {timeout_ms:g}{because}"
+                ),
+            )
+        return oldest + self._delivery_timeout_s
+
+    def close(self, error: PenstockError) -> None:
+        """Settle everything with `error`, and accept nothing more."""
+        with self._lock:
+            self._closed_by = error
+        self.abandon(error)
+
+    def abandon(self, error: PenstockError) -> None:
+        """Settle everything with `error`."""
+        with self._lock:
+            batches = [b for q in self._queues.values() for b in (*q.in_flight, *q.waiting())]
+            self._queues.clear()
+            self._busy.clear()
+            self._unsettled.clear()
+            self._bytes = 0
+        for batch in batches:
+            if not batch.outcome.is_settled:
+                self._failures.append((batch.outcome, batch.count))
+                batch.outcome.fail(error)
+
+    # -- producer id
+
+    def set_owner(self, owner: ProducerId) -> None:
+        """Go on with a producer id, or a new epoch of it. Broken partitions start again at sequence 0."""
+        with self._lock:
+            self.owner = owner
+            self.wants_epoch = False
+
+    def go_without_owner(self) -> None:
+        """Go on without a producer id: the broker cannot give one."""
+        with self._lock:
+            self.is_idempotent = False
+            self.wants_epoch = False
+
+    def _break(self, queue: PartitionQueue) -> None:
+        queue.is_broken = True
+        if queue.owner == self.owner:
+            self.wants_epoch = True
+
+    # -- bookkeeping
+
+    def _landed(self, batch: Batch) -> PartitionQueue:
+        queue = self._queues.get(TopicPartition(batch.outcome.topic, batch.outcome.partition))
+        if queue is None:
+            queue = PartitionQueue(TopicPartition(batch.outcome.topic, batch.outcome.partition))
+        elif batch in queue.in_flight:
+            queue.in_flight.remove(batch)
+        return queue
+
+    def _requeue(self, queue: PartitionQueue, batch: Batch) -> None:
+        position = len(queue.again)
+        while position and precedes(batch, queue.again[position - 1]):
+            position -= 1
+        queue.again.insert(position, batch)
+        self._busy.setdefault(queue.where, queue)
+
+    def _is_worth_a_retry(self, batch: Batch, error: PenstockError, now: float) -> bool:
+        if judge(error) is Verdict.FATAL or batch.attempts > self._config.retries:
+            return False
+        return now < batch.created + self._delivery_timeout_s
+
+    def take_failures(self) -> list[tuple[Outcome, int]]:
+        """The outcomes that failed since the last call, and how many records each; the latest of them."""
+        with self._lock:
+            failures = list(self._failures)
+            self._failures.clear()
+        return failures
+
+    def _give_up(self, batch: Batch) -> None:
+        """Settle a batch of which nobody may know whether the broker has it.
+
+        What was sent behind it may be there as well, so that it keeps its sequence numbers: a new epoch now
+        could write it twice. If the broker has not got this batch, it answers the next one with a gap, and
+        has not got that one either; then is the time for a new epoch.
+        """
+        self._release(batch)
+        self._failures.append((batch.outcome, batch.count))
+
+    def _release(self, batch: Batch) -> bool:
+        if self._unsettled.pop(batch.outcome, batch) is batch:
+            return False
+        self._bytes -= batch.size
+        return True
+
+
+def _too_large(where: TopicPartition, size: int, limit: int) -> KafkaError:
+    return KafkaError(
+        ErrorCode.MESSAGE_TOO_LARGE,
+        "MESSAGE_TOO_LARGE",
+        f"a record for {where.topic!r} takes up to {size} bytes, max.request.size allows {limit}; "
+        "raise it here, and max.message.bytes at the topic",
+    )
+
+
+def _final(error: PenstockError, batch: Batch) -> PenstockError:
+    """The error as the application sees it."""
+    if isinstance(error, KafkaError) and error.code in TOO_LARGE:
+        return KafkaError(
+            error.code,
+            error.name,
+            f"a record for {batch.outcome.topic!r} of about {batch.size} bytes is larger than the topic "
+            "takes; raise the topic's max.message.bytes",
+        )
+    return error

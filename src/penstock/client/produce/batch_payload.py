@@ -1,0 +1,105 @@
+"""The bytes of a producer's batch: rows encoded, whole batches stamped with a producer id.
+
+What a broker stores decides the format: Produce from version 3 on takes batches of magic 2, version 2
+messages of magic 1, older versions magic 0 (KIP-98, KIP-32).
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from penstock.client.produce.batches import Batch, Row
+from penstock.errors import EncodeError, UnsupportedVersionError
+from penstock.records.batch import decode_batch, encode_batch, record_size_max, refresh_crc
+from penstock.records.compression.codecs import Codec
+from penstock.records.legacy import encode_message_set
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from typing_extensions import Buffer
+
+    from penstock.model import Header
+
+_IDENTITY = struct.Struct(">qhi")
+_IDENTITY_AT = 43
+"""Producer id, epoch and base sequence in the header of a batch."""
+
+ZSTD_PRODUCE_VERSION = 7
+MAGIC_2_PRODUCE_VERSION = 3
+MAGIC_1_PRODUCE_VERSION = 2
+
+
+def payload_for(batch: Batch, produce_version: int, codec: Codec) -> Buffer:
+    """Return the bytes to send, made now or kept from the last attempt.
+
+    Raises:
+        EncodeError: a value of a wrong type, or headers in a format that has none.
+        UnsupportedVersionError: the broker is too old for the codec.
+    """
+    if codec == Codec.ZSTD and produce_version < ZSTD_PRODUCE_VERSION:
+        raise UnsupportedVersionError("compression.type=zstd needs Kafka 2.1 or newer; try lz4")
+    if produce_version < MAGIC_2_PRODUCE_VERSION:
+        if batch.base_sequence >= 0:
+            raise UnsupportedVersionError(
+                "a batch with a producer id needs Kafka 0.11 or newer, and this broker is older than others; "
+                "set enable.idempotence=false"
+            )
+        return _message_set(batch, 1 if produce_version == MAGIC_1_PRODUCE_VERSION else 0, codec)
+    if batch.payload is None:
+        batch.payload = _stamped(batch) if batch.encoded is not None else _encoded(batch, codec)
+    return batch.payload
+
+
+def rows_of(batch: Batch) -> list[Row]:
+    """The records of a batch, whichever way it was filled."""
+    if batch.encoded is None:
+        return batch.rows
+    return [
+        (record.key, record.value, record.headers, record.timestamp)
+        for record in decode_batch(batch.encoded, 0, len(batch.encoded), "", 0, verify=False)
+    ]
+
+
+def row_size(row: Row) -> int:
+    """The most bytes that a record takes in a batch."""
+    return record_size_max(row[0], row[1], row[2])
+
+
+def _encoded(batch: Batch, codec: Codec) -> bytes:
+    return encode_batch(
+        batch.rows,
+        codec=codec,
+        producer_id=batch.owner.producer_id,
+        producer_epoch=batch.owner.epoch,
+        base_sequence=batch.base_sequence,
+    )
+
+
+def _stamped(batch: Batch) -> memoryview:
+    """Write the producer id into the batch itself; the memory is ours alone."""
+    assert batch.encoded is not None
+    if batch.base_sequence >= 0:
+        _IDENTITY.pack_into(batch.encoded, _IDENTITY_AT, *batch.owner, batch.base_sequence)
+        refresh_crc(batch.encoded, 0, len(batch.encoded))
+    return batch.encoded
+
+
+def _message_set(batch: Batch, magic: int, codec: Codec) -> bytes:
+    rows = rows_of(batch)
+    if any(row[2] and not _can_do_without(row[2]) for row in rows):
+        raise EncodeError(
+            "record headers need Kafka 0.11 or newer; the broker is older. "
+            "Events can be sent with mode='structured' (K9)"
+        )
+    return encode_message_set(
+        [(key, value, timestamp) for key, value, _, timestamp in rows], magic, codec=codec
+    )
+
+
+def _can_do_without(headers: Sequence[Header]) -> bool:
+    """Is the content type of a structured event all there is? It is optional there (K30)."""
+    if len(headers) != 1 or headers[0][0] != "content-type":
+        return False
+    return (headers[0][1] or b"").startswith(b"application/cloudevents+")

@@ -1,0 +1,256 @@
+"""Arrow tables to batches, for the producer: partitions chosen and records written column-wise.
+
+Needs pyarrow and numpy; imported by the first `send_arrow`.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from penstock.client.config import ProducerConfig
+from penstock.client.produce.delivery import Outcome
+from penstock.client.produce.partitioner import PARTITIONERS
+from penstock.client.produce.partitioner_columns import (
+    UNDECIDED,
+    partitions_by_call,
+    partitions_by_murmur2,
+    rows_by_partition,
+    spread,
+)
+from penstock.errors import ConfigError, EncodeError, RequestTimeoutError
+from penstock.records.arrow import from_arrow
+from penstock.records.columns import RecordColumns
+from penstock.records.compression.codecs import Codec
+from penstock.records.encode import encode_columns
+from penstock.records.kernels.jit import Int32s
+
+CHUNK_BYTES = 8 << 20
+"""How much of a table is encoded at a time: memory stays bounded, and sending begins early."""
+
+FIELDS = ("key", "value", "headers", "partition", "timestamp")
+"""The columns that mean something to a producer."""
+
+_RECORD_COUNT = struct.Struct(">i")
+_RECORD_COUNT_AT = 57
+
+SPREAD_ROWS_MIN = 1_000
+"""Fewer rows without keys stay together in one partition."""
+
+
+class EncodedBatch(NamedTuple):
+    """One batch of magic 2, ready to be stamped and sent."""
+
+    partition: int
+    data: memoryview
+    record_count: int
+
+
+class WriteSummary(NamedTuple):
+    """What was written: `offsets` has the first and the next offset per partition, as far as known."""
+
+    topic: str
+    rows: int
+    bytes: int
+    batches: int
+    offsets: Mapping[int, tuple[int, int]]
+
+
+class TableDelivery:
+    """The delivery of a table: awaitable in asyncio, `result()` waits for it elsewhere."""
+
+    def __init__(self, topic: str) -> None:
+        self.topic = topic
+        self.rows = 0
+        self._bytes = 0
+        self._outcomes: list[Outcome] = []
+
+    def add(self, outcome: Outcome, batch: EncodedBatch) -> None:
+        self._outcomes.append(outcome)
+        self.rows += batch.record_count
+        self._bytes += len(batch.data)
+
+    def done(self) -> bool:
+        return all(leaf.is_settled for outcome in self._outcomes for leaf in outcome.leaves())
+
+    def result(self, timeout: float | None = None) -> WriteSummary:
+        """Wait up to `timeout` seconds; return what was written.
+
+        Raises:
+            RequestTimeoutError: not yet known; the delivery goes on.
+            PenstockError: why some of the rows could not be delivered.
+        """
+        self._watch()
+        deadline = None if timeout is None else time.monotonic() + timeout
+        for outcome in self._outcomes:
+            left = None if deadline is None else deadline - time.monotonic()
+            if not outcome.wait_blocking(left):
+                raise RequestTimeoutError(
+                    f"the rows for topic {self.topic!r} were not acknowledged within {timeout:g} s"
+                    " (their delivery goes on)"
+                )
+        return self._summary()
+
+    def __await__(self) -> Generator[Any, None, WriteSummary]:
+        return self._wait().__await__()
+
+    async def _wait(self) -> WriteSummary:
+        self._watch()
+        for outcome in self._outcomes:
+            await outcome.wait()
+        return self._summary()
+
+    def _watch(self) -> None:
+        for outcome in self._outcomes:
+            for leaf in outcome.leaves():
+                leaf.is_watched = True
+
+    def _summary(self) -> WriteSummary:
+        offsets: dict[int, tuple[int, int]] = {}
+        leaves = [leaf for outcome in self._outcomes for leaf in outcome.leaves()]
+        for leaf in leaves:
+            if leaf.error is not None:
+                raise leaf.error
+            if leaf.base_offset >= 0:
+                begin, end = leaf.base_offset, leaf.base_offset + leaf.count
+                low, high = offsets.get(leaf.partition, (begin, end))
+                offsets[leaf.partition] = (min(low, begin), max(high, end))
+        return WriteSummary(self.topic, self.rows, self._bytes, len(leaves), dict(sorted(offsets.items())))
+
+
+class ColumnEncoder:
+    """Turns tables into batches for the partitions of one topic."""
+
+    def __init__(self, config: ProducerConfig, dice: Callable[[], float]) -> None:
+        self._codec = Codec.from_name(config.compression_type)
+        self._batch_bytes_max = min(config.batch_size, config.max_request_size)
+        self._partitioner = config.partitioner
+        self._turn = int(dice() * 1_000_000)
+
+    def encode(self, batch: pa.RecordBatch, count: int, available: Sequence[int]) -> list[EncodedBatch]:
+        """Encode one record batch for a topic of `count` partitions, `available` of which have leaders.
+
+        Raises:
+            EncodeError: a column has a type that no record can hold.
+            ConfigError: a row wants a partition that does not exist.
+        """
+        if not batch.num_rows:
+            return []
+        columns = from_arrow(batch, timestamp_ms=time.time_ns() // 1_000_000)
+        partitions = self._partitions(batch, columns, count, available)
+        encoded: list[EncodedBatch] = []
+        for partition, rows in rows_by_partition(partitions, count):
+            encoded += [
+                EncodedBatch(partition, data, _RECORD_COUNT.unpack_from(data, _RECORD_COUNT_AT)[0])
+                for data in encode_columns(
+                    columns, rows=rows, codec=self._codec, batch_bytes_max=self._batch_bytes_max
+                )
+            ]
+        return encoded
+
+    def _partitions(
+        self, batch: pa.RecordBatch, columns: RecordColumns, count: int, available: Sequence[int]
+    ) -> Int32s:
+        rows = columns.row_count
+        partitions = _wanted_partitions(batch, count)
+        if partitions is None or (partitions == UNDECIDED).any():
+            by_key = self._partitions_by_key(columns, count)
+            partitions = (
+                by_key if partitions is None else np.where(partitions == UNDECIDED, by_key, partitions)
+            )
+            rows_each = max(1, rows * self._batch_bytes_max // max(1, batch.nbytes))
+            # All partitions get something of every chunk, so that all leaders have something to do.
+            rows_each = min(rows_each, -(-rows // len(available))) if rows > SPREAD_ROWS_MIN else rows_each
+            self._turn = spread(partitions, available, rows_each, self._turn % len(available))
+        return partitions
+
+    def _partitions_by_key(self, columns: RecordColumns, count: int) -> Int32s:
+        chosen = self._partitioner
+        keys, rows = columns.key, columns.row_count
+        if chosen == "murmur2_random" and (keys is None or keys.null_count == rows):
+            return np.full(rows, UNDECIDED, dtype=np.int32)
+        if chosen in ("murmur2", "murmur2_random") and keys is not None:
+            return partitions_by_murmur2(keys, count, null_is_empty=chosen == "murmur2")
+        call = PARTITIONERS[chosen] if isinstance(chosen, str) else chosen
+        partitions = partitions_by_call(keys, rows, count, call)
+        _check_partitions(partitions, count)
+        return partitions
+
+
+def oldest_time_ms(data: pa.Table | pa.RecordBatch, fields: Mapping[str, str]) -> int | None:
+    """The oldest timestamp of a table, in milliseconds since 1970; None where it says none."""
+    name = fields.get("timestamp", "timestamp")
+    if name not in data.schema.names or not data.num_rows:
+        return None
+    column = data.column(name)
+    oldest = pc.min(column)
+    if pa.types.is_timestamp(column.type):
+        oldest = pc.cast(oldest, pa.timestamp("ms", tz=column.type.tz), safe=False)
+    value: int | None = pc.cast(oldest, pa.int64()).as_py()
+    return value
+
+
+def record_batches(data: pa.Table | pa.RecordBatch, fields: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
+    """Cut a table into record batches of about `CHUNK_BYTES` with the columns a producer looks at.
+
+    `fields` maps `FIELDS` to names of columns; those left out are taken under their own names.
+
+    Raises:
+        EncodeError: neither a key nor a value among the columns, or a column that is not there.
+    """
+    if not isinstance(data, (pa.Table, pa.RecordBatch)):
+        raise EncodeError(f"a pyarrow Table or RecordBatch is needed, not {type(data).__name__}")
+    names = _field_names(data.schema.names, fields)
+    table = pa.table({field: data.column(name) for field, name in names.items()})
+    if not table.num_rows:
+        return
+    rows = max(1, table.num_rows * CHUNK_BYTES // max(1, table.nbytes))
+    for start in range(0, table.num_rows, rows):
+        yield from table.slice(start, rows).combine_chunks().to_batches()
+
+
+def _field_names(present: Sequence[str], fields: Mapping[str, str]) -> dict[str, str]:
+    for field, name in fields.items():
+        if field not in FIELDS:
+            raise EncodeError(f"records have no field {field!r}; they have {', '.join(FIELDS)}")
+        if name not in present:
+            raise EncodeError(f"there is no column {name!r} for the {field}; there are {', '.join(present)}")
+    names = {field: fields.get(field, field) for field in FIELDS}
+    found = {field: name for field, name in names.items() if name in present}
+    if not found.keys() & {"key", "value"}:
+        raise EncodeError(
+            f"neither a column 'key' nor 'value' among {', '.join(present) or 'no columns'}: "
+            "rename one, or say which column is what"
+        )
+    return found
+
+
+def _wanted_partitions(batch: pa.RecordBatch, count: int) -> Int32s | None:
+    """The column `partition`, with `UNDECIDED` for null; None where there is no such column."""
+    if "partition" not in batch.schema.names:
+        return None
+    column = batch.column("partition")
+    if not (pa.types.is_integer(column.type) or pa.types.is_null(column.type)):
+        raise EncodeError(f"column 'partition' is {column.type}: whole numbers are needed")
+    nulls = column.null_count
+    partitions = np.array(column.cast(pa.int64()).fill_null(0))
+    _check_partitions(partitions, count)
+    partitions = partitions.astype(np.int32)
+    if nulls:
+        partitions[np.asarray(column.is_null())] = UNDECIDED
+    return partitions
+
+
+def _check_partitions(partitions: NDArray[Any], count: int) -> None:
+    wrong = np.flatnonzero((partitions < UNDECIDED) | (partitions >= count))
+    if len(wrong):
+        raise ConfigError(
+            f"row {wrong[0]} wants partition {partitions[wrong[0]]}; the topic has {count}, 0 to {count - 1}"
+        )

@@ -1,0 +1,42 @@
+"""What `send(event=...)` sends: the record that carries an event, in the mode and under the key asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import ConfigError
+from penstock.model import Header
+
+if TYPE_CHECKING:
+    from penstock.cloudevents.binding import KeyMapper, Mode
+    from penstock.cloudevents.formats.registry import FormatName
+
+
+def record_of(
+    event: object,
+    value: bytes | None,
+    key: bytes | None,
+    headers: Sequence[Any],
+    mode: Mode,
+    key_mapper: KeyMapper | None,
+    event_format: FormatName,
+) -> tuple[bytes | None, bytes | None, Sequence[Header]]:
+    """Key, value and headers of the record that carries `event`; see `penstock.cloudevents.to_record`.
+
+    Raises:
+        ConfigError: there is a value as well, or what was given is no event.
+        EncodeError, InvalidEventError: no such record can carry the event.
+    """
+    from penstock.cloudevents import Event, to_record
+
+    if value is not None:
+        raise ConfigError("give either a value or an event, not both: the event makes the value")
+    if not isinstance(event, Event):
+        raise ConfigError(
+            f"event= wants a penstock.cloudevents.Event, not {type(event).__name__}; "
+            "from_sdk makes one of the official SDK's"
+        )
+    return to_record(
+        event, mode=mode, key=key, key_mapper=key_mapper, event_format=event_format, headers=headers
+    )

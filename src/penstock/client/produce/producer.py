@@ -1,0 +1,444 @@
+"""The producer for asyncio: records in, deliveries out.
+
+`send` puts a record into the accumulator and returns; the sender carries whole batches to the leaders.
+Keyed records go where Java would send them; the others fill one partition's batch, then another's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import operator
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from penstock.client.admin.topic_settings import RETENTION_SETTINGS, retention_warning, topic_settings
+from penstock.client.arguments import topic_name, whole
+from penstock.client.cluster.client import AsyncClient, no_such_partition
+from penstock.client.cluster.metadata import TopicInfo
+from penstock.client.config import Partitioner, ProducerConfig
+from penstock.client.produce.accumulator import RECORD_OVERHEAD_BYTES, Accumulator
+from penstock.client.produce.delivery import Delivery
+from penstock.client.produce.events import record_of
+from penstock.client.produce.partitioner import PARTITIONERS, StickyChoice
+from penstock.client.produce.sender import Sender
+from penstock.common.extras import need_arrow
+from penstock.common.logs import logger_named
+from penstock.common.short_repr import short_repr
+from penstock.errors import EncodeError, NetworkError, PenstockError, RequestTimeoutError
+from penstock.model import Header, RecordMetadata, TopicPartition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from penstock.client.produce.columns import ColumnEncoder, EncodedBatch, TableDelivery
+    from penstock.cloudevents import Event
+    from penstock.cloudevents.binding import KeyMapper, Mode
+    from penstock.cloudevents.formats.registry import FormatName
+
+
+RETENTION_LOOK_MS = 3_600_000
+"""Younger records are not worth a question about the topic's retention."""
+
+RETENTION_ANSWER_S = 2.0
+"""How long the end of `write_topic` may wait to learn whether retention removes what was written."""
+
+log = logger_named("penstock.client")
+
+INTERRUPTED_PATIENCE_S = 0.5
+"""Ctrl-C and cancellation leave a producer this long to send what it has accepted."""
+
+
+class _TopicPlaces:
+    """The partitions of a topic as the producer needs them on every record."""
+
+    __slots__ = ("available", "count", "info", "sticky", "where")
+
+    def __init__(self, info: TopicInfo, sticky: StickyChoice) -> None:
+        self.info = info
+        self.count = len(info.partitions)
+        self.where = [TopicPartition(info.name, partition) for partition in range(self.count)]
+        led = [number for number, p in sorted(info.partitions.items()) if p.leader >= 0]
+        self.available = led or list(range(self.count))
+        self.sticky = sticky
+
+
+class AsyncProducer:
+    """Writes records to topics.
+
+    >>> async with AsyncProducer(bootstrap_servers="localhost:9092") as producer:
+    ...     delivery = await producer.send("orders", b"two tickets", key=b"ada")
+    ...     metadata = await delivery
+
+    Options: Kafka's dotted names in `config`, or the same with underscores as keywords.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str | Sequence[str] | None = None,
+        config: Mapping[str, object] | None = None,
+        **options: object,
+    ) -> None:
+        if bootstrap_servers is not None:
+            options["bootstrap_servers"] = bootstrap_servers
+        self.config = ProducerConfig.parse(config, options)
+        self._client = AsyncClient(self.config)
+        self._accumulator = Accumulator(self.config, self._client.dice)
+        chosen = self.config.partitioner
+        self._partitioner: Partitioner = PARTITIONERS[chosen] if isinstance(chosen, str) else chosen
+        self._null_is_free = isinstance(chosen, str) and self._partitioner(None, 1) is None
+        """Whether records without a key may go anywhere: the partitioner need not be asked."""
+        self._places: dict[str, _TopicPlaces] = {}
+        self._sender: Sender | None = None
+        self._encoder: ColumnEncoder | None = None
+        self._is_closed = False
+
+    async def start(self) -> AsyncProducer:
+        """Reach the cluster. Optional: the first `send` does it as well.
+
+        Raises:
+            NetworkError: no bootstrap server answers.
+        """
+        if self._is_closed:
+            raise NetworkError("this producer is closed")
+        if self._sender is None:
+            self._sender = Sender(self._client, self.config, self._accumulator)
+            self._sender.wake()
+        await self._client.bootstrap()
+        return self
+
+    async def __aenter__(self) -> AsyncProducer:
+        return await self.start()
+
+    async def __aexit__(self, exc_type: type[BaseException] | None, exc: object, traceback: object) -> None:
+        await self.close(closing_patience_s(exc_type))
+
+    # -- rows
+
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None = None,
+        *,
+        key: bytes | None = None,
+        partition: int | None = None,
+        timestamp: int | None = None,
+        headers: Sequence[Header] = (),
+        event: Event | None = None,
+        mode: Mode = "binary",
+        key_mapper: KeyMapper | None = None,
+        event_format: FormatName = "json",
+    ) -> Delivery:
+        """Accept one record and return its delivery: await that to know where the record went.
+
+        Waits only while ``buffer.memory`` is full or the topic is not known yet. `timestamp` is in
+        milliseconds since 1970, now by default.
+
+        `event` takes the place of `value`: a CloudEvent, sent in `mode` ``"binary"`` or ``"structured"``
+        (`event_format` says in which format), with the event's headers before the others. The key
+        stays `key` unless `key_mapper` makes another of the event (`partitionkey_mapper` is one).
+
+        Raises:
+            ConfigError: there is a value as well as an event.
+            InvalidEventError: no record of that mode can carry the event.
+            EncodeError: a key or value is not bytes, or a header is not (str, bytes or None).
+            KafkaError: the topic does not exist, or the record is too large.
+            NetworkError: no broker answers.
+            RequestTimeoutError: no room within ``max.block.ms``.
+        """
+        if event is not None:
+            key, value, headers = record_of(event, value, key, headers, mode, key_mapper, event_format)
+        accepted = self.try_send(topic, value, key, partition, timestamp, headers)
+        if accepted is None:
+            return await self.send_when_possible(topic, value, key, partition, timestamp, headers)
+        delivery, is_news = accepted
+        if is_news:
+            # Once a batch: let the sender have its turn, however tight the caller's loop is.
+            await asyncio.sleep(0)
+        return delivery
+
+    async def send_and_wait(
+        self,
+        topic: str,
+        value: bytes | None = None,
+        *,
+        key: bytes | None = None,
+        partition: int | None = None,
+        timestamp: int | None = None,
+        headers: Sequence[Header] = (),
+        event: Event | None = None,
+        mode: Mode = "binary",
+        key_mapper: KeyMapper | None = None,
+        event_format: FormatName = "json",
+    ) -> RecordMetadata:
+        """Send one record and return where it went. Raises as `send`, and why it could not be delivered."""
+        if event is not None:
+            key, value, headers = record_of(event, value, key, headers, mode, key_mapper, event_format)
+        return await (
+            await self.send(topic, value, key=key, partition=partition, timestamp=timestamp, headers=headers)
+        )
+
+    def try_send(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int | None,
+        timestamp: int | None,
+        headers: Sequence[Header],
+    ) -> tuple[Delivery, bool] | None:
+        """Accept one record if that is possible at once, from any thread; None if it is not."""
+        try:
+            places = self._places.get(topic)
+        except TypeError:  # a list, perhaps
+            topic_name(topic)
+            raise
+        if places is None or self._sender is None or self._is_closed or self._accumulator.is_full:
+            return None
+        if places.info is not self._client.cluster.topics.get(topic):
+            return None
+        if type(value) is not bytes:
+            value = _as_bytes("value", value)
+        if type(key) is not bytes:
+            key = _as_bytes("key", key)
+        size = RECORD_OVERHEAD_BYTES
+        if key is not None:
+            size += len(key)
+        if value is not None:
+            size += len(value)
+        if headers:
+            headers, header_bytes = _checked_headers(headers)
+            size += header_bytes
+        if partition is None:
+            if key is not None or not self._null_is_free:
+                partition = self._partitioner(key, places.count)
+            if partition is None:
+                partition = places.sticky.choose(places.available, size)
+        elif type(partition) is not int:
+            partition = whole(partition, "the partition")
+        if not 0 <= partition < places.count:
+            if partition > 0:
+                return None  # the topic may have grown: `send_when_possible` asks
+            raise no_such_partition(TopicPartition(topic, partition), places.count)
+        if timestamp is None:
+            timestamp = time.time_ns() // 1_000_000
+        elif type(timestamp) is not int or not -(1 << 63) <= timestamp < 1 << 63:
+            timestamp = _whole_ms(timestamp)
+        accepted = self._accumulator.append(
+            places.where[partition], (key, value, headers, timestamp), size, time.monotonic
+        )
+        if accepted[1]:
+            self._sender.wake()
+        return accepted
+
+    async def send_when_possible(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int | None,
+        timestamp: int | None,
+        headers: Sequence[Header],
+    ) -> Delivery:
+        """Do what `try_send` could not: reach the cluster, get to know the topic, wait for room."""
+        deadline = time.monotonic() + self.config.max_block_ms / 1000
+        topic = topic_name(topic)
+        partition = None if partition is None else whole(partition, "the partition")
+        while True:
+            await self.get_ready(topic, deadline)
+            if partition is not None and partition >= self._places[topic].count:
+                await self._client.topics_with([TopicPartition(topic, partition)])
+                continue
+            accepted = self.try_send(topic, value, key, partition, timestamp, headers)
+            if accepted is not None:
+                return accepted[0]
+
+    async def get_ready(self, topic: str, deadline: float) -> None:
+        """Reach the cluster, know the topic, have room: whatever of that is missing. Raises as `send`."""
+        if self._sender is None or self._is_closed or not self._client.is_reached:
+            await self.start()
+        assert self._sender is not None
+        await self._know(topic, deadline)
+        left_s = deadline - time.monotonic()
+        if self._accumulator.is_full and not await self._sender.room(left_s):
+            raise RequestTimeoutError(
+                f"no room for more records within max.block.ms = {self.config.max_block_ms:g}: "
+                f"buffer.memory = {self.config.buffer_memory} bytes are waiting to be acknowledged"
+            )
+
+    async def _know(self, topic: str, deadline: float) -> _TopicPlaces:
+        """The partitions of a topic, up to date."""
+        topic_name(topic)
+        info = self._client.cluster.topics.get(topic)
+        if info is None or info.error_code or not info.partitions:
+            left_ms = max(1.0, (deadline - time.monotonic()) * 1000)
+            info = await self._client.retrying(
+                f"getting to know topic {topic!r}", lambda: self._client.topic(topic), left_ms
+            )
+        places = self._places.get(topic)
+        if places is None:
+            sticky = StickyChoice(self._accumulator.batch_bytes_max, self._client.dice)
+            places = self._places[topic] = _TopicPlaces(info, sticky)
+        elif places.info is not info:
+            places = self._places[topic] = _TopicPlaces(info, places.sticky)
+        return places
+
+    # -- columns
+
+    async def send_arrow(
+        self, topic: str, data: pa.Table | pa.RecordBatch, *, fields: Mapping[str, str] | None = None
+    ) -> TableDelivery:
+        """Accept a table and return its delivery: await that to know which offsets the rows got.
+
+        The columns ``key``, ``value``, ``headers``, ``partition`` and ``timestamp`` count, as far as they
+        are there; `fields` maps these names to others. Keys and values are binary or string.
+
+        Rows with a partition go there, those with a key where Java would send them, and the others are
+        spread over all partitions, a batch's worth at a time.
+
+        Raises: as `send`.
+        """
+        need_arrow("send_arrow")
+        from penstock.client.produce.columns import TableDelivery, record_batches
+
+        delivery = TableDelivery(topic)
+        deadline = time.monotonic() + self.config.max_block_ms / 1000
+        await self.get_ready(topic, deadline)
+        for chunk in record_batches(data, fields or {}):
+            for batch in await asyncio.to_thread(self.encode_columns, topic, chunk):
+                if not self.append_encoded(topic, batch, delivery):
+                    await self.get_ready(topic, time.monotonic() + self.config.max_block_ms / 1000)
+                    self.append_encoded(topic, batch, delivery, even_if_full=True)
+        return delivery
+
+    def encode_columns(self, topic: str, chunk: pa.RecordBatch) -> list[EncodedBatch]:
+        """Turn a record batch into batches for a topic that is known. In any thread, one at a time."""
+        if self._encoder is None:
+            from penstock.client.produce.columns import ColumnEncoder
+
+            self._encoder = ColumnEncoder(self.config, self._client.dice)
+        places = self._places[topic]
+        return self._encoder.encode(chunk, places.count, places.available)
+
+    def append_encoded(
+        self, topic: str, batch: EncodedBatch, delivery: TableDelivery, *, even_if_full: bool = False
+    ) -> bool:
+        """Accept a batch, in any thread; False where there is no room for it at the moment."""
+        if self._accumulator.is_full and not even_if_full:
+            return False
+        assert self._sender is not None
+        where = self._places[topic].where[batch.partition]
+        outcome = self._accumulator.append_encoded(where, batch.data, batch.record_count, time.monotonic())
+        delivery.add(outcome, batch)
+        self._sender.wake()
+        return True
+
+    async def warn_of_retention(self, topic: str, oldest_ms: int | None) -> None:
+        """Log a warning where the topic's retention removes records as old as `oldest_ms`, written just now.
+
+        `oldest_ms` is in milliseconds since 1970; None where no record has a time of its own. Nothing is
+        logged where the broker does not tell its settings (before 0.11).
+        """
+        if oldest_ms is None or time.time() * 1000 - oldest_ms <= RETENTION_LOOK_MS:
+            return
+        try:
+            settings = await topic_settings(self._client, topic, RETENTION_SETTINGS, RETENTION_ANSWER_S)
+        except PenstockError as error:
+            log.debug("the retention of topic %s is not known: %s", topic, error)
+            return
+        warning = retention_warning(topic, settings, oldest_ms, time.time_ns() // 1_000_000)
+        if warning is not None:
+            log.warning("%s", warning)
+
+    # -- the end
+
+    async def flush(self, timeout: float | None = None) -> None:
+        """Send everything now, and wait until every record accepted so far is settled.
+
+        Failures are in the deliveries, not here; those that nobody looks at are logged.
+
+        Raises:
+            RequestTimeoutError: not within `timeout` seconds.
+        """
+        if self._sender is None:
+            return
+        self._accumulator.flush()
+        self._sender.wake()
+        try:
+            async with asyncio.timeout(timeout):
+                for outcome in self._accumulator.unsettled():
+                    await outcome.wait()
+                # Without acknowledgements, records count as written when they have been sent.
+                await self._client.drained()
+                self._sender.report_unnoticed()
+        except TimeoutError:
+            raise RequestTimeoutError(
+                f"{len(self._accumulator.unsettled())} batches are not acknowledged after {timeout:g} s"
+            ) from None
+
+    async def close(self, timeout: float | None = None) -> None:
+        """Flush, then close. What is not acknowledged within `timeout` seconds fails."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        try:
+            await self.flush(timeout)
+        except RequestTimeoutError:
+            pass
+        finally:
+            if self._sender is not None:
+                await self._sender.close()
+            self._accumulator.close(
+                NetworkError("the producer was closed before the record was acknowledged")
+            )
+            if self._sender is not None:
+                self._sender.report_unnoticed()
+            await self._client.close()
+
+
+def closing_patience_s(exc_type: type[BaseException] | None) -> float | None:
+    """How long the end of a `with` block may flush: as long as it takes, unless somebody wants to stop."""
+    if exc_type is not None and not issubclass(exc_type, Exception):
+        return INTERRUPTED_PATIENCE_S
+    return None
+
+
+def _as_bytes(what: str, value: object) -> bytes | None:
+    if value is None:
+        return None
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value)
+    hint = ": encode it, for instance with .encode()" if isinstance(value, str) else ""
+    raise EncodeError(f"a record's {what} is bytes or None, not {type(value).__name__}{hint}")
+
+
+def _whole_ms(timestamp: object) -> int:
+    """The timestamp as a plain int: other integers are taken, what spoils a whole batch later is refused."""
+    if not isinstance(timestamp, bool):
+        with contextlib.suppress(TypeError):
+            whole = operator.index(timestamp)  # type: ignore[arg-type]  # it says whether this is an integer
+            if -(1 << 63) <= whole < 1 << 63:
+                return whole
+    raise EncodeError(
+        "a record's timestamp is milliseconds since 1970, a whole number of 64 bits, "
+        f"not {short_repr(timestamp)}"
+    )
+
+
+def _checked_headers(headers: Sequence[Header]) -> tuple[list[Header], int]:
+    """Refuse now what would spoil the whole batch later; return the headers and their size at most."""
+    checked: list[Header] = []
+    size = 0
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    for name, value in pairs:
+        if not isinstance(name, str):
+            raise EncodeError(f"a header's name is text, not {type(name).__name__}")
+        content = _as_bytes(f"header {name!r}", value)
+        try:
+            name_size = len(name.encode())
+        except UnicodeEncodeError:
+            raise EncodeError(f"a header's name is text that UTF-8 can say, not {name!r}") from None
+        size += 10 + name_size + (len(content) if content else 0)
+        checked.append((name, content))
+    return checked, size

@@ -1,0 +1,401 @@
+"""The producer's hands: carries batches from the accumulator to the leaders, and answers back.
+
+Lives on one event loop. `wake` may be called from any thread; everything else happens on the loop. What
+to send, and what to do about an error, is the accumulator's business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from penstock.client.cluster.answers import left_out
+from penstock.client.cluster.client import AsyncClient, Peer
+from penstock.client.cluster.metadata import NO_TOPIC_ID
+from penstock.client.cluster.retry import Verdict, judge
+from penstock.client.config import ProducerConfig
+from penstock.client.produce.accumulator import Accumulator
+from penstock.client.produce.batch_payload import payload_for, row_size, rows_of
+from penstock.client.produce.batches import NO_PRODUCER_ID, Batch, ProducerId
+from penstock.common.logs import logger_named
+from penstock.errors import (
+    DecodeError,
+    KafkaError,
+    PenstockError,
+    ProtocolViolationError,
+    UnsupportedVersionError,
+)
+from penstock.model import TopicPartition
+from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from penstock.protocol.messages.init_producer_id_response import InitProducerIdResponse
+from penstock.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from penstock.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse
+from penstock.records.compression.codecs import Codec
+
+TOPIC_ID_PRODUCE_VERSION = 13
+BUMPABLE_INIT_VERSION = 3
+"""From here on InitProducerId takes the present id and raises its epoch (KIP-360)."""
+
+AGAIN_AFTER_S = 1.0
+"""When the next turn is after one has failed for a reason that is no error of Kafka."""
+
+TIMEOUT_SLACK_S = 1.0
+"""The broker is asked to give up within the request timeout; its answer may take a moment longer."""
+
+_log = logger_named("penstock.client")
+
+
+class Sender:
+    """Sends what is due whenever something happens: new records, answers, time, metadata."""
+
+    def __init__(self, client: AsyncClient, config: ProducerConfig, accumulator: Accumulator) -> None:
+        self._client = client
+        self._config = config
+        self._accumulator = accumulator
+        self._codec = Codec.from_name(config.compression_type)
+        self._loop = asyncio.get_running_loop()
+        self._thread_id = threading.get_ident()
+        self._is_woken = False
+        self._is_closed = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._next_expiry = 0.0
+        self._in_flight: dict[int, int] = defaultdict(int)
+        self._muted_until: dict[int, float] = {}
+        self._errands: dict[object, asyncio.Task[None]] = {}
+        """Tasks under way by purpose: a node to connect to, metadata, a producer id."""
+        self._room: list[asyncio.Future[None]] = []
+
+    def wake(self) -> None:
+        """Have the sender look for something to do. From any thread."""
+        if self._is_woken or self._is_closed:
+            return
+        self._is_woken = True
+        if threading.get_ident() == self._thread_id:
+            self._loop.call_soon(self._pump)
+        else:
+            self._loop.call_soon_threadsafe(self._pump)
+
+    async def room(self, timeout_s: float) -> bool:
+        """Wait until the accumulator is no longer full; False when it still is after `timeout_s`."""
+        deadline = self._loop.time() + timeout_s
+        while self._accumulator.is_full:
+            future: asyncio.Future[None] = self._loop.create_future()
+            self._room.append(future)
+            self.wake()
+            try:
+                async with asyncio.timeout_at(deadline):
+                    await future
+            except TimeoutError:
+                return False
+        return True
+
+    async def close(self) -> None:
+        """Stop. Nothing is sent any more; answers still under way are not waited for."""
+        self._is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        errands = list(self._errands.values())
+        for task in errands:
+            task.cancel()
+        await asyncio.gather(*errands, return_exceptions=True)
+        self._wake_room()
+
+    # -- the turn
+
+    def _pump(self) -> None:
+        self._is_woken = False
+        if self._is_closed:
+            return
+        now = self._loop.time()
+        try:
+            wake_at = self._take_turn(now)
+        except Exception:
+            # Without another turn nothing would ever time out.
+            _log.exception("a turn of the producer has failed; the next one is due in %g s", AGAIN_AFTER_S)
+            wake_at = now + AGAIN_AFTER_S
+        self._arm(wake_at)
+
+    def _take_turn(self, now: float) -> float:
+        """Send what is due and give up what has expired; return when the next turn is."""
+        if now >= self._next_expiry:
+            latest = now + self._config.delivery_timeout_ms / 1000
+            self._next_expiry = min(self._accumulator.expire(now), latest)
+            self._wake_room()
+        if self._accumulator.wants_epoch:
+            self._run_errand("producer id", self._fetch_owner())
+        wake_at = self._send_due(now)
+        if self._client.metadata_is_old and self._client.is_reached:
+            self._run_errand("metadata", self._fetch_metadata())
+        return min(wake_at, self._next_expiry)
+
+    def _send_due(self, now: float) -> float:
+        while True:
+            drained = self._accumulator.drain(now, self._client.cluster.leader, self._can_take)
+            if drained.unroutable:
+                self._note_unroutable(drained.unroutable)
+                self._run_errand("metadata", self._fetch_metadata())
+            if not drained.requests:
+                return drained.wake_at
+            for node_id, batches in drained.requests.items():
+                self._send(node_id, batches)
+
+    def _arm(self, when: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if when < float("inf"):
+            self._timer = self._loop.call_at(when, self._pump)
+
+    def _can_take(self, node_id: int) -> bool:
+        peer = self._client.live_peer(node_id)
+        if peer is None:
+            self._run_errand(node_id, self._connect(node_id))
+            return False
+        if self._in_flight[node_id] >= self._config.max_in_flight_requests_per_connection:
+            return False
+        if self._muted_until.get(node_id, 0.0) > self._loop.time():
+            return False
+        if peer.connection.is_clogged:
+            peer.connection.when_writable(self.wake)
+            return False
+        return True
+
+    # -- requests
+
+    def _send(self, node_id: int, batches: Sequence[Batch]) -> None:
+        peer = self._client.live_peer(node_id)
+        assert peer is not None  # `_can_take` has just seen it
+        try:
+            version = self._version(peer, batches)
+        except UnsupportedVersionError as error:
+            self._fail(batches, error)
+            return
+        sendable = [batch for batch in batches if self._make_payload(batch, version)]
+        if not sendable:
+            self.wake()
+            return
+        request = self._request(sendable, version)
+        try:
+            if self._config.acks == 0:
+                peer.connection.send_only(request, version)
+                for batch in sendable:
+                    self._accumulator.succeed(batch, -1)
+                self._wake_room()
+                return
+            timeout_s = self._client.request_timeout_s + TIMEOUT_SLACK_S
+            future = peer.connection.request(request, version, timeout_s)
+        except PenstockError as error:
+            self._fail(sendable, error)
+            return
+        self._in_flight[node_id] += 1
+        future.add_done_callback(lambda done: self._answered(node_id, sendable, done))
+
+    def _version(self, peer: Peer, batches: Iterable[Batch]) -> int:
+        has_ids = all(self._client.cluster.topic_id(b.outcome.topic) != NO_TOPIC_ID for b in batches)
+        return peer.versions.choose(ProduceRequest, None if has_ids else TOPIC_ID_PRODUCE_VERSION - 1)
+
+    def _make_payload(self, batch: Batch, version: int) -> bool:
+        try:
+            payload_for(batch, version, self._codec)
+        except PenstockError as error:
+            self._fail([batch], error)
+            return False
+        return True
+
+    def _request(self, batches: Iterable[Batch], version: int) -> ProduceRequest:
+        topics: dict[str, TopicProduceData] = {}
+        for batch in batches:
+            name = batch.outcome.topic
+            topic = topics.get(name)
+            if topic is None:
+                topic = topics[name] = TopicProduceData(
+                    name=name, topic_id=self._client.cluster.topic_id(name)
+                )
+            topic.partition_data.append(
+                PartitionProduceData(
+                    index=batch.outcome.partition, records=payload_for(batch, version, self._codec)
+                )
+            )
+        return ProduceRequest(
+            acks=self._config.acks,
+            timeout_ms=int(self._config.request_timeout_ms),
+            topic_data=list(topics.values()),
+            transactional_id=None,
+        )
+
+    # -- answers
+
+    def _answered(self, node_id: int, batches: Sequence[Batch], done: asyncio.Future[Any]) -> None:
+        self._in_flight[node_id] -= 1
+        if done.cancelled():
+            return
+        error = done.exception()
+        if error is not None:
+            self._fail(batches, error if isinstance(error, PenstockError) else DecodeError(str(error)))
+            return
+        try:
+            self._take_answer(node_id, batches, done.result())
+        except Exception as failure:
+            _log.exception("an answer to Produce could not be dealt with")
+            unsettled = [batch for batch in batches if not batch.outcome.is_settled]
+            self._fail(unsettled, DecodeError(f"an answer to Produce could not be dealt with: {failure!r}"))
+
+    def _take_answer(self, node_id: int, batches: Sequence[Batch], answer: ProduceResponse) -> None:
+        broker = self._client.address_of(node_id)
+        throttle_s = self._client.throttle_s(broker, answer.throttle_time_ms)
+        if throttle_s:
+            self._muted_until[node_id] = self._loop.time() + throttle_s
+            self._loop.call_later(throttle_s, self.wake)
+        answers: dict[tuple[str, int], PartitionProduceResponse] = {}
+        for topic in answer.responses:
+            name = topic.name or self._client.cluster.name_of(topic.topic_id) or ""
+            for partition in topic.partition_responses:
+                answers[name, partition.index] = partition
+        for batch in batches:
+            self._judge(batch, answers.get((batch.outcome.topic, batch.outcome.partition)), broker)
+        self._wake_room()
+        self.wake()
+
+    def _judge(self, batch: Batch, answer: PartitionProduceResponse | None, broker: object) -> None:
+        if answer is None:
+            where = f"partition {batch.outcome.topic}-{batch.outcome.partition}"
+            self._fail([batch], left_out(broker, where, "Produce"))
+        elif answer.error_code:
+            self._fail([batch], _produce_error(batch, answer))
+        else:
+            self._accumulator.succeed(batch, answer.base_offset, answer.log_append_time_ms)
+
+    def _fail(self, batches: Iterable[Batch], error: PenstockError) -> None:
+        now = self._loop.time()
+        for batch in batches:
+            too_large = self._accumulator.fail(batch, error, now)
+            if too_large is not None:
+                self._accumulator.split(too_large, rows_of(too_large), row_size)
+        verdict = judge(error)
+        if verdict is not Verdict.FATAL:
+            self._client.troubles.note("producing", error)
+        if verdict is Verdict.REFRESH:
+            self._run_errand("metadata", self._fetch_metadata())
+        self._wake_room()
+        self.wake()
+
+    def report_unnoticed(self) -> None:
+        """Log the failures whose deliveries nobody has looked at."""
+        for outcome, count in self._accumulator.take_failures():
+            if not outcome.is_watched:
+                _log.warning(
+                    "%d records for %s-%d were not written: %s",
+                    count,
+                    outcome.topic,
+                    outcome.partition,
+                    outcome.error,
+                )
+
+    def _wake_room(self) -> None:
+        if self._room and (self._is_closed or not self._accumulator.is_full):
+            waiting, self._room = self._room, []
+            for future in waiting:
+                if not future.done():
+                    future.set_result(None)
+
+    # -- errands
+
+    def _run_errand(self, purpose: object, errand: Any) -> None:
+        """Run a coroutine unless one with the same purpose is under way; then look again."""
+        if purpose in self._errands or self._is_closed:
+            errand.close()
+            return
+        task = self._loop.create_task(errand)
+        self._errands[purpose] = task
+
+        def finish(_: asyncio.Task[None]) -> None:
+            del self._errands[purpose]
+            self.wake()
+
+        task.add_done_callback(finish)
+
+    async def _connect(self, node_id: int) -> None:
+        """The client spaces failed attempts out by itself."""
+        try:
+            await self._client.peer(node_id)
+        except PenstockError as error:
+            self._note(error, node_id)
+            await self._fetch_metadata()
+
+    async def _fetch_metadata(self) -> None:
+        try:
+            await self._client.refresh()
+        except PenstockError as error:
+            self._note(error)
+        self.wake()
+        # Not more often than this, however many batches ask for it.
+        await asyncio.sleep(self._config.retry_backoff_ms / 1000)
+
+    async def _fetch_owner(self) -> None:
+        """Get a producer id, or the next epoch of the one we have."""
+        try:
+            answer = await self._init_producer_id(self._accumulator.owner)
+        except (UnsupportedVersionError, KafkaError) as error:
+            if judge(error) is not Verdict.FATAL:
+                self._note(error)
+                await asyncio.sleep(self._config.retry_backoff_ms / 1000)
+            elif self._accumulator.owner == NO_PRODUCER_ID and self._config.enable_idempotence is None:
+                _log.info("going on without idempotence: %s", error)
+                self._accumulator.go_without_owner()
+            else:
+                self._accumulator.abandon(error)
+                await asyncio.sleep(self._config.retry_backoff_ms / 1000)
+        except PenstockError as error:
+            self._note(error)
+            await asyncio.sleep(self._config.retry_backoff_ms / 1000)
+        else:
+            self._accumulator.set_owner(ProducerId(answer.producer_id, answer.producer_epoch))
+
+    async def _init_producer_id(self, owner: ProducerId) -> InitProducerIdResponse:
+        peer = await self._client.peer()
+        version = peer.versions.choose(InitProducerIdRequest)
+        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1)
+        if version >= BUMPABLE_INIT_VERSION:
+            request.producer_id, request.producer_epoch = owner
+        answer: InitProducerIdResponse = await peer.connection.request(
+            request, version, self._client.request_timeout_s
+        )
+        if answer.error_code in (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED):
+            # The broker no longer knows the old one: a fresh id does as well.
+            request.producer_id, request.producer_epoch = NO_PRODUCER_ID
+            answer = await peer.connection.request(request, version, self._client.request_timeout_s)
+        if answer.error_code:
+            raise error_for(answer.error_code, f"getting a producer id from {peer.connection.address}")
+        if answer.producer_id < 0 or answer.producer_epoch < 0:
+            raise ProtocolViolationError(
+                f"broker {peer.connection.address} gave out producer id {answer.producer_id} "
+                f"with epoch {answer.producer_epoch}"
+            )
+        return answer
+
+    def _note(self, error: PenstockError, node_id: int | None = None) -> None:
+        """Remember the obstacle with the batches that it holds up."""
+        leader = self._client.cluster.leader
+        self._accumulator.hinder(error, lambda where: node_id is None or leader(where) == node_id)
+
+    def _note_unroutable(self, places: Sequence[TopicPartition]) -> None:
+        for where in places:
+            topic = self._client.cluster.topics.get(where.topic)
+            code = (topic.error_code if topic else 0) or ErrorCode.LEADER_NOT_AVAILABLE
+            hindered = {where}
+            self._accumulator.hinder(error_for(code, f"partition {where}"), hindered.__contains__)
+
+
+def _produce_error(batch: Batch, answer: PartitionProduceResponse) -> KafkaError:
+    where = f"{batch.outcome.topic}-{batch.outcome.partition}"
+    details = [answer.error_message] if answer.error_message else []
+    details += [
+        f"record {e.batch_index} of the batch: {e.batch_index_error_message}"
+        for e in answer.record_errors[:3]
+        if e.batch_index_error_message
+    ]
+    return error_for(answer.error_code, f"writing to {where}" + "".join(f" ({detail})" for detail in details))

@@ -1,0 +1,1 @@
+"""Event formats: JSON, Avro, Protobuf, and batches and lines of events."""

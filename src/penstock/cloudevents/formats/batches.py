@@ -1,0 +1,73 @@
+"""Events in files and HTTP bodies: one in an event format, or a batch of them.
+
+Kafka has no batches (rule K3); a file of events, or the body of an HTTP request, may be one. The media
+type says what the bytes are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import ModuleType
+
+from penstock.cloudevents.event import Event
+from penstock.cloudevents.formats import avro_format, json_format, protobuf_format
+from penstock.cloudevents.mediatype import essence
+from penstock.cloudevents.outcome import InvalidEventError, shown
+from penstock.cloudevents.types import WELL_KNOWN_EXTENSIONS, AttributeType
+from penstock.errors import EncodeError
+
+_SINGLE: Mapping[str, ModuleType] = {
+    module.MEDIA_TYPE: module for module in (json_format, avro_format, protobuf_format)
+}
+_BATCHES: Mapping[str, ModuleType] = {
+    module.BATCH_MEDIA_TYPE: module for module in (json_format, protobuf_format)
+}
+
+
+def read_events(
+    body: bytes,
+    content_type: str = json_format.BATCH_MEDIA_TYPE,
+    *,
+    lenient: bool = False,
+    extension_types: Mapping[str, AttributeType] = WELL_KNOWN_EXTENSIONS,
+) -> list[Event]:
+    """The events of a body with that content type, which may be a single event's or a batch's.
+
+    Raises:
+        InvalidEventError: the bytes are not that, an event is not valid, or the format is unknown (K15).
+    """
+    media_type = essence(content_type)
+    batch = _BATCHES.get(media_type)
+    if batch is not None:
+        events: list[Event] = batch.read_batch(body, lenient=lenient, extension_types=extension_types)
+        return events
+    single = _SINGLE.get(media_type)
+    if single is None:
+        raise InvalidEventError("K15", f"the event format {shown(media_type)} cannot be read here")
+    return [single.read_event(body, lenient=lenient, extension_types=extension_types)]
+
+
+def write_events(
+    events: Iterable[Event],
+    content_type: str = json_format.BATCH_MEDIA_TYPE,
+    *,
+    text_data: bool = False,
+) -> bytes:
+    """The events as a body of that content type.
+
+    Raises:
+        EncodeError: the format is unknown or has no batches, or a single event's was asked for and
+            there is not exactly one.
+    """
+    media_type = essence(content_type)
+    batch = _BATCHES.get(media_type)
+    if batch is not None:
+        return bytes(batch.write_batch(events, text_data=text_data))
+    single = _SINGLE.get(media_type)
+    if single is None:
+        known = ", ".join([*_SINGLE, *_BATCHES])
+        raise EncodeError(f"no event format has the media type {media_type}; there are {known}")
+    several = list(events)
+    if len(several) != 1:
+        raise EncodeError(f"{media_type} holds one event, not {len(several)}")
+    return bytes(single.write_event(several[0], text_data=text_data))

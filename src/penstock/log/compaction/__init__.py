@@ -1,0 +1,1 @@
+"""Log compaction: for every key the last record stays."""

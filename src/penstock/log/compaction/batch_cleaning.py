@@ -1,0 +1,234 @@
+"""One batch under compaction: which of its records stay, and the batch that holds them.
+
+A record goes when a later one has its key. A tombstone (a record without a value) goes when it has been kept
+for `delete.retention.ms` since compaction first met it; that moment, the *delete horizon*, is noted in the
+batch (KIP-534). Offsets never change: a batch keeps its first and last one whatever is taken out of it, and
+stays with no records at all where somebody counts on it: the last batch of a producer carries its sequence
+numbers, the last batch of a segment says where the segment ends.
+
+A record whose offset lies outside its batch, or whose time is no 64-bit number, makes its whole batch one
+that cannot be read: believed, such an offset would remove other records. The caller leaves it as it is.
+
+Batches of transactions are left as they are, and their keys replace nothing: only markers tell whether they
+count. Messages of magic 0 and 1 stay whole or go whole. Knows bytes, not files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+
+from penstock.errors import CorruptRecordError
+from penstock.log.walk import Entry
+from penstock.model import Record
+from penstock.records.batch import (
+    CONTROL_BIT,
+    DELETE_HORIZON_BIT,
+    HEADER_BYTES,
+    LOG_APPEND_BIT,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+    decode_batch,
+    pack_header,
+    read_header,
+    records_bytes,
+    refresh_crc,
+)
+from penstock.records.compression.budget import UnpackBudget
+from penstock.records.compression.codecs import compress
+from penstock.records.key_scan import Scanner, Span, scan_keys
+from penstock.records.varint import encode_varint, read_unsigned
+
+LatestOffsets = Mapping[bytes, int]
+"""The offset of the last record with each key, within what was looked at."""
+
+INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
+
+_UNTOUCHED = CONTROL_BIT | TRANSACTIONAL_BIT
+
+
+class WhenEmpty(Enum):
+    """What becomes of a batch that loses all its records."""
+
+    DROP = 0
+    KEEP = 1
+
+
+def keys_of(batch: bytes, entry: Entry, scan: Scanner = scan_keys) -> list[tuple[bytes, int]]:
+    """Return (key, offset) of every record that may replace earlier ones.
+
+    Raises:
+        CorruptRecordError: the records cannot be read.
+    """
+    if entry.magic < 2:
+        return [(row.key, row.offset) for row in _rows(batch, entry) if row.key is not None]
+    if entry.attributes & _UNTOUCHED:
+        return []
+    header = read_header(batch)
+    return [
+        (span.key, header.base_offset + span.offset_delta)
+        for span in _spans(batch, header, scan)[1]
+        if span.key is not None
+    ]
+
+
+def clean(
+    batch: bytes,
+    entry: Entry,
+    latest: LatestOffsets,
+    *,
+    up_to_offset: int,
+    now_ms: int,
+    delete_retention_ms: int,
+    when_empty: WhenEmpty = WhenEmpty.DROP,
+    scan: Scanner = scan_keys,
+) -> bytes | None:
+    """Return what is left of a batch: itself where nothing goes, None where nothing stays.
+
+    `latest` is what is known of offsets below `up_to_offset`; records from there on stay.
+
+    Raises:
+        CorruptRecordError: the records cannot be read.
+    """
+    if entry.magic < 2:
+        return batch if when_empty is WhenEmpty.KEEP or _is_needed(batch, entry, latest) else None
+    if entry.attributes & _UNTOUCHED:
+        return batch
+    header = read_header(batch)
+    data, spans = _spans(batch, header, scan)
+    base = header.base_offset
+    horizon_passed = header.has_delete_horizon and now_ms >= header.base_timestamp
+    kept = [
+        span
+        for span in spans
+        if base + span.offset_delta >= up_to_offset
+        or (
+            span.key is not None
+            and latest.get(span.key, -1) <= base + span.offset_delta
+            and (span.has_value or not horizon_passed)
+        )
+    ]
+    if not kept:
+        if when_empty is WhenEmpty.DROP:
+            return None
+        return _emptied(header) if spans else batch
+    if not header.has_delete_horizon and not all(span.has_value for span in kept):
+        return _with_horizon(data, header, kept, min(now_ms + delete_retention_ms, INT64_MAX))
+    if len(kept) == len(spans):
+        return batch
+    body = b"".join([data[span.start : span.end] for span in kept])
+    latest_ms = header.base_timestamp + max(span.timestamp_delta for span in kept)
+    return _rebuilt(header, body, len(kept), header.base_timestamp, latest_ms)
+
+
+def _spans(batch: bytes, header: BatchHeader, scan: Scanner) -> tuple[bytes, list[Span]]:
+    """The records of a batch of magic 2: their bytes, and where each lies.
+
+    Raises:
+        CorruptRecordError: they cannot be read; or an offset lies outside the batch, or is not above the
+            one before; or a time is no 64-bit number.
+        UnpackLimitError: they take more memory than `UnpackBudget` allows by default.
+    """
+    budget = UnpackBudget()
+    data = bytes(records_bytes(batch, 0, len(batch), header, budget))
+    budget.take_records(header.record_count)
+    spans = scan(data, header.record_count)
+    previous, base_timestamp = -1, header.base_timestamp
+    for span in spans:
+        if not previous < span.offset_delta <= header.last_offset_delta:
+            raise CorruptRecordError(
+                f"a record with offset delta {span.offset_delta} after {previous}, in a batch whose last is "
+                f"{header.last_offset_delta}"
+            )
+        previous = span.offset_delta
+        if not INT64_MIN <= base_timestamp + span.timestamp_delta <= INT64_MAX:
+            raise CorruptRecordError(
+                f"a record with timestamp delta {span.timestamp_delta}, counted from {base_timestamp}"
+            )
+    return data, spans
+
+
+def _is_needed(batch: bytes, entry: Entry, latest: LatestOffsets) -> bool:
+    """Whether some message in an entry of magic 0 or 1 is the last of its key."""
+    return any(row.key is not None and latest.get(row.key, -1) <= row.offset for row in _rows(batch, entry))
+
+
+def _rows(batch: bytes, entry: Entry) -> list[Record]:
+    """The messages of an entry of magic 0 or 1.
+
+    Raises:
+        CorruptRecordError: they cannot be read, or an offset is past the entry's.
+    """
+    rows = decode_batch(batch, 0, entry.size, "", -1, verify=False)
+    for row in rows:
+        if row.offset > entry.last_offset:
+            raise CorruptRecordError(
+                f"a message with offset {row.offset} in one that ends with {entry.last_offset}"
+            )
+    return rows
+
+
+def _with_horizon(data: bytes, header: BatchHeader, kept: list[Span], horizon_ms: int) -> bytes:
+    """Write the records that stay, noting when tombstones among them may go.
+
+    The horizon takes the place of the base timestamp, from which the records' own times are counted. All
+    other bytes of a record stay as they are.
+
+    Raises:
+        CorruptRecordError: a record's time is too far from the horizon for a 64-bit number.
+    """
+    shift = header.base_timestamp - horizon_ms
+    body = []
+    for span in kept:
+        delta = span.timestamp_delta + shift
+        if not INT64_MIN <= delta <= INT64_MAX:
+            raise CorruptRecordError(f"a record {-delta} ms from the horizon {horizon_ms}")
+        _, position = read_unsigned(data, span.start)
+        _, rest = read_unsigned(data, position + 1, 64)
+        time = encode_varint(delta)
+        body += [
+            encode_varint(1 + len(time) + span.end - rest),
+            data[position : position + 1],
+            time,
+            data[rest : span.end],
+        ]
+    latest_ms = header.base_timestamp + max(span.timestamp_delta for span in kept)
+    return _rebuilt(header, b"".join(body), len(kept), horizon_ms, latest_ms, DELETE_HORIZON_BIT)
+
+
+def _emptied(header: BatchHeader) -> bytes:
+    """A batch with the offsets and the producer of another, and no records."""
+    return _rebuilt(header, b"", 0, header.max_timestamp, header.max_timestamp)
+
+
+def _rebuilt(
+    header: BatchHeader,
+    body: bytes,
+    count: int,
+    base_timestamp: int,
+    latest_ms: int,
+    more_attributes: int = 0,
+) -> bytes:
+    """Write a batch that takes the place of another: same offsets, producer, codec and kind of time."""
+    attributes = header.attributes | more_attributes
+    if not count:
+        attributes &= ~DELETE_HORIZON_BIT
+    if header.codec and count:
+        body = compress(header.codec, body)
+    batch = bytearray(HEADER_BYTES + len(body))
+    batch[HEADER_BYTES:] = body
+    pack_header(
+        batch,
+        base_offset=header.base_offset,
+        partition_leader_epoch=header.partition_leader_epoch,
+        attributes=attributes,
+        record_count=count,
+        base_timestamp=base_timestamp,
+        max_timestamp=header.max_timestamp if attributes & LOG_APPEND_BIT else latest_ms,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+        last_offset_delta=header.last_offset_delta,
+    )
+    refresh_crc(batch, 0, len(batch))
+    return bytes(batch)

@@ -1,0 +1,372 @@
+"""Compaction of a log: for every key the last record stays, the ones before it go.
+
+Three steps, so that the thread that serves readers is held up by none of them. `plan` looks at the log and
+decides what is worth doing. `Compaction.run`, in any thread, reads sealed segments through files of its own
+and writes new ones beside them. `Compaction.finish` puts those in place, if nothing else has happened to the
+old ones meanwhile, which readers may go on reading.
+
+Only a new segment that is complete, forced to disk and read back replaces anything, and only once all of
+one compaction are: an early end of `run`, by an error of any kind, leaves the log as it was. What
+is read is not believed either. A batch whose checksum fails, or a segment that does not end with a whole
+batch, ends the compaction; a batch whose checksum fits and whose records make no sense was written so by a
+client: it stays as it is, and its keys replace nothing.
+
+The last segment is never touched, nor is what is younger than `min.compaction.lag.ms`. Names and order of
+the temporary files are Kafka's: `.cleaned` while a segment is written, `.swap` once it is complete and on
+the disk; whatever a crash leaves of that, `recovery.tidy` finishes or undoes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.common.logs import logger_named
+from penstock.errors import CorruptRecordError, StorageError
+from penstock.log.compaction.batch_cleaning import WhenEmpty, clean, keys_of
+from penstock.log.contract import NEVER, RELATIVE_OFFSET_MAX
+from penstock.log.walk import has_valid_checksum
+from penstock.records.batch import read_header
+from penstock.records.key_scan import Scanner, fast_scanner, scan_keys
+
+if TYPE_CHECKING:
+    from penstock.log.segmented import Segment, SegmentedLog, Source
+    from penstock.log.walk import Entry
+
+logger = logger_named("penstock.log")
+
+FAST_FROM_BYTES = 64 << 20
+"""A log of this size is worth a compiled loop, which costs a second and 100 MB to load."""
+
+KEYS_MAX = 5_000_000
+"""Different keys that one compaction takes account of; with more, the next goes on where it stopped."""
+
+
+class CompactionPolicy(NamedTuple):
+    """The settings of a topic that compaction obeys, with Kafka's defaults."""
+
+    min_lag_ms: int = 0
+    """`min.compaction.lag.ms`: records stay untouched at least so long."""
+    max_lag_ms: int = NEVER
+    """`max.compaction.lag.ms`: and not longer than this, however few there are."""
+    delete_retention_ms: int = 24 * 3600 * 1000
+    """`delete.retention.ms`: how long tombstones can be read."""
+    min_dirty_ratio: float = 0.5
+    """`min.cleanable.dirty.ratio`: share of bytes not compacted yet that makes it worth the work."""
+
+
+class Dirt(NamedTuple):
+    """What of a log could be compacted: [start, end), as a share of all that would be read."""
+
+    start_offset: int
+    end_offset: int
+    ratio: float
+    is_overdue: bool
+
+
+def find_dirt(log: SegmentedLog, policy: CompactionPolicy, now_ms: int) -> Dirt | None:
+    """Return what of a log could be compacted; None if nothing."""
+    first = max(log.cleaned_to, log.start_offset)
+    sealed = log.segments[:-1]
+    dirty = []
+    for segment in sealed:
+        if segment.end_offset <= first:
+            continue
+        if policy.min_lag_ms > 0 and segment.newest_ms > now_ms - policy.min_lag_ms:
+            break
+        dirty.append(segment)
+    dirty_bytes = sum(segment.size for segment in dirty)
+    if not dirty_bytes:
+        return None
+    end = dirty[-1].end_offset
+    total_bytes = sum(segment.size for segment in sealed if segment.end_offset <= end)
+    limit_ms = now_ms - max(policy.max_lag_ms, policy.min_lag_ms)
+    overdue = limit_ms > 0 and min(segment.oldest_ms for segment in dirty) < limit_ms
+    return Dirt(first, end, dirty_bytes / total_bytes, overdue)
+
+
+def plan(
+    log: SegmentedLog,
+    policy: CompactionPolicy,
+    now_ms: int,
+    *,
+    last_of_producers: Mapping[int, int] | None = None,
+    keys_max: int = KEYS_MAX,
+) -> Compaction | None:
+    """Decide whether a log is worth compacting; return the work to be done, None if it is not.
+
+    `last_of_producers` is the offset of the last batch of every producer id that is remembered.
+
+    Raises:
+        StorageError: a segment cannot be opened, or what an earlier compaction could not finish still cannot.
+    """
+    log.settle()
+    dirt = find_dirt(log, policy, now_ms)
+    if dirt is None or not (dirt.ratio > policy.min_dirty_ratio or dirt.is_overdue):
+        return None
+    return Compaction(log, dirt, policy, now_ms, dict(last_of_producers or {}), keys_max)
+
+
+class Compaction:
+    """One compaction of one log, from plan to end."""
+
+    def __init__(
+        self,
+        log: SegmentedLog,
+        dirt: Dirt,
+        policy: CompactionPolicy,
+        now_ms: int,
+        last_of_producers: Mapping[int, int],
+        keys_max: int,
+    ) -> None:
+        self.log = log
+        self._dirt = dirt
+        self._policy = policy
+        self._now_ms = now_ms
+        self._last_of_producers = last_of_producers
+        self._keys_max = keys_max
+        segments = [segment for segment in log.segments[:-1] if segment.end_offset <= dirt.end_offset]
+        self._sources = [(segment, segment.source()) for segment in segments]
+        self._sizes = {segment.base_offset: segment.size for segment in segments}
+        self._made: list[tuple[list[Segment], Segment]] = []
+        self._latest: dict[bytes, int] = {}
+        self._map_end = dirt.start_offset
+        self._scan: Scanner = scan_keys
+        self._unreadable: dict[int, str] = {}
+        """Batches that stay because their records make no sense: why, by base offset."""
+        self.is_complete = False
+        """Whether `run` has come to its end: every new segment is whole and on the disk."""
+        self.bytes_before = sum(segment.size for segment in segments)
+        self.bytes_after = self.bytes_before
+
+    # --- anywhere ---------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Read what is old, write what is new. Touches nothing that the log's own thread uses.
+
+        Stops half-way if the log is closed meanwhile. However it ends, `is_complete` says whether
+        `finish` will put anything in place; what was written is removed where it will not.
+
+        Raises:
+            StorageError: the disk refuses, or a segment is damaged.
+        """
+        try:
+            if self.bytes_before >= FAST_FROM_BYTES:
+                self._scan = fast_scanner()
+            self._find_latest()
+            for group in self._groups():
+                self._rewrite(group)
+            self._report_unreadable()
+            self.is_complete = not self.log.is_closed
+        except StorageError:
+            if not self.log.is_closed:  # its directory may be gone
+                raise
+        finally:
+            if not self.is_complete:
+                self.abandon()
+
+    def _report_unreadable(self) -> None:
+        if self._unreadable:
+            offset, reason = min(self._unreadable.items())
+            logger.warning(
+                "%r keeps %d batches uncompacted whose records make no sense, the first at offset %d: %s",
+                self.log,
+                len(self._unreadable),
+                offset,
+                reason,
+            )
+
+    def _find_latest(self) -> None:
+        latest = self._latest
+        for segment, source in self._sources:
+            if segment.end_offset <= self._dirt.start_offset:
+                continue
+            for entry in self._entries(segment, source):
+                if entry.last_offset < self._dirt.start_offset:
+                    continue
+                if len(latest) >= self._keys_max:
+                    return
+                batch = self._load(source, entry)
+                try:
+                    keys = keys_of(batch, entry, self._scan)
+                except CorruptRecordError as error:
+                    self._unreadable[entry.base_offset] = str(error)
+                else:
+                    latest.update(keys)  # later entries overrule earlier ones
+                self._map_end = entry.last_offset + 1
+            self._map_end = segment.end_offset
+
+    def _entries(self, segment: Segment, source: Source) -> Iterator[Entry]:
+        """The batches of a segment; fewer if the log is closed meanwhile.
+
+        Raises:
+            StorageError: it does not hold whole batches, in order, from its beginning to its end.
+        """
+        next_offset = segment.base_offset
+        for entry in source.entries():
+            if self.log.is_closed:
+                return
+            if not next_offset <= entry.base_offset <= entry.last_offset < segment.end_offset:
+                raise StorageError(
+                    f"{self.log!r} is damaged: the batch at position {entry.position} of segment "
+                    f"{segment.base_offset} has offsets {entry.base_offset} to {entry.last_offset}"
+                )
+            next_offset = entry.last_offset + 1
+            yield entry
+
+    def _load(self, source: Source, entry: Entry) -> bytes:
+        """Read a batch.
+
+        Raises:
+            StorageError: it cannot be read, or fails its checksum.
+        """
+        batch = source.load(entry.position, entry.size)
+        if len(batch) != entry.size or not has_valid_checksum(batch, 0, entry):
+            raise StorageError(
+                f"{self.log!r} is damaged: the batch with offsets {entry.base_offset} to "
+                f"{entry.last_offset} fails its checksum"
+            )
+        return batch
+
+    def _groups(self) -> Iterator[list[tuple[Segment, Source]]]:
+        """Neighbouring segments that fit into one: what compaction leaves would be ever smaller files."""
+        group: list[tuple[Segment, Source]] = []
+        size = 0
+        limit = min(self.log.config.segment_bytes, RELATIVE_OFFSET_MAX)
+        for segment, source in self._sources:
+            if segment.base_offset >= self._map_end:
+                break
+            span = segment.end_offset - 1 - group[0][0].base_offset if group else 0
+            if group and (size + segment.size > limit or span > RELATIVE_OFFSET_MAX):
+                yield group
+                group, size = [], 0
+            group.append((segment, source))
+            size += segment.size
+        if group:
+            yield group
+
+    def _rewrite(self, group: Sequence[tuple[Segment, Source]]) -> None:
+        """Write one new segment for a group of old ones, if that changes anything."""
+        segments = [segment for segment, _ in group]
+        target = self.log.new_compacted(segments[0])
+        self._made.append((segments, target))
+        changed = len(segments) > 1
+        batches = 0
+        for segment, source in group:
+            last_of_group = _last_offset(source) if segment is segments[-1] else -1
+            for entry in self._entries(segment, source):
+                batch = self._load(source, entry)
+                left = self._clean(batch, entry, is_last=entry.last_offset == last_of_group)
+                changed |= left is not batch
+                if left is not None:
+                    latest_ms = read_header(left).max_timestamp if entry.magic == 2 else entry.max_timestamp
+                    target.append(left, len(left), entry.last_offset, latest_ms, segment.last_append_ms)
+                    batches += 1
+        if self.log.is_closed:
+            return
+        if changed:
+            target.complete(segments[-1])
+            self._verify(target, batches)
+        else:
+            self._made.pop()
+            target.delete()
+
+    def _verify(self, target: Segment, batches: int) -> None:
+        """Read back what was written.
+
+        Raises:
+            StorageError: the segment does not hold so many whole batches, in order.
+        """
+        source = target.source()
+        found = 0
+        for entry in self._entries(target, source):
+            self._load(source, entry)
+            found += 1
+        if found != batches and not self.log.is_closed:
+            raise StorageError(
+                f"{self.log!r} cannot be compacted: {batches} batches were written, {found} can be read back"
+            )
+
+    def _clean(self, batch: bytes, entry: Entry, *, is_last: bool) -> bytes | None:
+        keep = is_last
+        if not keep and self._last_of_producers and entry.magic == 2:
+            producer_id = read_header(batch).producer_id
+            keep = producer_id >= 0 and self._last_of_producers.get(producer_id) == entry.last_offset
+        try:
+            return clean(
+                batch,
+                entry,
+                self._latest,
+                up_to_offset=self._map_end,
+                now_ms=self._now_ms,
+                delete_retention_ms=self._policy.delete_retention_ms,
+                when_empty=WhenEmpty.KEEP if keep else WhenEmpty.DROP,
+                scan=self._scan,
+            )
+        except CorruptRecordError as error:
+            self._unreadable[entry.base_offset] = str(error)
+            return batch
+
+    # --- in the log's own thread --------------------------------------------------------------------
+
+    def finish(self) -> bool:
+        """Put the new segments in place; say whether all of them were. None is if `run` did not complete.
+
+        Raises:
+            StorageError: the disk refuses. What is in place by then is as good as what it replaced,
+                and the rest is removed.
+        """
+        log = self.log
+        done = self.is_complete and not log.is_closed
+        try:
+            while self._made and self.is_complete and not log.is_closed:
+                old, new = self._made[0]
+                as_before = all(self._sizes[segment.base_offset] == segment.size for segment in old)
+                if not (as_before and log.replace(old, new)):
+                    new.delete()
+                    done = False
+                else:
+                    self.bytes_after += new.size - sum(segment.size for segment in old)
+                del self._made[0]
+        except BaseException:
+            # The first may be in place by now; if it is not, `replace` has removed it.
+            del self._made[0]
+            raise
+        finally:
+            self.abandon()
+        if done:
+            log.cleaned_to = max(log.cleaned_to, self._map_end)
+        return done
+
+    def abandon(self) -> None:
+        """Remove what was written and is not in place."""
+        self.is_complete = False
+        while self._made:
+            _, new = self._made.pop()
+            try:
+                new.delete()
+            except StorageError as error:
+                logger.warning("%s; the next start removes it", error)
+
+
+def _last_offset(source: Source) -> int:
+    return max((entry.last_offset for entry in source.entries()), default=-1)
+
+
+def compact(
+    log: SegmentedLog,
+    policy: CompactionPolicy | None = None,
+    *,
+    now_ms: int,
+    last_of_producers: Mapping[int, int] | None = None,
+) -> bool:
+    """Compact a log here and now, if it is worth it; say whether it was.
+
+    Raises:
+        StorageError: as `Compaction.run` and `finish`.
+    """
+    work = plan(log, policy or CompactionPolicy(), now_ms, last_of_producers=last_of_producers)
+    if work is None:
+        return False
+    work.run()
+    return work.finish()

@@ -1,0 +1,120 @@
+"""The two small files that say whose data these are: `meta.properties` and `partition.metadata`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from penstock.errors import StorageError
+from penstock.log.directory.files import read_text, write_text
+from penstock.protocol.uuid import uuid_from_text, uuid_to_text
+
+META_PROPERTIES = "meta.properties"
+PARTITION_METADATA = "partition.metadata"
+
+_VERSION = 1
+_ADVICE = (
+    "It says whose data these are: put it back from a copy; or remove it, and the directory becomes a new "
+    "cluster's, with the records it holds"
+)
+_ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
+
+
+class MetaProperties(NamedTuple):
+    """Which node of which cluster a data directory belongs to (`meta.properties`, KIP-631, KIP-858)."""
+
+    cluster_id: str
+    node_id: int
+    directory_id: str | None = None
+
+
+def _unescape(text: str) -> str:
+    out, escaped = [], False
+    for character in text:
+        if escaped:
+            out.append(_ESCAPES.get(character, character))
+            escaped = False
+        elif character == "\\":
+            escaped = True
+        else:
+            out.append(character)
+    return "".join(out)
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """Return what a Java properties file of one-line entries says."""
+    properties = {}
+    for line in map(str.strip, text.splitlines()):
+        if line and line[0] not in "#!":
+            key, _, value = line.partition("=")
+            properties[_unescape(key.strip())] = _unescape(value.strip())
+    return properties
+
+
+def read_meta_properties(directory: str) -> MetaProperties | None:
+    """Return what `meta.properties` says, in version 0 (`broker.id`) or 1 (`node.id`); None without it.
+
+    Raises:
+        StorageError: unreadable, or a needed entry is missing or malformed.
+    """
+    path = f"{directory}/{META_PROPERTIES}"
+    text = read_text(path)
+    if text is None:
+        return None
+    properties = parse_properties(text)
+    version = properties.get("version", "")
+    if version not in ("0", "1"):
+        said = f"version {version}" if version else "no version"
+        raise StorageError(f"{path} has {said}; 0 and 1 are known. {_ADVICE}")
+    name = "node.id" if version == "1" else "broker.id"
+    try:
+        node_id = int(properties.get(name, "-1" if version == "0" else ""))
+    except ValueError:
+        raise StorageError(f"{path} has no {name} that is a number. {_ADVICE}") from None
+    cluster_id = properties.get("cluster.id", "")
+    if version == "1" and not cluster_id:
+        raise StorageError(f"{path} has no cluster.id. {_ADVICE}")
+    directory_id = properties.get("directory.id")
+    if not (cluster_id + (directory_id or "")).isprintable() or "\ufffd" in text:
+        raise StorageError(f"{path} holds bytes that are no text. {_ADVICE}")
+    if directory_id is not None:
+        try:
+            uuid_from_text(directory_id)
+        except ValueError:
+            raise StorageError(f"{path} has no directory.id that is one. {_ADVICE}") from None
+    return MetaProperties(cluster_id, node_id, directory_id)
+
+
+def write_meta_properties(directory: str, meta: MetaProperties) -> None:
+    """Write `meta.properties`, version 1."""
+    lines = ["#", f"cluster.id={meta.cluster_id}"]
+    if meta.directory_id is not None:
+        lines.append(f"directory.id={meta.directory_id}")
+    lines += [f"node.id={meta.node_id}", f"version={_VERSION}", ""]
+    write_text(f"{directory}/{META_PROPERTIES}", "\n".join(lines), sync=True)
+
+
+def read_topic_id(directory: str) -> bytes | None:
+    """Return the topic id in a partition's `partition.metadata`; None without the file, or in an empty one.
+
+    A power cut may leave nothing in it, or zeros.
+
+    Raises:
+        StorageError: unreadable or malformed.
+    """
+    path = f"{directory}/{PARTITION_METADATA}"
+    text = read_text(path)
+    if text is None or not text.strip("\0\n"):
+        return None
+    fields = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
+    if fields.get("version") != "0":
+        raise StorageError(f"{path} has version {fields.get('version')}; 0 is known")
+    try:
+        return uuid_from_text(fields["topic_id"].strip())
+    except (KeyError, ValueError):
+        raise StorageError(f"{path} has no topic_id that is one") from None
+
+
+def write_topic_id(directory: str, topic_id: bytes) -> None:
+    """Write `partition.metadata`, version 0."""
+    text = f"version: 0\ntopic_id: {uuid_to_text(topic_id)}"
+    write_text(f"{directory}/{PARTITION_METADATA}", text, sync=False)

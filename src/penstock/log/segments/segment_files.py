@@ -1,0 +1,62 @@
+"""The files of a segment: their names, and a sealed one for any thread to read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from penstock.errors import CorruptRecordError, StorageError
+from penstock.log.contract import DamagedLogError
+from penstock.log.directory.files import OpenFile, remove_file, storage, storage_error
+from penstock.log.walk import Entry, fetch_file, walk_whole
+
+SUFFIX_LOG, SUFFIX_INDEX, SUFFIX_TIME_INDEX = ".log", ".index", ".timeindex"
+SUFFIX_DELETED, SUFFIX_CLEANED, SUFFIX_SWAP = ".deleted", ".cleaned", ".swap"
+"""What Kafka puts behind these while segments are deleted, written by compaction, put in place."""
+
+SUFFIXES_OF_OTHERS = (".txnindex", ".snapshot")
+"""Files that Kafka keeps beside a segment and that go with it. Nothing here reads them."""
+
+CURE = (
+    "what lies before and after can be read; to get past it, restore the file from a copy, or delete the "
+    "records up to the next segment (DeleteRecords)"
+)
+"""What to do about a damaged segment."""
+
+
+def segment_path(directory: str, base_offset: int, suffix: str = SUFFIX_LOG) -> str:
+    """Return the path of one of a segment's files: 20 digits of its base offset, and a suffix."""
+    return f"{directory}/{base_offset:020d}{suffix}"
+
+
+def remove_segment_files(directory: str, base_offset: int, suffix: str = "") -> None:
+    """Delete log and indexes with `suffix` behind their usual names; what is gone already is fine.
+
+    Raises:
+        StorageError: one cannot be deleted.
+    """
+    for kind in (SUFFIX_LOG, SUFFIX_INDEX, SUFFIX_TIME_INDEX):
+        remove_file(segment_path(directory, base_offset, kind + suffix))
+
+
+class FileSource:
+    """The batches of a sealed segment, read from its file, which this keeps open."""
+
+    def __init__(self, file: OpenFile, size: int) -> None:
+        self._file = file
+        self._size = size
+
+    def entries(self) -> Iterator[Entry]:
+        path = str(self._file.name)
+        try:
+            yield from walk_whole(fetch_file(self._file), 0, self._size)
+        except CorruptRecordError as error:
+            raise DamagedLogError(f"{path} is damaged: {error}; {CURE}") from error
+        except StorageError:
+            raise
+        except OSError as error:
+            raise storage_error("read", path, error) from error
+
+    def load(self, position: int, size: int) -> bytes:
+        with storage("read", str(self._file.name)):
+            return os.pread(self._file.fileno(), size, position)

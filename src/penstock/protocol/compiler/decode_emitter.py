@@ -1,0 +1,126 @@
+"""Source that reads: runs are unpacked by one call of `struct`, at once into their targets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from struct import Struct
+
+from penstock.protocol.compiler import runtime
+from penstock.protocol.compiler.emitter import UVARINT, ArrayPart, Emitter, Run, codes_of, name_of, singly
+from penstock.protocol.quoting import literal
+
+
+class DecodeEmitter(Emitter):
+    """Source that reads. Locals: `data`, `pos`, `size`, and `seen`, which counts unknown tagged fields."""
+
+    def __init__(self, title: str, view: bool) -> None:
+        super().__init__(title)
+        self.view = view
+        self._lead: ArrayPart | None = None
+        self._whole = "view"
+
+    def function(self, opening: str) -> DecodeEmitter:
+        """An emitter for a function on the side, to be handed to `finish`."""
+        inner = DecodeEmitter(self.title, self.view)
+        inner._whole = "data" if self.view else "memoryview(data)"
+        self._beside(inner, opening)
+        return inner
+
+    def text(self, start: str, end: str) -> str:
+        """An expression for the string between two positions."""
+        return f'str(data[{start}:{end}], "utf-8")' if self.view else f"data[{start}:{end}].decode()"
+
+    def bytes(self, start: str, end: str) -> str:
+        """An expression for the bytes between two positions."""
+        return f"bytes(data[{start}:{end}])" if self.view else f"data[{start}:{end}]"
+
+    def uncopied(self, start: str, end: str) -> str:
+        """An expression for a view of the bytes between two positions."""
+        return f"{self._whole}[{start}:{end}]"
+
+    def refuse(self, problem: str) -> str:
+        """A statement that raises DecodeError about the current field."""
+        return f"raise DecodeError({literal(f'{self.where}: {problem}')})"
+
+    def array(self, part: ArrayPart) -> None:
+        # Where the elements end is known only when their count has been read: they lead a new run.
+        self.flush()
+        self._lead = part
+
+    @contextmanager
+    def tags(self) -> Iterator[str]:
+        """The block for tagged fields, should there be any; gives the local with their number."""
+        tags = self.name("tags")
+        if self._run or self._lead:
+            self.head(tags, UVARINT)
+            with self.block(f"if {tags}:"):
+                self._count_tags()
+                yield tags
+            return
+        with self.block("if data[pos]:"):
+            self.line(f"{tags}, pos = {self.constant('read_v', UVARINT.read)}(data, pos)")
+            self._count_tags()
+            yield tags
+        self.line("else:")
+        self.line("    pos += 1")
+
+    def _count_tags(self) -> None:
+        """Have a counter of unknown tagged fields, once in each message that has tagged fields at all."""
+        self.line("if seen is None:")
+        self.line("    seen = [0]")
+
+    def flush(self) -> None:
+        if self._run or self._lead:
+            run, lead = self._run, self._lead
+            self._run, self._lead = [], None
+            self.write_run(run, lead)
+
+    def write_run(self, run: Run, lead: ArrayPart | None) -> None:
+        targets = [self.name("small") if kind.small else target for target, kind in run]
+        start = self._write_unpack(run, lead, targets)
+        size = sum(kind.size for _, kind in run)
+        step = f"pos += {size}" if start == "pos" else f"pos = {start} + {size}" if size else f"pos = {start}"
+        varints = [target for target, (_, kind) in zip(targets, run, strict=True) if kind.is_varint]
+        if not varints:
+            self.line(step)
+            return
+        self.line(f"if {' | '.join(varints)} > 127:")
+        self.line(f"    {', '.join(target for target, _ in run)}, pos = {self._long(run)}(data, {start})")
+        self.line("else:")
+        self.line(f"    {step}")
+        for target, (final, kind) in zip(targets, run, strict=True):
+            if kind.small:
+                self.line(f"    {final} = {self.constant('zigzag', kind.small)}[{target}]")
+
+    def _write_unpack(self, run: Run, lead: ArrayPart | None, targets: list[str]) -> str:
+        """Write the line that reads a run, and return where the heads begin."""
+        codes = codes_of(run)
+        if lead:
+            element = lead.kind
+            name = f"unpack_{element.name}s_{name_of(run)}{'' if lead.bias else '_plain'}"
+            unpack = self.shared(name, lambda: runtime.ArrayUnpackers(element.code, codes, lead.bias))
+            left = ", ".join([f"*{lead.values}", *targets]) + ("" if targets else ",")
+            self.line(f"{left} = {unpack}[{lead.sent}](data, pos)")
+            count = f"({lead.sent} - {lead.bias})" if lead.bias else lead.sent
+            return f"pos + {element.size} * {count}"
+        if codes == "B":
+            self.line(f"{targets[0]} = data[pos]")
+        elif run:
+            unpack = self.shared(f"unpack_{name_of(run)}", lambda: Struct(">" + codes).unpack_from)
+            self.line(f"{', '.join(targets)}{',' if len(targets) == 1 else ''} = {unpack}(data, pos)")
+        return "pos"
+
+    def _long(self, run: Run) -> str:
+        """A function that reads a run in which some varint is long. A single one has its own."""
+        if len(run) == 1:
+            return self.constant(f"read_{run[0][1].name}", run[0][1].read)
+        name = f"read_{name_of(run)}"
+        if name not in self.functions:
+            inner = self.function(f"def {name}(data, pos):")
+            values = [f"value{number}" for number, _ in enumerate(run)]
+            for piece in singly([(value, kind) for value, (_, kind) in zip(values, run, strict=True)]):
+                inner.write_run(piece, None)
+            inner.line(f"return {', '.join(values)}, pos")
+            self.finish(name, inner)
+        return name

@@ -1,0 +1,396 @@
+"""Wire types: what a field is on the wire at one version, and the code that reads and writes it.
+
+Each class writes lines of Python through an emitter: `decode` reads the value at `pos` into a
+target, `encode` appends the value of an expression. A type begins with its head (see `emit`), so a
+new encoding of integers is one small class here and a line in `layout`.
+
+`problem` says what keeps a value from being written; it runs after a failure, to name the field.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from penstock.common.short_repr import short_repr
+from penstock.protocol.compiler import runtime
+from penstock.protocol.compiler.decode_emitter import DecodeEmitter
+from penstock.protocol.compiler.emitter import INT8, INT16, INT32, UVARINT, ArrayPart, HeadKind, fixed_kind
+from penstock.protocol.compiler.encode_emitter import EncodeEmitter
+from penstock.protocol.schema.definition import SIGNED, UNSIGNED
+
+
+class Length:
+    """The length or count that comes first, at once with the mark for null."""
+
+    def __init__(self, kind: HeadKind, bias: int) -> None:
+        self.kind = kind
+        self.bias = bias
+        self.null = bias - 1
+
+    def of(self, local: str) -> str:
+        """An expression for what is sent for a value."""
+        return f"len({local}) + 1" if self.bias else f"len({local})"
+
+    def is_present(self, sent: str) -> str:
+        """A condition: a value follows."""
+        return sent if self.bias else f"{sent} >= 0"
+
+    def expect_null(self, out: DecodeEmitter, sent: str, nullable: bool) -> None:
+        """The lines for what is no length: it must be the mark for null, where null is allowed."""
+        if not nullable:
+            out.line(out.refuse("null or of negative length"))
+        elif not self.bias:
+            out.line(f"if {sent} != -1:")
+            out.line(f"    {out.refuse('of negative length')}")
+
+
+COMPACT = Length(UVARINT, 1)
+SHORT = Length(INT16, 0)
+LONG = Length(INT32, 0)
+
+
+class WireType(ABC):
+    """A way to put a value into bytes."""
+
+    @abstractmethod
+    def decode(self, out: DecodeEmitter, target: str) -> None:
+        """Write the lines that read a value into `target`."""
+
+    @abstractmethod
+    def encode(self, out: EncodeEmitter, value: str) -> None:
+        """Write the lines that append the value of the expression `value`."""
+
+    @abstractmethod
+    def problem(self, value: Any) -> str | None:
+        """Why `value` cannot be written, if so: the path below it if it has parts, a colon, the reason."""
+
+    def decode_array(self, out: DecodeEmitter, target: str, sent: str, length: Length) -> None:
+        """Write the lines that read elements into the list `target`. `sent` holds what announced them."""
+        out.flush()
+        count = self.checked_count(out, sent, length)
+        items, item = out.name("items"), out.name("item")
+        out.line(f"{target} = {items} = []")
+        # Most arrays of structs are short: this asks less of them than a loop over a range.
+        with out.block(f"while len({items}) < {count}:"):
+            self.decode(out, item)
+            out.flush()
+            out.line(f"{items}.append({item})")
+
+    def checked_count(self, out: DecodeEmitter, sent: str, length: Length) -> str:
+        """Write the lines that make sure of a count before anything is made for it."""
+        count = out.name("count")
+        out.line(f"{count} = {sent} - 1" if length.bias else f"{count} = {sent}")
+        out.line(f"if not 0 <= {count} <= size - pos:")
+        out.line(f"    {out.refuse('count of elements is negative, null or beyond the data')}")
+        return count
+
+    def encode_array(self, out: EncodeEmitter, items: str, sent: str, length: Length) -> None:
+        """Write the lines that append the elements of the local `items`, after their count."""
+        item = out.name("item")
+        with out.block(f"for {item} in {items}:"):
+            self.encode(out, item)
+
+    def encode_compact_array(self, out: EncodeEmitter, value: str) -> bool:
+        """Write count and elements in one, where this type can do that; whether it did."""
+        return False
+
+    @property
+    def holds_records(self) -> bool:
+        """Whether record batches are somewhere inside, which are handed out uncopied."""
+        return False
+
+    @property
+    def holds_blobs(self) -> bool:
+        """Whether bytes or records are somewhere inside, which may be too large to copy."""
+        return False
+
+
+class Fixed(WireType):
+    """A number or flag of fixed width."""
+
+    def __init__(self, name: str, kind: HeadKind) -> None:
+        self.name = name
+        self.kind = kind
+
+    def decode(self, out: DecodeEmitter, target: str) -> None:
+        out.head(target, self.kind)
+
+    def encode(self, out: EncodeEmitter, value: str) -> None:
+        out.head(value, self.kind)
+
+    def decode_array(self, out: DecodeEmitter, target: str, sent: str, length: Length) -> None:
+        out.array(ArrayPart(target, sent, self.kind, length.bias))
+
+    def encode_array(self, out: EncodeEmitter, items: str, sent: str, length: Length) -> None:
+        out.array(ArrayPart(items, sent, self.kind, length.bias))
+
+    def problem(self, value: Any) -> str | None:
+        try:
+            self.kind.write(value)
+        except Exception:
+            return f": {short_repr(value)} is no {self.name}"
+        return None
+
+
+FIXED_TYPES = {
+    name: Fixed(name, kind)
+    for name, kind in {
+        "bool": fixed_kind("?"), "int8": INT8, "int16": INT16, "int32": INT32, "int64": fixed_kind("q"),
+        "uint16": fixed_kind("H"), "uint32": fixed_kind("I"), "float64": fixed_kind("d"),
+    }.items()
+}  # fmt: skip
+
+
+class Varint(WireType):
+    """A whole number in as few bytes as it needs (KIP-625).
+
+    The signed form is zig-zag, short on either side of zero. The unsigned form takes the number's
+    two's complement, so it is short from zero up and at its longest for every negative number.
+    """
+
+    def __init__(self, bits: int, signed: bool) -> None:
+        self.bits = bits
+        self.signed = signed
+        self.name = f"{'z' if signed else 'w'}{bits}"
+        write = runtime.zigzag_writer(bits) if signed else runtime.unsigned_writer(bits)
+        self.value_of = runtime.zigzag_value(bits) if signed else runtime.unsigned_value(bits)
+        self.read = runtime.varint_reader(bits, self.value_of)
+        self.kind = HeadKind(self.name, "B", 1, self.read, write, runtime.ZIGZAG if signed else None)
+
+    def decode(self, out: DecodeEmitter, target: str) -> None:
+        out.head(target, self.kind)
+
+    def encode(self, out: EncodeEmitter, value: str) -> None:
+        out.head(value, self.kind)
+
+    def decode_array(self, out: DecodeEmitter, target: str, sent: str, length: Length) -> None:
+        out.flush()
+        count = self.checked_count(out, sent, length)
+        read = out.shared(f"read_{self.name}s", lambda: runtime.varints_reader(self.read, self.signed))
+        out.line(f"{target}, pos = {read}(data, pos, {count})")
+
+    def encode_array(self, out: EncodeEmitter, items: str, sent: str, length: Length) -> None:
+        out.array(ArrayPart(items, sent, self.kind, length.bias))
+
+    def encode_compact_array(self, out: EncodeEmitter, value: str) -> bool:
+        out.array(ArrayPart(value, "", self.kind, 1))
+        return True
+
+    def problem(self, value: Any) -> str | None:
+        half = 1 << (self.bits - 1)
+        fits = isinstance(value, int) and -half <= value < half
+        return None if fits else f": {short_repr(value)} is no int{self.bits}"
+
+
+VARINT_TYPES = {
+    (f"int{bits}", encoding): Varint(bits, encoding == SIGNED)
+    for bits in (16, 32, 64)
+    for encoding in (SIGNED, UNSIGNED)
+}
+
+
+class Uuid(WireType):
+    """16 bytes."""
+
+    kind = fixed_kind("16s")
+
+    def decode(self, out: DecodeEmitter, target: str) -> None:
+        out.head(target, self.kind)
+
+    def encode(self, out: EncodeEmitter, value: str) -> None:
+        uuid = out.name("uuid")
+        out.before(f"{uuid} = {value}")
+        out.before(f"if len({uuid}) != 16:")
+        out.before(f"    {out.refuse('an id has 16 bytes')}")
+        out.head(uuid, self.kind)
+
+    def problem(self, value: Any) -> str | None:
+        return (
+            None
+            if isinstance(value, (bytes, bytearray)) and len(value) == 16
+            else f": {short_repr(value)} is no id of 16 bytes"
+        )
+
+
+class Text(WireType):
+    """A string in UTF-8."""
+
+    def __init__(self, compact: bool, nullable: bool) -> None:
+        self.length = COMPACT if compact else SHORT
+        self.nullable = nullable
+
+    def decode(self, out: DecodeEmitter, target: str) -> None:
+        sent, length = out.name("sent"), self.length
+        out.head(sent, length.kind)
+        with out.block(f"if {length.is_present(sent)}:"):
+            out.line(f"end = pos + {sent}{' - 1' if length.bias else ''}")
+            out.line(f"{target} = {out.text('pos', 'end')}")
+            out.line("pos = end")
+        with out.block("else:"):
+            length.expect_null(out, sent, self.nullable)
+            if self.nullable:
+                out.line(f"{target} = None")
+
+    def encode(self, out: EncodeEmitter, value: str) -> None:
+        text, sent = out.name("text"), out.name("sent")
+        if self.nullable:
+            out.before(f"if {value} is None:")
+            out.before(f'    {text} = b""')
+            out.before(f"    {sent} = {self.length.null}")
+            out.before("else:")
+        indent = "    " if self.nullable else ""
+        out.before(f"{indent}{text} = {value}.encode()")
+        out.before(f"{indent}{sent} = {self.length.of(text)}")
+        out.head(sent, self.length.kind)
+        out.flush()
+        out.line(f"append({text})")
+
+    def problem(self, value: Any) -> str | None:
+        if value is None:
+            return None if self.nullable else ": null is not allowed"
+        if not isinstance(value, str):
+            return f": {short_repr(value)} is no string"
+        try:
+            size = len(value.encode())
+        except UnicodeEncodeError as error:
+            return f": no UTF-8: {error}"
+        return f": {size} bytes are more than 32767" if self.length is SHORT and size > 32767 else None
+
+
+class Blob(WireType):
+    """Bytes that the protocol does not look into."""
+
+    def __init__(self, compact: bool, nullable: bool) -> None:
+        self.length = COMPACT if compact else LONG
+        self.nullable = nullable
+
+    @property
+    def holds_blobs(self) -> bool:
+        return True
+
+    def taken(self, out: DecodeEmitter) -> str:
+        """The expression that takes the bytes from `pos` to `end`."""
+        return out.bytes("pos", "end")
+
+    def decode(self, out: DecodeEmitter, target: str) -> None:
+        sent, length = out.name("sent"), self.length
+        out.head(sent, length.kind)
+        with out.block(f"if {length.is_present(sent)}:"):
+            out.line(f"end = pos + {sent}{' - 1' if length.bias else ''}")
+            out.line(f"{target} = {self.taken(out)}")
+            out.line("pos = end")
+        with out.block("else:"):
+            length.expect_null(out, sent, self.nullable)
+            if self.nullable:
+                out.line(f"{target} = None")
+
+    def encode(self, out: EncodeEmitter, value: str) -> None:
+        blob, sent = out.name("blob"), out.name("sent")
+        out.before(f"{blob} = {value}")
+        self.measure(out, blob, sent)
+        out.head(sent, self.length.kind)
+        out.flush()
+        self.append(out, blob)
+
+    def measure(self, out: EncodeEmitter, blob: str, sent: str) -> None:
+        if self.nullable:
+            out.before(f"if {blob} is None:")
+            out.before(f'    {blob} = b""')
+            out.before(f"    {sent} = {self.length.null}")
+            out.before("else:")
+        out.before(f"{'    ' if self.nullable else ''}{sent} = {self.length.of(blob)}")
+
+    def append(self, out: EncodeEmitter, blob: str) -> None:
+        out.line(f"append({blob})")
+
+    def problem(self, value: Any) -> str | None:
+        if value is None:
+            return None if self.nullable else ": null is not allowed"
+        return (
+            None
+            if isinstance(value, (bytes, bytearray, memoryview))
+            else f": {short_repr(value)} is no bytes"
+        )
+
+
+class RecordSet(Blob):
+    """Record batches: a view of the message when read; anything with a length when written."""
+
+    @property
+    def holds_records(self) -> bool:
+        return True
+
+    def taken(self, out: DecodeEmitter) -> str:
+        return out.uncopied("pos", "end")
+
+    def measure(self, out: EncodeEmitter, blob: str, sent: str) -> None:
+        if self.nullable:
+            out.before(f"if {blob} is None:")
+            out.before(f"    {sent} = {self.length.null}")
+            out.before("else:")
+        indent, plus = "    " if self.nullable else "", " + 1" if self.length.bias else ""
+        out.before(f"{indent}{sent} = records_size({blob}){plus}")
+
+    def append(self, out: EncodeEmitter, blob: str) -> None:
+        out.line(f"add_records(parts, {blob})")
+
+    def problem(self, value: Any) -> str | None:
+        if value is None:
+            return None if self.nullable else ": null is not allowed"
+        if isinstance(value, str) or not hasattr(value, "__len__"):
+            return f": {short_repr(value)} is no records: something with a length was expected"
+        return None
+
+
+class Array(WireType):
+    """Elements of one type."""
+
+    def __init__(self, element: WireType, compact: bool, nullable: bool) -> None:
+        self.element = element
+        self.length = COMPACT if compact else LONG
+        self.nullable = nullable
+
+    @property
+    def holds_records(self) -> bool:
+        return self.element.holds_records
+
+    @property
+    def holds_blobs(self) -> bool:
+        return self.element.holds_blobs
+
+    def decode(self, out: DecodeEmitter, target: str) -> None:
+        sent = out.name("sent")
+        out.head(sent, self.length.kind)
+        if not self.nullable:
+            self.element.decode_array(out, target, sent, self.length)
+            return
+        with out.block(f"if {self.length.is_present(sent)}:"):
+            self.element.decode_array(out, target, sent, self.length)
+        with out.block("else:"):
+            self.length.expect_null(out, sent, nullable=True)
+            out.line(f"{target} = None")
+
+    def encode(self, out: EncodeEmitter, value: str) -> None:
+        if self.length.bias and not self.nullable and self.element.encode_compact_array(out, value):
+            return
+        items, sent = out.name("items"), out.name("sent")
+        out.before(f"{items} = {value}")
+        if self.nullable:
+            out.before(f"if {items} is None:")
+            out.before(f"    {items}, {sent} = (), {self.length.null}")
+            out.before("else:")
+        out.before(f"{'    ' if self.nullable else ''}{sent} = {self.length.of(items)}")
+        out.head(sent, self.length.kind)
+        self.element.encode_array(out, items, sent, self.length)
+
+    def problem(self, value: Any) -> str | None:
+        if value is None:
+            return None if self.nullable else ": null is not allowed"
+        if not isinstance(value, (list, tuple)):
+            return f": {short_repr(value)} is no list"
+        for index, item in enumerate(value):
+            problem = self.element.problem(item)
+            if problem:
+                return f"[{index}]{problem}"
+        return None

@@ -1,0 +1,1 @@
+"""Messages for people and tools: printed definitions, the JSON form, sizes, version prefixes of records."""

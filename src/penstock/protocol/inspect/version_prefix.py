@@ -1,0 +1,104 @@
+"""The version that stands in front of a message outside of requests and responses.
+
+A request's header says its version; whatever is stored in a topic or handed from member to member
+says its own. Kafka has three ways:
+
+- most carry two bytes of version: consumer protocol, values of `__consumer_offsets` and its like;
+- keys of coordinators carry two bytes that say what the record is about, the API key of the key;
+- metadata records (KRaft and tiered storage) carry three unsigned varints: the version of this
+  frame, which is 1, the API key, and the version.
+
+A few control records hold their version as their own first field, and nothing stands in front.
+"""
+
+from __future__ import annotations
+
+import struct
+from struct import Struct
+
+from penstock.errors import ConfigError, DecodeError
+from penstock.protocol.compiler.runtime import read_uvarint, write_uvarint
+from penstock.protocol.message import Message
+from penstock.protocol.schema.definition import Definition, load_definition
+
+METADATA_FRAME_VERSION = 1
+
+_INT16 = Struct(">h")
+
+TWO_BYTES, KEY, VARINTS = "two bytes", "key", "varints"
+
+_WITHOUT = frozenset({"QuorumStateData"})
+"""Kept in files of their own, as JSON."""
+
+_ways: dict[type[Message], str] = {}
+
+
+def leading_bytes(message_class: type[Message], version: int) -> bytes:
+    """What stands in front of a message of this class at `version`.
+
+    Raises:
+        ConfigError: messages of this class have nothing in front.
+    """
+    way = _way(message_class)
+    if way == VARINTS:
+        numbers = (METADATA_FRAME_VERSION, message_class.API_KEY or 0, version)
+        return b"".join(map(write_uvarint, numbers))
+    return _INT16.pack((message_class.API_KEY or 0) if way == KEY else version)
+
+
+def read_leading(message_class: type[Message], data: bytes) -> tuple[int | None, int]:
+    """Return (version, position of the message itself); the version is None where the bytes leave it open.
+
+    Raises:
+        DecodeError: the bytes are too short, or say that this is something else.
+        ConfigError: messages of this class have nothing in front.
+    """
+    way, name = _way(message_class), message_class.NAME
+    try:
+        if way == VARINTS:
+            return _read_varints(message_class, data)
+        (number,) = _INT16.unpack_from(data)
+    except (IndexError, struct.error):
+        raise DecodeError(f"{name}: {len(data)} bytes are too short for the version in front") from None
+    if way == TWO_BYTES:
+        return number, 2
+    if number != message_class.API_KEY:
+        raise DecodeError(
+            f"{name}: the bytes begin with {number}, the key of {name} is {message_class.API_KEY}"
+        )
+    return None, 2
+
+
+def _read_varints(message_class: type[Message], data: bytes) -> tuple[int, int]:
+    frame, position = read_uvarint(data, 0)
+    key, position = read_uvarint(data, position)
+    version, position = read_uvarint(data, position)
+    if frame != METADATA_FRAME_VERSION:
+        raise DecodeError(f"{message_class.NAME}: frame version {frame} is unknown, it should be 1")
+    if key != message_class.API_KEY:
+        raise DecodeError(
+            f"{message_class.NAME}: the bytes say key {key}, this record has key {message_class.API_KEY}"
+        )
+    return version, position
+
+
+def _way(message_class: type[Message]) -> str:
+    way = _ways.get(message_class)
+    if way is None:
+        definition = message_class.DEFINITION or load_definition(message_class.NAME)
+        way = _ways[message_class] = _way_of(definition)
+    if not way:
+        raise ConfigError(f"{message_class.NAME} has no version in front of it: leave out framed")
+    return way
+
+
+def _way_of(definition: Definition) -> str:
+    """How messages of a definition are framed, or nothing where they are not."""
+    if definition.type == "coordinator-key":
+        return KEY
+    if definition.type == "metadata":
+        return VARINTS
+    says_itself = any(field.attribute == "version" for field in definition.root.fields[:1])
+    if definition.type not in ("coordinator-value", "data") or says_itself or definition.name in _WITHOUT:
+        return ""
+    return TWO_BYTES

@@ -1,0 +1,165 @@
+"""From a definition to the Python source of its message classes.
+
+The same source serves twice: `tools/generate_messages.py` writes it into `penstock.protocol.messages`
+for Kafka's own messages, and `load_message` runs it for a definition that somebody brings along.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import ModuleType
+
+from penstock.protocol.message import Message
+from penstock.protocol.quoting import identifier, literal
+from penstock.protocol.schema.definition import (
+    Definition,
+    FieldSpec,
+    NewStruct,
+    StructSpec,
+    read_definition,
+    snake_case,
+)
+from penstock.protocol.schema.versions import NO_VERSIONS
+
+LINE_MAX = 110
+"""How long a line may be before the formatter of this project would break it."""
+
+_PYTHON_TYPES = {
+    "bool": "bool",
+    "float64": "float",
+    "uuid": "bytes",
+    "string": "str",
+    "bytes": "bytes",
+    "records": "Records",
+}
+
+
+def load_message(path: str | os.PathLike[str]) -> type[Message]:
+    """Read a definition of one's own and make its message class. Structs are in the class's module.
+
+    Raises:
+        DefinitionError: the definition breaks a rule of the language.
+        OSError: the file cannot be read.
+    """
+    return message_class(read_definition(path))
+
+
+def message_class(definition: Definition) -> type[Message]:
+    """Make the class of a definition that is not one of Kafka's own."""
+    name = f"penstock.protocol.loaded.{snake_case(definition.name)}_{id(definition):x}"
+    module = ModuleType(name)
+    sys.modules[name] = module
+    exec(compile(module_source(definition), f"<classes of {definition.source}>", "exec"), module.__dict__)
+    made: type[Message] = getattr(module, definition.name)
+    made.DEFINITION = definition
+    return made
+
+
+def module_source(definition: Definition) -> str:
+    """The module of one message: the class of the message, then those of its structs.
+
+    Raises:
+        ValueError: a name or default in the definition cannot be written as source.
+    """
+    structs = list(definition.structs.values())
+    classes = [_class_source(definition.root, definition)]
+    classes += [_class_source(struct, None) for struct in structs]
+    fields = [field for struct in (definition.root, *structs) for field in struct.fields]
+    uses = {
+        "MadeLate": any(field.is_made_late for field in fields),
+        "Records": any(field.widest.base == "records" for field in fields),
+        "Struct": bool(structs),
+    }
+    imported = ("MadeLate", "Message", "Records", "Struct", "UnknownTags")
+    names = [name for name in imported if uses.get(name, True)]
+    head = [
+        f'"""{_title(definition)}. Generated from the definition: do not edit."""',
+        "",
+        "from __future__ import annotations",
+        "",
+        f"from penstock.protocol.message import {', '.join(names)}",
+    ]
+    return "\n\n\n".join(["\n".join(head), *classes]) + "\n"
+
+
+def _title(definition: Definition) -> str:
+    key = "" if definition.api_key is None else f" (key {definition.api_key})"
+    flexible = definition.flexible.intersect(definition.valid)
+    suffix = f", flexible from {flexible.lowest}" if flexible else ""
+    return f"{definition.name}{key}, versions {definition.valid}{suffix}"
+
+
+def _class_source(struct: StructSpec, definition: Definition | None) -> str:
+    fields = struct.fields
+    lines = [f"class {identifier(struct.name)}({'Message' if definition else 'Struct'}):"]
+    if definition:
+        lines.append(f'    """{_title(definition)}."""')
+    else:
+        lines.append(f'    """Versions {struct.versions}."""')
+    lines += ["", *_wrapped_slots(fields), ""]
+    late = [field for field in fields if field.is_made_late]
+    lines += [f"    {field.attribute} = MadeLate(lambda: {field.widest.base}())" for field in late]
+    lines += [""] * bool(late)
+    if definition:
+        lines += [
+            f"    NAME = {literal(definition.name)}",
+            f"    API_KEY = {literal(definition.api_key)}",
+            f"    VERSIONS = ({definition.valid.lowest}, {definition.valid.highest})",
+            "",
+        ]
+    lines += ["    def __init__(", "        self,", "        *,"]
+    lines += [f"        {identifier(field.attribute)}: {_argument(field)}," for field in fields]
+    lines += ["        unknown_tags: UnknownTags = None,", "    ) -> None:"]
+    lines += [f"        self.{field.slot}{_assignment(field)}" for field in fields]
+    lines.append("        self.unknown_tags = unknown_tags")
+    return "\n".join(lines)
+
+
+def _wrapped_slots(fields: list[FieldSpec]) -> list[str]:
+    names = [f"{literal(field.slot)}," for field in fields]
+    if not names:
+        return ["    __slots__ = ()"]
+    listed = " ".join(names) if len(names) == 1 else " ".join(names).removesuffix(",")
+    one_line = f"    __slots__ = ({listed})"
+    if len(one_line) <= LINE_MAX:
+        return [one_line]
+    return ["    __slots__ = (", *(f"        {name}" for name in names), "    )"]
+
+
+def attribute_type(field: FieldSpec) -> str:
+    """The Python type of a field's attribute, None left aside."""
+    field_type = field.widest
+    base = _PYTHON_TYPES.get(field_type.base, "int" if field_type.is_integer else field_type.base)
+    return f"list[{base}]" if field_type.is_array else base
+
+
+def _is_optional(field: FieldSpec) -> bool:
+    return field.nullable != NO_VERSIONS or (field.widest.base == "records" and field.default is None)
+
+
+def _argument(field: FieldSpec) -> str:
+    """Annotation and default of an argument of __init__. Where None means null, () asks for the default."""
+    optional = " | None" if _is_optional(field) else ""
+    if field.default == () or field.default is NewStruct:
+        allowed, default = ("tuple[()] | None", "()") if optional else ("None", "None")
+        return f"{attribute_type(field)} | {allowed} = {default}"
+    if field.default is None:
+        return f"{attribute_type(field)} | None = None"
+    default = "bytes(16)" if field.default == bytes(16) else literal(field.default)
+    return f"{attribute_type(field)}{optional} = {default}"
+
+
+def _assignment(field: FieldSpec) -> str:
+    name = field.attribute
+    if (field.default != () and field.default is not NewStruct) or field.is_made_late:
+        return f" = {name}"
+    fresh = "[]" if field.default == () else f"{field.widest.base}()"
+    if _is_optional(field):
+        typed = f": {attribute_type(field)} | None"
+        value = f"{fresh} if isinstance({name}, tuple) else {name}"
+    else:
+        typed = ""
+        value = f"{fresh} if {name} is None else {name}"
+    line = f"        self.{name}{typed} = {value}"
+    return f"{typed} = {value}" if len(line) <= LINE_MAX else f"{typed} = (\n            {value}\n        )"

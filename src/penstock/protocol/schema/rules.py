@@ -1,0 +1,519 @@
+"""The rules of the definition language: each is checked when a definition is read.
+
+Whatever passes resolves at every valid version. What does not is a `DefinitionError` that names file
+and field.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from types import NoneType
+from typing import Any
+
+from penstock.common.short_repr import short_repr
+from penstock.common.suggestions import did_you_mean
+from penstock.protocol.quoting import is_identifier
+from penstock.protocol.schema.definition import (
+    FIXED,
+    INTEGER_BITS,
+    OTHER_SCALARS,
+    SIGNED,
+    UNSIGNED,
+    Definition,
+    DefinitionError,
+    FieldSpec,
+    FieldType,
+    NewStruct,
+    StructSpec,
+    snake_case,
+)
+from penstock.protocol.schema.versions import NO_VERSIONS, OPEN_END, Versions, turning_points
+from penstock.protocol.uuid import ZERO_UUID, uuid_from_text
+
+MESSAGE_TYPES = ("request", "response", "header", "data", "metadata", "coordinator-key", "coordinator-value")
+ENTITY_TYPES = {
+    "unknown": None, "transactionalId": "string", "producerId": "int64", "groupId": "string",
+    "topicName": "string", "brokerId": "int32",
+}  # fmt: skip
+
+_MESSAGE_KEYS = {
+    "name", "type", "apiKey", "listeners", "validVersions", "flexibleVersions", "latestVersionUnstable",
+    "deprecatedVersions", "fields", "commonStructs", "about",
+}  # fmt: skip
+_FIELD_KEYS = {
+    "name", "type", "encoding", "versions", "nullableVersions", "taggedVersions", "tag", "flexibleVersions",
+    "ignorable", "default", "mapKey", "entityType", "zeroCopy", "fields", "about",
+}  # fmt: skip
+_NAME_LENGTH_MAX = 200
+_PATH_LENGTH_MAX = 1000
+_VARINT_BITS = (16, 32, 64)
+
+STRUCT_DEPTH_MAX = 16
+"""How deep structs may nest: each level is a loop in a codec, and Python compiles no more than 20 loops
+inside each other. The messages of Kafka nest 5 deep."""
+
+FIELDS_MAX = 2_000
+"""Fields of one message, those of a struct counted at each place that uses it, since codecs have code for
+each. A short definition can name any number of them: ten structs of ten fields that are the next struct.
+Python compiles an expression of some 3,000 terms, and a codec can have one with a term for each field."""
+
+# Names that the classes made from a definition, and their codecs, need for themselves.
+_TAKEN_ATTRIBUTES = {"self", "unknown_tags", "encode", "decode", "isinstance", "tuple"}
+_TAKEN_STRUCTS = {
+    "MadeLate", "Message", "Struct", "Records", "UnknownTags", "DecodeError", "EncodeError", *vars(builtins),
+}  # fmt: skip
+
+
+def is_name(text: object) -> bool:
+    """Whether this can be the name of a message, struct or field: letters and digits, a letter first."""
+    return isinstance(text, str) and text.isascii() and text.isalnum() and text[0].isalpha()
+
+
+class Parser:
+    """Reads one definition. Keeps what the rules about the whole need to know."""
+
+    def __init__(self, origin: str) -> None:
+        self._origin = origin
+        self._structs: dict[str, StructSpec] = {}
+        self._uses: list[tuple[str, str, Versions]] = []
+        self._depth = 0
+        self._valid = NO_VERSIONS
+        self._flexible = NO_VERSIONS
+
+    def fail(self, path: str, problem: str) -> DefinitionError:
+        return DefinitionError(f"{self._origin}: {path}: {problem}" if path else f"{self._origin}: {problem}")
+
+    # Messages
+
+    def message(self, source: object) -> Definition:
+        spec = self.keyed(source, "", _MESSAGE_KEYS)
+        name = self.name(spec, "")
+        if not name[0].isupper():
+            raise self.fail("", f"a message's name begins with a capital letter, unlike {name}")
+        message_type = spec.get("type")
+        if message_type not in MESSAGE_TYPES:
+            raise self.fail("", f"type must be one of {', '.join(MESSAGE_TYPES)}")
+        self._valid = self.versions(spec, "validVersions", "")
+        if "flexibleVersions" not in spec and self._valid:
+            raise self.fail("", "flexibleVersions is missing: write 0+ for a new message, or none")
+        # Of a message that has been removed only name, key and type remain.
+        self._flexible = self.versions(spec, "flexibleVersions", "", NO_VERSIONS)
+        if self._flexible and self._flexible.highest < self._valid.highest:
+            raise self.fail("", "flexibleVersions must have no end: a message never turns back")
+        is_api = message_type in ("request", "response")
+        for key, allowed in (("listeners", ("request",)), ("latestVersionUnstable", ("request",))):
+            if spec.get(key) and message_type not in allowed:
+                raise self.fail("", f"{key} belongs to requests only")
+        api_key = spec.get("apiKey")
+        if (is_api or api_key is not None) and not (type(api_key) is int and 0 <= api_key <= OPEN_END):
+            raise self.fail("", "apiKey must be a number from 0 to 32767")
+        for common in self.items(spec, "commonStructs", ""):
+            known = {"name", "versions", "fields", "about"}
+            struct_name = self.name(self.keyed(common, "commonStructs", known), "commonStructs")
+            self.struct(
+                struct_name, common, f"commonStructs {struct_name}", self.versions(common, "versions", "")
+            )
+        fields = self.fields(spec, "")
+        definition = Definition()
+        definition.source, definition.name, definition.type = self._origin, name, message_type
+        definition.api_key = api_key
+        definition.listeners = tuple(self.names(spec, "listeners"))
+        definition.valid, definition.flexible = self._valid, self._flexible
+        definition.latest_unstable = self.flag(spec, "latestVersionUnstable", "")
+        if name in self._structs:
+            raise self.fail("", f"a struct is called {name} too")
+        if name in _TAKEN_STRUCTS or not is_identifier(name):
+            raise self.fail("", f"a message cannot be called {name}: the name is taken in Python")
+        definition.root = root = StructSpec(name, self._valid, fields)
+        self.check_structs(root)
+        definition.structs = self.ordered_structs(root)
+        return definition
+
+    def check_structs(self, root: StructSpec) -> None:
+        for path, name, versions in self._uses:
+            struct = self._structs.get(name)
+            if struct is None:
+                raise self.no_type(path, name)
+            if not struct.versions.covers(versions.intersect(self._valid)):
+                raise self.fail(path, f"used in versions {versions}, but struct {name} has {struct.versions}")
+        extents: dict[str, tuple[int, int]] = {}
+        for struct in (root, *self._structs.values()):
+            self.check_extent(struct, (struct.name,), extents)
+        points = turning_points(self._ranges(root), self._valid)
+        empty = {
+            (struct.name, version)
+            for version in points
+            for struct in self.without_bytes([root, *self._structs.values()], version)
+        }
+        for struct in (root, *self._structs.values()):
+            for field in struct.fields:
+                self.check_elements(field, points, empty)
+
+    def _ranges(self, root: StructSpec) -> Iterator[Versions]:
+        """Every range of versions that decides what takes up bytes."""
+        yield self._flexible
+        for struct in (root, *self._structs.values()):
+            for field in struct.fields:
+                yield field.versions
+                yield field.nullable
+
+    def check_elements(self, field: FieldSpec, points: Sequence[int], empty: set[tuple[str, int]]) -> None:
+        """Elements of arrays take up bytes: readers check a count against the bytes that are left."""
+        field_type = field.widest
+        if not (field_type.is_array and field_type.is_struct):
+            return
+        for version in points:
+            if version in field.versions and (field_type.base, version) in empty:
+                raise self.fail(field.path, f"in version {version}, its elements have no fields")
+
+    def without_bytes(self, structs: Sequence[StructSpec], version: int) -> list[StructSpec]:
+        """The structs of which nothing is sent at a version."""
+        if version in self._flexible:
+            return []
+        known: dict[str, bool] = {}
+
+        def has_bytes(struct: StructSpec) -> bool:
+            if struct.name not in known:
+                known[struct.name] = any(
+                    version in field.versions and takes_bytes(field) for field in struct.fields
+                )
+            return known[struct.name]
+
+        def takes_bytes(field: FieldSpec) -> bool:
+            if not field.widest.is_struct or field.widest.is_array or version in field.nullable:
+                return True
+            return has_bytes(self._structs[field.widest.base])
+
+        return [struct for struct in structs if not has_bytes(struct)]
+
+    def check_extent(
+        self, struct: StructSpec, outer: tuple[str, ...], known: dict[str, tuple[int, int]]
+    ) -> tuple[int, int]:
+        """How many fields a struct has, with those inside it, and how deep structs nest in it.
+
+        `known` holds what was found before, so that each struct is looked at once.
+        """
+        if struct.name in known:
+            return known[struct.name]
+        count, depth = len(struct.fields), 0
+        for inner in inner_structs(struct):
+            if inner in outer:
+                raise self.fail(f"struct {inner}", "contains itself")
+            if len(outer) > STRUCT_DEPTH_MAX:
+                raise self.too_deep(f"struct {inner}")
+            fields, levels = self.check_extent(self._structs[inner], (*outer, inner), known)
+            count, depth = count + fields, max(depth, levels + 1)
+            if depth > STRUCT_DEPTH_MAX:
+                raise self.too_deep(f"struct {inner}")
+        if count > FIELDS_MAX:
+            where = f"struct {struct.name}" if struct.name in self._structs else ""
+            raise self.fail(where, f"more than {FIELDS_MAX} fields, with those of the structs at each use")
+        known[struct.name] = count, depth
+        return count, depth
+
+    def too_deep(self, path: str) -> DefinitionError:
+        return self.fail(path, f"structs nest more than {STRUCT_DEPTH_MAX} deep")
+
+    def ordered_structs(self, root: StructSpec) -> dict[str, StructSpec]:
+        ordered: dict[str, StructSpec] = {}
+        todo = list(inner_structs(root))
+        while todo:
+            name = todo.pop(0)
+            if name not in ordered:
+                ordered[name] = self._structs[name]
+                todo += inner_structs(self._structs[name])
+        unused = self._structs.keys() - ordered.keys()
+        if unused:
+            raise self.fail(f"struct {min(unused)}", "is never used")
+        return ordered
+
+    # Structs and fields
+
+    def struct(self, name: str, spec: Mapping[str, Any], path: str, versions: Versions) -> None:
+        if name in self._structs:
+            raise self.fail(path, f"there are two structs called {name}")
+        if not name[0].isupper():
+            raise self.fail(path, f"struct {name} must begin with a capital letter")
+        if name in _TAKEN_STRUCTS or not is_identifier(name):
+            raise self.fail(path, f"a struct cannot be called {name}: the name is taken in Python")
+        if self._depth == STRUCT_DEPTH_MAX:
+            raise self.too_deep(path)
+        self._structs[name] = StructSpec(name, versions, [])
+        self._depth += 1
+        self._structs[name].fields.extend(self.fields(spec, path))
+        self._depth -= 1
+
+    def fields(self, spec: Mapping[str, Any], path: str) -> list[FieldSpec]:
+        fields = [
+            self.field(each, path, number) for number, each in enumerate(self.items(spec, "fields", path), 1)
+        ]
+        seen: set[str] = set()
+        for field in fields:
+            if field.attribute in seen:
+                raise self.fail(field.path, "the name occurs twice")
+            seen.add(field.attribute)
+        tags = sorted(field.tag for field in fields if field.tag is not None)
+        for expected, tag in enumerate(tags):
+            if tag != expected:
+                problem = f"tags must be 0, 1, 2 … without gap or repetition: {short_repr(tags)}"
+                raise self.fail(path, problem)
+        return fields
+
+    def field(self, source: object, parent: str, number: int) -> FieldSpec:
+        called = source.get("name") if isinstance(source, dict) else None
+        path = f"{parent}.{called if is_name(called) else f'field {number}'}".lstrip(".")
+        if len(path) > _PATH_LENGTH_MAX:
+            path = "…" + path[-_PATH_LENGTH_MAX:]
+        spec = self.keyed(source, path, _FIELD_KEYS)
+        field = FieldSpec()
+        field.name = self.name(spec, path)
+        field.path = path
+        field.attribute = snake_case(field.name)
+        if not is_identifier(field.attribute) or field.attribute in _TAKEN_ATTRIBUTES:
+            raise self.fail(path, f"in Python it would be called {field.attribute}, which is taken")
+        field.tagged = self.versions(spec, "taggedVersions", path, NO_VERSIONS)
+        field.versions = self.versions(spec, "versions", path, field.tagged or None)
+        field.nullable = self.versions(spec, "nullableVersions", path, NO_VERSIONS)
+        field.flexible = self.versions(spec, "flexibleVersions", path) if "flexibleVersions" in spec else None
+        field.tag = _number(spec.get("tag"))
+        field.ignorable = self.flag(spec, "ignorable", path)
+        field.map_key = self.flag(spec, "mapKey", path)
+        field.entity_type = spec.get("entityType")
+        field.types = self.types(spec, field)
+        self.check_field(field)
+        field.default = self.default(field, spec.get("default"))
+        base = field.types[0][1]
+        if spec.get("fields"):
+            if not base.is_struct:
+                raise self.fail(path, f"only a struct can have fields, and {base.base} is none")
+            self.struct(base.base, spec, path, field.versions)
+        if base.is_struct:
+            self._uses.append((path, base.base, field.versions))
+        return field
+
+    def check_field(self, field: FieldSpec) -> None:
+        path, field_type = field.path, field.types[0][1]
+        if field.nullable and not field_type.can_be_null:
+            raise self.fail(path, f"{field_type.base} cannot be null")
+        if field.flexible is not None and (field_type.base not in ("string", "bytes") or field_type.is_array):
+            raise self.fail(path, "flexibleVersions of a field is only for string and bytes")
+        if field.entity_type is not None:
+            if not isinstance(field.entity_type, str) or field.entity_type not in ENTITY_TYPES:
+                raise self.fail(path, f"unknown entityType {short_repr(field.entity_type)}")
+            if ENTITY_TYPES[field.entity_type] not in (None, field.widest.base):
+                raise self.fail(path, f"a {field.entity_type} is a {ENTITY_TYPES[field.entity_type]}")
+        if field.tag is None:
+            if field.tagged:
+                raise self.fail(path, "taggedVersions without a tag")
+            return
+        if not isinstance(field.tag, int) or isinstance(field.tag, bool) or field.tag < 0:
+            raise self.fail(path, "tag must be a number from 0 up")
+        if not field.tagged:
+            raise self.fail(path, "a tag without taggedVersions")
+        if field.tagged.highest != OPEN_END:
+            raise self.fail(path, "taggedVersions must have no end: a tag is never used again")
+        if not field.versions.covers(field.tagged):
+            raise self.fail(path, "taggedVersions reach beyond versions")
+        if not self._flexible.covers(field.tagged.intersect(self._valid)):
+            raise self.fail(path, f"tagged in {field.tagged}, but flexible versions are {self._flexible}")
+        if field.nullable.intersect(field.tagged) not in (NO_VERSIONS, field.tagged):
+            raise self.fail(path, "either all tagged versions are nullable or none")
+        if field.map_key:
+            raise self.fail(path, "a tagged field cannot be a key")
+
+    # Types
+
+    def types(self, spec: Mapping[str, Any], field: FieldSpec) -> list[tuple[Versions, FieldType]]:
+        path, source = field.path, spec.get("type")
+        if isinstance(source, str):
+            types = [(Versions(0, OPEN_END), self.type(source, path))]
+        elif isinstance(source, dict) and source:
+            types = [(self.range(key, path), self.type(each, path)) for key, each in source.items()]
+        else:
+            raise self.fail(path, "type must be a name, or an object of version ranges and names")
+        if len(types) > 1 or isinstance(source, dict):
+            self.check_ranges(types, field)
+            if any(not each.is_integer or each.is_array != types[0][1].is_array for _, each in types):
+                raise self.fail(path, "only the width and encoding of an integer may change between versions")
+        if "encoding" in spec:
+            if isinstance(source, dict):
+                raise self.fail(path, "give a type per version or an encoding per version, not both")
+            types = self.encodings(spec["encoding"], types[0][1], field)
+        return types
+
+    def encodings(
+        self, source: object, field_type: FieldType, field: FieldSpec
+    ) -> list[tuple[Versions, FieldType]]:
+        if not field_type.is_integer or field_type.encoding != FIXED:
+            raise self.fail(field.path, "encoding is for fields of a plain integer type")
+        if isinstance(source, str):
+            source = {str(field.versions): source}
+        if not isinstance(source, dict) or not source:
+            raise self.fail(field.path, "encoding must be an object of version ranges and encodings")
+        types = []
+        for key, each in source.items():
+            bits = INTEGER_BITS[field_type.base]
+            known = [FIXED, SIGNED, UNSIGNED] if field_type.base in ("int16", "int32", "int64") else [FIXED]
+            encoding = next((name for name in known if each == f"{name}{bits}"), None)
+            if encoding is None:
+                names = " or ".join(f"{name}{bits}" for name in known)
+                raise self.fail(
+                    field.path, f"encoding of {field_type.base} is {names}, not {short_repr(each)}"
+                )
+            types.append((self.range(key, field.path), field_type._replace(encoding=encoding)))
+        self.check_ranges(types, field)
+        return types
+
+    def check_ranges(self, types: Sequence[tuple[Versions, FieldType]], field: FieldSpec) -> None:
+        """Every version of the field has exactly one type."""
+        needed = field.versions.intersect(self._valid)
+        expected = needed.lowest
+        for low, high in sorted(
+            versions.intersect(needed) for versions, _ in types if versions.intersect(needed)
+        ):
+            if low < expected:
+                raise self.fail(field.path, f"version {low} has more than one type")
+            if low > expected:
+                break
+            expected = high + 1
+        if expected <= needed.highest:
+            raise self.fail(field.path, f"version {expected} has no type")
+
+    def type(self, text: object, path: str) -> FieldType:
+        if not isinstance(text, str):
+            raise self.fail(path, f"{short_repr(text)} is no type")
+        is_array, base = text.startswith("[]"), text.removeprefix("[]")
+        if base in INTEGER_BITS or base in OTHER_SCALARS:
+            if is_array and base == "records":
+                raise self.fail(path, "there are no arrays of records")
+            return FieldType(base, FIXED, is_array)
+        for bits in _VARINT_BITS:
+            if base in (f"varint{bits}", f"unsigned_varint{bits}"):
+                return FieldType(f"int{bits}", SIGNED if base[0] == "v" else UNSIGNED, is_array)
+        if base.startswith("[]"):
+            raise self.fail(path, "there are no arrays of arrays: use an array of structs")
+        if not is_name(base) or not base[0].isupper():
+            raise self.no_type(path, text)
+        return FieldType(base, FIXED, is_array)
+
+    # Defaults
+
+    def default(self, field: FieldSpec, source: object) -> object:
+        """The default as a Python value: () for an empty array, NewStruct for a struct."""
+        field_type, path = field.widest, field.path
+        if source == "null":
+            if not field.nullable.covers(field.versions.intersect(self._valid)):
+                raise self.fail(path, "null is no default where not all versions of the field are nullable")
+            return None
+        is_empty = source is None or source == ""
+        if field_type.is_array or field_type.is_struct or field_type.base in ("bytes", "records"):
+            if not is_empty:
+                raise self.fail(
+                    path, f"default of {field_type.base} can only be empty or null, not {short_repr(source)}"
+                )
+            if field_type.is_array:
+                return ()
+            return {"bytes": b"", "records": None}.get(field_type.base, NewStruct)
+        try:
+            return _scalar_default(field_type.base, None if is_empty else source)
+        except (ValueError, OverflowError) as error:
+            raise self.fail(path, f"{short_repr(source)} is no {field_type.base}: {error}") from error
+
+    def no_type(self, path: str, name: str) -> DefinitionError:
+        hint = did_you_mean(name, sorted({*INTEGER_BITS, *OTHER_SCALARS, *self._structs}))
+        return self.fail(path, f"there is no type and no struct called {short_repr(name)}{hint}")
+
+    # Pieces of JSON
+
+    def keyed(self, source: object, path: str, known: set[str]) -> dict[str, Any]:
+        if not isinstance(source, dict):
+            raise self.fail(path, f"expected an object, found {short_repr(source)}")
+        if unknown := source.keys() - known:
+            key = min(map(str, unknown))
+            raise self.fail(path, f"unknown property {short_repr(key)}{did_you_mean(key, sorted(known))}")
+        return source
+
+    def items(self, spec: Mapping[str, Any], key: str, path: str) -> list[Any]:
+        items = spec.get(key, [])
+        if not isinstance(items, list):
+            raise self.fail(path, f"{key} must be a list")
+        return items
+
+    def name(self, spec: Mapping[str, Any], path: str) -> str:
+        name = spec.get("name")
+        if name is None:
+            raise self.fail(path, "name is missing")
+        if not isinstance(name, str) or not is_name(name):
+            raise self.fail(path, f"{short_repr(name)} is no name: letters and digits, a letter first")
+        if len(name) > _NAME_LENGTH_MAX:
+            raise self.fail(path, f"{short_repr(name)} is longer than {_NAME_LENGTH_MAX} characters")
+        return name
+
+    def names(self, spec: Mapping[str, Any], key: str) -> list[str]:
+        names = self.items(spec, key, "")
+        if not all(isinstance(each, str) for each in names):
+            raise self.fail("", f"{key} must be a list of names")
+        return names
+
+    def flag(self, spec: Mapping[str, Any], key: str, path: str) -> bool:
+        flag = spec.get(key, False)
+        if not isinstance(flag, bool):
+            raise self.fail(path, f"{key} must be true or false")
+        return flag
+
+    def range(self, text: object, path: str) -> Versions:
+        try:
+            return Versions.parse(text if isinstance(text, str) else repr(text))
+        except ValueError as error:
+            raise self.fail(path, str(error)) from error
+
+    def versions(
+        self, spec: Mapping[str, Any], key: str, path: str, missing: Versions | None = None
+    ) -> Versions:
+        if key in spec:
+            return self.range(spec[key], path or key)
+        if missing is None:
+            raise self.fail(path, f"{key} is missing")
+        return missing
+
+
+def inner_structs(struct: StructSpec) -> Iterator[str]:
+    """The names of the structs that the fields of `struct` hold, in order."""
+    for field in struct.fields:
+        if field.types[0][1].is_struct:
+            yield field.types[0][1].base
+
+
+def _number(source: object) -> Any:
+    """Some of Kafka's definitions have a tag in quotation marks."""
+    return int(source) if isinstance(source, str) and source.isdecimal() and len(source) < 10 else source
+
+
+def _scalar_default(base: str, source: object) -> object:
+    if base == "bool":
+        if source is not None and not isinstance(source, bool) and source not in ("true", "false"):
+            raise ValueError("write true or false")
+        return source is True or source == "true"
+    if not isinstance(source, (str, int, float, NoneType)):
+        raise ValueError("write a number or a text")
+    if base == "float64":
+        number = float(source or 0)
+        if not math.isfinite(number):
+            raise ValueError("not finite")
+        return number
+    if base == "uuid":
+        return uuid_from_text(str(source)) if source else ZERO_UUID
+    if base == "string":
+        text = str(source or "")
+        text.encode()  # what has no UTF-8 is a ValueError
+        return text
+    if isinstance(source, (bool, float)):
+        raise ValueError("not a whole number")
+    whole = int(source, 0) if isinstance(source, str) else int(source or 0)
+    bits = INTEGER_BITS[base]
+    lowest, highest = (0, 2**bits - 1) if base.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    if not lowest <= whole <= highest:
+        raise ValueError(f"out of range {lowest} … {highest}")
+    return whole

@@ -1,0 +1,16 @@
+"""Compression codecs of record batches, and the budget for what they unpack to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.common.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from penstock.records.compression.codecs import Codec as Codec
+
+_HOMES = {"Codec": "codecs"}
+
+__all__ = sorted(_HOMES)
+
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

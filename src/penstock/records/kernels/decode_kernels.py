@@ -1,0 +1,463 @@
+"""The loops over every record: find the fields, copy them together, write them out again.
+
+Functions of arrays and integers, nothing else; what a failure means is said by the callers, `decode`
+and `encode`. Two rules keep them safe without an interpreter underneath: every length read from the
+data is compared with the bytes that are left before it is used, and every caller makes the arrays
+large enough for what it asks. Results of several calls line up in one set of arrays: where the next
+row goes and how much is used so far is kept in `state`.
+
+"Ends" are Arrow's offsets: `ends[row]` to `ends[row + 1]` is where the bytes of a row are. "At" is
+where they were found; -1 stands for null.
+"""
+
+from __future__ import annotations
+
+from penstock.records.kernels.jit import Bytes, Int32s, Ints, byte_at, copy_bytes, kernel, wrap64
+
+# What a kernel reports.
+OK, DONE, LEGACY, CUT, BAD_MAGIC, BAD_LENGTH, BAD_COUNT, BAD_RECORD, TRAILING, BAD_HEADERS = range(10)
+
+# Columns of the table that `walk_batches` fills: one line per batch.
+BATCH_AT, RECORDS_AT, END, BASE_OFFSET, LAST_OFFSET, TIME, COUNT, ATTRIBUTES, PRODUCER_ID, CRC = range(10)
+TABLE_COLUMNS = 10
+
+MAGIC = PRODUCER_ID  # in the lines of `scan_messages`
+
+# Entries of `state` in `walk_batches`.
+POSITION, LINES, RECORDS, NEXT_OFFSET, ATTRIBUTES_SEEN = range(5)
+WALK_SIZE = 5
+
+# Entries of `state` in the kernels that fill rows.
+ROWS, KEY_BYTES, KEY_NULLS, VALUE_BYTES, VALUE_NULLS, HEADERS, FAILED_LINE = range(7)
+NAME_BYTES, HEADER_VALUE_BYTES, HEADER_VALUE_NULLS = range(7, 10)
+STATE_SIZE = 10
+
+_MAX63 = (1 << 63) - 1
+_MAX31 = (1 << 31) - 1
+
+
+@kernel
+def read_unsigned(data: Bytes, position: int, end: int) -> tuple[int, int]:
+    """Read a varint of 32 bits; return (value, next position), -1 if the bytes run out or run on."""
+    value = 0
+    shift = 0
+    while position < end and shift < 35:
+        byte = byte_at(data, position)
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if value > 0xFFFFFFFF:
+                return 0, -1
+            return value, position
+        shift += 7
+    return 0, -1
+
+
+@kernel
+def read_unsigned_long(data: Bytes, position: int, end: int) -> tuple[int, int]:
+    """Read a varint of 64 bits, as `read_unsigned` does. Compiled, the top bit makes it negative."""
+    value = 0
+    shift = 0
+    while position < end and shift < 70:
+        byte = byte_at(data, position)
+        position += 1
+        if shift == 63 and byte > 1:
+            return 0, -1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position
+        shift += 7
+    return 0, -1
+
+
+@kernel
+def short_unsigned(data: Bytes, position: int, size: int) -> tuple[int, int]:
+    """Read a varint of up to three bytes without a test for each; return (value, next position).
+
+    Where it is longer, or fewer than three bytes of `data` are left, the position returned is
+    -1 - position: ask `read_unsigned`. It does not ask itself, because a call with an array inside
+    the hot loop costs more than the whole record.
+    """
+    if position + 3 > size:
+        return 0, -1 - position
+    number = byte_at(data, position)
+    if number < 0x80:
+        return number, position + 1
+    number = (number & 0x7F) | (byte_at(data, position + 1) << 7)
+    if number < 0x4000:
+        return number, position + 2
+    number = (number & 0x3FFF) | (byte_at(data, position + 2) << 14)
+    if number < 0x200000:
+        return number, position + 3
+    return 0, -1 - position
+
+
+@kernel
+def read_int(data: Bytes, position: int, size: int) -> int:
+    """Read a signed big-endian number of `size` bytes."""
+    value = byte_at(data, position)
+    if value > 127:
+        value -= 256
+    for index in range(1, size):
+        value = (value << 8) | byte_at(data, position + index)
+    return value
+
+
+@kernel
+def walk_batches(
+    data: Bytes, position: int, group_bytes: int, first_offset: int, end_offset: int, table: Ints, state: Ints
+) -> int:
+    """List the batches of magic 2 from `position` on, until the table is full or `group_bytes` are passed.
+
+    Batches without records, or wholly outside first_offset..end_offset, are passed over; not so control
+    batches before it, which may end a transaction. Returns OK
+    (there may be more: call again with what is left), DONE (end of the data, a partial batch, or
+    end_offset), LEGACY (a message of magic 0 or 1 comes next) or what is wrong. `state` says where
+    the walk stands.
+    """
+    size = len(data)
+    stop = position + group_bytes
+    lines = 0
+    records = 0
+    seen = 0
+    outcome = OK
+    while lines < len(table) and position < stop:
+        if position + 17 > size:
+            outcome = DONE
+            break
+        length = read_int(data, position + 8, 4)
+        magic = byte_at(data, position + 16)
+        if magic != 2:
+            outcome = LEGACY if magic < 2 else BAD_MAGIC
+            break
+        if length < 49:
+            outcome = BAD_LENGTH
+            break
+        end = position + 12 + length
+        if end > size:
+            outcome = DONE
+            break
+        if end > _MAX31:
+            outcome = OK if lines > 0 else BAD_LENGTH
+            break
+        base_offset = read_int(data, position, 8)
+        if base_offset >= end_offset:
+            state[NEXT_OFFSET] = base_offset
+            outcome = DONE
+            break
+        attributes = read_int(data, position + 21, 2)
+        last_delta = read_int(data, position + 23, 4)
+        count = read_int(data, position + 57, 4)
+        plain = attributes & 0x07 == 0
+        if count < 0 or last_delta < 0 or base_offset < 0 or (plain and count * 7 > end - position - 61):
+            outcome = BAD_COUNT
+            break
+        last_offset = wrap64(base_offset + last_delta)
+        state[NEXT_OFFSET] = wrap64(last_offset + 1)
+        if count > 0 and (last_offset >= first_offset or attributes & 0x20):
+            table[lines, BATCH_AT] = position
+            table[lines, RECORDS_AT] = position + 61
+            table[lines, END] = end
+            table[lines, BASE_OFFSET] = base_offset
+            table[lines, LAST_OFFSET] = last_offset
+            table[lines, TIME] = read_int(data, position + (35 if attributes & 0x08 else 27), 8)
+            table[lines, COUNT] = count
+            table[lines, ATTRIBUTES] = attributes
+            table[lines, PRODUCER_ID] = read_int(data, position + 43, 8)
+            table[lines, CRC] = read_int(data, position + 17, 4) & 0xFFFFFFFF
+            lines += 1
+            records += count
+            seen |= attributes
+        position = end
+    state[POSITION] = position
+    state[LINES] = lines
+    state[RECORDS] = records
+    state[ATTRIBUTES_SEEN] = seen
+    return outcome
+
+
+@kernel
+def scan_records(
+    data: Bytes,
+    table: Ints,
+    lines: int,
+    first_offset: int,
+    end_offset: int,
+    offsets: Ints,
+    timestamps: Ints,
+    timestamp_types: Int32s,
+    key_at: Int32s,
+    key_ends: Int32s,
+    value_at: Int32s,
+    value_ends: Int32s,
+    headers_at: Int32s,
+    headers_stop: Int32s,
+    header_ends: Int32s,
+    state: Ints,
+) -> int:
+    """Find the fields of every record of the listed batches. An array of no length is not asked for.
+
+    Rows outside first_offset..end_offset are left out. Returns OK, or what is wrong with the batch
+    in line `state[FAILED_LINE]`.
+    """
+    size = len(data)
+    row = state[ROWS]
+    key_bytes, key_nulls = state[KEY_BYTES], state[KEY_NULLS]
+    value_bytes, value_nulls = state[VALUE_BYTES], state[VALUE_NULLS]
+    headers = state[HEADERS]
+    want_offset, want_time, want_type = len(offsets) > 0, len(timestamps) > 0, len(timestamp_types) > 0
+    want_key, want_value, want_headers = len(key_at) > 0, len(value_at) > 0, len(headers_at) > 0
+    for line in range(lines):
+        state[FAILED_LINE] = line
+        position = int(table[line, RECORDS_AT])
+        end = int(table[line, END])
+        base_offset = int(table[line, BASE_OFFSET])
+        base_time = int(table[line, TIME])
+        append_time = (int(table[line, ATTRIBUTES]) >> 3) & 1
+        for _ in range(table[line, COUNT]):
+            number, position = short_unsigned(data, position, size)
+            if position < 0:
+                number, position = read_unsigned(data, -1 - position, end)
+            if position < 0 or number & 1 or (number >> 1) > end - position:
+                return CUT
+            record_end = position + (number >> 1)
+            delta, position = short_unsigned(data, position + 1, size)
+            if position < 0:
+                delta, position = read_unsigned_long(data, -1 - position, record_end)
+            if position < 0:
+                return BAD_RECORD
+            number, position = short_unsigned(data, position, size)
+            if position < 0:
+                number, position = read_unsigned(data, -1 - position, record_end)
+            if position < 0:
+                return BAD_RECORD
+            offset = wrap64(base_offset + ((number >> 1) ^ -(number & 1)))
+            number, position = short_unsigned(data, position, size)
+            if position < 0:
+                number, position = read_unsigned(data, -1 - position, record_end)
+            if position < 0:
+                return BAD_RECORD
+            key_position, key_size = -1, 0
+            if not number & 1:
+                key_position, key_size = position, number >> 1
+                if key_size > record_end - position:
+                    return BAD_RECORD
+                position += key_size
+            number, position = short_unsigned(data, position, size)
+            if position < 0:
+                number, position = read_unsigned(data, -1 - position, record_end)
+            if position < 0:
+                return BAD_RECORD
+            value_position, value_size = -1, 0
+            if not number & 1:
+                value_position, value_size = position, number >> 1
+                if value_size > record_end - position:
+                    return BAD_RECORD
+                position += value_size
+            if position >= record_end:
+                return BAD_RECORD
+            header_count = byte_at(data, position)
+            if header_count == 0:
+                position += 1
+                if position != record_end:
+                    return TRAILING
+            elif want_headers:
+                number, position = read_unsigned(data, position, record_end)
+                header_count = number >> 1
+                if position < 0 or number & 1 or header_count > (record_end - position) >> 1:
+                    return BAD_HEADERS
+            if offset >= first_offset and offset < end_offset:
+                if want_offset:
+                    offsets[row] = offset
+                if want_time:
+                    if append_time:
+                        timestamps[row] = base_time
+                    else:
+                        timestamps[row] = wrap64(base_time + (((delta >> 1) & _MAX63) ^ -(delta & 1)))
+                if want_type:
+                    timestamp_types[row] = append_time
+                if want_key:
+                    key_at[row] = key_position
+                    key_bytes += key_size
+                    key_nulls += key_position < 0
+                    key_ends[row + 1] = key_bytes
+                if want_value:
+                    value_at[row] = value_position
+                    value_bytes += value_size
+                    value_nulls += value_position < 0
+                    value_ends[row + 1] = value_bytes
+                if want_headers:
+                    headers_at[row] = position
+                    headers_stop[row] = record_end
+                    headers += header_count
+                    header_ends[row + 1] = headers
+                row += 1
+            position = record_end
+        if position != end:
+            return TRAILING
+    state[ROWS] = row
+    state[KEY_BYTES], state[KEY_NULLS] = key_bytes, key_nulls
+    state[VALUE_BYTES], state[VALUE_NULLS] = value_bytes, value_nulls
+    state[HEADERS] = headers
+    return OK
+
+
+@kernel
+def scan_messages(
+    data: Bytes,
+    table: Ints,
+    lines: int,
+    first_offset: int,
+    end_offset: int,
+    offsets: Ints,
+    timestamps: Ints,
+    timestamp_types: Int32s,
+    key_at: Int32s,
+    key_ends: Int32s,
+    value_at: Int32s,
+    value_ends: Int32s,
+    headers_at: Int32s,
+    headers_stop: Int32s,
+    header_ends: Int32s,
+    state: Ints,
+) -> int:
+    """Do for runs of uncompressed messages of magic 0 and 1 what `scan_records` does for batches.
+
+    A line of the table is a run: BASE_OFFSET is added to every offset, MAGIC is the magic all of them
+    must have (-1: any), and where ATTRIBUTES has the log-append bit, TIME is everybody's timestamp.
+    """
+    row = state[ROWS]
+    key_bytes, key_nulls = state[KEY_BYTES], state[KEY_NULLS]
+    value_bytes, value_nulls = state[VALUE_BYTES], state[VALUE_NULLS]
+    for line in range(lines):
+        state[FAILED_LINE] = line
+        position = int(table[line, RECORDS_AT])
+        end = int(table[line, END])
+        while position < end:
+            if end - position < 26:
+                return CUT
+            length = read_int(data, position + 8, 4)
+            if length < 14 or length > end - position - 12:
+                return BAD_LENGTH
+            message_end = position + 12 + length
+            offset = wrap64(read_int(data, position, 8) + int(table[line, BASE_OFFSET]))
+            magic = byte_at(data, position + 16)
+            attributes = byte_at(data, position + 17)
+            if magic > 1 or (table[line, MAGIC] >= 0 and magic != table[line, MAGIC]):
+                return BAD_MAGIC
+            if attributes & 0x07 != 0 or (magic == 1 and length < 22):
+                return BAD_RECORD
+            position += 18
+            time, time_type = -1, -1
+            if magic == 1:
+                time, time_type = read_int(data, position, 8), (attributes >> 3) & 1
+                position += 8
+                if table[line, ATTRIBUTES] & 0x08:
+                    time, time_type = table[line, TIME], 1
+            key_size = read_int(data, position, 4)
+            position += 4
+            if key_size > message_end - position - 4:
+                return BAD_RECORD
+            key_position = -1
+            if key_size >= 0:
+                key_position = position
+                position += key_size
+            key_size = max(key_size, 0)
+            value_size = read_int(data, position, 4)
+            position += 4
+            if value_size > message_end - position:
+                return BAD_RECORD
+            value_position = -1
+            if value_size >= 0:
+                value_position = position
+                position += value_size
+            value_size = max(value_size, 0)
+            if position != message_end:
+                return TRAILING
+            if offset >= first_offset and offset < end_offset:
+                if len(offsets) > 0:
+                    offsets[row] = offset
+                if len(timestamps) > 0:
+                    timestamps[row] = time
+                if len(timestamp_types) > 0:
+                    timestamp_types[row] = time_type
+                if len(key_at) > 0:
+                    key_at[row] = key_position
+                    key_bytes += key_size
+                    key_nulls += key_position < 0
+                    key_ends[row + 1] = key_bytes
+                if len(value_at) > 0:
+                    value_at[row] = value_position
+                    value_bytes += value_size
+                    value_nulls += value_position < 0
+                    value_ends[row + 1] = value_bytes
+                if len(headers_at) > 0:
+                    headers_at[row] = 0
+                    headers_stop[row] = 0
+                    header_ends[row + 1] = state[HEADERS]
+                row += 1
+    state[ROWS] = row
+    state[KEY_BYTES], state[KEY_NULLS] = key_bytes, key_nulls
+    state[VALUE_BYTES], state[VALUE_NULLS] = value_bytes, value_nulls
+    return OK
+
+
+@kernel
+def scan_headers(
+    data: Bytes,
+    headers_at: Int32s,
+    headers_stop: Int32s,
+    header_ends: Int32s,
+    first_row: int,
+    end_row: int,
+    name_at: Int32s,
+    name_ends: Int32s,
+    value_at: Int32s,
+    value_ends: Int32s,
+    state: Ints,
+) -> int:
+    """Find names and values of the headers of rows first_row..end_row. Returns OK or BAD_HEADERS."""
+    name_bytes, value_bytes, nulls = state[NAME_BYTES], state[HEADER_VALUE_BYTES], state[HEADER_VALUE_NULLS]
+    size = len(data)
+    for row in range(first_row, end_row):
+        position = int(headers_at[row])
+        stop = int(headers_stop[row])
+        first, last = header_ends[row], header_ends[row + 1]
+        for header in range(first, last):
+            number, position = short_unsigned(data, position, size)
+            if position < 0:
+                number, position = read_unsigned(data, -1 - position, stop)
+            if position < 0 or number & 1 or (number >> 1) > stop - position:
+                return BAD_HEADERS
+            name_at[header] = position
+            name_bytes += number >> 1
+            name_ends[header + 1] = name_bytes
+            number, position = short_unsigned(data, position + (number >> 1), size)
+            if position < 0:
+                number, position = read_unsigned(data, -1 - position, stop)
+            if position < 0 or position > stop:
+                return BAD_HEADERS
+            value_at[header] = -1
+            if number & 1:
+                nulls += 1
+            else:
+                if (number >> 1) > stop - position:
+                    return BAD_HEADERS
+                value_at[header] = position
+                value_bytes += number >> 1
+                position += number >> 1
+            value_ends[header + 1] = value_bytes
+        if last > first and position != stop:
+            return TRAILING
+    state[NAME_BYTES], state[HEADER_VALUE_BYTES], state[HEADER_VALUE_NULLS] = name_bytes, value_bytes, nulls
+    return OK
+
+
+@kernel
+def gather(data: Bytes, at: Int32s, ends: Int32s, first: int, last: int, target: Bytes) -> None:
+    """Copy entries first..last from where they were found to where they belong."""
+    for entry in range(first, last):
+        position = int(at[entry])
+        if position >= 0:
+            begin = int(ends[entry])
+            copy_bytes(target, begin, data, position, int(ends[entry + 1]) - begin)

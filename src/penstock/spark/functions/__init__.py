@@ -1,0 +1,1 @@
+"""CloudEvents on columns: from records and to records."""

@@ -1,0 +1,1 @@
+"""Spark itself: sessions, the Java it needs, workers and their errors."""

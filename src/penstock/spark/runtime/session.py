@@ -1,0 +1,170 @@
+"""A Spark session with the settings that matter for a Python data source.
+
+Spark's defaults suit a JVM source on a cluster. What is set here, and what each setting bought when
+it was measured, is in docs/reference/spark-options.md; whatever the caller names wins.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.errors import ConfigError, MissingDependencyError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CHECKPOINT_MANAGER = "FileSystemBasedCheckpointFileManager"
+
+_ARROW_WITHOUT_CHECKS = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
+_JAVA_OPTIONS = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
+
+SETTINGS: Mapping[str, str] = {
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.python.daemon.module": "penstock.spark.runtime.daemon",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+"""Set for every master."""
+
+
+def session(
+    app_name: str = "penstock",
+    master: str = "local[*]",
+    *,
+    config: Mapping[str, object] | None = None,
+    **conf: object,
+) -> SparkSession:
+    """The running Spark session, or a new one on `master` with settings fit for the source `penstock`.
+
+    Spark's settings are given by their dotted names, in `config` or as ``**{"spark.ui.enabled": True}``,
+    and win over the ones set here. With a ``spark://`` master the executors need this package installed
+    for the Python that PYSPARK_PYTHON names (without it: the same path as here).
+
+    Raises:
+        ConfigError: no usable Java, or a setting whose name does not start with ``spark.``.
+        MissingDependencyError: pyspark is not installed.
+    """
+    try:
+        from pyspark import SparkContext
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"Spark needs pyspark: pip install 'penstock[spark]' ({error})"
+        ) from None
+
+    chosen = {name: _as_text(value) for name, value in {**(config or {}), **conf}.items()}
+    for name in chosen:
+        if not name.startswith("spark."):
+            raise ConfigError(f"{name!r} is no setting of Spark; their names start with 'spark.'")
+    if SparkContext._active_spark_context is None:
+        _prepare_environment()
+    builder = SparkSession.builder.appName(app_name).master(master)
+    for name, value in settings_for(master, chosen).items():
+        builder = builder.config(name, value)
+    with warnings.catch_warnings():
+        # Told once per process wherever pandas 3 is installed, whether or not anything uses pandas.
+        warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
+        return builder.getOrCreate()
+
+
+def settings_for(master: str, chosen: Mapping[str, str]) -> dict[str, str]:
+    """Every setting a session on `master` gets, those of `chosen` among them."""
+    settings = dict(SETTINGS)
+    if is_local(master):
+        settings.update(_local_settings(master))
+    quiet = f"-Dlog4j2.configurationFile={_log_settings()}"
+    for name in _JAVA_OPTIONS:
+        ours = [_ARROW_WITHOUT_CHECKS]
+        if name == "spark.driver.extraJavaOptions" and "log4j2.configurationFile" not in chosen.get(name, ""):
+            ours.append(quiet)
+        settings[name] = " ".join([*ours, *filter(None, [chosen.get(name)])])
+    settings.update({name: value for name, value in chosen.items() if name not in _JAVA_OPTIONS})
+    return settings
+
+
+def is_local(master: str) -> bool:
+    """Whether driver and executors are one process of this machine."""
+    return master == "local" or master.startswith("local[")
+
+
+def local_cores(master: str) -> int:
+    """How many tasks run at a time under ``local``, ``local[4]``, ``local[*]`` or ``local[4,2]``."""
+    inside = master.removeprefix("local").strip("[]").split(",")[0]
+    if inside == "*":
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return int(inside) if inside.isdecimal() and int(inside) else 1
+
+
+def _local_settings(master: str) -> dict[str, str]:
+    settings = {
+        "spark.sql.shuffle.partitions": str(local_cores(master)),
+        # Laptops change names and networks; a local session needs neither.
+        "spark.driver.host": "localhost",
+        "spark.driver.bindAddress": "127.0.0.1",
+    }
+    manager = checkpoint_manager()
+    if manager is not None:
+        settings["spark.sql.streaming.checkpointFileManagerClass"] = manager
+    return settings
+
+
+def checkpoint_manager() -> str | None:
+    """The full name of the checkpoint manager that starts no child processes; None where Spark has none.
+
+    Looked up in the installed jars, because its package moved between releases.
+    """
+    import zipfile
+
+    import pyspark
+
+    jars = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent) / "jars"
+    for jar in jars.glob("spark-sql_*.jar"):
+        with zipfile.ZipFile(jar) as archive:
+            for name in archive.namelist():
+                if name.endswith(f"/{CHECKPOINT_MANAGER}.class"):
+                    return name.removesuffix(".class").replace("/", ".")
+    return None
+
+
+def _log_settings() -> str:
+    """The address of our log settings, as a file of its own even where the package is in a zip."""
+    beside = Path(__file__).parent.with_name("log4j2.properties")
+    if beside.exists():
+        return beside.as_uri()
+    import tempfile
+    from importlib.resources import files
+
+    text = files("penstock.spark").joinpath("log4j2.properties").read_text(encoding="utf-8")
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="penstock-log4j2-", suffix=".properties", delete=False
+    ) as copy:
+        copy.write(text)
+    return Path(copy.name).as_uri()
+
+
+def _prepare_environment() -> None:
+    """What has to be in the environment before the JVM starts.
+
+    The Python of the planning workers is taken from here alone: the setting spark.pyspark.python does
+    not reach them.
+    """
+    from penstock.spark.runtime.java import find_java
+
+    java = find_java()
+    if java.home is not None:
+        os.environ["JAVA_HOME"] = str(java.home)
+    # For `pyspark_penstock`, which leaves the workers of other sessions as they are.
+    os.environ["PENSTOCK_SPARK_SESSION"] = "1"
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+
+
+def _as_text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,38 @@
+"""Errors of this package reach the user as one line instead of a page of stack frames."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from penstock.errors import PenstockError
+
+HIDE = "SPARK_HIDE_TRACEBACK"
+"""Read by Spark's Python workers at the moment they report an exception."""
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Let a PenstockError leave a Spark worker without its stack, which says nothing to a user.
+
+    A worker ends with the error it reports, so that the setting cannot hide what anybody else raises.
+    Other exceptions are bugs and keep their stack.
+    """
+    try:
+        yield
+    except PenstockError:
+        if runs_in_worker():
+            os.environ[HIDE] = "1"
+        raise
+
+
+def runs_in_worker() -> bool:
+    """Whether this process is one of Spark's Python workers, rather than the user's program."""
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    return spec is not None and spec.name in (
+        "pyspark.daemon",
+        "pyspark.worker",
+        "penstock.spark.runtime.daemon",
+    )

@@ -1,0 +1,1 @@
+"""Sinks that write exactly once: tables of files, and topics."""

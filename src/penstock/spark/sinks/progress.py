@@ -1,0 +1,123 @@
+"""Where a running query stands, and why it stopped: the numbers and the sentence worth showing."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import PenstockError
+from penstock.spark.source.planning import backlog_rows, offsets_from_json
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One micro-batch of a query.
+
+    `lag` is how many offsets of its topics were not yet read when it was planned, None where the query
+    has sources of another kind. `watermark` is None before the first event time was seen.
+    """
+
+    batch_id: int
+    rows: int
+    rows_per_second: float
+    duration_ms: int
+    lag: int | None
+    watermark: datetime | None
+
+
+def progress_of(report: Mapping[str, Any]) -> Progress:
+    """Read one entry of `StreamingQuery.recentProgress`, as an object of Spark or as its JSON."""
+    watermark = report.get("eventTime", {}).get("watermark") if report.get("eventTime") else None
+    return Progress(
+        batch_id=report["batchId"],
+        rows=report["numInputRows"],
+        rows_per_second=_rate(report.get("processedRowsPerSecond")),
+        duration_ms=report.get("batchDuration") or 0,
+        lag=_lag(report["sources"]),
+        watermark=_moment(watermark),
+    )
+
+
+def _rate(value: object) -> float:
+    """Spark says NaN or infinity where a batch took no time."""
+    return float(value) if isinstance(value, (int, float)) and 0 <= value < float("inf") else 0.0
+
+
+def _moment(text: str | None) -> datetime | None:
+    moment = datetime.fromisoformat(text) if text else None
+    return moment if moment is not None and moment.timestamp() > 0 else None
+
+
+def _lag(sources: list[Mapping[str, Any]]) -> int | None:
+    total = 0
+    for source in sources:
+        end, latest = _offsets(source.get("endOffset")), _offsets(source.get("latestOffset"))
+        if end is None or latest is None:
+            return None
+        total += backlog_rows(end, latest)
+    return total
+
+
+def _offsets(value: Any) -> dict[Any, int] | None:
+    """The offsets of one source; Spark's Python objects carry them as text, its JSON as a document."""
+    import json
+
+    try:
+        document = json.loads(value) if isinstance(value, str) else value
+        return offsets_from_json(document) if isinstance(document, dict) else None
+    except ValueError:
+        return None
+
+
+def follow(query: StreamingQuery, show: Callable[[Progress], None], *, every_seconds: float = 0.2) -> None:
+    """Call `show` for every micro-batch of `query`, in order, until the query ends.
+
+    Raises:
+        PenstockError: the query failed; the message is one line.
+    """
+    shown = -1
+    while True:
+        active = query.isActive
+        for report in query.recentProgress:
+            progress = progress_of(report)
+            if progress.batch_id > shown:
+                shown = progress.batch_id
+                show(progress)
+        if not active:
+            break
+        time.sleep(every_seconds)
+    error = query.exception()
+    if error is not None:
+        raise PenstockError(reason(error)) from error
+
+
+_OUR_ERROR = re.compile(r"\bpenstock(?:\.\w+)*\.[A-Z]\w*: (.+)")
+_PYTHON_ERROR = re.compile(r"^(?:\w+\.)*([A-Z]\w*(?:Error|Exception|Interrupt|Exit)): (.+)$", re.MULTILINE)
+_SPARK_ERROR = re.compile(r"^(?:[\w.]+: )?\[[A-Z_.0-9]+\] (.+)$", re.MULTILINE)
+
+
+def reason(error: BaseException) -> str:
+    """The one line of an exception from Spark that says what was wrong.
+
+    Spark wraps what a Python source or function raised in pages of its own; the last Python error in
+    these is the cause. An error of this package is given as its message alone.
+    """
+    if isinstance(error, PenstockError):
+        return str(error)
+    text = str(error)
+    ours = _OUR_ERROR.findall(text)
+    if ours:
+        return str(ours[-1])
+    causes = [match for match in _PYTHON_ERROR.finditer(text) if not match[1].startswith("Py4J")]
+    if causes:
+        return f"{causes[-1][1]}: {causes[-1][2]}"
+    spark = _SPARK_ERROR.search(text)
+    first = next((line for line in text.splitlines() if line.strip()), type(error).__name__)
+    return spark[1] if spark else first.strip()

@@ -1,0 +1,90 @@
+"""A Parquet table that holds every micro-batch of a query exactly once.
+
+Spark runs a micro-batch again when it was killed before the batch was marked as done, with the same
+batch id and the same input. Here a batch is one file named after that id: running it again replaces
+the file. A file appears by a rename, whole, so that a reader of the directory (pyarrow, DuckDB,
+Spark, pandas) never sees half a batch, at any moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.errors import ConfigError
+from penstock.spark.sinks.atomic_files import make_directory, remove_unfinished, write_whole
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+
+class ParquetTable:
+    """The table in directory `path`, written by one query; `prefix` keeps the files of several apart.
+
+    The batches reach the table through the driver: meant for results, which are small, not for copies
+    of whole topics.
+
+        table = ParquetTable("delays")
+        query = frame.writeStream.foreachBatch(table.write).option("checkpointLocation", "state").start()
+
+    The batch ids count within one checkpoint. Whoever deletes the checkpoint deletes the table too, or
+    its new batches replace old ones of the same number.
+    """
+
+    def __init__(
+        self, path: str | PathLike[str], *, prefix: str = "batch", compression: str = "zstd"
+    ) -> None:
+        if not prefix or prefix[0] in "._" or "/" in prefix:
+            raise ConfigError(
+                f"prefix {prefix!r}: file names that start with '.' or '_' are hidden from readers"
+            )
+        self.path = Path(path)
+        self._prefix = prefix
+        self._compression = compression
+        make_directory(self.path)
+        remove_unfinished(self.path)
+
+    def commit(self, batch_id: int, table: pa.Table) -> None:
+        """Make `table` the content of batch `batch_id`, on disk when this returns.
+
+        An empty table leaves no file, except for the first, which tells readers the columns.
+
+        Raises:
+            StorageError: the disk is full, the directory not writable, or the like.
+        """
+        import pyarrow.parquet
+
+        target = self.file_of(batch_id)
+        if table.num_rows == 0 and any(file != target for file in self.files()):
+            target.unlink(missing_ok=True)
+            return
+        write_whole(
+            target, lambda hidden: pyarrow.parquet.write_table(table, hidden, compression=self._compression)
+        )
+
+    def write(self, frame: DataFrame, batch_id: int) -> None:
+        """Commit a whole micro-batch: pass this method to `foreachBatch`."""
+        self.commit(batch_id, frame.toArrow())
+
+    def file_of(self, batch_id: int) -> Path:
+        """Where batch `batch_id` is or would be."""
+        if batch_id < 0:
+            raise ConfigError(f"a batch id counts from 0, not {batch_id}")
+        return self.path / f"{self._prefix}-{batch_id:012d}.parquet"
+
+    def files(self) -> Iterator[Path]:
+        """The files of this query's batches, in their order."""
+        return iter(sorted(self.path.glob(f"{self._prefix}-{'[0-9]' * 12}.parquet")))
+
+    def read(self) -> pa.Table:
+        """Everything in this query's batches, in their order."""
+        import pyarrow as pa
+        import pyarrow.parquet
+
+        tables = [pyarrow.parquet.read_table(file, partitioning=None) for file in self.files()]
+        if not tables:
+            raise ConfigError(f"no batch has been written to {self.path} yet")
+        return pa.concat_tables(tables)

@@ -1,0 +1,1 @@
+"""The data source `penstock`: options, planning, readers and writers."""

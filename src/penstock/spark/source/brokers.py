@@ -1,0 +1,142 @@
+"""What planning asks the brokers: which partitions there are, and where their logs begin and end.
+
+Imports nothing heavy. A streaming query keeps one of these, with its connection, as long as it runs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+
+from penstock.client.blocking.background_loop import run
+from penstock.client.cluster.client import AsyncClient
+from penstock.client.config import ConsumerConfig
+from penstock.client.fetch.offsets import fetch_offsets
+from penstock.errors import ConfigError, KafkaError, RequestTimeoutError
+from penstock.model import TopicPartition
+from penstock.protocol.error_codes import ErrorCode
+from penstock.spark.source.options import Selection
+
+METADATA_AGE_MAX_S = 1.0
+"""How long an answer about topics counts. An idle query asks for offsets a hundred times a second."""
+
+NOT_THERE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+"""What brokers say of a topic that was deleted."""
+
+LOOKUP_PATIENCE_MS = 3_000
+"""How long a partition may have no offsets before it is asked whether its topic is still there."""
+
+
+def client_config(bootstrap_servers: str, client: Mapping[str, str]) -> ConsumerConfig:
+    """The options of the client, checked.
+
+    Raises:
+        ConfigError: an option is unknown, malformed, or belongs to a producer.
+    """
+    return ConsumerConfig.parse(client, {"bootstrap_servers": bootstrap_servers})
+
+
+class Brokers:
+    """A connection to the cluster, for questions. Connects when first asked."""
+
+    def __init__(self, bootstrap_servers: str, client: Mapping[str, str]) -> None:
+        self._config = client_config(bootstrap_servers, client)
+        self._client: AsyncClient | None = None
+        self._counts: dict[Selection, tuple[float, dict[str, int]]] = {}
+
+    def close(self) -> None:
+        if self._client is not None:
+            client, self._client = self._client, None
+            run(client.close())
+
+    def partition_counts(self, selection: Selection) -> dict[str, int]:
+        """How many partitions each topic of `selection` has; topics that do not exist are left out.
+
+        Raises:
+            KafkaError: a topic may not be read.
+            NetworkError, RequestTimeoutError: no broker answers.
+        """
+        known = self._counts.get(selection)
+        now = time.monotonic()
+        if known is None or now - known[0] > METADATA_AGE_MAX_S:
+            known = now, run(self._partition_counts(selection))
+            self._counts[selection] = known
+        return known[1]
+
+    def lookup(self, questions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+        """ListOffsets: EARLIEST, LATEST or milliseconds since 1970 to the offset; None where none is so late.
+
+        Partitions that no longer exist are left out of the answer.
+
+        Raises:
+            KafkaError: a partition may not be read.
+            NetworkError, RequestTimeoutError: no broker answers.
+        """
+        return run(self._lookup(questions)) if questions else {}
+
+    async def _connected(self) -> AsyncClient:
+        if self._client is None:
+            self._client = AsyncClient(self._config)
+        await self._client.bootstrap()
+        return self._client
+
+    async def _partition_counts(self, selection: Selection) -> dict[str, int]:
+        client = await self._connected()
+        names = sorted({*selection.topics, *(where.topic for where in selection.partitions)})
+
+        async def ask() -> None:
+            await client.refresh(names, all_topics=selection.pattern is not None)
+
+        # A broker that restarts must not end a query that runs for months.
+        await client.retrying("looking up topics", ask)
+        if selection.pattern is not None:
+            topics = client.cluster.topics.values()
+            names = [t.name for t in topics if not t.is_internal and selection.matches(t.name)]
+        return await self._counts_of(names)
+
+    async def _counts_of(self, names: Iterable[str]) -> dict[str, int]:
+        client = await self._connected()
+        counts = {}
+        for name in names:
+            try:
+                counts[name] = len((await client.topic(name)).partitions)
+            except KafkaError as error:
+                if error.code not in NOT_THERE:
+                    raise
+        return counts
+
+    async def _still_there(self, questions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        client = await self._connected()
+        names = {where.topic for where in questions}
+        await client.retrying("looking up topics", lambda: client.refresh(names))
+        counts = await self._counts_of(sorted(names))
+        return {
+            where: question
+            for where, question in questions.items()
+            if where.partition < counts.get(where.topic, 0)
+        }
+
+    async def _lookup(self, questions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+        client = await self._connected()
+        deadline = time.monotonic() + self._config.default_api_timeout_ms / 1000
+        left = dict(questions)
+        while left:
+            left_ms = max(1.0, (deadline - time.monotonic()) * 1000)
+            try:
+                answers = await fetch_offsets(
+                    client,
+                    left,
+                    isolation=self._config.isolation_level,
+                    timeout_ms=min(LOOKUP_PATIENCE_MS, left_ms),
+                )
+                break
+            except (ConfigError, KafkaError, RequestTimeoutError) as error:
+                # A topic may have been deleted, or created anew, since its partitions were counted.
+                existing = await self._still_there(left)
+                is_final = isinstance(error, KafkaError) or left_ms <= LOOKUP_PATIENCE_MS
+                if len(existing) == len(left) and is_final:
+                    raise
+                left = existing
+        else:
+            answers = {}
+        return {where: None if answer is None else answer.offset for where, answer in answers.items()}

@@ -1,0 +1,81 @@
+"""The same questions and the same fetching as elsewhere, asked of one broker of Kafka 0.7.
+
+Offsets are bytes there, so a range can only end where a message does: at the ends that the broker names.
+`options` refuses what would cut ranges anywhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from penstock.errors import ConfigError, KafkaError
+from penstock.model import EARLIEST, LATEST, TopicPartition
+from penstock.spark.source.options import ReadOptions, Selection
+from penstock.spark.source.planning import DATA_LOSS_ADVICE, DataLossError, OffsetRange
+from penstock.tables.topics07 import Range07, Topics07, resolve
+from penstock.v07.wire import Error
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Brokers07:
+    """A connection to the broker, for questions. Connects when first asked."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        if len(resolve(bootstrap_servers)) > 1:
+            raise ConfigError(
+                "the source reads one Kafka 0.7 broker: read each with a query of its own, and union them"
+            )
+        self._topics = Topics07(bootstrap_servers)
+
+    def close(self) -> None:
+        self._topics.close()
+
+    def partition_counts(self, selection: Selection) -> dict[str, int]:
+        """How many partitions the broker has, or would have, of each topic: 0.7 does not tell them apart.
+
+        Raises:
+            KafkaError: an illegal topic name.
+            NetworkError: the broker does not answer.
+        """
+        names = {*selection.topics, *(where.topic for where in selection.partitions)}
+        return {topic: len(self._topics.partitions(topic)) for topic in sorted(names)}
+
+    def lookup(self, questions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+        """EARLIEST, LATEST or milliseconds since 1970 to a byte offset: of the segment written then.
+
+        Raises:
+            NetworkError: the broker does not answer.
+        """
+        return {where: self._offset(where, question) for where, question in questions.items()}
+
+    def _offset(self, where: TopicPartition, question: int) -> int:
+        if question in (EARLIEST, LATEST):
+            first, last = self._topics.bounds(*where)
+            return first if question == EARLIEST else last
+        return self._topics.offset_before(*where, question)
+
+
+def fetch07(
+    options: ReadOptions, columns: Sequence[str], spans: Sequence[OffsetRange]
+) -> Iterator[pa.RecordBatch]:
+    """The messages of `spans`, each in order, as batches with `columns`.
+
+    Raises:
+        DataLossError: bytes of a span are no longer in the log, and that is to fail the query.
+        PenstockError: the broker cannot be reached, the messages are damaged, or the like.
+    """
+    with Topics07(options.bootstrap_servers) as topics:
+        for span in spans:
+            try:
+                yield from topics.scan(Range07(*span), columns)
+            except KafkaError as error:
+                if error.code != Error.OFFSET_OUT_OF_RANGE:
+                    raise
+                if options.fail_on_data_loss:
+                    raise DataLossError(f"{error}; {DATA_LOSS_ADVICE}") from None
+                first, _ = topics.bounds(span.topic, span.partition)
+                if span.start < first < span.end:
+                    yield from topics.scan(Range07(span.topic, span.partition, first, span.end), columns)

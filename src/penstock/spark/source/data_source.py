@@ -1,0 +1,60 @@
+"""The data source `penstock`: what Spark looks up by name, and hands options and schema to.
+
+    spark.readStream.format("penstock").option("kafka.bootstrap.servers", ...).option("subscribe", ...)
+
+Spark finds it by itself, on the driver and on every executor that has this package, through the module
+`pyspark_penstock`, which imports this one when an object is to be made. Objects here are pickled by
+reference to their classes, and stay light to import: numpy and numba have no place on the planning side.
+"""
+
+# ruff: noqa: N802 - the names of methods are Spark's
+
+from __future__ import annotations
+
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.types import StructType
+
+from penstock.errors import ConfigError
+from penstock.spark.runtime.daemon import leave_planner_quietly
+from penstock.spark.runtime.worker_errors import plain_errors
+from penstock.spark.source.options import read_options, schema_options, write_options
+from penstock.spark.source.reader import BatchReader, StreamReader
+from penstock.spark.source.schema import Projection, schema_for
+from penstock.spark.source.writer import BatchWriter, SinkColumns, StreamWriter
+
+leave_planner_quietly()
+
+
+class PenstockDataSource(DataSource):
+    """Kafka topics as tables and streams, with the option names of Spark's own Kafka source."""
+
+    @classmethod
+    def name(cls) -> str:
+        """`kafka` itself is reserved by Spark."""
+        return "penstock"
+
+    def schema(self) -> StructType:
+        with plain_errors():
+            include_headers, cloudevents = schema_options(self.options)
+            return schema_for(include_headers, cloudevents)
+
+    def reader(self, schema: StructType) -> BatchReader:
+        with plain_errors():
+            options = read_options(self.options, streaming=False)
+            return BatchReader(options, Projection(schema, options.cloudevents))
+
+    def streamReader(self, schema: StructType) -> StreamReader:
+        # No checks here: Spark hides what this method raises behind an error of its own.
+        return StreamReader(self.options, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
+        with plain_errors():
+            if overwrite:
+                raise ConfigError("records of a topic cannot be overwritten; use mode('append')")
+            options = write_options(self.options)
+            return BatchWriter(options, SinkColumns(schema, options))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
+        with plain_errors():
+            options = write_options(self.options)
+            return StreamWriter(options, SinkColumns(schema, options))

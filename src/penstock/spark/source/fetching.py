@@ -1,0 +1,64 @@
+"""Fetching a range on an executor, over a connection that outlives the task.
+
+Spark reuses its Python workers: the next task, or the next micro-batch, finds the connection open and
+the metadata known.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from penstock.client.cluster.client import AsyncClient
+from penstock.client.fetch.ranges import FETCH_BYTES, OffsetRange, scan_ranges
+from penstock.errors import KafkaError
+from penstock.protocol.error_codes import ErrorCode
+from penstock.spark.source.brokers import NOT_THERE, client_config
+from penstock.spark.source.options import ReadOptions
+from penstock.spark.source.planning import DATA_LOSS_ADVICE, DataLossError
+from penstock.spark.source.planning import OffsetRange as Span
+from penstock.spark.source.schema import BATCH_BYTES, EVENT_BATCH_BYTES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_clients: dict[tuple[object, ...], AsyncClient] = {}
+os.register_at_fork(after_in_child=_clients.clear)
+
+
+def fetch(options: ReadOptions, columns: Sequence[str], spans: Sequence[Span]) -> Iterator[pa.RecordBatch]:
+    """The records of `spans`, each in offset order, as batches with `columns`.
+
+    Raises:
+        DataLossError: records of a span are no longer in the log, and that is to fail the query.
+        PenstockError: the brokers cannot be reached, the records are damaged, or the like.
+    """
+    config = client_config(options.bootstrap_servers, options.client)
+    batches = scan_ranges(
+        _client(options),
+        [OffsetRange(*span) for span in spans],
+        columns,
+        isolation=config.isolation_level,
+        batch_bytes=BATCH_BYTES if options.cloudevents is None else EVENT_BATCH_BYTES,
+        fetch_bytes=config.fetch_max_bytes if "fetch.max.bytes" in options.client else FETCH_BYTES,
+        fail_on_data_loss=options.fail_on_data_loss,
+        check_crcs=config.check_crcs,
+        unpack=config.unpack_limits,
+    )
+    try:
+        for _, batch in batches:
+            yield batch
+    except KafkaError as error:
+        if error.code in (ErrorCode.OFFSET_OUT_OF_RANGE, *NOT_THERE):
+            raise DataLossError(f"{error}; {DATA_LOSS_ADVICE}") from None
+        raise
+
+
+def _client(options: ReadOptions) -> AsyncClient:
+    key = (options.bootstrap_servers, *sorted(options.client.items()))
+    client = _clients.get(key)
+    if client is None:
+        client = AsyncClient(client_config(options.bootstrap_servers, options.client))
+        _clients[key] = client
+    return client

@@ -1,0 +1,304 @@
+"""From options and offsets to ranges to tasks. Pure: what the brokers know comes in as arguments.
+
+A *range* is what one query (or one micro-batch) reads of one partition: `start` inclusive, `end`
+exclusive. Offsets travel through Spark's checkpoint as ``{"topic": {"0": 23}}`` with topics and
+partitions in a fixed order, because Spark compares them as text, and because the Kafka connector of
+the JVM writes the same, so that a query can change over with its checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from penstock.errors import ConfigError, PenstockError
+from penstock.model import EARLIEST, LATEST, TopicPartition
+from penstock.spark.source.options import Bound, Selection
+
+Offsets = dict[TopicPartition, int]
+OffsetsJson = dict[str, dict[str, int]]
+
+Lookup = Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, int | None]]
+"""ListOffsets: EARLIEST, LATEST or a timestamp in ms -> offset, None where no record is that late."""
+
+DATA_LOSS_ADVICE = "set failOnDataLoss to 'false' to go on without"
+
+
+class DataLossError(PenstockError):
+    """Records that the query still had to read are gone, and failOnDataLoss is on."""
+
+
+class OffsetRange(NamedTuple):
+    """The records of one partition from `start` (inclusive) to `end` (exclusive)."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        return self.end - self.start
+
+
+def offsets_to_json(offsets: Mapping[TopicPartition, int]) -> OffsetsJson:
+    """Offsets as Spark's checkpoint keeps them, in order of topic and partition number."""
+    document: OffsetsJson = {}
+    for where in sorted(offsets):
+        document.setdefault(where.topic, {})[str(where.partition)] = offsets[where]
+    return document
+
+
+def offsets_from_json(document: Mapping[str, Mapping[str, int]]) -> Offsets:
+    """The inverse of `offsets_to_json`.
+
+    Raises:
+        ConfigError: the checkpoint holds something else than offsets per topic and partition.
+    """
+    try:
+        return {
+            TopicPartition(topic, int(partition)): int(offset)
+            for topic, partitions in document.items()
+            for partition, offset in partitions.items()
+        }
+    except (AttributeError, TypeError, ValueError):
+        raise ConfigError(f"no offsets per topic and partition: {document!r}; another source's?") from None
+
+
+def select_partitions(selection: Selection, partition_counts: Mapping[str, int]) -> list[TopicPartition]:
+    """The partitions that `selection` means, sorted, given how many each existing topic has.
+
+    Raises:
+        ConfigError: a topic or partition named one by one does not exist.
+    """
+    if selection.partitions:
+        for where in selection.partitions:
+            if where.topic not in partition_counts:
+                raise ConfigError(
+                    f"unknown topic {where.topic!r}: create it first, or correct the option assign"
+                )
+            count = partition_counts[where.topic]
+            if where.partition >= count:
+                raise ConfigError(f"assign names {where}, but topic {where.topic!r} has {count} partitions")
+        return list(selection.partitions)
+    for topic in selection.topics:
+        if topic not in partition_counts:
+            raise ConfigError(f"unknown topic {topic!r}: create it first, or correct the option subscribe")
+    return [
+        TopicPartition(topic, partition)
+        for topic in sorted(partition_counts)
+        if selection.matches(topic)
+        for partition in range(partition_counts[topic])
+    ]
+
+
+def resolve(bound: Bound, partitions: Sequence[TopicPartition], lookup: Lookup) -> Offsets:
+    """The offset that `bound` means in each of `partitions`.
+
+    Raises:
+        ConfigError: offsets are given for other partitions than these, or nothing is as late as the
+            timestamp and the strategy says that this is an error.
+    """
+    if bound.everywhere is not None:
+        questions = dict.fromkeys(partitions, bound.everywhere)
+    else:
+        questions = dict(bound.offsets or bound.timestamps)
+        _refuse_other_partitions(bound.option, questions, partitions)
+    if bound.offsets:
+        found = _look_up_ends(questions, lookup)
+    else:
+        answers = lookup(questions) if questions else {}
+        found = {where: answers.get(where) for where in questions}
+    late = [where for where, offset in found.items() if offset is None]
+    if late and not bound.late_means_latest:
+        raise ConfigError(
+            f"{bound.option}: no record of {', '.join(map(str, late))} is that late; "
+            "set startingOffsetsByTimestampStrategy to 'latest' to wait for one"
+        )
+    if late:
+        found.update(lookup(dict.fromkeys(late, LATEST)))
+    return {where: offset for where, offset in found.items() if offset is not None}
+
+
+def _refuse_other_partitions(
+    option: str, questions: Mapping[TopicPartition, int], partitions: Sequence[TopicPartition]
+) -> None:
+    missing = sorted(set(partitions) - set(questions))
+    if missing:
+        raise ConfigError(
+            f"{option} must name every partition (-2 earliest, -1 latest); "
+            f"missing: {', '.join(map(str, missing))}"
+        )
+    foreign = sorted(set(questions) - set(partitions))
+    if foreign:
+        raise ConfigError(
+            f"{option} names what is not read or does not exist: {', '.join(map(str, foreign))}"
+        )
+
+
+def _look_up_ends(offsets: Mapping[TopicPartition, int], lookup: Lookup) -> dict[TopicPartition, int | None]:
+    """Offsets with EARLIEST and LATEST replaced by what they mean now."""
+    ends = {where: offset for where, offset in offsets.items() if offset in (EARLIEST, LATEST)}
+    return {**offsets, **(lookup(ends) if ends else {})}
+
+
+def batch_ranges(
+    start: Mapping[TopicPartition, int],
+    end: Mapping[TopicPartition, int],
+    lookup: Lookup,
+    *,
+    fail_on_data_loss: bool,
+) -> list[OffsetRange]:
+    """What a batch query reads, given both bounds resolved; empty ranges left out.
+
+    Raises:
+        DataLossError: records between the bounds are no longer, or not yet, in the log.
+    """
+    earliest = lookup(dict.fromkeys(start, EARLIEST))
+    latest = lookup(dict.fromkeys(start, LATEST))
+    ranges = []
+    for where in sorted(start):
+        first, last = earliest.get(where) or 0, latest.get(where) or 0
+        begin, until = start[where], end[where]
+        if fail_on_data_loss and begin < first and begin < until:
+            raise DataLossError(
+                f"{where} starts at offset {first}: {begin} to {first - 1} are gone; {DATA_LOSS_ADVICE}"
+            )
+        if fail_on_data_loss and until > last:
+            raise DataLossError(
+                f"{where} ends at offset {last}, before the {until} asked for; {DATA_LOSS_ADVICE}"
+            )
+        begin, until = max(begin, first), min(until, last)
+        if begin < until:
+            ranges.append(OffsetRange(where.topic, where.partition, begin, until))
+    return ranges
+
+
+def stream_ranges(
+    start: Mapping[TopicPartition, int],
+    end: Mapping[TopicPartition, int],
+    earliest: Mapping[TopicPartition, int],
+    *,
+    fail_on_data_loss: bool,
+) -> list[OffsetRange]:
+    """What a micro-batch reads, given the offsets logged before and after it.
+
+    `earliest` has the log start offset of every partition in `end` that still exists. A partition
+    that is new in `end` is read from its log start.
+
+    Raises:
+        DataLossError: a partition is gone, went back, or starts later than the batch does.
+    """
+    losses = discontinuities(start, end)
+    ranges = []
+    for where in sorted(end):
+        first, until = earliest.get(where), end[where]
+        if first is None:
+            losses.append(f"{where} is gone")
+            continue
+        begin = start.get(where)
+        if begin is None:
+            begin = first
+            if first > 0:
+                losses.append(f"{where} is new here and starts at offset {first}: 0 to {first - 1} are gone")
+        elif begin < first and begin < until:
+            losses.append(f"{where} starts at offset {first}: {begin} to {min(first, until) - 1} are gone")
+        begin = max(begin, first)
+        if begin < until:
+            ranges.append(OffsetRange(where.topic, where.partition, begin, until))
+    refuse_losses(losses, fail_on_data_loss=fail_on_data_loss)
+    return ranges
+
+
+def discontinuities(start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]) -> list[str]:
+    """What tells that `end` does not continue `start`: partitions that vanished or went back."""
+    losses = []
+    gone = sorted(set(start) - set(end))
+    if gone:
+        losses.append(f"{', '.join(map(str, gone))} of the checkpoint are gone or no longer selected")
+    losses += [
+        f"{where} went back from offset {start[where]} to {end[where]}: was the topic created anew?"
+        for where in sorted(end)
+        if where in start and end[where] < start[where]
+    ]
+    return losses
+
+
+def refuse_losses(losses: Sequence[str], *, fail_on_data_loss: bool) -> None:
+    """Raise what was found, unless the user chose to go on.
+
+    Raises:
+        DataLossError: there are losses, and `fail_on_data_loss` is set.
+    """
+    if losses and fail_on_data_loss:
+        raise DataLossError(f"{'; '.join(losses)}; {DATA_LOSS_ADVICE}")
+
+
+def limit_rows(
+    start: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int], rows_max: int
+) -> Offsets:
+    """Where a micro-batch of about `rows_max` offsets ends.
+
+    Every partition gets a share in proportion to its backlog, and at least one record, as in Spark's
+    Kafka source, so that small partitions do not starve. `start` must name every partition of `latest`.
+    """
+    backlog = {where: max(0, latest[where] - start[where]) for where in latest}
+    total = sum(backlog.values())
+    if total <= rows_max:
+        return dict(latest)
+    ends = {}
+    before = 0
+    for where in sorted(backlog):
+        size = backlog[where]
+        # Shares of the running total: what one rounds down, the next gets, and the sum is the limit.
+        share = rows_max * (before + size) // total - rows_max * before // total
+        before += size
+        ends[where] = start[where] + min(size, max(1, share)) if size else latest[where]
+    return ends
+
+
+def backlog_rows(start: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]) -> int:
+    """How many offsets lie between the two, in partitions that both name."""
+    return sum(max(0, latest[where] - start[where]) for where in latest if where in start)
+
+
+def split_ranges(
+    ranges: Iterable[OffsetRange], *, min_partitions: int | None = None, max_records: int | None = None
+) -> list[OffsetRange]:
+    """Cut ranges into tasks: none longer than `max_records`, and at least `min_partitions` in all.
+
+    Pieces of one partition stay in order and differ by at most one record. Fewer tasks come out than
+    `min_partitions` only where there are fewer records.
+    """
+    whole = [each for each in ranges if each.size > 0]
+    parts = [max(1, -(-each.size // max_records)) if max_records else 1 for each in whole]
+    wanted = min(min_partitions or 0, sum(each.size for each in whole))
+    while sum(parts) < wanted:
+        # The range with the longest pieces is cut once more: large ranges split, small ones stay whole.
+        longest = max(range(len(whole)), key=lambda i: (whole[i].size / parts[i], -i))
+        parts[longest] += 1
+    return [piece for each, count in zip(whole, parts, strict=True) for piece in _pieces(each, count)]
+
+
+def pack_ranges(pieces: Iterable[OffsetRange], rows_max: int) -> list[tuple[OffsetRange, ...]]:
+    """Put neighbouring pieces into one task as long as it has at most `rows_max` records.
+
+    A task costs some milliseconds whatever it reads: small micro-batches of many partitions consist of
+    little else.
+    """
+    tasks: list[tuple[OffsetRange, ...]] = []
+    room = 0
+    for piece in pieces:
+        if piece.size <= room:
+            tasks[-1] = (*tasks[-1], piece)
+            room -= piece.size
+        else:
+            tasks.append((piece,))
+            room = rows_max - piece.size
+    return tasks
+
+
+def _pieces(whole: OffsetRange, count: int) -> list[OffsetRange]:
+    edges = [whole.start + whole.size * i // count for i in range(count + 1)]
+    return [OffsetRange(whole.topic, whole.partition, begin, until) for begin, until in pairwise(edges)]

@@ -1,0 +1,195 @@
+"""Columns as Spark sees them, and the step from fetched Arrow batches to exactly these columns.
+
+A user schema is the only way to prune columns in a Python data source: whatever subset it names is
+what gets decoded. `key`, `value` and `data` may be asked for as strings; the bytes are passed on as
+they are, unchecked, like Spark's own cast from binary to string.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from penstock.errors import ConfigError
+from penstock.model import COLUMN_NAMES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from penstock.spark.source.options import CloudEventsOptions
+
+HEADERS_TYPE = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
+
+KAFKA_COLUMNS: Mapping[str, DataType] = {
+    "key": BinaryType(),
+    "value": BinaryType(),
+    "topic": StringType(),
+    "partition": IntegerType(),
+    "offset": LongType(),
+    "timestamp": TimestampType(),
+    "timestampType": IntegerType(),
+    "headers": HEADERS_TYPE,
+}
+
+CLOUDEVENTS_COLUMNS: Mapping[str, DataType] = {
+    "id": StringType(),
+    "source": StringType(),
+    "specversion": StringType(),
+    "type": StringType(),
+    "subject": StringType(),
+    "time": TimestampType(),
+    "datacontenttype": StringType(),
+    "dataschema": StringType(),
+    "extensions": MapType(StringType(), StringType()),
+    "data": BinaryType(),
+    "error": StringType(),
+}
+"""`error` says why a record is no valid event and is null where it is one."""
+
+CLOUDEVENTS_EXTRA_COLUMNS: Mapping[str, DataType] = {
+    "time_text": StringType(),
+    "content_type": StringType(),
+    "outcome": StringType(),
+    "rule": StringType(),
+}
+"""Given where a schema asks for them: the parts of an event that do not fit, and what the error was."""
+
+EVENT_COLUMNS = {**CLOUDEVENTS_COLUMNS, **CLOUDEVENTS_EXTRA_COLUMNS}
+
+EXTENSION_PREFIX = "ce_"
+"""A column ``ce_hue`` is the extension attribute `hue`, as text."""
+
+TEXT_OR_BYTES = ("key", "value", "data")
+
+BATCH_BYTES = 1 << 20
+BATCH_ROWS_MAX = 10_000
+"""Spark neither joins nor cuts Arrow batches; about 1 MiB costs it the least CPU per row."""
+EVENT_BATCH_BYTES = 2 << 20
+"""About so many bytes of records become BATCH_BYTES of attributes and data."""
+
+
+def schema_for(include_headers: bool, cloudevents: CloudEventsOptions | None) -> StructType:
+    """The schema of a query that names none itself."""
+    columns = dict(KAFKA_COLUMNS)
+    if not include_headers and cloudevents is None:
+        del columns["headers"]
+    if cloudevents is not None:
+        columns.update(CLOUDEVENTS_COLUMNS)
+    return StructType([StructField(name, kind) for name, kind in columns.items()])
+
+
+class Projection:
+    """Turns fetched batches into the columns of one schema, in its order and with its types.
+
+    `fetched` says which of the topic's columns have to be decoded for that.
+    """
+
+    def __init__(self, schema: StructType, cloudevents: CloudEventsOptions | None) -> None:
+        known = {**KAFKA_COLUMNS, **(EVENT_COLUMNS if cloudevents else {})}
+        if cloudevents is not None:
+            names = (field.name.lower() for field in schema.fields)
+            known |= {name: StringType() for name in names if name.startswith(EXTENSION_PREFIX)}
+        spellings = {name.lower(): name for name in known}
+        self.schema = schema
+        self.cloudevents = cloudevents
+        self.columns: list[str] = []
+        for field in schema.fields:
+            name = spellings.get(field.name.lower())
+            if name is None:
+                raise ConfigError(_unknown_column(field.name, known))
+            if not _fits(field.dataType, known[name], name):
+                raise ConfigError(
+                    f"column {field.name!r} cannot be read as {field.dataType.simpleString()}; "
+                    f"it is {known[name].simpleString()}{' or string' if name in TEXT_OR_BYTES else ''}"
+                )
+            self.columns.append(name)
+        if not self.columns:
+            raise ConfigError("the schema names no column")
+        self.fetched = self._fetched()
+        self._target: Any = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_target": None}
+
+    def _fetched(self) -> tuple[str, ...]:
+        wanted = set(self.columns)
+        if self.cloudevents is not None:
+            wanted |= {"value", "headers"}
+            if self.cloudevents.invalid == "fail":
+                wanted |= {"topic", "partition", "offset"}
+        return tuple(name for name in COLUMN_NAMES if name in wanted)
+
+    def batches(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """`batch` as the schema wants it, cut into pieces of a good size for Spark."""
+        if batch.num_rows:
+            yield from cut(self._project(batch))
+
+    def _project(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        import pyarrow as pa
+
+        target = self._arrow_schema()
+        if self.cloudevents is None:
+            found = {name: batch.column(name) for name in self.columns}
+        else:
+            from penstock.spark.source.events import event_columns
+
+            found = event_columns(batch, self.columns, self.cloudevents)
+        arrays = [_as_type(found[name], target.field(i).type) for i, name in enumerate(self.columns)]
+        return pa.RecordBatch.from_arrays(arrays, schema=target)
+
+    def _arrow_schema(self) -> pa.Schema:
+        """The schema Spark checks the first batch against; made on first use, in the worker."""
+        if self._target is None:
+            from pyspark.sql.pandas.types import to_arrow_schema
+
+            self._target = to_arrow_schema(self.schema, timezone="UTC")
+        return self._target
+
+
+def cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Slices of `batch` of about BATCH_BYTES and at most BATCH_ROWS_MAX rows; no copies."""
+    rows = batch.num_rows
+    if rows == 0:
+        return
+    row_bytes = max(1, batch.nbytes // rows)
+    step = max(1, min(BATCH_ROWS_MAX, BATCH_BYTES // row_bytes))
+    pieces = max(1, round(rows / step))
+    edges = [rows * i // pieces for i in range(pieces + 1)]
+    for begin, until in pairwise(edges):
+        yield batch.slice(begin, until - begin)
+
+
+def _as_type(column: pa.Array, wanted: pa.DataType) -> pa.Array:
+    import pyarrow as pa
+
+    if column.type == wanted:
+        return column
+    if pa.types.is_binary(column.type) and pa.types.is_string(wanted):
+        return column.view(wanted)
+    return column.cast(wanted)
+
+
+def _fits(wanted: DataType, natural: DataType, name: str) -> bool:
+    if name in TEXT_OR_BYTES and isinstance(wanted, StringType):
+        return True
+    return wanted.simpleString() == natural.simpleString()
+
+
+def _unknown_column(name: str, known: Mapping[str, DataType]) -> str:
+    if name.lower() in EVENT_COLUMNS or name.lower().startswith(EXTENSION_PREFIX):
+        return f"column {name!r} comes with the option cloudevents = 'columns'"
+    return f"unknown column {name!r}; there are: {', '.join(known)}"

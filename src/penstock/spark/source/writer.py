@@ -1,0 +1,150 @@
+"""Writing rows to topics from Spark: at least once, one producer per task.
+
+As with Spark's Kafka sink, a task that is repeated writes its records again. Each record is written
+once by a task that is not repeated; `penstock.spark.sinks.topics.TopicSink` writes exactly once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import BinaryType, DataType, IntegerType, StringType, StructType, TimestampType
+
+from penstock.errors import ConfigError, EncodeError
+from penstock.spark.runtime.worker_errors import plain_errors
+from penstock.spark.source.options import WriteOptions
+from penstock.spark.source.reader import settle
+from penstock.spark.source.schema import HEADERS_TYPE
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SINK_COLUMNS: Mapping[str, tuple[DataType, ...]] = {
+    "key": (BinaryType(), StringType()),
+    "value": (BinaryType(), StringType()),
+    "topic": (StringType(),),
+    "partition": (IntegerType(),),
+    "timestamp": (TimestampType(),),
+    "headers": (HEADERS_TYPE,),
+}
+"""What the sink writes of a row. Other columns are left out, as Spark's Kafka sink does."""
+
+
+class SinkColumns:
+    """Which columns of the rows to be written mean what, checked before anything is written."""
+
+    def __init__(self, schema: StructType, options: WriteOptions) -> None:
+        self.topic = options.topic
+        self.indices: dict[str, int] = {}
+        for index, field in enumerate(schema.fields):
+            name = field.name.lower()
+            kinds = SINK_COLUMNS.get(name)
+            if kinds is None:
+                continue
+            wanted = [kind.simpleString() for kind in kinds]
+            if field.dataType.simpleString() not in wanted:
+                raise ConfigError(
+                    f"column {name!r} is {field.dataType.simpleString()}; "
+                    f"the sink takes {' or '.join(wanted)}"
+                )
+            self.indices[name] = index
+        if "value" not in self.indices:
+            raise ConfigError(f"no column 'value' among {', '.join(schema.fieldNames()) or 'no columns'}")
+        if self.topic is None and "topic" not in self.indices:
+            raise ConfigError("say where to write: the option 'topic' or a column 'topic'")
+
+    def by_topic(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """The records of a batch, per topic and in their order.
+
+        Raises:
+            EncodeError: a row names no topic.
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        columns = {n: _as_records(n, batch.column(i)) for n, i in self.indices.items() if n != "topic"}
+        records = pa.RecordBatch.from_pydict(columns)
+        if self.topic is not None:
+            yield self.topic, records
+            return
+        topics = batch.column(self.indices["topic"])
+        if topics.null_count:
+            raise EncodeError("a row has null in its column 'topic'")
+        names = pc.unique(topics).to_pylist()
+        for name in names:
+            yield name, records if len(names) == 1 else records.filter(pc.equal(topics, name))
+
+
+def _as_records(name: str, column: pa.Array) -> pa.Array:
+    import pyarrow as pa
+
+    if name in ("key", "value") and not pa.types.is_binary(column.type):
+        return column.view(pa.binary()) if pa.types.is_string(column.type) else column.cast(pa.binary())
+    return column
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    """What one task wrote: records per topic."""
+
+    records: dict[str, int]
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """Appends the rows of one query."""
+
+    def __init__(self, options: WriteOptions, columns: SinkColumns) -> None:
+        self._options = options
+        self._columns = columns
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        return write_rows(self._options, self._columns, iterator)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Nothing to do: the records are in their topics when `write` returns."""
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Nothing to do: what was written stays, as in Spark's Kafka sink."""
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """Appends the rows of every micro-batch."""
+
+    def __init__(self, options: WriteOptions, columns: SinkColumns) -> None:
+        self._options = options
+        self._columns = columns
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        return write_rows(self._options, self._columns, iterator)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batch_id: int) -> None:
+        """Nothing to do: the records are in their topics when `write` returns."""
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batch_id: int) -> None:
+        """Nothing to do: what was written stays, and a batch that is repeated writes it again."""
+
+
+def write_rows(options: WriteOptions, columns: SinkColumns, batches: Iterator[pa.RecordBatch]) -> Written:
+    """Write the rows of one task and wait until the brokers have them all.
+
+    Raises:
+        PenstockError: a record was refused or no broker took it in time.
+    """
+    from penstock.client import Producer
+    from penstock.client.produce.columns import TableDelivery
+
+    deliveries: dict[str, TableDelivery] = {}
+    try:
+        with plain_errors(), Producer(options.bootstrap_servers, options.client) as producer:
+            for batch in batches:
+                for topic, records in columns.by_topic(batch):
+                    delivery = deliveries.setdefault(topic, TableDelivery(topic))
+                    producer.send_arrow(topic, records, delivery=delivery)
+            producer.flush()
+            written = {topic: delivery.result().rows for topic, delivery in deliveries.items()}
+    finally:
+        settle()
+    return Written(written)

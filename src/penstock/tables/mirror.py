@@ -1,0 +1,195 @@
+"""The way out of Kafka 0.7: a topic copied into any newer Kafka, once, however often it is interrupted.
+
+Every record says in two headers where it came from: the byte offset of its outermost message, and its
+place inside that message, 0 unless it was compressed. Whoever starts the copy again reads the last record
+of each partition of the target and goes on behind it, so that nothing is there twice. For that the copy
+must be the only one who writes to the target.
+
+Partitions keep their order: the first of the source, by broker and number, becomes partition 0 and so on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
+from typing import NamedTuple
+
+from penstock.client.admin.admin import NewTopic
+from penstock.client.blocking.admin import Admin
+from penstock.client.blocking.consumer import Consumer
+from penstock.client.blocking.producer import Producer
+from penstock.errors import ConfigError, KafkaError
+from penstock.model import Record, TopicPartition
+from penstock.protocol.error_codes import ErrorCode
+from penstock.tables.topics07 import Range07, Topics07
+from penstock.v07.message_set import Message, iter_messages
+
+OFFSET_HEADER = "kafka-0.7-offset"
+PLACE_HEADER = "kafka-0.7-place"
+
+POLL_INTERVAL_S = 1.0
+"""How long to wait at the end of the source when following it."""
+
+LAST_RECORD_TIMEOUT_S = 30.0
+
+
+class Position07(NamedTuple):
+    """Where a message was in the source: byte offset of the outermost message, and place inside it."""
+
+    offset: int
+    place: int
+
+
+class MirrorProgress(NamedTuple):
+    """What has been copied of one partition so far, and where the source ends."""
+
+    source_partition: int
+    partition: int
+    copied: int
+    offset: int
+    end: int
+
+
+class Mirror:
+    """Copies one topic.
+
+    `source` and `target` are broker lists; `source` may be ``zookeeper://host:port/chroot``. The target topic
+    is created, with as many partitions as the source has, unless it exists. `compression` and `config` are
+    those of the producer.
+
+    Raises:
+        ConfigError: the target has fewer partitions than the source, or records that are no copies.
+        NetworkError, KafkaError: source or target cannot be reached, or refuse.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        source: str | Sequence[str],
+        target: str | Sequence[str],
+        *,
+        target_topic: str | None = None,
+        compression: str = "none",
+        config: Mapping[str, object] | None = None,
+    ) -> None:
+        self.topic = topic
+        self.target_topic = target_topic or topic
+        self._target = target
+        self._source = Topics07(source)
+        self._producer = Producer(target, config, compression_type=compression, enable_idempotence=True)
+        self._copied: dict[int, int] = {}
+        self._positions: dict[int, Position07 | None] = {}
+
+    def __enter__(self) -> Mirror:
+        self._producer.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Deliver what is under way and let go of both ends."""
+        self._producer.close()
+        self._source.close()
+
+    def run(
+        self, *, follow: bool = False, wait: Callable[[float], object] = time.sleep
+    ) -> Iterator[MirrorProgress]:
+        """Copy everything that is there, and with `follow` everything that comes.
+
+        Yields the progress after each chunk, whose records are acknowledged then.
+        """
+        partitions = self._source.partitions(self.topic)
+        self._prepare_target(len(partitions))
+        while True:
+            has_come = False
+            for number, partition in enumerate(partitions):
+                for progress in self._copy(partition, number):
+                    has_come = True
+                    yield progress
+            if not follow:
+                return
+            if not has_come:
+                wait(POLL_INTERVAL_S)
+
+    def _prepare_target(self, count: int) -> None:
+        with Admin(self._target) as admin:
+            try:
+                admin.create_topics([NewTopic(self.target_topic, count)])
+            except KafkaError as error:
+                if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
+                    raise
+            (described,) = admin.describe_topics([self.target_topic])
+        if len(described.partitions) < count:
+            raise ConfigError(
+                f"topic {self.target_topic} has {len(described.partitions)} partitions, the source {count}: "
+                "add partitions, or name another target topic"
+            )
+        with Consumer(self._target) as consumer:
+            for number in range(count):
+                self._positions[number] = _last_copied(consumer, TopicPartition(self.target_topic, number))
+
+    def _copy(self, source_partition: int, partition: int) -> Iterator[MirrorProgress]:
+        first, end = self._source.bounds(self.topic, source_partition)
+        last = self._positions[partition]
+        start = first if last is None else max(first, last.offset)
+        for offset, data in self._source.chunks(Range07(self.topic, source_partition, start, end)):
+            deliveries = []
+            for position, message in _with_places(iter_messages(data, offset)):
+                if last is not None and position <= last:
+                    continue
+                headers = [
+                    (OFFSET_HEADER, b"%d" % position.offset),
+                    (PLACE_HEADER, b"%d" % position.place),
+                ]
+                deliveries.append(
+                    self._producer.send(
+                        self.target_topic, message.payload, partition=partition, headers=headers
+                    )
+                )
+                last = position
+            for delivery in deliveries:
+                delivery.result()
+            if not deliveries:
+                continue
+            self._positions[partition] = last
+            copied = self._copied[partition] = self._copied.get(partition, 0) + len(deliveries)
+            yield MirrorProgress(source_partition, partition, copied, offset + len(data), end)
+
+
+def _with_places(messages: Iterator[Message]) -> Iterator[tuple[Position07, Message]]:
+    """Number the messages inside each outermost one."""
+    for offset, inner in groupby(messages, attrgetter("offset")):
+        for place, message in enumerate(inner):
+            yield Position07(offset, place), message
+
+
+def _last_copied(consumer: Consumer, where: TopicPartition) -> Position07 | None:
+    """Where the last record of a partition came from; None where there is no record."""
+    end = consumer.end_offsets([where])[where]
+    begin = consumer.beginning_offsets([where])[where]
+    if begin >= end:
+        return None
+    consumer.assign([where])
+    found: Record | None = None
+    # The last offset may be a marker, or compacted away: go back until there is a record.
+    distance = 1
+    while found is None and distance < 2 * (end - begin):
+        consumer.seek(where, max(begin, end - distance))
+        deadline = time.monotonic() + LAST_RECORD_TIMEOUT_S
+        while consumer.position(where) < end and time.monotonic() < deadline:
+            for record in consumer.poll(timeout_ms=500):
+                found = record
+        distance *= 10
+    if found is None:
+        return None
+    headers = dict(found.headers)
+    try:
+        return Position07(int(headers[OFFSET_HEADER] or b""), int(headers[PLACE_HEADER] or b""))
+    except (KeyError, ValueError):
+        raise ConfigError(
+            f"the last record of {where} is no copy from Kafka 0.7 (it has no header {OFFSET_HEADER}); "
+            "name a target topic that nobody else writes to"
+        ) from None

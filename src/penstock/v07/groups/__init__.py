@@ -1,0 +1,1 @@
+"""Consumer groups of Kafka 0.7: coordination through ZooKeeper."""

@@ -1,0 +1,272 @@
+"""One thread per broker that fetches what a group member owns there, with MULTIFETCH, into its streams.
+
+What is wrong with one partition ends the reading of that partition alone: a stored offset that is no start
+of a message, a damaged log, an error that the broker answers for it. The others of the broker go on.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from penstock.common.logs import logger_named
+from penstock.errors import (
+    CorruptRecordError,
+    DecodeError,
+    KafkaError,
+    NetworkError,
+    PenstockError,
+    UnpackLimitError,
+)
+from penstock.v07.connection import Fetched07
+from penstock.v07.driver import MESSAGE_BYTES_MAX, BrokerAddress, Driver07
+from penstock.v07.groups.streams import Place, Stream
+from penstock.v07.message_set import LENGTH_BYTES, FetchSizeTooSmall, Message, complete_size, iter_messages
+from penstock.v07.wire import COUNT_MAX, Error, FetchPart
+
+logger = logger_named("penstock.v07")
+
+HELD_BYTES_MAX = 64 << 20
+"""How much of one fetch is unpacked at a time: one wrapper more, at most."""
+
+MESSAGE_OVERHEAD_BYTES = 150
+"""What a message takes besides its payload."""
+
+ANSWER_BYTES_MAX = 64 << 20
+"""What one MULTIFETCH asks for in all, unless a single message is larger: its answer is held in memory."""
+
+
+class Target:
+    """A place to fetch from, where to go on, and the stream that takes what comes.
+
+    `offset` is None where it could not be found out yet; `reset` says it then. `is_proven` is False for an
+    offset that was stored and not read from yet: it may be no start of a message.
+    """
+
+    __slots__ = ("generation", "is_proven", "offset", "place", "size_max", "stream")
+
+    def __init__(
+        self, place: Place, offset: int | None, stream: Stream, generation: int, *, is_proven: bool = True
+    ) -> None:
+        self.place = place
+        self.offset = offset
+        self.stream = stream
+        self.generation = generation
+        self.is_proven = is_proven
+        self.size_max = 0
+        """Bytes to ask for, where one message needs more than `fetch_bytes`."""
+
+
+Reset = Callable[[Driver07, Place, PenstockError | None], int]
+
+
+class Fetcher07:
+    """Fetches from one broker until it is stopped. A broker that is away is tried again.
+
+    `reset` says where to go on when an offset is outside the log or inside a message (the error says
+    which), or when none is known (no error); or it raises, which ends the reading of that place.
+    """
+
+    def __init__(
+        self,
+        address: BrokerAddress,
+        targets: Sequence[Target],
+        *,
+        fetch_bytes: int,
+        backoff_s: float,
+        timeout_s: float,
+        reset: Reset,
+        message_bytes_max: int = MESSAGE_BYTES_MAX,
+    ) -> None:
+        self._targets = list(targets)
+        self._fetch_bytes = fetch_bytes
+        self._message_bytes_max = message_bytes_max
+        self._backoff_s = backoff_s
+        self._reset = reset
+        self._driver = Driver07(address.host, address.port, timeout_s=timeout_s)
+        self._stopping = threading.Event()
+        name = f"penstock-0.7-fetcher-{address.broker_id}"
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def ask_to_stop(self) -> None:
+        """Have the thread end soon; a fetch under way is cut off."""
+        self._stopping.set()
+        self._driver.connection.close()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self.ask_to_stop()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            self._fetch_until_stopped()
+        except Exception as error:
+            # Not one of the errors that are expected: the application learns why nothing comes any more.
+            logger.exception("fetching from a Kafka 0.7 broker ended")
+            self._fail_all(error)
+        finally:
+            # It may have connected while it was asked to stop.
+            self._driver.connection.close()
+
+    def _fetch_until_stopped(self) -> None:
+        while not self._stopping.is_set() and self._targets:
+            has_come = False
+            try:
+                has_come = self._fetch_all()
+            except NetworkError as error:
+                if not self._stopping.is_set():
+                    logger.warning("%s; trying again", error)
+            except PenstockError as error:
+                # An answer that makes no sense as a whole: it does not tell which partition it is about.
+                self._fail_all(error)
+            if not has_come:
+                self._stopping.wait(self._backoff_s)
+
+    def _fail_all(self, error: Exception) -> None:
+        for stream in {target.stream for target in self._targets}:
+            stream.fail(error)
+
+    def _fetch_all(self) -> bool:
+        """One turn over everything; whether any bytes came."""
+        has_come = False
+        for targets in self._requests():
+            parts = [
+                FetchPart(
+                    target.place[0], target.place[1].partition, target.offset or 0, self._size_of(target)
+                )
+                for target in targets
+            ]
+            fetched = self._driver.connection.multifetch(parts)
+            for target, found in zip(targets, fetched, strict=True):
+                if self._stopping.is_set():
+                    return True
+                with self._only(target):
+                    has_come |= self._take(target, found)
+        return has_come
+
+    def _requests(self) -> Iterator[list[Target]]:
+        """The targets, cut into requests whose answers can be held. Each has an offset."""
+        wanted: list[Target] = []
+        size = 0
+        for target in list(self._targets):
+            if not self._has_offset(target):
+                continue
+            if wanted and (size + self._size_of(target) > ANSWER_BYTES_MAX or len(wanted) == COUNT_MAX):
+                yield wanted
+                wanted, size = [], 0
+            wanted.append(target)
+            size += self._size_of(target)
+        if wanted:
+            yield wanted
+
+    def _has_offset(self, target: Target) -> bool:
+        with self._only(target):
+            if target.offset is None:
+                target.offset = self._reset(self._driver, target.place, None)
+        return target.offset is not None
+
+    @contextmanager
+    def _only(self, target: Target) -> Iterator[None]:
+        """What cannot be read here ends this target; the application decides, the others go on."""
+        try:
+            yield
+        except NetworkError:
+            raise
+        except PenstockError as error:
+            target.stream.fail(error)
+            self._targets.remove(target)
+
+    def _size_of(self, target: Target) -> int:
+        return max(target.size_max, self._fetch_bytes)
+
+    def _take(self, target: Target, found: Fetched07) -> bool:
+        try:
+            data = found.checked()
+        except KafkaError as error:
+            if found.error is not Error.OFFSET_OUT_OF_RANGE:
+                raise
+            self._start_anew(target, error)
+            return True
+        if not len(data):
+            return False
+        offset = found.part.offset
+        try:
+            messages, size = _sound_messages(data, offset)
+            if not size:
+                self._ask_for_more(target, data, found.part)
+                return True
+        except UnpackLimitError:
+            raise  # the offset is right, and the data may be
+        except DecodeError as error:
+            topic, at = target.place
+            problem = CorruptRecordError(f"no message of {topic} {at} can be read at byte {offset}: {error}")
+            if target.is_proven:
+                raise problem from error
+            self._start_anew(target, problem)
+            return True
+        target.is_proven = True
+        target.offset = offset + size
+        if messages and not target.stream.put(target.generation, target.place, messages):
+            self._stopping.set()
+        return True
+
+    def _start_anew(self, target: Target, error: PenstockError) -> None:
+        target.offset = self._reset(self._driver, target.place, error)
+        target.is_proven, target.size_max = True, 0
+
+    def _ask_for_more(self, target: Target, data: memoryview, part: FetchPart) -> None:
+        """Make room for the first message, if it can be one.
+
+        A broker shows whole messages only, and fewer bytes than were asked for only at the end of a
+        segment: a message that is incomplete there is none.
+
+        Raises:
+            CorruptRecordError: the length is not one of a message.
+        """
+        needed = LENGTH_BYTES
+        if len(data) >= LENGTH_BYTES:
+            needed += int.from_bytes(data[:LENGTH_BYTES], "big")
+        if len(data) < part.size_max:
+            raise CorruptRecordError(f"its length says {needed} bytes, and {len(data)} follow")
+        if needed > self._message_bytes_max:
+            raise CorruptRecordError(
+                f"its length says {needed} bytes, the most is penstock.message.bytes.max = "
+                f"{self._message_bytes_max}"
+            )
+        if part.offset + needed > self._driver.latest(part.topic, part.partition):
+            raise CorruptRecordError(f"its length says {needed} bytes, which is beyond the end of the log")
+        logger.warning("a message has %d bytes, fetch.size is %d; asking for more", needed, part.size_max)
+        target.size_max = needed
+
+
+def _sound_messages(data: memoryview, offset: int) -> tuple[list[Message], int]:
+    """The messages before the first that is damaged, and the bytes that they take.
+
+    Ends early, behind an outermost message, with `HELD_BYTES_MAX` or more: the rest is fetched again.
+
+    Raises:
+        DecodeError: the first one is damaged.
+        UnpackLimitError: it holds more than a reader unpacks.
+    """
+    messages: list[Message] = []
+    count = end = held_bytes = 0
+    try:
+        for message in iter_messages(data, offset):
+            messages.append(message)
+            held_bytes += MESSAGE_OVERHEAD_BYTES + len(message.payload)
+            if message.next_offset != message.offset:  # the last one in its wrapper
+                count, end = len(messages), message.next_offset - offset
+                if held_bytes >= HELD_BYTES_MAX:
+                    return messages, end
+    except FetchSizeTooSmall:
+        return [], 0
+    except DecodeError:
+        if not end:
+            raise
+        return messages[:count], end
+    return messages, complete_size(data)

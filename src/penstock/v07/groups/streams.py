@@ -1,0 +1,120 @@
+"""Between fetchers and the application: bounded queues of messages, and how far each log is consumed."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from penstock.v07.groups.coordination import BrokerPartition
+from penstock.v07.message_set import Message
+
+Place = tuple[str, BrokerPartition]
+"""A topic and a partition of it on one broker."""
+
+
+ERRORS_KEPT = 100
+"""Errors that were not fetched yet; of more, the newest are kept."""
+
+
+class ConsumedMessage(NamedTuple):
+    """A message as a consumer hands it out. `next_offset` is where reading goes on after it."""
+
+    topic: str
+    broker_id: int
+    partition: int
+    offset: int
+    next_offset: int
+    payload: bytes
+
+
+class Stream:
+    """The messages for one thread of an application, from all places that its stream owns.
+
+    A position moves when a message is handed out. `clear` and handing out exclude each other, so that what
+    is committed after `clear` is exactly what the application has got.
+    """
+
+    def __init__(self, name: str, chunks_max: int) -> None:
+        self.name = name
+        self._chunks_max = chunks_max
+        self._chunks: deque[tuple[Place, deque[Message]]] = deque()
+        self._positions: dict[Place, int] = {}
+        self._generation = 0
+        self._errors: deque[BaseException] = deque(maxlen=ERRORS_KEPT)
+        self._is_closed = False
+        self._changed = threading.Condition()
+
+    def own(self, positions: Mapping[Place, int]) -> int:
+        """Begin anew with these places; returns the generation that fetchers have to name."""
+        with self._changed:
+            self._chunks.clear()
+            self._positions = dict(positions)
+            self._generation += 1
+            self._changed.notify_all()
+            return self._generation
+
+    def clear(self) -> dict[Place, int]:
+        """Own nothing more; return how far everything was consumed."""
+        with self._changed:
+            positions, self._positions = self._positions, {}
+            self._chunks.clear()
+            self._generation += 1
+            self._changed.notify_all()
+            return positions
+
+    def positions(self) -> dict[Place, int]:
+        """How far everything has been consumed: the next byte to read."""
+        with self._changed:
+            return dict(self._positions)
+
+    def put(self, generation: int, place: Place, messages: list[Message]) -> bool:
+        """Add a chunk, waiting for room; False when the generation is over and nobody wants it."""
+        with self._changed:
+            while len(self._chunks) >= self._chunks_max and generation == self._generation:
+                self._changed.wait()
+            if generation != self._generation or self._is_closed:
+                return False
+            self._chunks.append((place, deque(messages)))
+            self._changed.notify_all()
+            return True
+
+    def fail(self, error: BaseException) -> None:
+        """Have a `get` raise, once what came before is handed out; each error in its turn."""
+        with self._changed:
+            self._errors.append(error)
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Have `get` return None from now on."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+
+    def get(self, timeout_s: float | None = None) -> ConsumedMessage | None:
+        """The next message; None when none comes within `timeout_s`, or the consumer is closed.
+
+        Raises:
+            PenstockError: what a fetcher met and could not go on after.
+        """
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        with self._changed:
+            while not self._chunks:
+                if self._errors:
+                    raise self._errors.popleft()
+                left = None if deadline is None else deadline - time.monotonic()
+                if self._is_closed or (left is not None and left <= 0):
+                    return None
+                self._changed.wait(left)
+            place, messages = self._chunks[0]
+            message = messages.popleft()
+            if not messages:
+                self._chunks.popleft()
+                self._changed.notify_all()
+            topic, at = place
+            self._positions[place] = message.next_offset
+            return ConsumedMessage(
+                topic, at.broker_id, at.partition, message.offset, message.next_offset, message.payload
+            )

@@ -1,0 +1,182 @@
+"""`server.properties` as people have it, and listeners in every spelling."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.broker.config.inert_keys import settings_of_release
+from penstock.broker.config.keys import BROKER_KEYS
+from penstock.broker.config.server_properties import parse_properties, read_properties
+from penstock.broker.config.values import BrokerConfig
+from penstock.broker.network.listeners import advertised_at, listening_at
+from penstock.errors import ConfigError
+
+KRAFT = """
+# A node of a cluster, as the distribution of Apache Kafka has it.
+process.roles=broker,controller
+node.id=1
+controller.quorum.bootstrap.servers=localhost:9093
+listeners=PLAINTEXT://:9092,CONTROLLER://:9093
+inter.broker.listener.name=PLAINTEXT
+advertised.listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT
+num.network.threads=3
+num.io.threads=8
+socket.send.buffer.bytes=102400
+socket.request.max.bytes=104857600
+log.dirs=/tmp/kraft-combined-logs
+num.partitions=1
+offsets.topic.replication.factor=1
+log.retention.hours=168
+log.segment.bytes=1073741824
+log.retention.check.interval.ms=300000
+"""
+
+OLDER = """
+broker.id=0
+port=9092
+#host.name=localhost
+log.dirs=/tmp/kafka-logs
+num.partitions=1
+log.cleaner.enable=false
+zookeeper.connect=localhost:2181
+zookeeper.connection.timeout.ms=6000
+"""
+
+
+def pairs(text: str) -> dict[str, str]:
+    return {each.name: each.value for each in parse_properties(text)}
+
+
+def test_java_s_format() -> None:
+    text = (
+        "# comment\n! comment\n\n"
+        "a=1\nb : 2\nc   3\n  d\t=\t4  \n"
+        "e=one,\\\n    two,\\\n    three\n"
+        "f\\=g = x\\\\y\nu=\\u00e9\\t.\nempty=\nnothing\na=again\n"
+    )
+    assert pairs(text) == {
+        "a": "again", "b": "2", "c": "3", "d": "4", "e": "one,two,three",
+        "f=g": "x\\y", "u": "é\t.", "empty": "", "nothing": "",
+    }  # fmt: skip
+    assert [each.line for each in parse_properties("x=1\ny=\\\n2\nz=3")] == [1, 2, 4]
+    with pytest.raises(ConfigError, match="four hexadecimal"):
+        parse_properties("a=\\u12")
+    assert pairs("a=b\\") == {"a": "b"}
+
+
+def read(tmp_path: Path, text: str) -> tuple[BrokerConfig, list[str]]:
+    path = tmp_path / "server.properties"
+    path.write_text(text)
+    reading = read_properties(str(path))
+    return BrokerConfig(reading.settings), [remark.removeprefix(f"{path}:") for remark in reading.remarks]
+
+
+def test_a_file_of_the_distribution(tmp_path: Path) -> None:
+    config, remarks = read(tmp_path, KRAFT)
+    assert listening_at(config) == ("", 9092)
+    assert advertised_at(config) == ("localhost", 9092)
+    assert config.data_dir == "/tmp/kraft-combined-logs"
+    assert len(remarks) == 1
+    assert "without effect" in remarks[0]
+    assert "num.network.threads" in remarks[0]
+
+
+def test_a_file_from_2014(tmp_path: Path) -> None:
+    config, remarks = read(tmp_path, OLDER)
+    assert listening_at(config) == ("", 9092)
+    assert advertised_at(config) is None
+    assert config.node_id == 0
+    assert "zookeeper.connect, zookeeper.connection.timeout.ms" in remarks[0]
+
+
+def test_unknown_names_are_told_with_the_nearest(tmp_path: Path) -> None:
+    config, remarks = read(tmp_path, "num.partition=3\nnum.partitions=2\nmy.own.thing=1\n")
+    assert config.integer("num.partitions") == 2
+    assert remarks == [
+        "1: unknown setting num.partition, passed over; did you mean num.partitions?",
+        "3: unknown setting my.own.thing, passed over",
+    ]
+
+
+@pytest.mark.parametrize(
+    "line", ["ssl.keystore.location=/k", "sasl.enabled.mechanisms=PLAIN", "authorizer.class.name=x"]
+)
+def test_protection_that_is_not_there_is_refused(tmp_path: Path, line: str) -> None:
+    with pytest.raises(ConfigError, match=r":1: .* protection"):
+        read(tmp_path, line)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot read"):
+        read_properties(str(tmp_path / "missing"))
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match="cannot read"):
+        read_properties(str(tmp_path / "binary"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, ("127.0.0.1", 9092)),
+        ({"listeners": "PLAINTEXT://:19092"}, ("", 19092)),
+        ({"listeners": "plaintext://0.0.0.0:0"}, ("0.0.0.0", 0)),
+        ({"listeners": "PLAINTEXT://[::1]:9092"}, ("::1", 9092)),
+        ({"listeners": "CLIENTS://a:1", "listener.security.protocol.map": "CLIENTS:PLAINTEXT"}, ("a", 1)),
+        ({"listeners": "C://a:1,PLAINTEXT://b:2", "controller.listener.names": "C"}, ("b", 2)),
+        ({"port": "7", "host.name": "h"}, ("h", 7)),
+        ({"port": "7", "listeners": "PLAINTEXT://x:8"}, ("x", 8)),
+    ],
+)
+def test_where_to_listen(settings: dict[str, str], expected: tuple[str, int]) -> None:
+    assert listening_at(BrokerConfig(settings)) == expected
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, None),
+        ({"advertised.listeners": "PLAINTEXT://kafka:29092"}, ("kafka", 29092)),
+        ({"advertised.host.name": "kafka", "port": "5"}, ("kafka", 5)),
+        ({"advertised.host.name": "kafka", "advertised.port": "6", "port": "5"}, ("kafka", 6)),
+    ],
+)
+def test_what_clients_are_told(settings: dict[str, str], expected: tuple[str, int] | None) -> None:
+    assert advertised_at(BrokerConfig(settings)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("nonsense", "not understood"),
+        ("PLAINTEXT://host", "not understood"),
+        ("PLAINTEXT://host:70000", "not understood"),
+        ("SSL://host:1", "only PLAINTEXT"),
+        ("PLAINTEXT://a:1,PLAINTEXT://b:2", "one address"),
+        ("", "none for clients"),
+    ],
+)
+def test_listeners_that_will_not_do(text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        listening_at(BrokerConfig({"listeners": text}))
+
+
+@pytest.mark.parametrize("release", ["3", "4"])
+def test_every_name_of_kafkas_that_is_listed_is_known_in_a_file(tmp_path: Path, release: str) -> None:
+    for name in settings_of_release(release):
+        if name.startswith(("ssl.", "sasl.", "authorizer.", "security.")):
+            with pytest.raises(ConfigError, match="protection"):
+                read(tmp_path, f"{name}=\n")
+        else:
+            _, remarks = read(tmp_path, f"{name}=\n")
+            assert [f"without effect in a single process: {name}" in remark for remark in remarks] == [True]
+
+
+@pytest.mark.parametrize("name", [key.name for key in BROKER_KEYS.values() if not key.has_effect])
+def test_a_key_without_effect_is_told(tmp_path: Path, name: str) -> None:
+    _, remarks = read(tmp_path, f"{name}={BROKER_KEYS[name].default or ''}\n")
+    assert f"without effect in a single process: {name}" in remarks[0]
+    assert BROKER_KEYS[name].doc.partition("No effect: ")[2]

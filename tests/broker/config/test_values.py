@@ -1,0 +1,96 @@
+"""Settings: names, types, bounds, where values come from."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.broker.config.keys import BROKER_KEYS, TOPIC_KEYS, ConfigKey
+from penstock.broker.config.values import (
+    SOURCE_DEFAULT,
+    SOURCE_STATIC_BROKER,
+    SOURCE_TOPIC,
+    BrokerConfig,
+    TopicConfig,
+    parse,
+)
+from penstock.errors import ConfigError
+
+
+@pytest.mark.parametrize("key", [*BROKER_KEYS.values(), *TOPIC_KEYS.values()], ids=lambda key: key.name)
+def test_every_default_fits_its_own_key(key: ConfigKey) -> None:
+    parse(key, key.default)
+    assert key.doc.endswith(".")
+
+
+@pytest.mark.parametrize("key", TOPIC_KEYS.values(), ids=lambda key: key.name)
+def test_a_broker_without_settings_gives_topics_kafkas_defaults(key: ConfigKey) -> None:
+    for synonym, _ in key.synonyms:
+        assert synonym in BROKER_KEYS
+    assert TopicConfig(BrokerConfig()).text(key.name) == key.default
+
+
+@pytest.mark.parametrize(
+    ("name", "suggestion"),
+    [("num.partition", "num.partitions"), ("log.retention.hour", "log.retention.hours")],
+)
+def test_an_unknown_name_is_refused_with_the_nearest(name: str, suggestion: str) -> None:
+    with pytest.raises(ConfigError, match=f"Unknown configuration {name}; did you mean {suggestion}"):
+        BrokerConfig({name: "1"})
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("num.partitions", "many", "expected a whole number"),
+        ("num.partitions", "0", "expected at least 1"),
+        ("num.partitions", "3000000000", "expected at most 2147483647"),
+        ("auto.create.topics.enable", "yes", "expected true or false"),
+        ("log.cleanup.policy", "shred", "expected one of delete, compact"),
+        ("log.cleaner.min.cleanable.ratio", "half", "expected a number"),
+        ("process.roles", "broker,king", "expected one of broker, controller"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_refused(name: str, text: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=f"Invalid value .* for configuration {name}: {reason}"):
+        BrokerConfig({name: text})
+
+
+def test_a_topic_overrides_the_broker_and_the_broker_the_default() -> None:
+    broker = BrokerConfig({"log.retention.hours": "2", "log.retention.bytes": "9"})
+    assert TopicConfig(broker)["retention.ms"] == 7_200_000
+    assert TopicConfig(broker).source("retention.ms") == SOURCE_STATIC_BROKER
+    assert TopicConfig(broker, {"retention.ms": "5"})["retention.ms"] == 5
+    sources = [
+        setting.source
+        for setting in TopicConfig(broker, {"retention.bytes": "5"}).settings("retention.bytes")
+    ]
+    assert sources == [SOURCE_TOPIC, SOURCE_STATIC_BROKER, SOURCE_DEFAULT]
+
+
+def test_the_stronger_synonym_wins_and_never_stays_never_in_every_unit() -> None:
+    both = BrokerConfig({"log.retention.hours": "2", "log.retention.ms": "9"})
+    assert TopicConfig(both)["retention.ms"] == 9
+    assert TopicConfig(BrokerConfig({"log.retention.hours": "-1"}))["retention.ms"] == -1
+
+
+def test_node_id_has_an_older_name() -> None:
+    assert BrokerConfig().node_id == 1
+    assert BrokerConfig({"broker.id": "4"}).node_id == 4
+    assert BrokerConfig({"broker.id": "4", "node.id": "5"}).node_id == 5
+
+
+def test_data_directory() -> None:
+    assert BrokerConfig().data_dir is None
+    assert BrokerConfig({"log.dir": "/a"}).data_dir == "/a"
+    assert BrokerConfig({"log.dir": "/a", "log.dirs": "/b"}).data_dir == "/b"
+    with pytest.raises(ConfigError, match="names 2 directories"):
+        _ = BrokerConfig({"log.dirs": "/a,/b"}).data_dir
+
+
+def test_what_a_produce_needs_is_worked_out_once() -> None:
+    config = TopicConfig(BrokerConfig(), {"cleanup.policy": "compact,delete", "compression.type": "zstd"})
+    assert config.compacted
+    assert config.deletes_old
+    assert config.inspects_records
+    assert config.codec_name == "zstd"
+    assert not TopicConfig(BrokerConfig()).inspects_records

@@ -1,0 +1,406 @@
+"""Directories of Apache Kafka that cannot be taken over whole are refused, and left as they are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from broker.bench_node import NOW_MS, ask, batch_of, make_node, make_topic, produce
+from penstock.broker.config.values import BrokerConfig
+from penstock.broker.metadata.cluster import METADATA_FEATURE
+from penstock.broker.metadata.metadata_log import frame
+from penstock.broker.node import Node
+from penstock.broker.partitions.disk_log_store import DiskStore
+from penstock.clock import ManualClock
+from penstock.errors import StorageError
+from penstock.log.directory.identity_files import read_meta_properties
+from penstock.log.headers import headers_behind
+from penstock.log.segments.segment_files import segment_path
+from penstock.protocol.message import Message
+from penstock.protocol.messages.abort_transaction_record import AbortTransactionRecord
+from penstock.protocol.messages.access_control_entry_record import AccessControlEntryRecord
+from penstock.protocol.messages.begin_transaction_record import BeginTransactionRecord
+from penstock.protocol.messages.config_record import ConfigRecord
+from penstock.protocol.messages.end_transaction_record import EndTransactionRecord
+from penstock.protocol.messages.feature_level_record import FeatureLevelRecord
+from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from penstock.protocol.messages.partition_change_record import PartitionChangeRecord
+from penstock.protocol.messages.partition_record import PartitionRecord
+from penstock.protocol.messages.producer_snapshot import ProducerEntry, ProducerSnapshot
+from penstock.protocol.messages.register_broker_record import RegisterBrokerRecord
+from penstock.protocol.messages.register_controller_record import RegisterControllerRecord
+from penstock.protocol.messages.remove_access_control_entry_record import RemoveAccessControlEntryRecord
+from penstock.protocol.messages.remove_topic_record import RemoveTopicRecord
+from penstock.protocol.messages.topic_record import TopicRecord
+from penstock.protocol.messages.unregister_broker_record import UnregisterBrokerRecord
+from penstock.protocol.messages.user_scram_credential_record import UserScramCredentialRecord
+from penstock.protocol.uuid import uuid_from_text
+from penstock.records.batch import encode_batch, encode_marker
+from penstock.records.crc import crc32c
+
+METADATA = "__cluster_metadata-0"
+T_ID, U_ID, RULE = bytes(range(16)), bytes(range(1, 17)), bytes(range(2, 18))
+ELSEWHERE = b"\x77" * 16
+SEGMENT = f"{0:020d}.log"
+
+
+def framed(record: Message | bytes) -> bytes:
+    """A record as Apache Kafka frames it, in its newest version; bytes are framed already."""
+    if isinstance(record, bytes):
+        return record
+    assert record.API_KEY is not None
+    version = record.VERSIONS[1]
+    return bytes((1, record.API_KEY, version)) + record.encode(version)
+
+
+class Directory:
+    """A data directory in which Apache Kafka 4.3 seems to have been: node 1, one topic."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._node(lambda node: None)
+        meta = read_meta_properties(str(path))
+        assert meta is not None
+        assert meta.directory_id is not None
+        self.directory_id = uuid_from_text(meta.directory_id)
+        self.log = path / METADATA / SEGMENT
+        self.log.write_bytes(b"")
+        self.offset = 0
+        self.control()
+        level = FeatureLevelRecord(name=METADATA_FEATURE, feature_level=30)
+        self.append([level])
+        self.append([RegisterBrokerRecord(broker_id=1, log_dirs=[self.directory_id])])
+        self.append([RegisterControllerRecord(controller_id=1)])
+        self.append([TopicRecord(name="t", topic_id=T_ID), self.partition()])
+        state = {"leaderId": 1, "leaderEpoch": 3, "currentVoters": [{"voterId": 1}], "data_version": 0}
+        (path / METADATA / "quorum-state").write_text(json.dumps(state))
+        (path / "bootstrap.checkpoint").write_bytes(b"")
+
+    def _node(self, use: Callable[[Node], None]) -> None:
+        clock = ManualClock(NOW_MS)
+        node = make_node(DiskStore(str(self.path), BrokerConfig(), clock), clock)
+        use(node)
+        node.store.close()
+
+    def partition(self, index: int = 0, topic_id: bytes = T_ID, **fields: object) -> PartitionRecord:
+        known = {
+            "replicas": [1],
+            "isr": [1],
+            "leader": 1,
+            "leader_epoch": 0,
+            "partition_epoch": 0,
+            "directories": [self.directory_id],
+        }
+        return PartitionRecord(partition_id=index, topic_id=topic_id, **{**known, **fields})  # type: ignore[arg-type]
+
+    def write(self, batch: bytes, count: int) -> None:
+        with self.log.open("ab") as file:
+            file.write(batch)
+        self.offset += count
+        for name in ("index", "timeindex"):
+            self.log.with_suffix(f".{name}").unlink(missing_ok=True)
+        (self.log.parent / "leader-epoch-checkpoint").unlink(missing_ok=True)
+
+    def append(self, records: list[Message | bytes] | list[Message], epoch: int = 3) -> None:
+        rows = [(None, framed(record), (), NOW_MS) for record in records]
+        self.write(encode_batch(rows, base_offset=self.offset, partition_leader_epoch=epoch), len(rows))
+
+    def control(self, epoch: int = 3) -> None:
+        rows = [(b"\0\0\0\2", b"leader change", (), NOW_MS)]
+        batch = encode_batch(rows, is_control=True, base_offset=self.offset, partition_leader_epoch=epoch)
+        self.write(batch, 1)
+
+    def state(self) -> dict[str, bytes | None]:
+        return {
+            str(path.relative_to(self.path)): path.read_bytes() if path.is_file() else None
+            for path in self.path.rglob("*")
+        }
+
+    def data(self, topic: str = "t", topic_id: bytes = T_ID, *batches: bytes) -> Path:
+        """A partition with these batches."""
+        place = self.path / f"{topic}-0"
+        place.mkdir()
+        (place / SEGMENT).write_bytes(b"".join(batches))
+        return place
+
+
+def open_node(path: Path) -> Node:
+    clock = ManualClock(NOW_MS)
+    return make_node(DiskStore(str(path), BrokerConfig(), clock), clock)
+
+
+def batch_at(offset: int, **fields: object) -> bytes:
+    rows = [(b"k", b"v", (), NOW_MS)]
+    return encode_batch(rows, base_offset=offset, **fields)  # type: ignore[arg-type]
+
+
+def transactional(offset: int, producer_id: int) -> bytes:
+    return batch_at(offset, is_transactional=True, producer_id=producer_id, producer_epoch=0, base_sequence=0)
+
+
+def marker(offset: int, producer_id: int, kind: int) -> bytes:
+    return encode_marker(
+        kind,
+        producer_id=producer_id,
+        producer_epoch=0,
+        coordinator_epoch=0,
+        base_offset=offset,
+        timestamp=NOW_MS,
+    )
+
+
+# --- what is refused -------------------------------------------------------------------------------------
+
+
+def cut_by_a_snapshot(directory: Directory) -> None:
+    directory.log.rename(directory.log.with_name(f"{24:020d}.log"))
+    (directory.path / METADATA / f"{24:020d}-{3:010d}.checkpoint").write_bytes(b"")
+
+
+def only_a_snapshot(directory: Directory) -> None:
+    directory.log.unlink()
+    (directory.path / METADATA / f"{24:020d}-{3:010d}.checkpoint").write_bytes(b"")
+
+
+def a_snapshot_beyond_the_end(directory: Directory) -> None:
+    (directory.path / METADATA / f"{5000:020d}-{3:010d}.checkpoint").write_bytes(b"")
+
+
+def a_missing_segment(directory: Directory) -> None:
+    batch = batch_at(900, partition_leader_epoch=3)
+    directory.log.with_name(f"{900:020d}.log").write_bytes(batch)
+
+
+def several_voters(directory: Directory) -> None:
+    state = {"leaderId": 1, "leaderEpoch": 3, "currentVoters": [{"voterId": 1}, {"voterId": 2}]}
+    (directory.path / METADATA / "quorum-state").write_text(json.dumps(state))
+
+
+def a_node_of_several(directory: Directory) -> None:
+    directory.append([RegisterBrokerRecord(broker_id=2)])
+
+
+def another_controller(directory: Directory) -> None:
+    directory.append([RegisterControllerRecord(controller_id=3)])
+
+
+def replicas_elsewhere(directory: Directory) -> None:
+    directory.append([directory.partition(1, replicas=[1, 2])])
+
+
+def another_log_directory(directory: Directory) -> None:
+    directory.append([directory.partition(1, directories=[ELSEWHERE])])
+
+
+def moved_to_another_log_directory(directory: Directory) -> None:
+    directory.append([PartitionChangeRecord(partition_id=0, topic_id=T_ID, directories=[ELSEWHERE])])
+
+
+def metadata_elsewhere(directory: Directory) -> None:
+    directory.data()
+    for file in directory.log.parent.iterdir():
+        file.unlink()
+    directory.log.parent.rmdir()
+
+
+def an_open_metadata_transaction(directory: Directory) -> None:
+    directory.append([BeginTransactionRecord(name="x"), TopicRecord(name="u", topic_id=U_ID)])
+
+
+def a_newer_level(directory: Directory) -> None:
+    directory.append([FeatureLevelRecord(name=METADATA_FEATURE, feature_level=31)])
+
+
+def an_unknown_record(directory: Directory) -> None:
+    directory.append([b"\1\x7e\0whatever"])
+
+
+def an_unknown_version(directory: Directory) -> None:
+    directory.append([b"\1\x03\x09whatever"])
+
+
+def access_rules(directory: Directory) -> None:
+    directory.append([AccessControlEntryRecord(id=RULE)])
+
+
+def tiered_storage(directory: Directory) -> None:
+    directory.append(
+        [ConfigRecord(resource_type=2, resource_name="t", name="remote.storage.enable", value="true")]
+    )
+
+
+def damage_before_the_end(directory: Directory) -> None:
+    data = bytearray(directory.log.read_bytes())
+    data[200] ^= 1
+    directory.log.write_bytes(data)
+    (directory.path / ".kafka_cleanshutdown").unlink()
+
+
+def damage_after_a_stop_in_order(directory: Directory) -> None:
+    with directory.log.open("r+b") as file:
+        file.truncate(directory.log.stat().st_size - 5)
+
+
+def an_aborted_transaction(directory: Directory) -> None:
+    directory.data("__transaction_state", U_ID)
+    place = directory.data("t", T_ID, transactional(0, 5), marker(1, 5, 0))
+    (place / f"{0:020d}.txnindex").write_bytes(bytes(34))
+
+
+def an_open_transaction(directory: Directory) -> None:
+    directory.data("__transaction_state", U_ID)
+    directory.data("t", T_ID, transactional(0, 5), marker(1, 5, 1), batch_at(2), transactional(3, 6))
+
+
+def a_transaction_open_in_a_snapshot(directory: Directory) -> None:
+    directory.data("__transaction_state", U_ID)
+    place = directory.data("t", T_ID, transactional(0, 5))
+    entry = ProducerEntry(producer_id=5, last_offset=0, current_txn_first_offset=0)
+    body = ProducerSnapshot(producer_entries=[entry]).encode(1)[4:]
+    data = b"\0\1" + crc32c(body).to_bytes(4, "big") + body
+    (place / f"{1:020d}.snapshot").write_bytes(data)
+
+
+REFUSED = [
+    (cut_by_a_snapshot, "begins at offset 24, and what came before is in snapshots"),
+    (only_a_snapshot, "begins at offset 24"),
+    (a_snapshot_beyond_the_end, "ends at offset 6, before its snapshot at 5000"),
+    (a_missing_segment, "goes on at offset 900 behind offset 6"),
+    (several_voters, r"the voters of its quorum are \[1, 2\], and this is node 1"),
+    (a_node_of_several, r"node 1 of a cluster with the nodes \[2\]"),
+    (another_controller, r"node 1 of a cluster with the nodes \[3\]"),
+    (replicas_elsewhere, r"t-1 has its replicas on the nodes \[1, 2\]"),
+    (another_log_directory, "t-1 lies in another directory of log.dirs"),
+    (moved_to_another_log_directory, "t-0 lies in another directory of log.dirs"),
+    (metadata_elsewhere, "its metadata are elsewhere"),
+    (an_open_metadata_transaction, "ends within a metadata transaction"),
+    (a_newer_level, "metadata.version is at level 31, the newest known is 30"),
+    (an_unknown_record, "a record of type 126 and version 0"),
+    (an_unknown_version, "a record of type 3 and version 9"),
+    (access_rules, "1 access rules"),
+    (tiered_storage, "records of topic t are in tiered storage"),
+    (damage_before_the_end, "its metadata log is damaged at position"),
+    (damage_after_a_stop_in_order, "its metadata log is damaged at position"),
+    (an_aborted_transaction, "t-0 holds records of aborted transactions"),
+    (an_open_transaction, "a transaction in t-0 is open since offset 3"),
+    (a_transaction_open_in_a_snapshot, "a transaction in t-0 is open since offset 0"),
+]
+
+
+@pytest.mark.parametrize(("change", "said"), REFUSED, ids=[change.__name__ for change, _ in REFUSED])
+def test_it_is_refused_and_nothing_is_written(
+    change: Callable[[Directory], None], said: str, tmp_path: Path
+) -> None:
+    directory = Directory(tmp_path)
+    change(directory)
+    before = directory.state()
+    with pytest.raises(StorageError, match=f"cannot be taken over whole, and nothing in it was.*{said}.*; "):
+        open_node(tmp_path)
+    assert directory.state() == before
+
+
+# --- what is taken over ----------------------------------------------------------------------------------
+
+
+def test_a_directory_that_is_whole_is_taken_over(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    directory = Directory(tmp_path)
+    directory.append([UserScramCredentialRecord(name="u", mechanism=1)])
+    directory.append([AccessControlEntryRecord(id=RULE), RemoveAccessControlEntryRecord(id=RULE)])
+    directory.append([RegisterBrokerRecord(broker_id=2), UnregisterBrokerRecord(broker_id=2)])
+    directory.append([TopicRecord(name="gone", topic_id=U_ID), directory.partition(0, U_ID, replicas=[2])])
+    directory.append([RemoveTopicRecord(topic_id=U_ID)])
+    (tmp_path / METADATA / f"{3:020d}-{3:010d}.checkpoint").write_bytes(b"the log is whole all the same")
+    directory.data("__transaction_state", U_ID)
+    directory.data("t", T_ID, transactional(0, 5), marker(1, 5, 1))
+    node = open_node(tmp_path)
+    assert set(node.cluster.topics) == {"t", "__transaction_state"}
+    assert node.cluster.topic("t").partition(0).high_watermark == 2
+    assert "SCRAM credentials: they are kept for Apache Kafka" in caplog.text
+    node.store.close()
+    open_node(tmp_path).store.close()
+
+
+def test_records_of_metadata_transactions_count_once_they_have_ended(tmp_path: Path) -> None:
+    directory = Directory(tmp_path)
+    directory.append([BeginTransactionRecord(name="x"), TopicRecord(name="never", topic_id=U_ID)])
+    directory.append([AbortTransactionRecord(reason="y")])
+    directory.append([BeginTransactionRecord(name="x"), TopicRecord(name="u", topic_id=U_ID)])
+    directory.append([directory.partition(0, U_ID), EndTransactionRecord()])
+    node = open_node(tmp_path)
+    assert set(node.cluster.topics) == {"t", "u"}
+    node.store.close()
+
+
+def epoch_told(node: Node) -> int:
+    request = MetadataRequest(topics=[MetadataRequestTopic(name="t")], allow_auto_topic_creation=False)
+    return int(ask(node, request, 9).topics[0].partitions[0].leader_epoch)
+
+
+def changed(leader: int) -> PartitionChangeRecord:
+    return PartitionChangeRecord(partition_id=0, topic_id=T_ID, leader=leader, isr=[1] if leader == 1 else [])
+
+
+def test_leader_epochs_go_on_where_apache_kafka_left_a_partition_without_a_leader(tmp_path: Path) -> None:
+    """Clients that have seen epoch 3 without a leader wait for a later one."""
+    directory = Directory(tmp_path)
+    directory.append([changed(-1)])
+    directory.append([PartitionChangeRecord(partition_id=0, topic_id=T_ID, isr=[1])])
+    directory.append([changed(1)])
+    directory.append([changed(-1)])
+    directory.data("t", T_ID, batch_at(0, partition_leader_epoch=2))
+    node = open_node(tmp_path)
+    assert epoch_told(node) == 4
+    assert produce(node, batch_of(b"v")).base_offset == 1
+    assert epoch_told(node) == 4, "the same number before and after the log is opened"
+    node.store.close()
+    node = open_node(tmp_path)
+    assert epoch_told(node) == 4, "we leave no partition without a leader, and begin no epoch at a start"
+    node.store.close()
+    epochs = [header.partition_leader_epoch for _, _, header in headers_behind(str(tmp_path / "t-0"))]
+    assert epochs == [2, 4]
+
+
+def test_raft_epochs_do_not_go_back(tmp_path: Path) -> None:
+    directory = Directory(tmp_path)
+    directory.control(epoch=7)
+    node = open_node(tmp_path)
+    make_topic(node, "ours")
+    node.store.close()
+    epochs = [header.partition_leader_epoch for _, _, header in headers_behind(str(tmp_path / METADATA))]
+    assert epochs == sorted(epochs)
+    assert epochs[-1] == 7
+
+
+@pytest.mark.parametrize(("level", "versions"), [(11, {3: 0, 5: 0}), (17, {3: 1, 5: 0}), (25, {3: 1, 5: 2})])
+def test_records_are_written_in_versions_that_the_level_has(level: int, versions: dict[int, int]) -> None:
+    for record in (PartitionRecord(replicas=[1]), PartitionChangeRecord(leader=1)):
+        data = frame(record, level)
+        assert (data[1], data[2]) in versions.items()
+
+
+def test_a_tail_that_a_crash_has_torn_is_cut_as_ever(tmp_path: Path) -> None:
+    node = open_node(tmp_path)
+    make_topic(node, "whole")
+    make_topic(node, "torn")
+    node.store.abandon()
+    log = Path(segment_path(str(tmp_path / METADATA), 0))
+    with log.open("r+b") as file:
+        file.truncate(log.stat().st_size - 5)
+    node = open_node(tmp_path)
+    assert set(node.cluster.topics) == {"whole"}
+    node.store.close()
+
+
+def test_a_directory_without_an_id_is_served_again_and_again(tmp_path: Path) -> None:
+    Directory(tmp_path)
+    path = tmp_path / "meta.properties"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(line for line in lines if not line.startswith("directory.id")))
+    for number in range(3):
+        node = open_node(tmp_path)
+        make_topic(node, f"topic-{number}")
+        node.store.close()
+    assert "directory.id" not in path.read_text()

@@ -1,0 +1,342 @@
+"""Quotas as arithmetic: what was used in, how long to rest out; and that handlers heed them."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.bench_node import NOW_MS, ask, batch_of, make_node, make_topic
+from penstock import Broker
+from penstock.broker.config.values import BrokerConfig
+from penstock.broker.node import Node
+from penstock.broker.partitions.log_store import open_store
+from penstock.broker.requests.dispatch import Context, Unanswered, call, dialect_for
+from penstock.broker.requests.quotas import (
+    CLIENTS_MAX,
+    FETCHED,
+    PRODUCED,
+    TIME,
+    TIME_DELAY_MAX_S,
+    WINDOWS,
+    Entity,
+    Filter,
+    Quotas,
+    Usage,
+    entity_of,
+    matching,
+)
+from penstock.clock import ManualClock
+from penstock.protocol.api import ApiKey
+from penstock.protocol.framing import decode_response, encode_request
+from penstock.protocol.messages import (
+    alter_client_quotas_request,
+    describe_client_quotas_request,
+    fetch_request,
+    produce_request,
+)
+from penstock.protocol.messages.metadata_request import MetadataRequest
+from penstock.protocol.messages.metadata_response import MetadataResponse
+
+CLIENT: Entity = entity_of({"client-id": "c"})
+
+
+# --- how much, how long -------------------------------------------------------------------------------------
+
+
+def test_what_ten_seconds_allow_may_be_used_at_once_and_more_has_to_wait() -> None:
+    quotas = Quotas({CLIENT: {PRODUCED: 100.0}})
+    assert quotas.charge(PRODUCED, "c", 1000, 0.0) == 0
+    assert quotas.charge(PRODUCED, "c", 500, 0.0) == pytest.approx(5.0)
+    assert quotas.charge(PRODUCED, "other", 10**9, 0.0) == 0
+    assert quotas.charge(FETCHED, "c", 10**9, 0.0) == 0
+    assert quotas.charge(PRODUCED, "c", 0, 12.0) == 0
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.integers(1, 5000)), min_size=20, max_size=60))
+def test_whoever_rests_as_told_stays_within_the_quota(uses: list[tuple[float, int]]) -> None:
+    most = 1000.0
+    quotas = Quotas({CLIENT: {PRODUCED: most}})
+    now = 0.0
+    used = []
+    for pause, amount in uses:
+        now += pause
+        used.append((now, amount))
+        now += quotas.charge(PRODUCED, "c", amount, now)
+    # One use more than what the windows hold is what may slip through before the rest begins.
+    total = sum(amount for _, amount in used[:-1])
+    assert total <= most * (used[-1][0] + WINDOWS) + 5000
+
+
+def test_too_much_time_costs_a_second_at_most() -> None:
+    quotas = Quotas({CLIENT: {TIME: 1.0}})
+    assert quotas.charge(TIME, "c", 1e9, 0.0) == TIME_DELAY_MAX_S
+
+
+@given(st.lists(st.tuples(st.floats(0, 3), st.integers(0, 100)), max_size=50))
+def test_a_rate_is_that_of_the_last_eleven_seconds(uses: list[tuple[float, int]]) -> None:
+    usage, now, total = Usage(), 0.0, 0
+    for pause, amount in uses:
+        now += pause
+        usage.add(amount, now)
+        total += amount
+        rate, seconds = usage.rate(now)
+        assert 10 - 1e-9 <= seconds <= WINDOWS
+        assert 0 <= rate * seconds <= total + 1e-6
+    assert usage.rate(now + WINDOWS + 1)[0] == 0
+
+
+@pytest.mark.parametrize("known", range(8))
+def test_the_nearest_quota_applies(known: int) -> None:
+    order = [
+        {"user": "ANONYMOUS", "client-id": "c"},
+        {"user": "ANONYMOUS", "client-id": None},
+        {"user": "ANONYMOUS"},
+        {"user": None, "client-id": "c"},
+        {"user": None, "client-id": None},
+        {"user": None},
+        {"client-id": "c"},
+        {"client-id": None},
+    ]
+    limits = {entity_of(names): {TIME: float(n + 1)} for n, names in enumerate(order) if n >= known}
+    limits[entity_of({"user": "somebody"})] = {TIME: 99.0}
+    limits[CLIENT] = {**limits.get(CLIENT, {}), PRODUCED: 5.0}
+    quotas = Quotas(limits)
+    limit = quotas.limit(TIME, "c")
+    assert limit is not None
+    assert limit.most == known + 1
+    other = quotas.limit(TIME, "d")
+    assert other is not None
+    # A quota of a user is shared by its clients, the others are each client's own.
+    assert (limit.shared_by == other.shared_by) == (known in (2, 5) or (limit.most, other.most) == (3, 3))
+
+
+def test_a_changed_quota_counts_at_once_and_what_was_used_stays_used() -> None:
+    limits = {CLIENT: {PRODUCED: 100.0}}
+    quotas = Quotas(limits)
+    assert quotas.charge(PRODUCED, "c", 1000, 0.0) == 0
+    limits[CLIENT][PRODUCED] = 50.0
+    quotas.changed()
+    assert quotas.charge(PRODUCED, "c", 0, 0.0) == pytest.approx(10.0)
+
+
+def test_clients_without_number_are_not_remembered_for_ever() -> None:
+    quotas = Quotas({entity_of({"client-id": None}): {TIME: 1.0}})
+    for n in range(CLIENTS_MAX + 100):
+        quotas.charge(TIME, str(n), 1, 0.0)
+    assert len(quotas._used) == CLIENTS_MAX
+    assert len(quotas._found) <= CLIENTS_MAX
+
+
+def test_filters() -> None:
+    both, user = entity_of({"client-id": "c", "user": None}), entity_of({"user": "u"})
+    entities = [CLIENT, both, user]
+    assert matching(entities, [], strict=False) == entities
+    assert matching(entities, [], strict=True) == []
+    assert matching(entities, [Filter("client-id", None)], strict=False) == [CLIENT, both]
+    assert matching(entities, [Filter("client-id", None)], strict=True) == [CLIENT]
+    assert matching(entities, [Filter("user", frozenset((None,)))], strict=False) == [both]
+
+
+# --- handlers -----------------------------------------------------------------------------------------------
+
+
+def set_quota(node: Node, key: str, value: float | None, dry: bool = False, **names: str | None) -> int:
+    api = alter_client_quotas_request
+    parts = [api.EntityData(entity_type=k.replace("_", "-"), entity_name=v) for k, v in names.items()]
+    op = api.OpData(key=key, value=value or 0.0, remove=value is None)
+    entry = api.EntryData(entity=parts, ops=[op])
+    (answer,) = ask(node, api.AlterClientQuotasRequest(entries=[entry], validate_only=dry), 1).entries
+    return int(answer.error_code)
+
+
+def quotas_of(node: Node) -> list[tuple[dict[str, str | None], dict[str, float]]]:
+    request = describe_client_quotas_request.DescribeClientQuotasRequest()
+    return [
+        (
+            {part.entity_type: part.entity_name for part in entry.entity},
+            {value.key: value.value for value in entry.values},
+        )
+        for entry in ask(node, request, 1).entries
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "names", "code"),
+    [
+        (PRODUCED, 1.0, {"client_id": "c"}, 0),
+        (TIME, 0.5, {"user": None}, 0),
+        (PRODUCED, 0.5, {"client_id": "c"}, 42),
+        (PRODUCED, math.nan, {"client_id": "c"}, 42),
+        (PRODUCED, math.inf, {"client_id": "c"}, 42),
+        (PRODUCED, -1.0, {"client_id": "c"}, 42),
+        (PRODUCED, 1.0, {"client_id": ""}, 42),
+        (PRODUCED, 1.0, {"nonsense": "c"}, 42),
+        (PRODUCED, 1.0, {"ip": "1.2.3.4"}, 42),
+        (PRODUCED, 1.0, {}, 42),
+        ("nonsense", 1.0, {"client_id": "c"}, 42),
+        ("controller_mutation_rate", 1.0, {"client_id": "c"}, 42),
+        ("connection_creation_rate", 1.0, {"ip": None}, 42),
+        ("nonsense", None, {"client_id": "c"}, 0),
+    ],
+)
+def test_what_can_be_set(key: str, value: float | None, names: dict[str, str | None], code: int) -> None:
+    node = make_node()
+    for dry in (True, False):
+        assert set_quota(node, key, value, dry, **names) == code
+        assert len(quotas_of(node)) == (not dry and code == 0 and value is not None)
+
+
+def test_quotas_outlive_a_restart(tmp_path: Path) -> None:
+    clock = ManualClock(NOW_MS)
+
+    def start() -> Node:
+        config = BrokerConfig({"log.dirs": str(tmp_path)})
+        return Node(config, open_store(config, clock), clock)
+
+    node = start()
+    assert set_quota(node, PRODUCED, 10.0, client_id="c", user=None) == 0
+    assert set_quota(node, TIME, 7.5, client_id=None) == 0
+    assert set_quota(node, FETCHED, 7.0, client_id="gone") == 0
+    assert set_quota(node, FETCHED, None, client_id="gone") == 0
+    node.store.close()
+    again = start()
+    assert quotas_of(again) == [
+        ({"client-id": "c", "user": None}, {PRODUCED: 10.0}),
+        ({"client-id": None}, {TIME: 7.5}),
+    ]
+    assert again.throttle is not None
+    again.store.close()
+
+
+def asked(node: Node, request: Any, version: int, client_id: str = "c") -> tuple[Any, int]:
+    """The answer to a request through the dialect that a connection would use, and how long it is to rest."""
+    context = Context(node, ("127.0.0.1", 9092))
+    context.client_id = client_id
+    context.now_ms = node.clock.now_ms()
+    context.arrived = context.now = node.clock.monotonic()
+    dialect = dialect_for(node, request.API_KEY, version)
+    outcome = call(request, dialect, 1, context)
+    while isinstance(outcome, Unanswered):
+        outcome = outcome.run()
+    if outcome is None:
+        return None, context.throttle_ms
+    frame = b"".join(bytes(getattr(piece, "read", lambda p=piece: p)()) for piece in outcome)
+    return decode_response(frame[4:], response_of(request), version)[1], context.throttle_ms
+
+
+def response_of(request: Any) -> Any:
+    from penstock.protocol.api import API_TABLE
+
+    return API_TABLE[request.API_KEY].response
+
+
+def produce_of(size: int, acks: int = 1) -> Any:
+    part = produce_request.PartitionProduceData(index=0, records=batch_of(b"x" * size))
+    topic = produce_request.TopicProduceData(name="t", partition_data=[part])
+    return produce_request.ProduceRequest(acks=acks, timeout_ms=1000, topic_data=[topic])
+
+
+def fetch_of(max_bytes: int = 1 << 30) -> Any:
+    part = fetch_request.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 30)
+    topic = fetch_request.FetchTopic(topic="t", partitions=[part])
+    return fetch_request.FetchRequest(max_wait_ms=0, min_bytes=1, max_bytes=max_bytes, topics=[topic])
+
+
+def test_without_quotas_handlers_are_as_they_were() -> None:
+    node = make_node()
+    make_topic(node)
+    assert node.throttle is None
+    assert dialect_for(node, ApiKey.PRODUCE, 9).handle is node.routes[ApiKey.PRODUCE].handle
+    assert set_quota(node, PRODUCED, 1e6, client_id="c") == 0
+    assert dialect_for(node, ApiKey.PRODUCE, 9).handle is not node.routes[ApiKey.PRODUCE].handle
+    assert set_quota(node, PRODUCED, None, client_id="c") == 0
+    assert dialect_for(node, ApiKey.PRODUCE, 9).handle is node.routes[ApiKey.PRODUCE].handle
+
+
+@pytest.mark.parametrize("acks", [0, 1])
+def test_a_produce_beyond_the_quota_is_kept_and_its_client_rests(acks: int) -> None:
+    node = make_node()
+    topic = make_topic(node)
+    assert set_quota(node, PRODUCED, 1000.0, client_id="c") == 0
+    _, rest_ms = asked(node, produce_of(5000, acks), 9)
+    assert rest_ms == 0
+    answer, rest_ms = asked(node, produce_of(10_000, acks), 9)
+    assert 5000 < rest_ms < 5500
+    if acks:
+        assert answer.throttle_time_ms == rest_ms
+    assert topic.partitions[0].high_watermark == 2
+    assert asked(node, produce_of(10_000, acks), 9, client_id="other")[1] == 0
+
+
+def test_a_fetch_has_no_more_than_the_windows_hold_and_then_rests() -> None:
+    node = make_node()
+    make_topic(node)
+    for _ in range(30):
+        asked(node, produce_of(1000), 9)
+    assert set_quota(node, FETCHED, 1000.0, client_id="c") == 0
+    answer, rest_ms = asked(node, fetch_of(), 11)
+    size = len(answer.responses[0].partitions[0].records)
+    assert 8000 < size <= 10_000
+    assert (rest_ms, answer.throttle_time_ms) == (0, 0)
+    answer, rest_ms = asked(node, fetch_of(), 11)
+    assert 6000 < rest_ms < 10_000
+    assert answer.throttle_time_ms == rest_ms
+    assert len(answer.responses[0].partitions[0].records) == size
+
+
+def test_time_is_charged_for_every_request() -> None:
+    node = make_node()
+    make_topic(node)
+    assert set_quota(node, TIME, 1.0, user=None) == 0
+    assert node.throttle is not None
+    now = iter(range(1000))
+    node.throttle._monotonic = lambda: next(now) / 10
+    node.dialects.clear()
+    rests = [asked(node, MetadataRequest(topics=[]), 9)[1] for _ in range(3)]
+    assert rests[-1] == 1000
+
+
+# --- connections --------------------------------------------------------------------------------------------
+
+
+async def timed_requests(address: tuple[str, int], count: int) -> list[float]:
+    """Send several requests at once; when their answers came, in seconds since."""
+    reader, writer = await asyncio.open_connection(*address)
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    for number in range(count):
+        writer.write(b"".join(encode_request(MetadataRequest(topics=[]), 9, number, "c")))
+    came = []
+    for number in range(count):
+        frame = await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+        assert decode_response(frame, MetadataResponse, 9)[0] == number
+        came.append(loop.time() - began)
+    writer.close()
+    return came
+
+
+def test_an_answer_leaves_at_once_and_the_next_request_waits() -> None:
+    with Broker() as broker:
+        address = (broker.host, broker.port)
+        entry = alter_client_quotas_request.EntryData(
+            entity=[alter_client_quotas_request.EntityData(entity_type="client-id", entity_name="c")],
+            ops=[alter_client_quotas_request.OpData(key=TIME, value=1e-6)],
+        )
+        request = alter_client_quotas_request.AlterClientQuotasRequest(entries=[entry])
+
+        async def throttled() -> list[float]:
+            reader, writer = await asyncio.open_connection(*address)
+            writer.write(b"".join(encode_request(request, 1, 1, "admin")))
+            await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+            writer.close()
+            return await timed_requests(address, 3)
+
+        came = asyncio.run(throttled())
+        assert came[1] >= 0.95
+        assert came[2] >= 1.9

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from penstock.client.cluster.metadata import NO_TOPIC_ID, Cluster
+from penstock.model import TopicPartition
+from penstock.protocol.messages.metadata_response import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+BROKERS = [MetadataResponseBroker(node_id=n, host=f"h{n}", port=9000 + n) for n in (1, 2)]
+ID = b"1" * 16
+
+
+def partition(number: int, leader: int, epoch: int = -1, error: int = 0) -> MetadataResponsePartition:
+    return MetadataResponsePartition(
+        partition_index=number, leader_id=leader, leader_epoch=epoch, error_code=error, replica_nodes=[1, 2]
+    )
+
+
+def answer(
+    name: str, *partitions: MetadataResponsePartition, error: int = 0, topic_id: bytes = ID
+) -> MetadataResponse:
+    topic = MetadataResponseTopic(name=name, partitions=list(partitions), error_code=error, topic_id=topic_id)
+    return MetadataResponse(brokers=BROKERS, topics=[topic], controller_id=2, cluster_id="c")
+
+
+def test_leaders_are_found_by_partition() -> None:
+    cluster = Cluster()
+    cluster.update(answer("t", partition(1, 2), partition(0, 1)), ["t"])
+    assert cluster.leader(TopicPartition("t", 0)) == 1
+    assert cluster.leader(TopicPartition("t", 1)) == 2
+    assert cluster.leader(TopicPartition("t", 2)) is None
+    assert cluster.leader(TopicPartition("u", 0)) is None
+    assert cluster.partitions_of("t") == [0, 1]
+    assert cluster.partitions_of("u") == []
+    assert str(cluster.nodes[2].address) == "h2:9002"
+    assert (cluster.controller_id, cluster.cluster_id) == (2, "c")
+
+
+def test_a_leader_that_is_no_known_broker_is_none() -> None:
+    cluster = Cluster()
+    cluster.update(answer("t", partition(0, 7), partition(1, 1, error=5)), ["t"])
+    assert cluster.leader(TopicPartition("t", 0)) is None
+    assert cluster.leader(TopicPartition("t", 1)) is None
+
+
+def test_an_older_epoch_changes_nothing() -> None:
+    cluster = Cluster()
+    cluster.update(answer("t", partition(0, 1, epoch=5)), ["t"])
+    cluster.update(answer("t", partition(0, 2, epoch=4)), ["t"])
+    assert cluster.leader(TopicPartition("t", 0)) == 1
+    cluster.update(answer("t", partition(0, 2, epoch=6)), ["t"])
+    assert cluster.leader(TopicPartition("t", 0)) == 2
+
+
+def test_epochs_of_a_topic_created_anew_begin_again() -> None:
+    cluster = Cluster()
+    cluster.update(answer("t", partition(0, 1, epoch=5)), ["t"])
+    cluster.update(answer("t", partition(0, 2, epoch=0), topic_id=b"2" * 16), ["t"])
+    assert cluster.leader(TopicPartition("t", 0)) == 2
+    assert cluster.name_of(ID) is None
+    assert cluster.name_of(b"2" * 16) == "t"
+
+
+def test_brokers_without_epochs_are_believed() -> None:
+    cluster = Cluster()
+    cluster.update(answer("t", partition(0, 1), topic_id=NO_TOPIC_ID), ["t"])
+    cluster.update(answer("t", partition(0, 2), topic_id=NO_TOPIC_ID), ["t"])
+    assert cluster.leader(TopicPartition("t", 0)) == 2
+    assert cluster.topic_id("t") == NO_TOPIC_ID
+
+
+def test_a_deleted_topic_loses_its_partitions() -> None:
+    cluster = Cluster()
+    cluster.update(answer("t", partition(0, 1)), ["t"])
+    cluster.update(answer("t", error=3, topic_id=NO_TOPIC_ID), ["t"])
+    assert cluster.topics["t"].error_code == 3
+    assert cluster.partitions_of("t") == []
+
+
+def test_no_leader_just_now_leaves_the_partitions() -> None:
+    cluster = Cluster()
+    cluster.update(answer("t", partition(0, 1)), ["t"])
+    cluster.update(answer("t", error=5), ["t"])
+    assert cluster.partitions_of("t") == [0]
+
+
+def test_an_answer_about_all_topics_forgets_the_others() -> None:
+    cluster = Cluster()
+    cluster.update(answer("old", partition(0, 1)), ["old"])
+    cluster.update(answer("new", partition(0, 1), topic_id=b"2" * 16), None)
+    assert set(cluster.topics) == {"new"}
+    assert cluster.name_of(ID) is None
+
+
+def test_near_names_leave_out_internal_and_unknown_topics() -> None:
+    cluster = Cluster()
+    cluster.update(answer("orders", partition(0, 1)), ["orders"])
+    cluster.update(answer("orderz", error=3, topic_id=NO_TOPIC_ID), ["orderz"])
+    assert cluster.unknown_topic_hint("order") == "; did you mean 'orders'?"
+    assert cluster.unknown_topic_hint("xyzzy") == ""

