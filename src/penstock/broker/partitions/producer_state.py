@@ -35,15 +35,29 @@ class SeenBatch(NamedTuple):
     timestamp: int
 
 
-class ProducerState:
-    """One producer id in one partition. `batches` holds the last five, oldest first."""
+NO_COORDINATOR = -1
+"""Stands for the coordinator epoch of a producer that no transaction has ended for."""
 
-    __slots__ = ("batches", "epoch", "seen_ms")
+NO_OFFSET = -1
+"""Stands for the first offset of a transaction that is not open."""
+
+
+class ProducerState:
+    """One producer id in one partition. `batches` holds the last five, oldest first.
+
+    `coordinator_epoch` is that of the last marker. `first_offset` is where the open transaction begins.
+    """
+
+    __slots__ = ("batches", "coordinator_epoch", "epoch", "first_offset", "seen_ms", "timestamp")
 
     def __init__(self, epoch: int, seen_ms: int) -> None:
         self.epoch = epoch
         self.seen_ms = seen_ms
         self.batches: list[SeenBatch] = []
+        self.coordinator_epoch = NO_COORDINATOR
+        self.first_offset = NO_OFFSET
+        self.timestamp = -1
+        """The time in the last marker, in milliseconds since 1970; -1 without one."""
 
 
 def last_sequence(first_sequence: int, count: int) -> int:
@@ -80,6 +94,8 @@ class Producers:
         =====================================================  ==================
         nothing known of the producer                          written
         epoch below the known one                              error 47
+        same epoch, which a marker has raised: first sequence 0   written
+        the same, other sequence                               error 45
         epoch above it, first sequence 0                       written
         epoch above it, other sequence                         error 45
         same epoch, first and last as one of the five kept     the batch repeated
@@ -91,12 +107,12 @@ class Producers:
             KafkaError: INVALID_PRODUCER_EPOCH (47) or OUT_OF_ORDER_SEQUENCE_NUMBER (45).
         """
         state = self._states.get(producer_id)
-        if state is None or not state.batches:
+        if state is None:
             return None
-        if now_ms - state.seen_ms > self._expiration_ms:
+        if now_ms - state.seen_ms > self._expiration_ms and state.first_offset == NO_OFFSET:
             del self._states[producer_id]
             return None
-        if epoch != state.epoch:
+        if epoch != state.epoch or not state.batches:
             return self._judge_epoch(state, producer_id, epoch, first_sequence)
         newest = state.batches[-1]
         if first_sequence == (newest.last_sequence + 1) % _SEQUENCES:
@@ -120,13 +136,36 @@ class Producers:
     def record(self, producer_id: int, epoch: int, batch: SeenBatch, now_ms: int) -> None:
         """Remember a batch that was written, or found in the log."""
         state = self._states.get(producer_id)
-        if state is None or epoch > state.epoch:
+        if state is None:
             state = self._states[producer_id] = ProducerState(epoch, now_ms)
+        elif epoch > state.epoch:
+            state.epoch, state.batches = epoch, []
         state.seen_ms = now_ms
         batches = state.batches
         batches.append(batch)
         if len(batches) > BATCHES_KEPT:
             del batches[0]
+
+    def get(self, producer_id: int) -> ProducerState | None:
+        """What is known of a producer."""
+        return self._states.get(producer_id)
+
+    def record_marker(
+        self, producer_id: int, epoch: int, coordinator_epoch: int, timestamp: int, now_ms: int
+    ) -> ProducerState:
+        """Remember a marker that was written, or found in the log; return what is known of its producer now.
+
+        A marker that raises the epoch begins a new row of sequence numbers.
+        """
+        state = self._states.get(producer_id)
+        if state is None:
+            state = self._states[producer_id] = ProducerState(epoch, now_ms)
+        elif epoch > state.epoch:
+            state.epoch, state.batches = epoch, []
+        state.seen_ms = now_ms
+        state.coordinator_epoch, state.timestamp = coordinator_epoch, timestamp
+        state.first_offset = NO_OFFSET
+        return state
 
     def items(self) -> Iterator[tuple[int, ProducerState]]:
         """Every producer id and what is known of it."""
@@ -141,7 +180,7 @@ class Producers:
         old = [
             producer_id
             for producer_id, state in self._states.items()
-            if now_ms - state.seen_ms > self._expiration_ms
+            if now_ms - state.seen_ms > self._expiration_ms and state.first_offset == NO_OFFSET
         ]
         for producer_id in old:
             del self._states[producer_id]
@@ -152,10 +191,11 @@ class Producers:
         surplus = len(self._states) - most
         if surplus <= 0:
             return 0
-        by_age = sorted(self._states, key=lambda producer_id: self._states[producer_id].seen_ms)
-        for producer_id in by_age[:surplus]:
+        idle = [number for number, state in self._states.items() if state.first_offset == NO_OFFSET]
+        idle.sort(key=lambda producer_id: self._states[producer_id].seen_ms)
+        for producer_id in idle[:surplus]:
             del self._states[producer_id]
-        return surplus
+        return min(surplus, len(idle))
 
 
 def _out_of_order(producer_id: int, sequence: int, newest: int) -> KafkaError:

@@ -1,0 +1,230 @@
+"""Transactions in one partition: which are open, how the others have ended, and what a reader may see.
+
+Data of a transaction stay out of sight of `read_committed` until its marker is in the log. The partition
+keeps the first offset of each open transaction, so that the last stable offset is known at any time, and an
+entry for each aborted one (`.txnindex`), by which readers leave its data out.
+
+A batch may only open a transaction that the coordinator knows of (KIP-890): it is verified first, and the
+`Verification` that the partition gave out for it is checked again when the batch is appended. A marker in
+between makes it void, so that a late batch cannot open a transaction that will never be ended.
+
+Pure: knows offsets and epochs; nothing of records, files, or time beyond what it is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from penstock.broker.partitions.producer_state import NO_OFFSET, Producers
+from penstock.errors import KafkaError
+from penstock.protocol.error_codes import ErrorCode, error_for
+
+EPOCH_MAX = 32767
+"""The epoch of markers that use up a producer id; one of these may come twice."""
+
+STRICT_MARKERS_SINCE = 2
+"""The transaction version of a marker from which on it has to raise the epoch (KIP-1228)."""
+
+
+VERIFICATIONS_MAX = 10_000
+"""Producers of one partition that may wait for the coordinator; the oldest then has to ask again."""
+
+
+class AbortedTransaction(NamedTuple):
+    """One entry of a `.txnindex` file, in its order."""
+
+    producer_id: int
+    first_offset: int
+    marker_offset: int
+    last_stable_offset: int
+    """The last stable offset right after the marker."""
+
+
+class Verification:
+    """The permission to open a transaction, while the coordinator is asked. Compared by identity."""
+
+    __slots__ = ("asked_ms", "epoch", "is_implicit", "lowest_sequence")
+
+    def __init__(self, epoch: int, first_sequence: int, is_implicit: bool, asked_ms: int) -> None:
+        self.epoch = epoch
+        self.lowest_sequence = first_sequence
+        """The lowest first sequence of the batches that wait: none above it may be written first."""
+        self.is_implicit = is_implicit
+        self.asked_ms = asked_ms
+
+
+class Transactions:
+    """The transactions of one partition. Epochs and sequence numbers are kept by `producers`."""
+
+    def __init__(self, producers: Producers) -> None:
+        self._producers = producers
+        self._open: dict[int, int] = {}
+        """First offset by producer id, ascending, since a transaction begins at the end of the log."""
+        self._verifications: dict[int, Verification] = {}
+        for producer_id, state in sorted(producers.items(), key=lambda item: item[1].first_offset):
+            if state.first_offset != NO_OFFSET:
+                self._open[producer_id] = state.first_offset
+
+    # --- reading -----------------------------------------------------------------------------------------
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """The first offset of the oldest open transaction; None if none is open."""
+        return next(iter(self._open.values()), None)
+
+    def last_stable_offset(self, start_offset: int, high_watermark: int) -> int:
+        """The offset up to which everything is decided, within the log."""
+        first = self.first_unstable_offset
+        return high_watermark if first is None else min(max(first, start_offset), high_watermark)
+
+    def open_transactions(self) -> Iterator[tuple[int, int]]:
+        """Producer id and first offset of every open transaction, the oldest first."""
+        return iter(self._open.items())
+
+    # --- data --------------------------------------------------------------------------------------------
+
+    def begin_verification(
+        self, producer_id: int, epoch: int, first_sequence: int, is_implicit: bool, now_ms: int
+    ) -> Verification | None:
+        """Return what to append a transactional batch with once the coordinator has agreed.
+
+        None says that the coordinator need not be asked: the transaction is open already.
+
+        Raises:
+            KafkaError: INVALID_PRODUCER_EPOCH (47), a newer producer has written.
+        """
+        state = self._producers.get(producer_id)
+        if state is not None:
+            if state.epoch > epoch:
+                raise _fenced(producer_id, epoch, state.epoch)
+            if state.epoch == epoch and producer_id in self._open:
+                return None
+        found = self._verifications.get(producer_id)
+        if found is None or found.epoch < epoch:
+            found = Verification(epoch, first_sequence, is_implicit, now_ms)
+            if len(self._verifications) >= VERIFICATIONS_MAX:
+                del self._verifications[next(iter(self._verifications))]
+            self._verifications[producer_id] = found
+        elif found.epoch == epoch:
+            found.lowest_sequence = min(found.lowest_sequence, first_sequence)
+            found.is_implicit = is_implicit
+        else:
+            raise _fenced(producer_id, epoch, found.epoch)
+        return found
+
+    def check_append(
+        self,
+        producer_id: int,
+        epoch: int,
+        first_sequence: int,
+        is_transactional: bool,
+        verification: Verification | None,
+    ) -> None:
+        """Say whether a new batch may be written, as far as transactions are concerned.
+
+        Without `verification` only a transaction that is open already may be added to.
+
+        Raises:
+            KafkaError: INVALID_TXN_STATE (48), INVALID_PRODUCER_EPOCH (47), or
+                OUT_OF_ORDER_SEQUENCE_NUMBER (45) for a batch that has overtaken another.
+        """
+        is_open = producer_id in self._open
+        state = self._producers.get(producer_id)
+        if not is_transactional:
+            if is_open:
+                raise error_for(
+                    ErrorCode.INVALID_TXN_STATE,
+                    f"producer {producer_id} has a transaction open, and sends a batch outside of it",
+                )
+            return
+        if state is not None and state.epoch > epoch:
+            raise _fenced(producer_id, epoch, state.epoch)
+        if is_open and state is not None and state.epoch == epoch:
+            return
+        if verification is None or self._verifications.get(producer_id) is not verification:
+            raise error_for(
+                ErrorCode.INVALID_TXN_STATE,
+                f"producer {producer_id} has no transaction that includes this partition; it may have ended",
+            )
+        starts_late = state is None and verification.is_implicit and first_sequence != 0
+        if first_sequence > verification.lowest_sequence or starts_late:
+            raise error_for(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {producer_id} begins its transaction with sequence {first_sequence}, "
+                "before earlier batches have been written",
+            )
+
+    def record_data(self, producer_id: int, first_offset: int) -> None:
+        """A transactional batch was written, or found in the log; its producer is recorded already."""
+        self._verifications.pop(producer_id, None)
+        if producer_id not in self._open:
+            self._open[producer_id] = first_offset
+            state = self._producers.get(producer_id)
+            if state is not None:
+                state.first_offset = first_offset
+
+    # --- markers -----------------------------------------------------------------------------------------
+
+    def check_marker(
+        self, producer_id: int, epoch: int, coordinator_epoch: int, transaction_version: int
+    ) -> None:
+        """Say whether a marker may be written.
+
+        Raises:
+            KafkaError: INVALID_PRODUCER_EPOCH (47), or TRANSACTION_COORDINATOR_FENCED (52).
+        """
+        state = self._producers.get(producer_id)
+        if state is None:
+            return
+        is_stale = epoch < state.epoch
+        if transaction_version >= STRICT_MARKERS_SINCE and epoch == state.epoch:
+            # One that comes again does no harm. The last epoch there is can only be met by itself.
+            is_stale = producer_id in self._open and epoch != EPOCH_MAX
+        if is_stale:
+            raise _fenced(producer_id, epoch, state.epoch)
+        if coordinator_epoch < state.coordinator_epoch:
+            raise error_for(
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                f"a marker of coordinator epoch {coordinator_epoch}, the partition has seen "
+                f"{state.coordinator_epoch}",
+            )
+
+    def record_marker(
+        self,
+        producer_id: int,
+        epoch: int,
+        coordinator_epoch: int,
+        is_commit: bool,
+        marker_offset: int,
+        timestamp: int,
+        now_ms: int,
+        *,
+        transaction_version: int = 0,
+    ) -> AbortedTransaction | None:
+        """A marker was written, or found in the log. Return the entry that an aborted transaction gets."""
+        found = self._verifications.get(producer_id)
+        is_of_next = found is not None and found.is_implicit and found.epoch == epoch
+        if found is not None and not (is_of_next and transaction_version >= STRICT_MARKERS_SINCE):
+            del self._verifications[producer_id]
+        self._producers.record_marker(producer_id, epoch, coordinator_epoch, timestamp, now_ms)
+        first_offset = self._open.pop(producer_id, None)
+        if first_offset is None or is_commit:
+            return None
+        oldest = self.first_unstable_offset
+        return AbortedTransaction(
+            producer_id, first_offset, marker_offset, marker_offset + 1 if oldest is None else oldest
+        )
+
+    def expire_verifications(self, before_ms: int) -> None:
+        """Forget those that were asked for before a time, and never came to an append."""
+        for producer_id, each in list(self._verifications.items()):
+            if each.asked_ms < before_ms:
+                del self._verifications[producer_id]
+
+
+def _fenced(producer_id: int, epoch: int, newest: int) -> KafkaError:
+    return error_for(
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        f"producer {producer_id} comes with epoch {epoch}, the partition has seen {newest}",
+    )
