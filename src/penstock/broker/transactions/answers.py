@@ -1,0 +1,67 @@
+"""Error codes as clients of older versions know them.
+
+The coordinator answers with the newest codes. Clients that came before a code get the one that stood for it.
+"""
+
+from __future__ import annotations
+
+from penstock.protocol.api import ApiKey
+from penstock.protocol.error_codes import ErrorCode
+
+FENCED_SINCE: dict[int, int] = {
+    ApiKey.INIT_PRODUCER_ID: 4,
+    ApiKey.ADD_PARTITIONS_TO_TXN: 2,
+    ApiKey.ADD_OFFSETS_TO_TXN: 2,
+    ApiKey.END_TXN: 2,
+}
+"""The version from which on an API answers PRODUCER_FENCED (90); before, INVALID_PRODUCER_EPOCH (47)."""
+
+ABORTABLE_SINCE: dict[int, int] = {ApiKey.PRODUCE: 11, ApiKey.TXN_OFFSET_COMMIT: 4}
+"""The version from which on an API answers TRANSACTION_ABORTABLE (120); before, INVALID_TXN_STATE (48)."""
+
+_UNAVAILABLE = (
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.NETWORK_EXCEPTION,
+)
+
+IMPLICIT_ADDS_SINCE: dict[int, int] = {ApiKey.PRODUCE: 12, ApiKey.TXN_OFFSET_COMMIT: 5}
+"""The version from which on writing to a partition adds it to the transaction (KIP-890)."""
+
+
+def answer_of_coordinator(error: ErrorCode, api: int, version: int) -> ErrorCode:
+    """Return the error of a coordinator's API for a client of `version`."""
+    if error == ErrorCode.PRODUCER_FENCED and version < FENCED_SINCE.get(api, 0):
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    return error
+
+
+def answer_of_produce(error: ErrorCode, version: int) -> ErrorCode:
+    """Return what a client that produces is told of an error of adding, or verifying, a partition."""
+    if error == ErrorCode.PRODUCER_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    if error == ErrorCode.TRANSACTION_ABORTABLE and version < ABORTABLE_SINCE[ApiKey.PRODUCE]:
+        return ErrorCode.INVALID_TXN_STATE
+    if error in _UNAVAILABLE:
+        return ErrorCode.NOT_ENOUGH_REPLICAS
+    if error == ErrorCode.CONCURRENT_TRANSACTIONS and version < IMPLICIT_ADDS_SINCE[ApiKey.PRODUCE]:
+        return ErrorCode.NOT_ENOUGH_REPLICAS
+    return error
+
+
+def answer_of_offsets(error: ErrorCode, version: int) -> ErrorCode:
+    """Return what a client that commits offsets in a transaction is told of such an error."""
+    if error == ErrorCode.PRODUCER_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    if error == ErrorCode.TRANSACTION_ABORTABLE and version < ABORTABLE_SINCE[ApiKey.TXN_OFFSET_COMMIT]:
+        return ErrorCode.INVALID_TXN_STATE
+    if error == ErrorCode.NETWORK_EXCEPTION:
+        error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    if error == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and version < LOADING_SINCE:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return error
+
+
+LOADING_SINCE = 2
+"""Clients of TxnOffsetCommit before this version stop at COORDINATOR_LOAD_IN_PROGRESS (14)."""

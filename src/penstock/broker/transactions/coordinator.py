@@ -1,0 +1,454 @@
+"""All transactional ids of a broker: requests and time in, records, markers and answers out.
+
+Pure: no I/O, no clock of its own. A change is first put into `outbox` to be stored; it holds once `stored` is
+told of it, and only then are its markers sent and its request answered. While a change is being stored, and
+while markers are missing, requests for the id are answered CONCURRENT_TRANSACTIONS.
+
+What keeps a transaction whole: the outcome is stored before the first marker, and the end of the transaction
+after the last one. A coordinator that loads an id whose outcome is stored sends all its markers again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from penstock.broker.requests.string_lengths import STRING_BYTES_MAX
+from penstock.broker.transactions.ending import End, judge_end, judge_old_end
+from penstock.broker.transactions.initialization import (
+    TWO_PHASE_TIMEOUT_MS,
+    Initialization,
+    Judgement,
+    judge_initialization,
+)
+from penstock.broker.transactions.marking import Marking
+from penstock.broker.transactions.outbox import Outcome, Ticket
+from penstock.broker.transactions.registry import IMPLICIT_ADDS_SINCE, Change
+from penstock.broker.transactions.states import FINISHED, PREPARED, Event, State, next_state
+from penstock.broker.transactions.transaction import (
+    EPOCH_MAX,
+    NEVER,
+    NO_CONNECTION,
+    NO_EPOCH,
+    NO_ID,
+    NO_TIME,
+    Image,
+    Instant,
+    TopicPartition,
+    Transaction,
+)
+from penstock.protocol.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from penstock.broker.transactions.settings import TransactionSettings
+    from penstock.protocol.messages.transaction_log_value import TransactionLogValue
+
+
+class Coordinator(Marking):
+    """The transactional ids whose partitions of `__transaction_state` this broker leads.
+
+    `partition_count` is that of the topic; `feature_level` that of `transaction.version`. `new_id` gives out
+    a producer id, or None while there is none at hand.
+    """
+
+    def __init__(
+        self,
+        settings: TransactionSettings,
+        partition_count: int,
+        new_id: Callable[[], int | None],
+        feature_level: int = IMPLICIT_ADDS_SINCE,
+    ) -> None:
+        super().__init__(partition_count, feature_level)
+        self.settings = settings
+        self._new_id = new_id
+        self._open: dict[str, Transaction] = {}
+        """Transactions with a deadline."""
+        self._abort_at_s = NEVER
+        self._expire_at_s = NEVER
+
+    # --- InitProducerId ----------------------------------------------------------------------------------
+
+    def initialize(self, request: Initialization, ticket: Ticket, now: Instant) -> None:
+        """InitProducerId with a transactional id: an id and epoch that fence all earlier producers."""
+        refusal = self._refuse_initialization(request)
+        if refusal:
+            self._reply(ticket, Outcome(refusal))
+            return
+        timeout_ms = TWO_PHASE_TIMEOUT_MS if request.two_phase_commit else request.timeout_ms
+        transaction, error = self._find(request.transactional_id)
+        if error:
+            self._reply(ticket, Outcome(error))
+        elif transaction is None:
+            self._initialize_new(request.transactional_id, timeout_ms, ticket, now)
+        elif transaction.storing is not None:
+            self._reply(ticket, Outcome(ErrorCode.CONCURRENT_TRANSACTIONS))
+        else:
+            self._initialize_known(transaction, request, timeout_ms, ticket, now)
+
+    def _refuse_initialization(self, request: Initialization) -> ErrorCode:
+        settings = self.settings
+        if (request.producer_id == NO_ID) != (request.epoch == NO_EPOCH):
+            return ErrorCode.INVALID_REQUEST
+        if not request.transactional_id or not _can_be_stored(request.transactional_id):
+            return ErrorCode.INVALID_REQUEST
+        if request.two_phase_commit and not settings.two_phase_commit:
+            return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        if request.keeps_prepared:
+            return ErrorCode.UNSUPPORTED_VERSION
+        if not request.two_phase_commit and not 0 < request.timeout_ms <= settings.max_timeout_ms:
+            return ErrorCode.INVALID_TRANSACTION_TIMEOUT
+        return ErrorCode.NONE
+
+    def _initialize_new(self, transactional_id: str, timeout_ms: int, ticket: Ticket, now: Instant) -> None:
+        producer_id = self._new_id()
+        if producer_id is None:
+            self._reply(ticket, Outcome(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+            return
+        image = Image(
+            state=State.EMPTY,
+            producer_id=producer_id,
+            epoch=NO_EPOCH,
+            previous_producer_id=producer_id,
+            next_producer_id=NO_ID,
+            timeout_ms=timeout_ms,
+            partitions=frozenset(),
+            client_version=0,
+            updated_ms=now.time_ms,
+            started_ms=NO_TIME,
+        )
+        transaction = self._remember(Transaction(transactional_id, image))
+        self._set_expiry(now)
+        self._store_producer(transaction, producer_id, 0, NO_EPOCH, timeout_ms, ticket, now)
+
+    def _initialize_known(
+        self, transaction: Transaction, request: Initialization, timeout_ms: int, ticket: Ticket, now: Instant
+    ) -> None:
+        image = transaction.image
+        judgement = judge_initialization(transaction, request)
+        if judgement is Judgement.FENCED:
+            self._reply(ticket, Outcome(ErrorCode.PRODUCER_FENCED))
+        elif judgement is Judgement.WAIT:
+            self._reply(ticket, Outcome(ErrorCode.CONCURRENT_TRANSACTIONS))
+        elif judgement is Judgement.ABORT_FIRST:
+            self._abort(transaction, now, ticket)
+        elif judgement is Judgement.NEW_ID:
+            producer_id = self._new_id()
+            if producer_id is None:
+                self._reply(ticket, Outcome(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+                return
+            last_epoch = image.epoch if request.names_producer else NO_EPOCH
+            self._store_producer(transaction, producer_id, 0, last_epoch, timeout_ms, ticket, now)
+        elif judgement is Judgement.RAISE_EPOCH:
+            last_epoch = image.epoch if request.names_producer else NO_EPOCH
+            self._store_producer(
+                transaction, image.producer_id, image.epoch + 1, last_epoch, timeout_ms, ticket, now
+            )
+        else:
+            self._store_producer(
+                transaction, image.producer_id, image.epoch, transaction.last_epoch, timeout_ms, ticket, now
+            )
+
+    def _store_producer(
+        self,
+        transaction: Transaction,
+        producer_id: int,
+        epoch: int,
+        last_epoch: int,
+        timeout_ms: int,
+        ticket: Ticket,
+        now: Instant,
+    ) -> None:
+        image = transaction.image._replace(
+            state=next_state(transaction.state, Event.INITIALIZE),
+            producer_id=producer_id,
+            epoch=epoch,
+            previous_producer_id=transaction.image.producer_id,
+            next_producer_id=NO_ID,
+            timeout_ms=timeout_ms,
+            partitions=frozenset(),
+            updated_ms=now.time_ms,
+            started_ms=NO_TIME,
+        )
+        outcome = Outcome(producer_id=producer_id, epoch=epoch)
+        self._store(transaction, Change(image, last_epoch, ticket, outcome))
+
+    # --- partitions of a transaction ---------------------------------------------------------------------
+
+    def add_partitions(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        partitions: Iterable[TopicPartition],
+        ticket: Ticket,
+        now: Instant,
+        *,
+        is_implicit: bool = False,
+        connection: int = NO_CONNECTION,
+    ) -> None:
+        """AddPartitionsToTxn and AddOffsetsToTxn: let partitions take part in the transaction of a producer.
+
+        `is_implicit` says that a partition's leader asks, because a producer of KIP-890 has written to it.
+        `connection` numbers the client's connections in the order in which they came up.
+        """
+        transaction, error = self._find_for(transactional_id, producer_id, epoch)
+        if error or transaction is None:
+            self._reply(ticket, Outcome(error))
+            return
+        if is_implicit and self.feature_level < IMPLICIT_ADDS_SINCE:
+            self._reply(ticket, Outcome(ErrorCode.UNSUPPORTED_VERSION))
+            return
+        image = transaction.image
+        added = frozenset(partitions)
+        is_open = image.state is State.ONGOING
+        if not is_open:
+            transaction.newest_connection = NO_CONNECTION
+        transaction.newest_connection = max(transaction.newest_connection, connection)
+        if is_open and added <= image.partitions:
+            self._reply(ticket, Outcome())
+            return
+        changed = image._replace(
+            state=next_state(image.state, Event.ADD),
+            previous_producer_id=image.producer_id,
+            partitions=image.partitions | added if is_open else added,
+            client_version=IMPLICIT_ADDS_SINCE if is_implicit else 0,
+            updated_ms=now.time_ms,
+            started_ms=image.started_ms if is_open else now.time_ms,
+        )
+        self._store(transaction, Change(changed, transaction.last_epoch, ticket, Outcome()))
+
+    def verify(
+        self, transactional_id: str, producer_id: int, epoch: int, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, ErrorCode]:
+        """Say for each partition whether it is in the transaction: NONE, or TRANSACTION_ABORTABLE if not.
+
+        Other errors concern the transaction, and are told for each partition.
+        """
+        transaction, error = self._find(transactional_id)
+        if not error:
+            error = _refuse_producer(transaction, producer_id, epoch)
+        if not error and transaction is not None and transaction.state in PREPARED:
+            error = ErrorCode.CONCURRENT_TRANSACTIONS
+        if error or transaction is None:
+            return dict.fromkeys(partitions, error)
+        there = transaction.image.partitions
+        return {
+            each: ErrorCode.NONE if each in there else ErrorCode.TRANSACTION_ABORTABLE for each in partitions
+        }
+
+    def _find_for(
+        self, transactional_id: str, producer_id: int, epoch: int
+    ) -> tuple[Transaction | None, ErrorCode]:
+        """The transaction that a producer may add to, or why it may not. Never neither of both."""
+        transaction, error = self._find(transactional_id)
+        if error:
+            return None, error
+        if transaction is None:
+            return None, ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        if transaction.storing is not None:
+            return None, ErrorCode.CONCURRENT_TRANSACTIONS
+        error = _refuse_producer(transaction, producer_id, epoch)
+        if not error and transaction.state in PREPARED:
+            error = ErrorCode.CONCURRENT_TRANSACTIONS
+        return (None, error) if error else (transaction, ErrorCode.NONE)
+
+    # --- EndTxn ------------------------------------------------------------------------------------------
+
+    def end(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        is_commit: bool,
+        ticket: Ticket,
+        now: Instant,
+        *,
+        raises_epoch: bool,
+        connection: int = NO_CONNECTION,
+    ) -> None:
+        """EndTxn. It is answered when the outcome is stored, before the first marker.
+
+        `raises_epoch` says that it is one of KIP-890 (v5). One of before names no transaction, so that one
+        that was late could end the next transaction (KAFKA-17754). Such a request comes over a `connection`
+        that is older than the one over which partitions were added, and is not that one: it is not obeyed.
+        """
+        transaction, error = self._find(transactional_id)
+        if not error and transaction is None:
+            error = ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        if not error and raises_epoch and self.feature_level < IMPLICIT_ADDS_SINCE:
+            error = ErrorCode.UNSUPPORTED_VERSION
+        if error or transaction is None:
+            self._reply(ticket, Outcome(error))
+            return
+        judged = self._judge_end(transaction, producer_id, epoch, is_commit, raises_epoch)
+        if isinstance(judged, ErrorCode):
+            self._reply(ticket, Outcome(judged))
+        elif judged is End.REPEAT:
+            image = transaction.image
+            self._reply(ticket, Outcome(producer_id=image.producer_id, epoch=image.epoch))
+        elif not raises_epoch and NO_CONNECTION < connection < transaction.newest_connection:
+            self._reply(ticket, Outcome(closes_connection=True))
+        else:
+            self._prepare(transaction, is_commit, ticket, now, raises_epoch=raises_epoch)
+
+    @staticmethod
+    def _judge_end(
+        transaction: Transaction, producer_id: int, epoch: int, is_commit: bool, raises_epoch: bool
+    ) -> End | ErrorCode:
+        image = transaction.image
+        busy = transaction.storing is not None or image.state in PREPARED
+        if raises_epoch:
+            if busy:
+                return ErrorCode.CONCURRENT_TRANSACTIONS
+            return judge_end(image, producer_id, epoch, is_commit)
+        if producer_id != image.producer_id:
+            return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        if busy and epoch == image.epoch:
+            return ErrorCode.CONCURRENT_TRANSACTIONS
+        return judge_old_end(image, epoch, is_commit)
+
+    def _prepare(
+        self, transaction: Transaction, is_commit: bool, ticket: Ticket, now: Instant, *, raises_epoch: bool
+    ) -> None:
+        """Store the outcome that a client has asked for."""
+        image = transaction.image
+        next_id = NO_ID
+        if raises_epoch and transaction.is_exhausted:
+            found = self._new_id()
+            if found is None:
+                self._reply(ticket, Outcome(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+                return
+            next_id = found
+        epoch = min(image.epoch + 1, EPOCH_MAX) if raises_epoch else image.epoch
+        changed = image._replace(
+            state=next_state(image.state, Event.COMMIT if is_commit else Event.ABORT),
+            epoch=epoch,
+            previous_producer_id=image.producer_id,
+            next_producer_id=next_id,
+            client_version=IMPLICIT_ADDS_SINCE if raises_epoch else 0,
+            updated_ms=now.time_ms,
+            partitions=image.partitions if image.state is State.ONGOING else frozenset(),
+            started_ms=image.started_ms if image.state is State.ONGOING else now.time_ms,
+        )
+        outcome = Outcome(producer_id=image.producer_id, epoch=epoch)
+        if next_id != NO_ID:
+            outcome = Outcome(producer_id=next_id, epoch=0)
+        last_epoch = image.epoch if raises_epoch else transaction.last_epoch
+        self._store(transaction, Change(changed, last_epoch, ticket, outcome))
+
+    def _abort(self, transaction: Transaction, now: Instant, ticket: Ticket | None = None) -> None:
+        """End an open transaction whose time is up, or whose producer is replaced; the epoch is raised.
+
+        A request that waits for it is told to come again, since it gets an epoch of its own then.
+        """
+        image = transaction.image
+        raised = min(image.epoch + 1, EPOCH_MAX)
+        state = image.state
+        last_epoch = image.epoch
+        client_version = IMPLICIT_ADDS_SINCE
+        if self.feature_level < IMPLICIT_ADDS_SINCE:
+            state = next_state(state, Event.FENCE)
+            last_epoch, client_version = NO_EPOCH, 0
+            if transaction.has_raised_epoch:
+                raised = image.epoch
+            transaction.image = image = image._replace(epoch=raised)
+            transaction.last_epoch = NO_EPOCH
+        changed = image._replace(
+            state=next_state(state, Event.ABORT),
+            epoch=raised,
+            previous_producer_id=image.producer_id,
+            client_version=client_version,
+            updated_ms=now.time_ms,
+        )
+        outcome = Outcome(ErrorCode.CONCURRENT_TRANSACTIONS)
+        self._store(transaction, Change(changed, last_epoch, ticket, outcome, is_fence=True))
+
+    # --- time --------------------------------------------------------------------------------------------
+
+    def load(
+        self, index: int, epoch: int, stored: Mapping[str, TransactionLogValue], now: Instant
+    ) -> list[str]:
+        """As `Registry.load`; timeouts go on from where they were, and markers are sent again."""
+        unusable = super().load(index, epoch, stored, now)
+        self._set_expiry(now)
+        return unusable
+
+    def _was_loaded(self, transaction: Transaction, now: Instant) -> None:
+        super()._was_loaded(transaction, now)
+        image = transaction.image
+        if image.state is State.ONGOING:
+            # The clock may have been put back meanwhile: never more than the whole timeout is left.
+            elapsed_ms = min(max(now.time_ms - image.started_ms, 0), image.timeout_ms)
+            self._set_deadline(transaction, image.timeout_ms - elapsed_ms, now)
+
+    def _was_stored(self, transaction: Transaction, now: Instant) -> None:
+        if transaction.state is not State.ONGOING:
+            transaction.deadline_s = NEVER
+            self._open.pop(transaction.id, None)
+        elif transaction.deadline_s == NEVER:
+            self._set_deadline(transaction, transaction.image.timeout_ms, now)
+        super()._was_stored(transaction, now)
+
+    def _forget(self, transaction: Transaction) -> None:
+        super()._forget(transaction)
+        self._open.pop(transaction.id, None)
+
+    def _set_deadline(self, transaction: Transaction, left_ms: int, now: Instant) -> None:
+        if transaction.image.timeout_ms == TWO_PHASE_TIMEOUT_MS:
+            return
+        transaction.deadline_s = now.uptime_s + left_ms / 1000
+        self._open[transaction.id] = transaction
+        self._abort_at_s = min(self._abort_at_s, now.uptime_s + self.settings.abort_interval_ms / 1000)
+
+    def _set_expiry(self, now: Instant) -> None:
+        if self.transactions:
+            interval_s = self.settings.expiration_interval_ms / 1000
+            self._expire_at_s = min(self._expire_at_s, now.uptime_s + interval_s)
+
+    def next_deadline(self) -> float | None:
+        """Return the uptime in seconds at which `advance` has something to do; None without anything."""
+        retry_at_s = min((each.retry_at_s for each in self._retries.values()), default=NEVER)
+        earliest = min(self._abort_at_s, self._expire_at_s, retry_at_s)
+        return None if earliest == NEVER else earliest
+
+    def advance(self, now: Instant) -> None:
+        """Let everything happen that is due: markers again, timeouts, expiry."""
+        self._retry_due(now)
+        if self._abort_at_s <= now.uptime_s:
+            self._abort_at_s = NEVER
+            self._abort_overdue(now)
+        if self._expire_at_s <= now.uptime_s:
+            self._expire_at_s = NEVER
+            self._expire(now)
+            self._set_expiry(now)
+
+    def _abort_overdue(self, now: Instant) -> None:
+        for transaction in list(self._open.values()):
+            if transaction.deadline_s <= now.uptime_s and transaction.storing is None:
+                self._abort(transaction, now)
+        if self._open:
+            self._abort_at_s = now.uptime_s + self.settings.abort_interval_ms / 1000
+
+    def _expire(self, now: Instant) -> None:
+        for transaction in list(self.transactions.values()):
+            idle_ms = now.time_ms - transaction.image.updated_ms
+            if transaction.state not in FINISHED or transaction.storing is not None:
+                continue
+            if idle_ms >= self.settings.expiration_ms:
+                next_state(transaction.state, Event.EXPIRE)
+                self._store(transaction, Change(None, NO_EPOCH, None, Outcome()))
+
+
+def _refuse_producer(transaction: Transaction | None, producer_id: int, epoch: int) -> ErrorCode:
+    """Why a producer may not use a transactional id: INVALID_PRODUCER_ID_MAPPING or PRODUCER_FENCED."""
+    if transaction is None or transaction.image.producer_id != producer_id:
+        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    if transaction.image.epoch != epoch:
+        return ErrorCode.PRODUCER_FENCED
+    return ErrorCode.NONE
+
+
+def _can_be_stored(transactional_id: str) -> bool:
+    """Whether an id fits into the key of a record, which has a length of two bytes."""
+    size = len(transactional_id)
+    return size * 4 <= STRING_BYTES_MAX or len(transactional_id.encode()) <= STRING_BYTES_MAX

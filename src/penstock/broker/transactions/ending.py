@@ -1,0 +1,97 @@
+"""EndTxn: what commit and abort mean in which state, as two tables.
+
+Before KIP-890 (EndTxn v0-v4) the epoch stays the same for all transactions of a producer, so that it has to
+be equal. Since then (v5) each end raises it, and the epoch tells whether a request comes again.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from penstock.broker.transactions.states import State
+from penstock.broker.transactions.transaction import LAST_CLIENT_EPOCH, Image
+from penstock.protocol.error_codes import ErrorCode
+
+
+class End(Enum):
+    """What an EndTxn leads to, if not to an error."""
+
+    PREPARE = auto()
+    """The outcome is stored, then markers are written."""
+    REPEAT = auto()
+    """It has been done before: success, with the producer id and epoch that are current."""
+
+
+class Epoch(Enum):
+    """How the producer id and epoch of a request stand to those that are current."""
+
+    CURRENT = auto()
+    PREVIOUS = auto()
+    """Those before the end of the last transaction: the request may come for the second time."""
+    OTHER = auto()
+
+
+_INVALID = ErrorCode.INVALID_TXN_STATE
+_CONCURRENT = ErrorCode.CONCURRENT_TRANSACTIONS
+_FENCED = ErrorCode.PRODUCER_FENCED
+
+COMMIT, ABORT = True, False
+
+ENDS_OLD: dict[tuple[State, bool], End | ErrorCode] = {
+    (State.EMPTY, COMMIT): _INVALID,
+    (State.EMPTY, ABORT): _INVALID,
+    (State.ONGOING, COMMIT): End.PREPARE,
+    (State.ONGOING, ABORT): End.PREPARE,
+    (State.PREPARE_COMMIT, COMMIT): _CONCURRENT,
+    (State.PREPARE_COMMIT, ABORT): _CONCURRENT,
+    (State.PREPARE_ABORT, COMMIT): _CONCURRENT,
+    (State.PREPARE_ABORT, ABORT): _CONCURRENT,
+    (State.COMPLETE_COMMIT, COMMIT): End.REPEAT,
+    (State.COMPLETE_COMMIT, ABORT): _INVALID,
+    (State.COMPLETE_ABORT, COMMIT): _INVALID,
+    (State.COMPLETE_ABORT, ABORT): End.REPEAT,
+}
+"""Before KIP-890, with the current epoch: by state and by whether it is a commit."""
+
+ENDS: dict[tuple[State, Epoch, bool], End | ErrorCode] = {
+    (State.EMPTY, Epoch.CURRENT, COMMIT): _INVALID,
+    (State.EMPTY, Epoch.CURRENT, ABORT): End.PREPARE,
+    (State.ONGOING, Epoch.CURRENT, COMMIT): End.PREPARE,
+    (State.ONGOING, Epoch.CURRENT, ABORT): End.PREPARE,
+    (State.COMPLETE_COMMIT, Epoch.CURRENT, COMMIT): _INVALID,
+    (State.COMPLETE_COMMIT, Epoch.CURRENT, ABORT): End.PREPARE,
+    (State.COMPLETE_COMMIT, Epoch.PREVIOUS, COMMIT): End.REPEAT,
+    (State.COMPLETE_COMMIT, Epoch.PREVIOUS, ABORT): _INVALID,
+    (State.COMPLETE_ABORT, Epoch.CURRENT, COMMIT): _INVALID,
+    (State.COMPLETE_ABORT, Epoch.CURRENT, ABORT): End.PREPARE,
+    (State.COMPLETE_ABORT, Epoch.PREVIOUS, COMMIT): _INVALID,
+    (State.COMPLETE_ABORT, Epoch.PREVIOUS, ABORT): End.REPEAT,
+}
+"""Since KIP-890; what is not listed is fenced. Between Prepare* and Complete* no request gets here."""
+
+
+def is_exhausted_pair(image: Image, producer_id: int, epoch: int) -> bool:
+    """Whether a pair is the one whose last transaction used up its epochs, right after it was replaced."""
+    return producer_id == image.previous_producer_id and epoch == LAST_CLIENT_EPOCH and image.epoch == 0
+
+
+def judge_old_end(image: Image, epoch: int, is_commit: bool) -> End | ErrorCode:
+    """Return what an EndTxn of before KIP-890 leads to, whose producer id is the current one."""
+    if epoch != image.epoch:
+        return _FENCED
+    return ENDS_OLD[image.state, is_commit]
+
+
+def judge_end(image: Image, producer_id: int, epoch: int, is_commit: bool) -> End | ErrorCode:
+    """Return what an EndTxn of KIP-890 leads to."""
+    replaced = producer_id != image.producer_id and is_exhausted_pair(image, producer_id, epoch)
+    if producer_id != image.producer_id and not replaced:
+        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    relation = Epoch.OTHER
+    if image.client_version >= 2 and (replaced or 0 <= epoch == image.epoch - 1):
+        # Only then was it an end that has raised the epoch. Otherwise this is the producer before the current
+        # one, which must not get to know its epoch.
+        relation = Epoch.PREVIOUS
+    elif epoch == image.epoch:
+        relation = Epoch.CURRENT
+    return ENDS.get((image.state, relation, is_commit), _FENCED)

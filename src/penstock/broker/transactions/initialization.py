@@ -1,0 +1,69 @@
+"""InitProducerId: which producer id and epoch a producer gets (KIP-98, KIP-360).
+
+`judge_initialization` decides for a transactional id that is known and has nothing under way.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import NamedTuple
+
+from penstock.broker.transactions.states import FINISHED, State
+from penstock.broker.transactions.transaction import LAST_CLIENT_EPOCH, NO_EPOCH, NO_ID, Transaction
+
+TWO_PHASE_TIMEOUT_MS = 2**31 - 1
+"""The timeout that is stored for a transaction that never times out."""
+
+
+class Initialization(NamedTuple):
+    """An InitProducerId request with a transactional id. -1 stands for a producer id or epoch not given."""
+
+    transactional_id: str
+    timeout_ms: int
+    producer_id: int = NO_ID
+    epoch: int = NO_EPOCH
+    two_phase_commit: bool = False
+    keeps_prepared: bool = False
+
+    @property
+    def names_producer(self) -> bool:
+        """Whether the producer says which id and epoch it has."""
+        return self.producer_id != NO_ID
+
+
+class Judgement(Enum):
+    """What comes of a request to initialize."""
+
+    FENCED = auto()
+    """The producer is not the newest one: PRODUCER_FENCED."""
+    WAIT = auto()
+    """The last transaction is being ended: CONCURRENT_TRANSACTIONS."""
+    ABORT_FIRST = auto()
+    """A transaction is open. It is aborted; the request is answered CONCURRENT_TRANSACTIONS."""
+    NEW_ID = auto()
+    """All epochs of the producer id are used up: another one, with epoch 0."""
+    RAISE_EPOCH = auto()
+    """The epoch after the current one."""
+    REPEAT = auto()
+    """The request has come before: what is current already."""
+
+
+def judge_initialization(transaction: Transaction, request: Initialization) -> Judgement:
+    """Return what `request` leads to. The order of the checks is Apache Kafka's, and can be observed."""
+    image = transaction.image
+    if request.names_producer and request.producer_id != image.producer_id:
+        was_replaced = (
+            request.producer_id == image.previous_producer_id and request.epoch >= LAST_CLIENT_EPOCH
+        )
+        if not was_replaced:
+            return Judgement.FENCED
+    if image.state is State.ONGOING:
+        return Judgement.ABORT_FIRST
+    if image.state not in FINISHED:
+        return Judgement.WAIT
+    is_current = (request.producer_id, request.epoch) == (image.producer_id, image.epoch)
+    if transaction.is_exhausted and (not request.names_producer or is_current):
+        return Judgement.NEW_ID
+    if not request.names_producer or is_current:
+        return Judgement.RAISE_EPOCH
+    return Judgement.REPEAT if request.epoch == transaction.last_epoch else Judgement.FENCED

@@ -1,0 +1,121 @@
+"""Markers: the control batches that tell every partition of a transaction how it has ended.
+
+They are sent once the outcome is stored, again and again until every partition has its own; then the end of
+the transaction is stored. A restart in between begins with all of them: a second marker does no harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from penstock.broker.transactions.outbox import Markers, Outcome
+from penstock.broker.transactions.registry import Change, Registry
+from penstock.broker.transactions.states import PREPARED, Event, State, next_state
+from penstock.broker.transactions.transaction import NEVER, NO_ID, Instant, TopicPartition, Transaction
+from penstock.protocol.error_codes import ErrorCode
+
+RETRY_FIRST_S = 0.02
+"""How long after a failure markers are written again."""
+RETRY_MAX_S = 5.0
+"""The wait doubles with each further failure, up to this."""
+
+_MARKED = (ErrorCode.NONE, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, ErrorCode.UNSUPPORTED_VERSION)
+"""Outcomes of a marker after which none is sent again: a log too old for them has no transaction."""
+
+
+class Marking(Registry):
+    """A registry whose prepared transactions come to their end."""
+
+    def __init__(self, partition_count: int, feature_level: int) -> None:
+        super().__init__(partition_count, feature_level)
+        self._retries: dict[str, Transaction] = {}
+        """Transactions that miss markers, or the record behind them, and are waiting to try again."""
+
+    def _was_loaded(self, transaction: Transaction, now: Instant) -> None:
+        if transaction.state in PREPARED:
+            self._begin_marking(transaction, now)
+
+    def _was_stored(self, transaction: Transaction, now: Instant) -> None:
+        if transaction.state in PREPARED:
+            self._begin_marking(transaction, now)
+
+    def _was_not_stored(self, transaction: Transaction, now: Instant) -> None:
+        if transaction.state in PREPARED:
+            self._try_later(transaction, now)
+
+    def _forget(self, transaction: Transaction) -> None:
+        super()._forget(transaction)
+        self._retries.pop(transaction.id, None)
+
+    def _begin_marking(self, transaction: Transaction, now: Instant) -> None:
+        transaction.unmarked = set(transaction.image.partitions)
+        transaction.retry_after_s = 0.0
+        self._go_on_marking(transaction, now)
+
+    def _go_on_marking(self, transaction: Transaction, now: Instant) -> None:
+        """Send the markers that are missing, or store that none is."""
+        image = transaction.image
+        if not transaction.unmarked:
+            self._complete(transaction, now)
+            return
+        transaction.is_sending = True
+        markers = Markers(
+            transaction.id,
+            image.producer_id,
+            image.epoch,
+            image.state is State.PREPARE_COMMIT,
+            self._epochs[self.partition_of(transaction.id)],
+            image.client_version,
+            tuple(sorted(transaction.unmarked)),
+        )
+        self.outbox.markers.append(markers)
+
+    def marked(self, markers: Markers, outcomes: Mapping[TopicPartition, ErrorCode], now: Instant) -> None:
+        """Take note of what has become of markers.
+
+        A partition without an outcome counts as not reached. One that is gone, with its topic, is reported
+        as NONE: there is nothing left to mark. Those that failed are sent again until they are written.
+        """
+        transaction = self.transactions.get(markers.transactional_id)
+        if transaction is None or transaction.state not in PREPARED or not transaction.is_sending:
+            return
+        image = transaction.image
+        sent = image.producer_id, image.epoch, self._epochs[self.partition_of(transaction.id)]
+        if sent != (markers.producer_id, markers.epoch, markers.coordinator_epoch):
+            return
+        transaction.is_sending = False
+        transaction.unmarked.difference_update(
+            partition for partition, error in outcomes.items() if error in _MARKED
+        )
+        if transaction.unmarked:
+            self._try_later(transaction, now)
+        else:
+            self._complete(transaction, now)
+
+    def _try_later(self, transaction: Transaction, now: Instant) -> None:
+        doubled = 2 * transaction.retry_after_s
+        transaction.retry_after_s = min(max(doubled, RETRY_FIRST_S), RETRY_MAX_S)
+        transaction.retry_at_s = now.uptime_s + transaction.retry_after_s
+        self._retries[transaction.id] = transaction
+
+    def _complete(self, transaction: Transaction, now: Instant) -> None:
+        """Store that a transaction has ended. With it a producer id is replaced that is used up."""
+        image = transaction.image
+        is_replaced = image.next_producer_id != NO_ID
+        changed = image._replace(
+            state=next_state(image.state, Event.MARKED),
+            producer_id=image.next_producer_id if is_replaced else image.producer_id,
+            epoch=0 if is_replaced else image.epoch,
+            previous_producer_id=image.producer_id,
+            next_producer_id=NO_ID,
+            partitions=frozenset(),
+            updated_ms=now.time_ms,
+        )
+        self._store(transaction, Change(changed, transaction.last_epoch, None, Outcome()))
+
+    def _retry_due(self, now: Instant) -> None:
+        """Send again what is due."""
+        for transaction in [each for each in self._retries.values() if each.retry_at_s <= now.uptime_s]:
+            del self._retries[transaction.id]
+            transaction.retry_at_s = NEVER
+            self._go_on_marking(transaction, now)

@@ -1,0 +1,84 @@
+"""What the coordinator wants to be done outside: records to store, markers to write, answers to give.
+
+Every entry is taken once. A `Store` is answered with `Coordinator.stored` or `not_stored`, a `Markers` with
+`Coordinator.marked`, each exactly once; a lost coordinator partition drops those under way, and late reports
+about them are passed over.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.protocol.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from penstock.broker.transactions.records import KeyAndValue
+    from penstock.broker.transactions.transaction import TopicPartition
+
+Ticket = object
+"""What a request is known by that waits for its answer; any object."""
+
+
+class Outcome(NamedTuple):
+    """The answer to a request, whatever its API. Errors are those of the newest version of each API."""
+
+    error: ErrorCode = ErrorCode.NONE
+    producer_id: int = -1
+    epoch: int = -1
+    closes_connection: bool = False
+    """The request may be a late one: give no answer and close its connection. A client that still waits for
+    the answer asks again on a new connection, and gets it there."""
+
+
+class Store:
+    """A record for partition `index` of `__transaction_state`. Compared by identity."""
+
+    __slots__ = ("coordinator_epoch", "index", "record", "transactional_id")
+
+    def __init__(
+        self, transactional_id: str, index: int, coordinator_epoch: int, record: KeyAndValue
+    ) -> None:
+        self.transactional_id = transactional_id
+        self.index = index
+        self.coordinator_epoch = coordinator_epoch
+        self.record = record
+
+
+class Markers(NamedTuple):
+    """One transaction's markers: a control batch for each of `partitions`."""
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+    is_commit: bool
+    coordinator_epoch: int
+    client_version: int
+    """The transaction version of a marker: 2 asks partitions for the checks of KIP-1228."""
+    partitions: tuple[TopicPartition, ...]
+
+
+class Outbox:
+    """What has not been taken yet, in the order in which it came up."""
+
+    def __init__(self) -> None:
+        self.stores: list[Store] = []
+        self.markers: list[Markers] = []
+        self.replies: list[tuple[Ticket, Outcome]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.stores or self.markers or self.replies)
+
+    def take_stores(self) -> list[Store]:
+        """Return the records to store, and forget them here."""
+        taken, self.stores = self.stores, []
+        return taken
+
+    def take_markers(self) -> list[Markers]:
+        """Return the markers to write, and forget them here."""
+        taken, self.markers = self.markers, []
+        return taken
+
+    def take_replies(self) -> list[tuple[Ticket, Outcome]]:
+        """Return the answers to give, and forget them here."""
+        taken, self.replies = self.replies, []
+        return taken

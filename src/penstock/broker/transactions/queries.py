@@ -1,0 +1,77 @@
+"""DescribeTransactions and ListTransactions: what can be told of transactional ids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import NamedTuple
+
+from penstock.broker.transactions.coordinator import Coordinator
+from penstock.broker.transactions.states import PREPARED, State
+from penstock.broker.transactions.transaction import NO_TIME, Instant, TopicPartition, Transaction
+from penstock.protocol.error_codes import ErrorCode
+
+STATE_NAMES = frozenset(state.value for state in State)
+"""The names by which requests may filter."""
+
+
+class Description(NamedTuple):
+    """What is told of one id; `error` is NONE, or nothing else in it says anything."""
+
+    error: ErrorCode = ErrorCode.NONE
+    state: str = ""
+    timeout_ms: int = 0
+    started_ms: int = NO_TIME
+    producer_id: int = 0
+    epoch: int = 0
+    partitions: tuple[TopicPartition, ...] = ()
+    """Those of an open transaction; of one that is being ended, those that miss the marker."""
+
+
+def describe(coordinator: Coordinator, transactional_id: str) -> Description:
+    """Describe one transactional id."""
+    if not transactional_id:
+        return Description(ErrorCode.INVALID_REQUEST)
+    transaction = coordinator.transactions.get(transactional_id)
+    if transaction is None:
+        index = coordinator.partition_of(transactional_id)
+        if index in coordinator.loading:
+            return Description(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        loaded = coordinator.is_loaded(index)
+        return Description(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND if loaded else ErrorCode.NOT_COORDINATOR)
+    image = transaction.image
+    partitions = transaction.unmarked if image.state in PREPARED else image.partitions
+    return Description(
+        state=image.state.value,
+        timeout_ms=image.timeout_ms,
+        started_ms=image.started_ms,
+        producer_id=image.producer_id,
+        epoch=image.epoch,
+        partitions=tuple(sorted(partitions)),
+    )
+
+
+def listed(
+    coordinator: Coordinator,
+    now: Instant,
+    states: Collection[str] = (),
+    producer_ids: Collection[int] = (),
+    longer_than_ms: int = -1,
+    is_wanted: Callable[[str], bool] | None = None,
+) -> list[Transaction]:
+    """Return the transactions that pass all filters; an empty filter lets everything pass.
+
+    `longer_than_ms` is compared with the time since the start: since 1970 for an id without a transaction.
+    `is_wanted` judges ids.
+    """
+    found = []
+    for transaction in coordinator.transactions.values():
+        image = transaction.image
+        if states and image.state.value not in states:
+            continue
+        if producer_ids and image.producer_id not in producer_ids:
+            continue
+        if longer_than_ms >= 0 and now.time_ms - image.started_ms <= longer_than_ms:
+            continue
+        if is_wanted is None or is_wanted(transaction.id):
+            found.append(transaction)
+    return found

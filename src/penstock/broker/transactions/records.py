@@ -1,0 +1,61 @@
+"""The records of `__transaction_state`, byte by byte as Apache Kafka writes them.
+
+A key is a version (int16, 0) and the transactional id; a value is a version (int16, 0 or 1) and what is known
+of the id. No value is a tombstone: the id has expired.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from penstock.errors import DecodeError
+from penstock.protocol.messages.transaction_log_key import TransactionLogKey
+from penstock.protocol.messages.transaction_log_value import TransactionLogValue
+
+KEY_VERSION = 0
+TAGGED_VALUE_VERSION = 1
+"""Values of this version are flexible: they know more of producer ids. Used since `transaction.version` 1."""
+
+KeyAndValue = tuple[bytes, bytes | None]
+
+
+class StoredTransaction(NamedTuple):
+    """What one record says: a transactional id, and its value or None for a tombstone."""
+
+    transactional_id: str
+    value: TransactionLogValue | None
+
+
+def value_version(feature_level: int) -> int:
+    """The version in which values are written while `transaction.version` has this level."""
+    return TAGGED_VALUE_VERSION if feature_level >= 1 else 0
+
+
+def transaction_record(transactional_id: str, value: TransactionLogValue | None, version: int) -> KeyAndValue:
+    """Return key and value of a record; a value of None makes a tombstone."""
+    key = KEY_VERSION.to_bytes(2, "big") + TransactionLogKey(transactional_id=transactional_id).encode(
+        KEY_VERSION
+    )
+    if value is None:
+        return key, None
+    return key, version.to_bytes(2, "big") + value.encode(version)
+
+
+def read_record(key: bytes | None, value: bytes | None) -> StoredTransaction | None:
+    """Return what a record says; None for one whose key is of a version that is not known.
+
+    Raises:
+        DecodeError: the record is damaged, or its value of a version newer than is known.
+    """
+    if key is None or len(key) < 2:
+        raise DecodeError("a record of __transaction_state without a key")
+    if int.from_bytes(key[:2], "big", signed=True) != KEY_VERSION:
+        return None
+    transactional_id = TransactionLogKey.decode(key[2:], KEY_VERSION).transactional_id
+    if value is None:
+        return StoredTransaction(transactional_id, None)
+    version = int.from_bytes(value[:2], "big", signed=True)
+    newest = TransactionLogValue.VERSIONS[1]
+    if len(value) < 2 or not 0 <= version <= newest:
+        raise DecodeError(f"a stored transaction of version {version}; the newest known is {newest}")
+    return StoredTransaction(transactional_id, TransactionLogValue.decode(value[2:], version))

@@ -1,0 +1,226 @@
+"""The transactional ids that a coordinator knows, and the changes of them that are being stored.
+
+An id lives in one partition of `__transaction_state`. A change holds from when its record is in that log;
+requests wait for it, and are answered from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from penstock.broker.transactions.outbox import Outbox, Outcome, Store, Ticket
+from penstock.broker.transactions.records import TAGGED_VALUE_VERSION, transaction_record, value_version
+from penstock.broker.transactions.transaction import (
+    NO_EPOCH,
+    NO_ID,
+    Image,
+    Instant,
+    Transaction,
+    image_of,
+    stored_form,
+)
+from penstock.common.java_hash import string_hash
+from penstock.protocol.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from penstock.protocol.messages.transaction_log_value import TransactionLogValue
+
+TRANSACTION_BYTES = 1200
+"""About what a transactional id takes in memory beside its name and partitions."""
+PARTITION_BYTES = 250
+"""About what a partition of a transaction takes in memory beside the name of its topic."""
+
+IMPLICIT_ADDS_SINCE = 2
+"""The level of `transaction.version` from which on the flow of KIP-890 is served."""
+
+_STORE_ERRORS: dict[int, ErrorCode] = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+"""What a client is told when the append to `__transaction_state` fails with an error."""
+
+
+class Change:
+    """A change of one transaction that is being stored, and what follows from it."""
+
+    __slots__ = ("image", "is_fence", "last_epoch", "outcome", "ticket")
+
+    def __init__(
+        self,
+        image: Image | None,
+        last_epoch: int,
+        ticket: Ticket | None,
+        outcome: Outcome,
+        *,
+        is_fence: bool = False,
+    ) -> None:
+        self.image = image
+        """What holds once it is stored; None for a tombstone."""
+        self.last_epoch = last_epoch
+        self.ticket = ticket
+        self.outcome = outcome
+        self.is_fence = is_fence
+
+
+class Registry:
+    """The ids of all partitions of `__transaction_state` that are loaded.
+
+    What is to happen when an id was loaded, or a change stored or not, subclasses say.
+    """
+
+    def __init__(self, partition_count: int, feature_level: int) -> None:
+        self.partition_count = partition_count
+        """The number of partitions that `__transaction_state` has."""
+        self.feature_level = feature_level
+        """The level of `transaction.version`, which may change at any time."""
+        self.outbox = Outbox()
+        self.transactions: dict[str, Transaction] = {}
+        self.size_bytes = 0
+        """About what the transactional ids take in memory."""
+        self.loading: set[int] = set()
+        """Partitions that are being read: their ids are answered COORDINATOR_LOAD_IN_PROGRESS."""
+        self._epochs: dict[int, int] = {}
+        """The coordinator epoch of each partition that is loaded."""
+        self._changes: dict[Store, tuple[Transaction, Change]] = {}
+
+    def _was_loaded(self, transaction: Transaction, now: Instant) -> None:
+        """An id is known as it was stored."""
+
+    def _was_stored(self, transaction: Transaction, now: Instant) -> None:
+        """A change of an id holds."""
+
+    def _was_not_stored(self, transaction: Transaction, now: Instant) -> None:
+        """A change of an id could not be written."""
+
+    # --- partitions of __transaction_state ---------------------------------------------------------------
+
+    def partition_of(self, transactional_id: str) -> int:
+        """Return the partition of `__transaction_state` that an id lives in."""
+        number = string_hash(transactional_id)
+        return 0 if number == -(1 << 31) else abs(number) % self.partition_count
+
+    def is_loaded(self, index: int) -> bool:
+        """Whether the ids of a partition are known."""
+        return index in self._epochs
+
+    def load(
+        self, index: int, epoch: int, stored: Mapping[str, TransactionLogValue], now: Instant
+    ) -> list[str]:
+        """Take over a partition, as its leader of `epoch`, with the last value stored for each id.
+
+        Markers of transactions whose outcome is stored are sent again to all their partitions. Return the ids
+        whose values cannot be used.
+        """
+        self.unload(index)
+        self.loading.discard(index)
+        self._epochs[index] = epoch
+        unusable = []
+        for transactional_id, value in stored.items():
+            try:
+                image = image_of(value)
+            except ValueError:
+                unusable.append(transactional_id)
+                continue
+            transaction = self._remember(Transaction(transactional_id, image))
+            self._was_loaded(transaction, now)
+        return unusable
+
+    def unload(self, index: int) -> None:
+        """Let go of a partition. Requests under way are answered NOT_COORDINATOR."""
+        if self._epochs.pop(index, None) is None:
+            return
+        for transactional_id in [one for one in self.transactions if self.partition_of(one) == index]:
+            self._forget(self.transactions[transactional_id])
+        for store, (_, change) in list(self._changes.items()):
+            if store.index == index:
+                del self._changes[store]
+                self._reply(change.ticket, Outcome(ErrorCode.NOT_COORDINATOR))
+
+    def _find(self, transactional_id: str) -> tuple[Transaction | None, ErrorCode]:
+        """The transaction, or why there is none to be asked."""
+        if not transactional_id:
+            return None, ErrorCode.INVALID_REQUEST
+        found = self.transactions.get(transactional_id)
+        if found is not None:
+            return found, ErrorCode.NONE
+        index = self.partition_of(transactional_id)
+        if index in self.loading:
+            return None, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        if index not in self._epochs:
+            return None, ErrorCode.NOT_COORDINATOR
+        return None, ErrorCode.NONE
+
+    def _remember(self, transaction: Transaction) -> Transaction:
+        self.transactions[transaction.id] = transaction
+        self._weigh(transaction)
+        return transaction
+
+    def _forget(self, transaction: Transaction) -> None:
+        del self.transactions[transaction.id]
+        self.size_bytes -= transaction.weight
+
+    def _weigh(self, transaction: Transaction) -> None:
+        weight = TRANSACTION_BYTES + len(transaction.id)
+        weight += sum(PARTITION_BYTES + len(topic) for topic, _ in transaction.image.partitions)
+        self.size_bytes += weight - transaction.weight
+        transaction.weight = weight
+
+    # --- storing -----------------------------------------------------------------------------------------
+
+    def _store(self, transaction: Transaction, change: Change) -> None:
+        image = change.image
+        index = self.partition_of(transaction.id)
+        version = value_version(self.feature_level)
+        if image is not None and image.next_producer_id != NO_ID:
+            version = (
+                TAGGED_VALUE_VERSION  # the producer has been told of it, and no other version can say it
+            )
+        value = None if image is None else stored_form(image, version)
+        record = transaction_record(transaction.id, value, version)
+        store = Store(transaction.id, index, self._epochs[index], record)
+        transaction.storing = store
+        self._changes[store] = transaction, change
+        self.outbox.stores.append(store)
+
+    def stored(self, store: Store, now: Instant) -> None:
+        """A record is in the log: what it says holds from now on, and its request is answered."""
+        found = self._changes.pop(store, None)
+        if found is None:
+            return  # the partition has been let go of meanwhile
+        transaction, change = found
+        transaction.storing = None
+        if change.image is None:
+            self._forget(transaction)
+            return
+        transaction.image = change.image
+        transaction.last_epoch = change.last_epoch
+        transaction.has_raised_epoch = False
+        self._weigh(transaction)
+        self._reply(change.ticket, change.outcome)
+        self._was_stored(transaction, now)
+
+    def not_stored(self, store: Store, error: ErrorCode, now: Instant) -> None:
+        """A record could not be written: nothing has changed, and its request is refused."""
+        found = self._changes.pop(store, None)
+        if found is None:
+            return
+        transaction, change = found
+        transaction.storing = None
+        if change.is_fence and self.feature_level < IMPLICIT_ADDS_SINCE:
+            transaction.has_raised_epoch = True
+        if transaction.image.epoch == NO_EPOCH:
+            self._forget(transaction)  # it was asked for, and never stored
+        else:
+            self._was_not_stored(transaction, now)
+        self._reply(change.ticket, Outcome(_STORE_ERRORS.get(error, error)))
+
+    def _reply(self, ticket: Ticket | None, outcome: Outcome) -> None:
+        if ticket is not None:
+            self.outbox.replies.append((ticket, outcome))

@@ -1,0 +1,21 @@
+"""What the broker's settings say about transactions, under the names that they have there."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class TransactionSettings(NamedTuple):
+    """Times are in milliseconds; defaults are those of Apache Kafka 4.3."""
+
+    max_timeout_ms: int = 900_000
+    """`transaction.max.timeout.ms`: the longest time that a producer may ask for."""
+    abort_interval_ms: int = 10_000
+    """`transaction.abort.timed.out.transaction.cleanup.interval.ms`: time between looks for
+    overdue transactions."""
+    expiration_ms: int = 604_800_000
+    """`transactional.id.expiration.ms`: how long an id is remembered that is not used."""
+    expiration_interval_ms: int = 3_600_000
+    """`transaction.remove.expired.transaction.cleanup.interval.ms`: how often such ids are looked for."""
+    two_phase_commit: bool = False
+    """`transaction.two.phase.commit.enable`: whether a transaction without a timeout may be asked for."""

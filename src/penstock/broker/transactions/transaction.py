@@ -1,0 +1,157 @@
+"""What the coordinator knows of one transactional id, and a change of it that is being stored."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from penstock.broker.transactions.records import TAGGED_VALUE_VERSION
+from penstock.broker.transactions.states import NUMBERS, STORED, State
+from penstock.errors import DecodeError
+from penstock.protocol.messages.transaction_log_value import PartitionsSchema, TransactionLogValue
+
+NO_ID = -1
+"""Stands for a producer id that there is not."""
+NO_EPOCH = -1
+"""Stands for an epoch that there is not."""
+NO_TIME = -1
+"""Stands for the start of a transaction that has not begun."""
+EPOCH_MAX = 32767
+"""The greatest epoch there is. Clients never get it: it is that of markers which end a last transaction."""
+LAST_CLIENT_EPOCH = EPOCH_MAX - 1
+"""The greatest epoch of a client. With it a producer can end one more transaction."""
+NEVER = float("inf")
+
+NO_CONNECTION = -1
+"""Stands for the number of a connection that is not known."""
+
+TopicPartition = tuple[str, int]
+
+
+class Instant(NamedTuple):
+    """A point in time, on both clocks: the time of day goes into records, deadlines go by the other one."""
+
+    time_ms: int
+    """Milliseconds since 1970. The clock of the machine may be put back and forth."""
+    uptime_s: float
+    """Seconds of a monotonic clock."""
+
+
+class Image(NamedTuple):
+    """The part of a transaction that is stored. Apache Kafka's `TransactionLogValue`, field by field."""
+
+    state: State
+    producer_id: int
+    epoch: int
+    previous_producer_id: int
+    """The producer id before the last change: another than `producer_id` right after it was replaced."""
+    next_producer_id: int
+    """The id that a producer gets for its next transaction, in a transaction that used up its epochs."""
+    timeout_ms: int
+    partitions: frozenset[TopicPartition]
+    client_version: int
+    """2 when the last transaction was begun or ended by the flow of KIP-890, otherwise 0."""
+    updated_ms: int
+    started_ms: int
+
+
+class Transaction:
+    """One transactional id. `image` is what is stored; the rest lives in memory only."""
+
+    __slots__ = (
+        "deadline_s",
+        "has_raised_epoch",
+        "id",
+        "image",
+        "is_sending",
+        "last_epoch",
+        "newest_connection",
+        "retry_after_s",
+        "retry_at_s",
+        "storing",
+        "unmarked",
+        "weight",
+    )
+
+    def __init__(self, transactional_id: str, image: Image) -> None:
+        self.id = transactional_id
+        self.image = image
+        self.last_epoch = NO_EPOCH
+        """The epoch before the last raise for one and the same producer: that of a request sent again."""
+        self.storing: object | None = None
+        """The change that is being stored. Until it is, every request is answered CONCURRENT_TRANSACTIONS."""
+        self.has_raised_epoch = False
+        """A fence has raised the epoch already, and could not be stored: the next one does not raise it."""
+        self.deadline_s = NEVER
+        """Uptime at which a transaction is aborted."""
+        self.unmarked: set[TopicPartition] = set()
+        """Partitions that miss the marker."""
+        self.is_sending = False
+        """Whether markers are on their way."""
+        self.retry_at_s = NEVER
+        """Uptime at which markers, or the record behind them, are written again."""
+        self.retry_after_s = 0.0
+        """How long was waited for the last time before that."""
+        self.newest_connection = NO_CONNECTION
+        """The youngest of the connections that have added partitions to the transaction."""
+        self.weight = 0
+
+    @property
+    def state(self) -> State:
+        return self.image.state
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether the producer id has no further epoch to give to a client."""
+        return self.image.epoch >= LAST_CLIENT_EPOCH
+
+
+def stored_form(image: Image, version: int) -> TransactionLogValue:
+    """The value of the record in `__transaction_state` for an image; version 0 has no tagged fields."""
+    topics: dict[str, list[int]] = {}
+    for topic, partition in sorted(image.partitions):
+        topics.setdefault(topic, []).append(partition)
+    listed = [PartitionsSchema(topic=topic, partition_ids=ids) for topic, ids in topics.items()]
+    value = TransactionLogValue(
+        producer_id=image.producer_id,
+        producer_epoch=image.epoch,
+        transaction_timeout_ms=image.timeout_ms,
+        transaction_status=NUMBERS[image.state],
+        transaction_partitions=None if image.state is State.EMPTY else listed,
+        transaction_last_update_timestamp_ms=image.updated_ms,
+        transaction_start_timestamp_ms=image.started_ms,
+    )
+    if version >= TAGGED_VALUE_VERSION:
+        value.previous_producer_id = image.previous_producer_id
+        value.next_producer_id = image.next_producer_id
+        value.client_transaction_version = image.client_version
+    return value
+
+
+def image_of(stored: TransactionLogValue) -> Image:
+    """The image that a stored value describes.
+
+    Raises:
+        DecodeError: it names a state that is never stored, or that nobody knows.
+    """
+    state = STORED.get(stored.transaction_status)
+    if state is None:
+        raise DecodeError(
+            f"a stored transaction is in state {stored.transaction_status}, which is never stored"
+        )
+    partitions = frozenset(
+        (entry.topic, number)
+        for entry in stored.transaction_partitions or ()
+        for number in entry.partition_ids
+    )
+    return Image(
+        state=state,
+        producer_id=stored.producer_id,
+        epoch=stored.producer_epoch,
+        previous_producer_id=stored.previous_producer_id,
+        next_producer_id=stored.next_producer_id,
+        timeout_ms=stored.transaction_timeout_ms,
+        partitions=partitions,
+        client_version=stored.client_transaction_version,
+        updated_ms=stored.transaction_last_update_timestamp_ms,
+        started_ms=stored.transaction_start_timestamp_ms,
+    )

@@ -1,0 +1,167 @@
+"""A coordinator whose disk stores at once, and whose partitions take every marker, unless told otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import count
+
+from penstock.broker.transactions.coordinator import Coordinator
+from penstock.broker.transactions.initialization import Initialization
+from penstock.broker.transactions.outbox import Markers, Outcome
+from penstock.broker.transactions.records import read_record
+from penstock.broker.transactions.settings import TransactionSettings
+from penstock.broker.transactions.transaction import Instant, Transaction
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.transaction_log_value import TransactionLogValue
+
+START_MS = 1_795_000_000_000
+ID = "t"
+
+
+class Bench:
+    """Requests are answered when they return, as far as `stores` and `marks` let them be."""
+
+    def __init__(self, *, level: int = 2, settings: TransactionSettings | None = None) -> None:
+        self.ids = count(4000)
+        self.settings = settings or TransactionSettings()
+        self.level = level
+        self.uptime_s = 0.0
+        self.skew_ms = 0
+        self.stores = True
+        self.store_error = ErrorCode.NONE
+        self.marks = True
+        self.mark_errors: dict[tuple[str, int], ErrorCode] = {}
+        self.log: list[tuple[bytes, bytes | None]] = []
+        self.sent: list[Markers] = []
+        self.answers: dict[object, Outcome] = {}
+        self.epoch = 0
+        self.coordinator = self.begin()
+
+    def begin(self) -> Coordinator:
+        """Start a coordinator that knows what is in the log."""
+        self.coordinator = Coordinator(self.settings, 50, lambda: next(self.ids), self.level)
+        values: dict[int, dict[str, TransactionLogValue]] = {}
+        for key, value in self.log:
+            record = read_record(key, value)
+            assert record is not None
+            known = values.setdefault(self.coordinator.partition_of(record.transactional_id), {})
+            known.pop(record.transactional_id, None)
+            if record.value is not None:
+                known[record.transactional_id] = record.value
+        for index in range(50):
+            assert self.coordinator.load(index, self.epoch, values.get(index, {}), self.now) == []
+        self.settle()
+        return self.coordinator
+
+    @property
+    def now(self) -> Instant:
+        return Instant(START_MS + int(self.uptime_s * 1000) + self.skew_ms, self.uptime_s)
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass, with everything that is due on the way."""
+        until = self.uptime_s + seconds
+        while (due := self.coordinator.next_deadline()) is not None and due <= until:
+            self.uptime_s = max(self.uptime_s, due)
+            self.coordinator.advance(self.now)
+            self.settle()
+        self.uptime_s = until
+
+    def settle(self) -> None:
+        """Do what the coordinator wants to be done."""
+        outbox = self.coordinator.outbox
+        while True:
+            busy = False
+            if self.stores:
+                for store in outbox.take_stores():
+                    busy = True
+                    if self.store_error:
+                        self.coordinator.not_stored(store, self.store_error, self.now)
+                    else:
+                        self.log.append(store.record)
+                        self.coordinator.stored(store, self.now)
+            if self.marks:
+                for markers in outbox.take_markers():
+                    busy = True
+                    self.sent.append(markers)
+                    outcomes = {one: self.mark_errors.get(one, ErrorCode.NONE) for one in markers.partitions}
+                    self.coordinator.marked(markers, outcomes, self.now)
+            self.answers.update(outbox.take_replies())
+            if not busy:
+                return
+
+    def answer(self, ticket: object) -> Outcome:
+        self.settle()
+        return self.answers.pop(ticket)
+
+    # --- requests ----------------------------------------------------------------------------------------
+
+    def initialize(
+        self, producer_id: int = -1, epoch: int = -1, *, transactional_id: str = ID, timeout_ms: int = 60_000
+    ) -> tuple[int, int, int]:
+        """Error, producer id and epoch."""
+        ticket = object()
+        request = Initialization(transactional_id, timeout_ms, producer_id, epoch)
+        self.coordinator.initialize(request, ticket, self.now)
+        found = self.answer(ticket)
+        return int(found.error), found.producer_id, found.epoch
+
+    def add(
+        self,
+        producer_id: int,
+        epoch: int,
+        partitions: Iterable[tuple[str, int]] = (("a", 0),),
+        *,
+        implicit: bool = False,
+        connection: int = -1,
+        transactional_id: str = ID,
+    ) -> int:
+        ticket = object()
+        self.coordinator.add_partitions(
+            transactional_id,
+            producer_id,
+            epoch,
+            partitions,
+            ticket,
+            self.now,
+            is_implicit=implicit,
+            connection=connection,
+        )
+        return int(self.answer(ticket).error)
+
+    def end(
+        self,
+        producer_id: int,
+        epoch: int,
+        commit: bool = True,
+        *,
+        new: bool = True,
+        connection: int = -1,
+        transactional_id: str = ID,
+    ) -> Outcome:
+        ticket = object()
+        self.coordinator.end(
+            transactional_id,
+            producer_id,
+            epoch,
+            commit,
+            ticket,
+            self.now,
+            raises_epoch=new,
+            connection=connection,
+        )
+        return self.answer(ticket)
+
+    def ask_to_end(self, producer_id: int, epoch: int, commit: bool = True, *, new: bool = True) -> object:
+        """As `end`, where the answer cannot come yet; return its ticket."""
+        ticket = object()
+        self.coordinator.end(ID, producer_id, epoch, commit, ticket, self.now, raises_epoch=new)
+        self.settle()
+        return ticket
+
+    @property
+    def transaction(self) -> Transaction:
+        return self.coordinator.transactions[ID]
+
+    @property
+    def state(self) -> str:
+        return self.transaction.state.value

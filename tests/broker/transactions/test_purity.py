@@ -1,0 +1,25 @@
+"""What decides about transactions has no clock, no dice, no threads and no files."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import penstock.broker.partitions.transactions as of_partitions
+import penstock.broker.transactions as room
+
+MODULES = [*sorted(Path(room.__path__[0]).glob("*.py")), Path(of_partitions.__file__)]
+IMPURE = {"asyncio", "io", "os", "pathlib", "random", "secrets", "socket", "threading", "time", "uuid"}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def test_nothing_of_the_outside_is_imported(path: Path) -> None:
+    imported: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            imported.update(alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            imported.add(node.module.split(".")[0])
+    assert imported.isdisjoint(IMPURE)
