@@ -83,7 +83,8 @@ class Room(NamedTuple):
 def layers() -> list[list[str]]:
     """The rooms of each layer, top first."""
     rules = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    [contract] = rules["tool"]["importlinter"]["contracts"]
+    contracts = rules["tool"]["importlinter"]["contracts"]
+    [contract] = [contract for contract in contracts if contract.get("containers") == ["penstock"]]
     return [[name.strip(" ()") for name in layer.split("|")] for layer in contract["layers"]]
 
 
