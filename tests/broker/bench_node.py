@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.broker.config.values import BrokerConfig
+from penstock.broker.context import Context
 from penstock.broker.node import Node
 from penstock.broker.partitions.log_store import LogStore, MemoryStore
-from penstock.broker.requests.dispatch import ROUTES, Context, answer
+from penstock.broker.requests.dispatch import ROUTES, answer
+from penstock.broker.security.session import Session
 from penstock.clock import ManualClock
 from penstock.protocol.api import API_TABLE
 from penstock.protocol.framing import decode_response, encode_request
@@ -30,7 +32,7 @@ def make_node(store: LogStore | None = None, clock: ManualClock | None = None, *
 
 
 def context_of(node: Node, version: int, waited_s: float = 0) -> Context:
-    context = Context(node, ("127.0.0.1", 9092))
+    context = Context(node, Session(1, "127.0.0.1", ("127.0.0.1", 9092)))
     context.version = version
     context.now_ms = node.clock.now_ms()
     context.arrived = node.clock.monotonic()

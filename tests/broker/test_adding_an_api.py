@@ -19,8 +19,9 @@ from pathlib import Path
 import pytest
 
 from penstock import Broker
+from penstock.broker.context import Context
 from penstock.broker.requests import dispatch
-from penstock.broker.requests.dispatch import Context, handler
+from penstock.broker.requests.dispatch import handler
 from penstock.errors import UnsupportedVersionError
 from penstock.protocol.api import API_TABLE, Api
 from penstock.protocol.framing import decode_response, encode_request
@@ -59,7 +60,8 @@ RESPONSE = {
 
 ROOT = Path(__file__).resolve().parents[2]
 
-HANDLER = """from penstock.broker.requests.dispatch import Context, handler
+HANDLER = """from penstock.broker.context import Context
+from penstock.broker.requests.dispatch import handler
 from penstock.protocol.api import ApiKey
 from penstock.protocol.messages.echo_request import EchoRequest
 from penstock.protocol.messages.echo_response import EchoLine, EchoResponse

@@ -185,7 +185,7 @@ class Place(NamedTuple):
 
 def of_bad_client(connection: Any, *_: Any, **__: Any) -> bool:
     context = getattr(connection, "_context", None)
-    return context is not None and context.client_id == "bad"
+    return context is not None and context.session.client_id == "bad"
 
 
 def any_time(*_: Any, **__: Any) -> bool:
@@ -225,7 +225,7 @@ REQUEST_PLACES = [
         "handler",
         penstock.broker.requests.dispatch,
         "call",
-        lambda request, dialect, number, context: context.client_id == "bad",
+        lambda request, route, number, context: context.session.client_id == "bad",
         Bed.ask_for_metadata,
         "request",
     ),

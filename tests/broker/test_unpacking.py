@@ -457,8 +457,9 @@ def test_answers_that_come_later_know_no_newer_errors() -> None:
         ]
     )
     assert node.profile is not None
-    handle = node.profile._of_its_age(lambda *_: Wait([], 0, 1, lambda: Wait([], 0, 1, lambda: late)))
-    wait = handle(None, None)
+    route = node.router.find(ApiKey.PRODUCE, 0)
+    slow = route._replace(handle=lambda *_: Wait([], 0, 1, lambda: Wait([], 0, 1, lambda: late)))
+    wait: Any = node.profile.intercept(slow).handle(None, context_of(node, 0))
     assert wait.answer().answer().responses[0].partition_responses[0].error_code == ErrorCode.CORRUPT_MESSAGE
 
 

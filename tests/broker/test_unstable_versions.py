@@ -12,8 +12,9 @@ from collections.abc import Iterator
 import pytest
 
 from penstock import Broker
+from penstock.broker.context import Context
 from penstock.broker.requests import dispatch
-from penstock.broker.requests.dispatch import Context, handler
+from penstock.broker.requests.dispatch import handler
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.config import ClientConfig
 from penstock.errors import NetworkError

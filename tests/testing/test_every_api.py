@@ -8,8 +8,10 @@ import pytest
 
 from broker.bench_node import context_of, make_node, make_topic
 from broker.handlers.test_every_version import REQUESTS
-from penstock.broker.requests.dispatch import ROUTES, CloseConnection, call, dialect_for
+from penstock.broker.context import CloseConnection
+from penstock.broker.requests.dispatch import ROUTES, call
 from penstock.broker.requests.purgatory import Wait
+from penstock.broker.requests.routes import intercepted
 from penstock.protocol.api import API_TABLE
 from penstock.protocol.framing import decode_response
 from penstock.protocol.header import RequestHeader
@@ -40,10 +42,10 @@ def test_fails_in_every_version(key: int, applied: bool) -> None:
         message = REQUESTS[route.key](node, version)
         context = context_of(node, version)
         request = Request(RequestHeader(key, version, 3, "test"), message, 1, node)
-        dialect = dialect_for(node, key, version)
-        answerer = Answerer(request, dialect.handle, lambda place: CODE, applied=applied)
+        inner = intercepted(node.router.find(key, version), [lambda route: route._replace()])
+        answerer = Answerer(request, inner.handle, lambda place: CODE, applied=applied)
         try:
-            pieces = call(message, dialect._replace(handle=answerer), 3, context)
+            pieces = call(message, inner._replace(handle=answerer), 3, context)
         except CloseConnection:
             continue
         assert isinstance(pieces, list), Wait

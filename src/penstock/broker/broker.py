@@ -10,7 +10,7 @@ started again it keeps its port and its data, also those in memory.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -26,9 +26,11 @@ from penstock.model import setting_text
 if TYPE_CHECKING:
     import os
 
+    from penstock.broker.interceptors import InterceptorChain
     from penstock.broker.network.connection import Connection
     from penstock.broker.network.server import Server
     from penstock.broker.partitions.log_store import LogStore
+    from penstock.broker.requests.routes import Interceptor
 
 
 class Broker:
@@ -39,6 +41,7 @@ class Broker:
     arguments with underscores: ``Broker(num_partitions=3)``. `as_version` is a release of Apache Kafka to
     behave as, such as ``"0.8.2"`` or ``"3.9"``; without it the broker offers everything it has.
     `listen_07` is the port of a second listener, for Kafka 0.7, whose topics are its own; 0 takes a free one.
+    `interceptors` stand around every handler, the first outermost (see `penstock.broker.interceptors`).
 
     Raises:
         ConfigError: a setting is unknown (the nearest one is suggested), its value does not fit, or there
@@ -55,6 +58,7 @@ class Broker:
         clock: Clock | None = None,
         as_version: str | None = None,
         listen_07: int | None = None,
+        interceptors: Sequence[Interceptor] = (),
         **settings: object,
     ) -> None:
         named = {name.replace("_", "."): value for name, value in settings.items()}
@@ -73,6 +77,7 @@ class Broker:
         """What serves while it runs. It belongs to the broker's thread: for looking, not for touching."""
         self._address07: tuple[str, int] | None = None
         self._memory: MemoryStore | None = None
+        self._interceptors = tuple(interceptors)
         self._thread = ServingThread(self._serving)
 
     # --- where it is -------------------------------------------------------------------------------------
@@ -147,7 +152,16 @@ class Broker:
     @asynccontextmanager
     async def _serving(self) -> AsyncIterator[None]:
         store = self._open_store()
-        async with serving(self.config, store, self.clock, self.host, self._port, self._connect()) as server:
+        async with serving(
+            self.config,
+            store,
+            self.clock,
+            self.host,
+            self._port,
+            interceptors=self._interceptors,
+            connect=self._connect(),
+        ) as server:
+            self._intercept(server.node.interceptors)
             self._port = server.address[1]
             self._address07 = server.address07
             if server.address07 is not None:
@@ -156,8 +170,11 @@ class Broker:
             yield
             self.server = None
 
+    def _intercept(self, chain: InterceptorChain) -> None:
+        """Put more interceptors into the chain of the broker that has just been started."""
+
     def _connect(self) -> Callable[[Server], Connection] | None:
-        """What makes the object for a new connection, if not the usual. `penstock.testing` has its own."""
+        """What makes the object of each connection; None for the usual `Connection`."""
         return None
 
     def _open_store(self) -> LogStore:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import penstock.broker.handlers  # noqa: F401  registers every API
+from penstock.broker.interceptors import InterceptorChain, Stage
 from penstock.broker.metadata.cluster import OFFSETS_TOPIC, Cluster
 from penstock.broker.metadata.metadata_log import TOPIC_NAME as METADATA_TOPIC
 from penstock.broker.metadata.producer_ids import ProducerIds
@@ -19,6 +20,7 @@ from penstock.broker.partitions.retention import Retention
 from penstock.broker.requests.dispatch import ROUTES
 from penstock.broker.requests.kept_state import KeptState
 from penstock.broker.requests.purgatory import Parking
+from penstock.broker.requests.routes import Router
 from penstock.broker.requests.unstable_versions import without_unstable
 from penstock.common.failures import Failures, LimitedLog
 from penstock.common.logs import logger_named
@@ -27,12 +29,13 @@ from penstock.records.compression.budget import UnpackLimits
 
 if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig
+    from penstock.broker.context import Context
     from penstock.broker.groups.service import GroupService
     from penstock.broker.partitions.cleaner import Compactor
     from penstock.broker.partitions.flusher import Flusher
     from penstock.broker.partitions.log_store import LogStore
     from penstock.broker.partitions.partition import Partition
-    from penstock.broker.requests.dispatch import Context, Dialect, Route
+    from penstock.broker.requests.routes import Interceptor, Route
     from penstock.broker.requests.side_thread import SideThread
     from penstock.broker.requests.throttling import Throttle
     from penstock.clock import Clock
@@ -48,7 +51,13 @@ class Node:
         ConfigError: `advertised.listeners` is malformed.
     """
 
-    def __init__(self, config: BrokerConfig, store: LogStore, clock: Clock) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        store: LogStore,
+        clock: Clock,
+        interceptors: Sequence[Interceptor] = (),
+    ) -> None:
         self.config = config
         self.clock = clock
         self.store = store
@@ -62,8 +71,14 @@ class Node:
         known = ROUTES if config.boolean("unstable.api.versions.enable") else without_unstable(ROUTES)
         self.routes: Mapping[int, Route] = known if self.profile is None else self.profile.routes(known)
         """The APIs this broker offers; what ApiVersions answers."""
-        self.dialects: dict[tuple[int, int], Dialect] = {}
-        """What has been asked for so far, by API and version, ready to answer."""
+        self.interceptors = InterceptorChain(lambda: self.router.reset())
+        """What stands around every handler."""
+        self.router = Router(self.routes, self.interceptors.ordered, self.profile)
+        """The routes ready to be called, by API and version."""
+        if interceptors:
+            self.interceptors.set(Stage.CUSTOM, *interceptors)
+        if self.profile is not None:
+            self.interceptors.set(Stage.RELEASE_PROFILE, self.profile.intercept)
         self.kept = KeptState(config.integer("penstock.kept.state.bytes.max"))
         """The budget of memory for what is kept because clients have asked for it."""
         slots = config.integer("max.incremental.fetch.session.cache.slots")
@@ -107,7 +122,9 @@ class Node:
             self.throttle = None
         if self.throttle is not None:
             self.throttle.quotas.changed()
-        self.dialects.clear()
+            self.interceptors.set(Stage.QUOTAS, self.throttle.intercept)
+        else:
+            self.interceptors.set(Stage.QUOTAS)
 
     @property
     def node_id(self) -> int:
@@ -137,7 +154,7 @@ class Node:
 
     def address(self, context: Context) -> tuple[str, int]:
         """Host and port to tell a client: those advertised, or those it has reached us at."""
-        return self._advertised or context.local_address
+        return self._advertised or context.session.local_address
 
     def maintain(self, now_ms: int) -> list[StorageError]:
         """Do what is due in every open log; return what went wrong, since one must not stop the rest.

@@ -12,12 +12,13 @@ import importlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from penstock.broker.requests.dispatch import CloseConnection, Context, Handler
-from penstock.broker.requests.purgatory import Wait
+from penstock.broker.context import CloseConnection, Context
+from penstock.broker.requests.routes import Answer, Handler, Interceptor, VersionedRoute, when_answered
 from penstock.protocol.api import API_TABLE, ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.message import Struct
 from penstock.protocol.schema.definition import FieldSpec, StructSpec
+from penstock.testing.faults import Fault, Faults
 from penstock.testing.places import NOWHERE, PARTITION_FIELDS, Place, definition_of, fields_at
 from penstock.testing.requests import Request
 
@@ -42,8 +43,34 @@ _ON_FAILURE = {"base_offset": -1, "high_watermark": -1, "records": b"", "committ
 """Values that brokers give, instead of the defaults, to fields of an entry with an error."""
 
 
+def answering_faults(faults: Faults) -> Interceptor:
+    """The interceptor that answers with error codes where `faults` say so."""
+
+    def intercept(route: VersionedRoute) -> VersionedRoute:
+        handle = route.handle
+
+        def fail_if_planned(request: Any, context: Context) -> Answer:
+            planned, faults.planned = faults.planned, None
+            if planned is None:
+                return handle(request, context)
+            asked, failures = planned
+            answer: Answer = _answerer(asked, handle, failures)(request, context)
+            return answer
+
+        return route._replace(handle=fail_if_planned)
+
+    return intercept
+
+
+def _answerer(request: Request, handle: Handler, failures: list[Fault]) -> Answerer:
+    def code_of(place: Place) -> int:
+        return next((fault.code for fault in failures if fault.target.holds(place)), 0)
+
+    return Answerer(request, handle, code_of, applied=any(fault.applied for fault in failures))
+
+
 class Answerer:
-    """Answers one request with error codes. Used as a handler: it may be asked again after a wait."""
+    """Answers one request with error codes. Called as a handler."""
 
     def __init__(self, request: Request, handle: Handler, code_of: CodeOf, *, applied: bool) -> None:
         self._request = request
@@ -64,18 +91,9 @@ class Answerer:
         real: Any = None
         if self._applied:
             real = self._handle(message, context)
-            if isinstance(real, Wait):
-                return self._later(real, message)
         elif not self._code_for_all() and self._succeeding(self._request.places):
             real = self._ask_for_rest(message, context)
-        return self._answer(message, real)
-
-    def _later(self, wait: Wait, message: Any) -> Wait:
-        """A wait whose answer, where it is not to be had from the handler, fails as well."""
-        give = wait.answer
-        if give is not None:
-            wait.answer = lambda: self._answer(message, give())
-        return wait
+        return when_answered(real, lambda response: self._answer(message, response))
 
     def _answer(self, message: Any, real: Any) -> Any:
         """The answer that fails; `real` is what the broker has said to the rest, or to all of it."""
@@ -213,7 +231,7 @@ class Answerer:
         if not self._applied:
             asked = copy.copy(message)
             asked.allow_auto_topic_creation = False
-        answer = self._handle(asked, context)
+        answer: Any = self._handle(asked, context)
         for topic in answer.topics:
             code = self._code_of(Place(topic.name))
             if code:
@@ -226,7 +244,7 @@ class Answerer:
 
     def _log_dirs(self, message: Any, context: Context) -> Any:
         """Directories fail, not the topics that were asked for."""
-        answer = self._handle(message, context)
+        answer: Any = self._handle(message, context)
         code = next(filter(None, map(self._code_of, self._request.places)), 0)
         for directory in answer.results:
             directory.error_code, directory.topics = code, []

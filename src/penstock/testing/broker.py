@@ -6,22 +6,26 @@ import asyncio
 import itertools
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, cast
 
 from penstock.broker.broker import Broker
+from penstock.broker.interceptors import Stage
 from penstock.clock import MovableClock
 from penstock.errors import NetworkError
+from penstock.testing.answers import answering_faults
 from penstock.testing.connection import FaultyConnection
 from penstock.testing.faults import Faults
 
 if TYPE_CHECKING:
     import os
 
+    from penstock.broker.interceptors import InterceptorChain
     from penstock.broker.network.connection import Connection
     from penstock.broker.network.server import Server
+    from penstock.broker.requests.routes import Interceptor
     from penstock.clock import Clock
 
 T = TypeVar("T")
@@ -64,6 +68,7 @@ class KafkaBroker(Broker):
         clock: Clock | None = None,
         as_version: str | None = None,
         listen_07: int | None = None,
+        interceptors: Sequence[Interceptor] = (),
         **settings: object,
     ) -> None:
         merged = {**TEST_SETTINGS, **(config or {})}
@@ -76,6 +81,7 @@ class KafkaBroker(Broker):
             clock=moved,
             as_version=as_version,
             listen_07=listen_07,
+            interceptors=interceptors,
             **settings,
         )
         self.faults = Faults()
@@ -84,6 +90,9 @@ class KafkaBroker(Broker):
 
     def _connect(self) -> Callable[[Server], Connection]:
         return lambda server: FaultyConnection(server, self.faults, self._numbers)
+
+    def _intercept(self, chain: InterceptorChain) -> None:
+        chain.set(Stage.FAULTS, answering_faults(self.faults))
 
     def start(self) -> KafkaBroker:
         super().start()

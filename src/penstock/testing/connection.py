@@ -1,6 +1,7 @@
-"""`FaultyConnection`: a connection that looks for faults before and after each request.
+"""`FaultyConnection`: faults of connections (delayed, lost, reordered and damaged frames).
 
-It stands where the broker's own stands, so that a broker without faults has no hook to pass.
+It takes the place of the broker's own `Connection`, so that a broker without faults has no hook to pass.
+Error codes on demand are answered by an interceptor, `penstock.testing.answers.answering_faults`.
 """
 
 from __future__ import annotations
@@ -9,32 +10,32 @@ import asyncio
 import itertools
 import socket
 import struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from penstock.broker.network.connection import Connection
-from penstock.broker.requests.dispatch import CloseConnection, Piece, Unanswered, answer, call, dialect_for
+from penstock.broker.requests.dispatch import Unanswered
 from penstock.errors import DecodeError, UnsupportedVersionError
 from penstock.log.contract import FileRegion
 from penstock.protocol.api import API_TABLE
+from penstock.protocol.codec import codec_for
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.framing import decode_response
 from penstock.protocol.header import decode_request_header
-from penstock.testing.answers import Answerer
 from penstock.testing.faults import Fault, Faults
-from penstock.testing.places import Place
 from penstock.testing.requests import Request
 
 if TYPE_CHECKING:
     from penstock.broker.network.server import Server
+    from penstock.broker.requests.routes import Piece
 
-Outcome = list[Piece] | Unanswered | None
+Outcome: TypeAlias = "list[Piece] | Unanswered | None"
 
 _BODY_AT = 8
 """Where the body of an answer begins: after its size and its correlation id."""
 
 
 class FaultyConnection(Connection):
-    """One connection of a `KafkaBroker`. `number` counts them from 1."""
+    """One connection of a `KafkaBroker`. `number` counts them from 1, over restarts of the broker."""
 
     __slots__ = (
         "_ends",
@@ -44,7 +45,6 @@ class FaultyConnection(Connection):
         "_next_frame",
         "_plan",
         "_timer",
-        "number",
     )
 
     def __init__(self, server: Server, faults: Faults, numbers: itertools.count[int]) -> None:
@@ -60,7 +60,7 @@ class FaultyConnection(Connection):
     @property
     def client_id(self) -> str | None:
         """What the client has called itself last."""
-        return self._context.client_id
+        return self.session.client_id
 
     def connection_lost(self, error: Exception | None) -> None:
         if self._timer is not None:
@@ -89,8 +89,8 @@ class FaultyConnection(Connection):
         copied = memoryview(bytearray(frame))
         try:
             header, position = decode_request_header(copied)
-            dialect = dialect_for(self._context.node, header.api_key, header.api_version)
-            message = dialect.request.decode(copied, position)[0]
+            route = self._context.node.router.find(header.api_key, header.api_version)
+            message = codec_for(API_TABLE[route.key].request, route.version).decode(copied, position)[0]
         except (DecodeError, UnsupportedVersionError):
             return None
         return Request(header, message, self.number, self._context.node)
@@ -122,31 +122,11 @@ class FaultyConnection(Connection):
     def _answer(self, frame: bytearray, request: Request, happening: list[Fault]) -> None:
         failures = [fault for fault in happening if fault.kind == "fail"]
         self._plan = request, happening
+        self._faults.planned = (request, failures) if failures else None
         try:
-            outcome = self._answer_failing(frame, request, failures) if failures else self._ask(frame)
-        except CloseConnection as error:
-            self._close(str(error))
-        except Exception:
-            self._fail("a faulty request")
-        else:
-            self._deliver(outcome)
-
-    def _ask(self, frame: bytearray) -> Outcome:
-        return answer(memoryview(frame), self._context)
-
-    def _answer_failing(self, frame: bytearray, request: Request, failures: list[Fault]) -> Outcome:
-        def code_of(place: Place) -> int:
-            return next((fault.code for fault in failures if fault.target.holds(place)), 0)
-
-        context = self._context
-        view = memoryview(frame)
-        header, position = decode_request_header(view)
-        dialect = dialect_for(context.node, header.api_key, header.api_version)
-        message = dialect.request.decode(view, position)[0]
-        applied = any(fault.applied for fault in failures)
-        context.client_id = header.client_id
-        answerer = Answerer(request, dialect.handle, code_of, applied=applied)
-        return call(message, dialect._replace(handle=answerer), header.correlation_id, context)
+            super()._handle(memoryview(frame))
+        finally:
+            self._faults.planned = None
 
     # --- after -------------------------------------------------------------------------------------------
 

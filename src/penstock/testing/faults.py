@@ -188,6 +188,8 @@ class Faults:
         self.changed = threading.Condition()
         self.active: tuple[Fault, ...] = ()
         """Those in force, oldest first; replaced as a whole."""
+        self.planned: tuple[Request, list[Fault]] | None = None
+        """The request at work and the error codes it is to be answered with; used in the broker's thread."""
 
     def fail(
         self,

@@ -59,7 +59,7 @@ class Bench:
         if version is None:
             version = API_TABLE[request.API_KEY].versions[1]
         context = context_of(self.node, version)
-        context.client_id, context.peer = client, "10.0.0.1"
+        context.session.client_id, context.session.client_address = client, "10.0.0.1"
         asked = Asked()
         outcome = ROUTES[request.API_KEY].handle(request, context)
         if isinstance(outcome, Wait):

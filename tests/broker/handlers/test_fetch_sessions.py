@@ -8,7 +8,7 @@ import pytest
 
 from broker.bench_node import NOW_MS, ask, ask_bytes, batch_of, make_node, make_topic, produce
 from penstock.broker.node import Node
-from penstock.broker.partitions.fetch_sessions import EVICTION_MS, FetchSessions
+from penstock.broker.partitions.fetch_sessions import EVICTION_MS, FetchSessions, OwnedSessions
 from penstock.broker.requests.kept_state import KeptState
 from penstock.broker.requests.purgatory import Wait
 from penstock.clock import ManualClock
@@ -169,20 +169,21 @@ def test_who_is_replaced_when_slots_run_out() -> None:
         return [FetchTopic(topic="t", partitions=[FetchPartition(partition=n) for n in range(count)])]
 
     sessions = FetchSessions(2, KeptState(1 << 20))
+    owned = OwnedSessions(sessions)
     now = NOW_MS
-    small, large = (sessions.begin(topics(n), False, now, []) for n in (1, 5))
+    small, large = (sessions.begin(topics(n), False, now, owned) for n in (1, 5))
     assert small is not None
     assert large is not None
-    assert sessions.begin(topics(9), False, now + EVICTION_MS, []) is None, "both may stay that long"
+    assert sessions.begin(topics(9), False, now + EVICTION_MS, owned) is None, "both may stay that long"
     now += EVICTION_MS + 1
     small.used_ms = large.used_ms = now
-    assert sessions.begin(topics(1), False, now, []) is None, "no larger than what is there"
-    middle = sessions.begin(topics(3), False, now, [])
+    assert sessions.begin(topics(1), False, now, owned) is None, "no larger than what is there"
+    middle = sessions.begin(topics(3), False, now, owned)
     assert middle is not None
     assert sessions.get(small.id) is None
     large.used_ms = now + EVICTION_MS
     idle_since = now + EVICTION_MS + 1
-    assert sessions.begin(topics(1), False, idle_since, []) is not None, "middle has been idle"
+    assert sessions.begin(topics(1), False, idle_since, owned) is not None, "middle has been idle"
     assert sessions.get(middle.id) is None
     assert sessions.get(large.id) is large
 

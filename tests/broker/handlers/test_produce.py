@@ -17,9 +17,10 @@ from broker.bench_node import (
     produce_request,
 )
 from penstock.broker.config.values import BrokerConfig
+from penstock.broker.context import CloseConnection
 from penstock.broker.node import Node
 from penstock.broker.partitions.log_store import MemoryStore
-from penstock.broker.requests.dispatch import ROUTES, CloseConnection
+from penstock.broker.requests.dispatch import ROUTES
 from penstock.broker.requests.purgatory import Wait
 from penstock.clock import ManualClock
 from penstock.errors import StorageError

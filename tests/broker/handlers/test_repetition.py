@@ -11,8 +11,9 @@ from broker.bench_node import ask, batch_of, context_of, make_node, make_topic, 
 from broker.groups.requests import commit_request, fetch_groups_request, fetch_request
 from broker.handlers.test_every_version import CASES, REQUESTS
 from penstock.broker.config.values import SUGGESTIONS_MAX
+from penstock.broker.context import CloseConnection
 from penstock.broker.node import Node
-from penstock.broker.requests.dispatch import CloseConnection, answer
+from penstock.broker.requests.dispatch import answer
 from penstock.protocol.api import ApiKey
 from penstock.protocol.framing import encode_request
 from penstock.protocol.message import Message

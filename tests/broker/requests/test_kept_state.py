@@ -12,12 +12,13 @@ from broker.bench_node import ask, ask_bytes, batch_of, context_of, make_node, m
 from broker.groups.requests import commit_request, join_request, leave_request, subscription
 from broker.wire_client import WireClient, is_well
 from penstock import Broker
+from penstock.broker.context import Context
 from penstock.broker.groups.timers import Timer, Timers
 from penstock.broker.network.metrics import Metrics, render
 from penstock.broker.node import Node
 from penstock.broker.partitions.fetch_sessions import SESSIONS_PER_CONNECTION_MAX
 from penstock.broker.partitions.producer_state import Producers, SeenBatch
-from penstock.broker.requests.dispatch import ROUTES, Context
+from penstock.broker.requests.dispatch import ROUTES
 from penstock.broker.requests.kept_state import KeptState
 from penstock.broker.requests.quotas import CLIENT_CHARACTERS_MAX, TIME, entity_of
 from penstock.protocol.messages.create_topics_request import (
@@ -146,7 +147,7 @@ def test_sessions_end_with_their_connection_and_a_connection_has_few() -> None:
 
 def join(node: Node, request: JoinGroupRequest, version: int = 4, client_id: str = "c") -> Any:
     context = context_of(node, version)
-    context.client_id = client_id
+    context.session.client_id = client_id
     return ROUTES[11].handle(request, context)
 
 
@@ -330,6 +331,6 @@ def test_clients_with_quotas_are_known_by_the_beginning_of_their_ids() -> None:
     node.quotas_changed()
     assert node.throttle is not None
     context = context_of(node, 4)
-    context.client_id = "c" * 30_000
-    node.throttle.wrap(ROUTES[3].key, ROUTES[3].handle)(MetadataRequest(topics=[]), context)
+    context.session.client_id = "c" * 30_000
+    node.router.find(3, 9).handle(MetadataRequest(topics=[]), context)
     assert {len(client or "") for _, (_, client) in node.throttle.quotas._used} == {CLIENT_CHARACTERS_MAX}

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from broker.bench_node import NOW_MS, ask, batch_of, make_node, make_topic
 from penstock import Broker
 from penstock.broker.config.values import BrokerConfig
+from penstock.broker.context import Context
 from penstock.broker.node import Node
 from penstock.broker.partitions.log_store import open_store
-from penstock.broker.requests.dispatch import Context, Unanswered, call, dialect_for
+from penstock.broker.requests.dispatch import Unanswered, call
 from penstock.broker.requests.quotas import (
     CLIENTS_MAX,
     FETCHED,
@@ -31,6 +32,7 @@ from penstock.broker.requests.quotas import (
     entity_of,
     matching,
 )
+from penstock.broker.security.session import Session
 from penstock.clock import ManualClock
 from penstock.protocol.api import ApiKey
 from penstock.protocol.framing import decode_response, encode_request
@@ -215,13 +217,12 @@ def test_quotas_outlive_a_restart(tmp_path: Path) -> None:
 
 
 def asked(node: Node, request: Any, version: int, client_id: str = "c") -> tuple[Any, int]:
-    """The answer to a request through the dialect that a connection would use, and how long it is to rest."""
-    context = Context(node, ("127.0.0.1", 9092))
-    context.client_id = client_id
+    """The answer to a request through the route of a connection, and how long its client is throttled."""
+    context = Context(node, Session())
+    context.session.client_id = client_id
     context.now_ms = node.clock.now_ms()
     context.arrived = context.now = node.clock.monotonic()
-    dialect = dialect_for(node, request.API_KEY, version)
-    outcome = call(request, dialect, 1, context)
+    outcome = call(request, node.router.find(request.API_KEY, version), 1, context)
     while isinstance(outcome, Unanswered):
         outcome = outcome.run()
     if outcome is None:
@@ -252,11 +253,11 @@ def test_without_quotas_handlers_are_as_they_were() -> None:
     node = make_node()
     make_topic(node)
     assert node.throttle is None
-    assert dialect_for(node, ApiKey.PRODUCE, 9).handle is node.routes[ApiKey.PRODUCE].handle
+    assert node.router.find(ApiKey.PRODUCE, 9).handle is node.routes[ApiKey.PRODUCE].handle
     assert set_quota(node, PRODUCED, 1e6, client_id="c") == 0
-    assert dialect_for(node, ApiKey.PRODUCE, 9).handle is not node.routes[ApiKey.PRODUCE].handle
+    assert node.router.find(ApiKey.PRODUCE, 9).handle is not node.routes[ApiKey.PRODUCE].handle
     assert set_quota(node, PRODUCED, None, client_id="c") == 0
-    assert dialect_for(node, ApiKey.PRODUCE, 9).handle is node.routes[ApiKey.PRODUCE].handle
+    assert node.router.find(ApiKey.PRODUCE, 9).handle is node.routes[ApiKey.PRODUCE].handle
 
 
 @pytest.mark.parametrize("acks", [0, 1])
@@ -297,7 +298,7 @@ def test_time_is_charged_for_every_request() -> None:
     assert node.throttle is not None
     now = iter(range(1000))
     node.throttle._monotonic = lambda: next(now) / 10
-    node.dialects.clear()
+    node.router.reset()
     rests = [asked(node, MetadataRequest(topics=[]), 9)[1] for _ in range(3)]
     assert rests[-1] == 1000
 

@@ -38,7 +38,7 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.config_record import ConfigRecord
 
 if TYPE_CHECKING:
-    from penstock.broker.requests.dispatch import Context
+    from penstock.broker.context import Context
 
 logger = logger_named("penstock.broker")
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 
+from penstock.broker.context import Context
 from penstock.broker.metadata.cluster import METADATA_FEATURE, METADATA_VERSION
-from penstock.broker.requests.dispatch import Context, Route, handler
+from penstock.broker.requests.dispatch import handler
+from penstock.broker.requests.routes import Route
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
@@ -21,7 +23,10 @@ from penstock.protocol.messages.api_versions_response import (
     SupportedFeatureKey,
 )
 
-FEATURES_SINCE = 3
+SOFTWARE_SINCE = FEATURES_SINCE = 3
+
+SOFTWARE_CHARACTERS_MAX = 100
+"""How much of a client's software name and version its session keeps."""
 
 METADATA_LEVELS = (7, METADATA_VERSION)
 """Levels of `metadata.version` whose records can be read: from 3.3-IV3, the first without ZooKeeper."""
@@ -38,8 +43,12 @@ def api_versions(request: ApiVersionsRequest | None, context: Context) -> ApiVer
             return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
         own = routes[ApiKey.API_VERSIONS]
         return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[_entry(own)])
-    if context.version >= 3 and not _names_software(request):
-        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    if context.version >= SOFTWARE_SINCE:
+        if not _names_software(request):
+            return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+        session = context.session
+        session.software_name = request.client_software_name[:SOFTWARE_CHARACTERS_MAX]
+        session.software_version = request.client_software_version[:SOFTWARE_CHARACTERS_MAX]
     if profile is not None:
         offers = profile.offers(routes).items()
         entries = [ApiVersion(api_key=key, min_version=low, max_version=high) for key, (low, high) in offers]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
+from penstock.broker.context import Context
 from penstock.broker.metadata.planning import Planner, excess_code
-from penstock.broker.requests.dispatch import Context, handler
+from penstock.broker.requests.dispatch import handler
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.api import ApiKey

@@ -11,9 +11,10 @@ from uuid import uuid4
 
 from penstock.broker.config.alterations import check_lengths
 from penstock.broker.config.values import SUGGESTIONS_MAX
+from penstock.broker.context import Context
 from penstock.broker.metadata.metadata_log import TOPIC_NAME as METADATA_TOPIC
 from penstock.broker.metadata.planning import NewTopic, Planner, excess_code
-from penstock.broker.requests.dispatch import Context, handler
+from penstock.broker.requests.dispatch import handler
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 
+from penstock.broker.context import Context
 from penstock.broker.metadata.cluster import Topic
 from penstock.broker.metadata.planning import Planner, excess_code
-from penstock.broker.requests.dispatch import Context, handler
+from penstock.broker.requests.dispatch import handler
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.broker.requests.dispatch import Context, handler
+from penstock.broker.context import Context
+from penstock.broker.requests.dispatch import handler
 from penstock.broker.requests.quotas import ENTITY_TYPES, IP, IP_STANDS_ALONE, Filter, matching
 from penstock.errors import KafkaError
 from penstock.protocol.api import ApiKey

@@ -5,8 +5,9 @@ v1 tells brokers from controllers by endpoint type; v2 may include fenced broker
 
 from __future__ import annotations
 
+from penstock.broker.context import Context
 from penstock.broker.handlers.metadata import CLUSTER_OPERATIONS, NOT_ASKED
-from penstock.broker.requests.dispatch import Context, handler
+from penstock.broker.requests.dispatch import handler
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.describe_cluster_request import DescribeClusterRequest

@@ -26,9 +26,10 @@ from penstock.broker.config.values import (
     Setting,
     canonical,
 )
+from penstock.broker.context import Context
 from penstock.broker.metadata.cluster import BROKER_RESOURCE, TOPIC_RESOURCE
 from penstock.broker.metadata.planning import check_topic_name
-from penstock.broker.requests.dispatch import Context, handler
+from penstock.broker.requests.dispatch import handler
 from penstock.errors import KafkaError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
+from penstock.broker.context import Context
 from penstock.broker.metadata.cluster import Topic
-from penstock.broker.requests.dispatch import Context, handler
+from penstock.broker.requests.dispatch import handler
 from penstock.broker.requests.repetition import merged
 from penstock.errors import StorageError
 from penstock.protocol.api import ApiKey

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from penstock.broker.context import Context
 from penstock.broker.metadata.planning import check_topic_name
-from penstock.broker.requests.dispatch import Context, handler
+from penstock.broker.requests.dispatch import handler
 from penstock.broker.requests.repetition import merged
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError

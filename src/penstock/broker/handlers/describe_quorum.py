@@ -5,9 +5,10 @@ v1 times of fetching; v2 error messages, directory ids and the addresses of the 
 
 from __future__ import annotations
 
+from penstock.broker.context import Context
 from penstock.broker.metadata.metadata_log import LEADER_EPOCH
 from penstock.broker.metadata.metadata_log import TOPIC_NAME as METADATA_TOPIC
-from penstock.broker.requests.dispatch import Context, handler
+from penstock.broker.requests.dispatch import handler
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.describe_quorum_request import DescribeQuorumRequest

@@ -6,10 +6,11 @@ next one begins. No topic named means all of them.
 
 from __future__ import annotations
 
+from penstock.broker.context import Context
 from penstock.broker.handlers.metadata import TOPIC_OPERATIONS
 from penstock.broker.metadata.cluster import Topic
 from penstock.broker.metadata.planning import check_topic_name
-from penstock.broker.requests.dispatch import Context, handler
+from penstock.broker.requests.dispatch import handler
 from penstock.errors import KafkaError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode

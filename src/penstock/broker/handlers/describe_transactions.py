@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from penstock.broker.requests.dispatch import Context, handler
+from penstock.broker.context import Context
+from penstock.broker.requests.dispatch import handler
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.describe_transactions_request import DescribeTransactionsRequest

@@ -5,7 +5,8 @@ v1 the kind of election, and an error for the whole answer.
 
 from __future__ import annotations
 
-from penstock.broker.requests.dispatch import Context, handler
+from penstock.broker.context import Context
+from penstock.broker.requests.dispatch import handler
 from penstock.broker.requests.repetition import merged
 from penstock.errors import KafkaError
 from penstock.protocol.api import ApiKey

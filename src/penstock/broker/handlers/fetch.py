@@ -19,10 +19,17 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from penstock.broker.context import Context
 from penstock.broker.metadata.cluster import Topic
-from penstock.broker.partitions.fetch_sessions import FINAL_EPOCH, FIRST_EPOCH, NO_SESSION, FetchSession
+from penstock.broker.partitions.fetch_sessions import (
+    FINAL_EPOCH,
+    FIRST_EPOCH,
+    NO_SESSION,
+    FetchSession,
+    OwnedSessions,
+)
 from penstock.broker.partitions.partition import Partition
-from penstock.broker.requests.dispatch import Context, handler
+from penstock.broker.requests.dispatch import handler
 from penstock.broker.requests.purgatory import Wait
 from penstock.broker.requests.repetition import merged
 from penstock.broker.requests.side_thread import answer_later, full_budget, inline_budget, to_be_raised_later
@@ -165,7 +172,11 @@ def _answer_in_full(request: FetchRequest, context: Context) -> FetchResponse | 
     if isinstance(found, Wait):
         return found
     by_id = context.version >= TOPIC_IDS_SINCE
-    session = context.node.fetch_sessions.begin(request.topics, by_id, context.now_ms, context.sessions)
+    sessions = context.node.fetch_sessions
+    owned = context.session.resource(OwnedSessions)
+    if owned is None:
+        owned = context.session.resources[OwnedSessions] = OwnedSessions(sessions)
+    session = sessions.begin(request.topics, by_id, context.now_ms, owned)
     if session is None:
         return FetchResponse(responses=found)
     _keep_news(found, session)

@@ -7,7 +7,8 @@ answer for these is COORDINATOR_NOT_AVAILABLE, which says why.
 
 from __future__ import annotations
 
-from penstock.broker.requests.dispatch import Context, handler
+from penstock.broker.context import Context
+from penstock.broker.requests.dispatch import handler
 from penstock.common.logs import logger_named
 from penstock.errors import StorageError
 from penstock.protocol.api import ApiKey

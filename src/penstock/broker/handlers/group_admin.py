@@ -7,11 +7,12 @@ and to choose by; v5 types likewise. DeleteGroups, versions 0-3: v3 messages.
 
 from __future__ import annotations
 
+from penstock.broker.context import Context
 from penstock.broker.groups.coordinator import CLASSIC
 from penstock.broker.groups.group import Group
 from penstock.broker.groups.member import Member
 from penstock.broker.groups.states import State
-from penstock.broker.requests.dispatch import Context, handler
+from penstock.broker.requests.dispatch import handler
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.api import ApiKey

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.broker.context import Context
 from penstock.broker.groups.group import refused_join
 from penstock.broker.groups.member import Caller
-from penstock.broker.requests.dispatch import Context, handler
+from penstock.broker.requests.dispatch import handler
 from penstock.broker.requests.purgatory import Wait
 from penstock.errors import KafkaError
 from penstock.protocol.api import ApiKey
@@ -46,11 +47,12 @@ def join_group(request: JoinGroupRequest, context: Context) -> Any:
         service.open(request.group_id)
     except KafkaError as error:
         return _fit(refused_join(request.member_id, ErrorCode(error.code)), version)
-    if not service.has_room_for_member(request, context.client_id or ""):
+    client_id, address = context.session.client_id or "", f"/{context.session.client_address}"
+    if not service.has_room_for_member(request, client_id):
         # Clients look for their coordinator again after a while, and find room or not.
         refused = refused_join(request.member_id, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return _fit(refused, version)
-    outcome = service.join(request, Caller(context.client_id or "", f"/{context.peer}", version), context.now)
+    outcome = service.join(request, Caller(client_id, address, version), context.now)
     if isinstance(outcome, Wait):
         give = outcome.answer
         assert give is not None

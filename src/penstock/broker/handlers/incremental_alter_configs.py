@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from penstock.broker.config.alterations import Change, answer_each, check_changes, plan_changes
 from penstock.broker.config.log_levels import LOGGER_RESOURCE, change_levels, check_node
-from penstock.broker.requests.dispatch import Context, handler
+from penstock.broker.context import Context
+from penstock.broker.requests.dispatch import handler
 from penstock.protocol.api import ApiKey
 from penstock.protocol.messages.config_record import ConfigRecord
 from penstock.protocol.messages.incremental_alter_configs_request import (

@@ -8,7 +8,8 @@ The first request after a start waits until it is known which ids the partitions
 
 from __future__ import annotations
 
-from penstock.broker.requests.dispatch import Context, handler
+from penstock.broker.context import Context
+from penstock.broker.requests.dispatch import handler
 from penstock.broker.requests.purgatory import Wait
 from penstock.common.logs import logger_named
 from penstock.errors import StorageError

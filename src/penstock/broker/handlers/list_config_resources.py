@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from penstock.broker.config.log_levels import LOGGER_RESOURCE
 from penstock.broker.config.resource_keys import KEPT_KINDS, METRICS_RESOURCE
+from penstock.broker.context import Context
 from penstock.broker.metadata.cluster import BROKER_RESOURCE, TOPIC_RESOURCE
-from penstock.broker.requests.dispatch import Context, handler
+from penstock.broker.requests.dispatch import handler
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.list_config_resources_request import ListConfigResourcesRequest

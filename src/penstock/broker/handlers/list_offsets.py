@@ -16,8 +16,9 @@ from contextlib import suppress
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from penstock.broker.context import Context
 from penstock.broker.partitions.partition import Partition
-from penstock.broker.requests.dispatch import Context, handler
+from penstock.broker.requests.dispatch import handler
 from penstock.broker.requests.purgatory import Wait
 from penstock.broker.requests.repetition import merged
 from penstock.broker.requests.side_thread import INLINE_BYTES, answer_later, full_budget, inline_budget
@@ -63,24 +64,23 @@ def list_offsets(request: ListOffsetsRequest, context: Context) -> ListOffsetsRe
     # Version 0 answers each time that is asked of a partition, as Kafka does: its answers are short.
     which = attrgetter("partition_index", "timestamp") if context.version == 0 else _INDEX
     topics = merged(request.topics, attrgetter("name"), "partitions", which)
+    searches: list[_Search] = []
+    found = [(topic.name, _look_up_all(topic, times, context, searches)) for topic in topics]
     answer = ListOffsetsResponse(
-        topics=[
-            ListOffsetsTopicResponse(name=topic.name, partitions=_look_up_all(topic, times, context))
-            for topic in topics
-        ]
+        topics=[ListOffsetsTopicResponse(name=name, partitions=partitions) for name, partitions in found]
     )
-    return _search_later(answer, context) if context.postponed else answer
+    return _search_later(answer, searches, context) if searches else answer
 
 
 def _look_up_all(
-    topic: ListOffsetsTopic, times: Mapping[tuple[str, int], int], context: Context
+    topic: ListOffsetsTopic, times: Mapping[tuple[str, int], int], context: Context, searches: list[_Search]
 ) -> list[ListOffsetsPartitionResponse]:
     """One answer for every partition; INVALID_REQUEST (42) from v1 on where one is asked about twice.
 
-    `times` tells how often the request names each partition.
+    `times` tells how often the request names each partition; unfinished searches go into `searches`.
     """
     return [
-        _look_up(topic.name, partition, context)
+        _look_up(topic.name, partition, context, searches)
         if context.version == 0 or times[topic.name, partition.partition_index] == 1
         else ListOffsetsPartitionResponse(
             partition_index=partition.partition_index, error_code=ErrorCode.INVALID_REQUEST
@@ -89,7 +89,9 @@ def _look_up_all(
     ]
 
 
-def _look_up(name: str, asked: ListOffsetsPartition, context: Context) -> ListOffsetsPartitionResponse:
+def _look_up(
+    name: str, asked: ListOffsetsPartition, context: Context, searches: list[_Search]
+) -> ListOffsetsPartitionResponse:
     response = ListOffsetsPartitionResponse(partition_index=asked.partition_index)
     try:
         partition = context.node.cluster.topic(name).partition(asked.partition_index)
@@ -97,7 +99,7 @@ def _look_up(name: str, asked: ListOffsetsPartition, context: Context) -> ListOf
         if context.version == 0:
             response.old_style_offsets = _segment_offsets(partition, asked, context.now_ms)
         else:
-            found = _offset_for(partition, asked.timestamp, context, response)
+            found = _offset_for(partition, asked.timestamp, context, response, searches)
             if found is not None:
                 _tell(response, partition, found, context)
     except KafkaError as error:
@@ -127,11 +129,15 @@ def _tell(
 
 
 def _offset_for(
-    partition: Partition, timestamp: int, context: Context, response: ListOffsetsPartitionResponse
+    partition: Partition,
+    timestamp: int,
+    context: Context,
+    response: ListOffsetsPartitionResponse,
+    searches: list[_Search],
 ) -> Place | None:
     """The offset and time that answer a request from v1 on; None where there is no such record.
 
-    None as well where it takes long to find, which is postponed.
+    None as well where it takes long to find: the search goes into `searches`.
 
     Raises:
         KafkaError: UNSUPPORTED_VERSION (35), a special time that this version does not have.
@@ -153,7 +159,7 @@ def _offset_for(
             return None
     search = _Search(partition, timestamp, wants_latest, response)
     if not search.go_on(context):
-        context.postponed.append(search)
+        searches.append(search)
     return search.found
 
 
@@ -226,10 +232,10 @@ class _Search:
         self._from_offset = entry.last_offset + 1
 
 
-def _search_later(answer: ListOffsetsResponse, context: Context) -> ListOffsetsResponse | Wait:
+def _search_later(
+    answer: ListOffsetsResponse, searches: list[_Search], context: Context
+) -> ListOffsetsResponse | Wait:
     """Answer once batches that take long have been looked into."""
-    searches: list[_Search] = context.postponed
-    context.postponed = []
     budget = full_budget(context)
 
     def look() -> None:

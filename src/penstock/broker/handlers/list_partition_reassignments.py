@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from penstock.broker.requests.dispatch import Context, handler
+from penstock.broker.context import Context
+from penstock.broker.requests.dispatch import handler
 from penstock.protocol.api import ApiKey
 from penstock.protocol.messages.list_partition_reassignments_request import (
     ListPartitionReassignmentsRequest,

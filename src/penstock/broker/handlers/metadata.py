@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from penstock.broker.context import Context
 from penstock.broker.metadata.cluster import INTERNAL_TOPICS, Topic
 from penstock.broker.metadata.planning import NewTopic, Planner, check_topic_name
-from penstock.broker.requests.dispatch import Context, handler
+from penstock.broker.requests.dispatch import handler
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.api import ApiKey

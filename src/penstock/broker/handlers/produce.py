@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from penstock.broker.context import CloseConnection, Context
 from penstock.broker.metadata.cluster import Topic
 from penstock.broker.partitions.partition import MAGIC_2_ONLY_SINCE, Appended, OlderForm, Partition
 from penstock.broker.partitions.validation import MisshapenRecords, RejectedRecords
-from penstock.broker.requests.dispatch import CloseConnection, Context, handler
+from penstock.broker.requests.dispatch import handler
 from penstock.broker.requests.purgatory import Wait
 from penstock.broker.requests.side_thread import answer_later, full_budget, inline_budget, to_be_raised_later
 from penstock.errors import KafkaError, StorageError, UnpackLimitError
@@ -33,6 +34,9 @@ from penstock.protocol.messages.produce_response import (
 from penstock.records.compression.budget import UnpackBudget
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.broker.partitions.flusher import Flush
     from penstock.records.batch import BatchHeader
 
 NOTHING = UnpackBudget(0, 0)
@@ -62,31 +66,45 @@ _NO_RECORDS: list[BatchIndexAndErrorMessage] = []
 @handler(ApiKey.PRODUCE, 0, 13)
 def produce(request: ProduceRequest, context: Context) -> ProduceResponse | Wait | None:
     """Append what every partition is sent; each has its own outcome."""
-    responses = [_append_to_topic(topic, request.acks, context) for topic in request.topic_data]
-    if context.postponed:
-        return _append_later(responses, request.acks, request.timeout_ms, context)
-    return _answer(responses, request.acks, request.timeout_ms, context)
+    acks = request.acks
+    delayed: list[Postponed | Flushing] = []
+    responses = [_append_to_topic(topic, acks, context, delayed) for topic in request.topic_data]
+    if delayed and any(isinstance(each, Postponed) for each in delayed):
+        return _append_later(responses, acks, request.timeout_ms, context, delayed)
+    return _answer(responses, acks, request.timeout_ms, context, delayed)
+
+
+class Flushing(NamedTuple):
+    """Records of one partition that must reach the disk before `response` is sent."""
+
+    flush: Flush
+    response: PartitionProduceResponse
 
 
 def _answer(
-    responses: list[TopicProduceResponse], acks: int, timeout_ms: int, context: Context
+    responses: list[TopicProduceResponse],
+    acks: int,
+    timeout_ms: int,
+    context: Context,
+    delayed: Sequence[Postponed | Flushing],
 ) -> ProduceResponse | Wait | None:
     """The answer to a request all of whose records have been appended, or refused."""
     if acks == 0:
-        context.flushes.clear()
         _hang_up_on_failure(responses)
         return None
     if acks > 1:
-        context.flushes.clear()
         return _wait_for_replicas(responses, timeout_ms, context)
-    if context.flushes:
-        return _wait_for_flushes(responses, context)
+    if delayed:
+        flushes = [each for each in delayed if isinstance(each, Flushing)]
+        if flushes:
+            return _wait_for_flushes(responses, flushes, context)
     return ProduceResponse(responses=responses)
 
 
-def _wait_for_flushes(responses: list[TopicProduceResponse], context: Context) -> ProduceResponse | Wait:
+def _wait_for_flushes(
+    responses: list[TopicProduceResponse], flushes: list[Flushing], context: Context
+) -> ProduceResponse | Wait:
     """Answer once everything is on the disk that has to be (`flush.messages`)."""
-    flushes, context.flushes = context.flushes, []
     response = ProduceResponse(responses=responses)
 
     def report() -> ProduceResponse:
@@ -125,14 +143,16 @@ def _wait_for_replicas(
     return Wait((), context.arrived + timeout_ms / 1000, answer=give_up)
 
 
-def _append_to_topic(data: TopicProduceData, acks: int, context: Context) -> TopicProduceResponse:
+def _append_to_topic(
+    data: TopicProduceData, acks: int, context: Context, delayed: list[Postponed | Flushing]
+) -> TopicProduceResponse:
     found = _find_topic(data, acks, context)
     partitions = []
     for partition in data.partition_data:
         try:
             if isinstance(found, KafkaError):
                 raise found
-            partitions.append(_append(found, partition, context))
+            partitions.append(_append(found, partition, context, delayed))
         except KafkaError as error:
             partitions.append(_refuse(partition.index, error))
         except StorageError as error:
@@ -165,7 +185,10 @@ def _find_topic(data: TopicProduceData, acks: int, context: Context) -> Topic | 
     return topic
 
 
-def _append(topic: Topic, data: PartitionProduceData, context: Context) -> PartitionProduceResponse:
+def _append(
+    topic: Topic, data: PartitionProduceData, context: Context, delayed: list[Postponed | Flushing]
+) -> PartitionProduceResponse:
+    """Append the records for one partition; what cannot be finished at once goes into `delayed`."""
     partition = topic.partition(data.index)
     records = data.records
     flusher = context.node.flusher_for(partition) if topic.config.flushes else None
@@ -178,12 +201,12 @@ def _append(topic: Topic, data: PartitionProduceData, context: Context) -> Parti
         return _refuse(data.index, error, _start_offset_told(partition, error))
     except UnpackLimitError:
         response = PartitionProduceResponse(index=data.index)
-        context.postponed.append(Postponed(topic, partition, bytearray(records or b""), response))
+        delayed.append(Postponed(topic, partition, bytearray(records or b""), response))
         return response
     context.node.parking.notify(partition, len(records) if records else 0)
     response = _accept(data.index, appended)
     if flusher is not None and partition.needs_flush:
-        context.flushes.append((flusher.flush(partition), response))
+        delayed.append(Flushing(flusher.flush(partition), response))
     return response
 
 
@@ -235,10 +258,15 @@ class Postponed:
 
 
 def _append_later(
-    responses: list[TopicProduceResponse], acks: int, timeout_ms: int, context: Context
+    responses: list[TopicProduceResponse],
+    acks: int,
+    timeout_ms: int,
+    context: Context,
+    delayed: list[Postponed | Flushing],
 ) -> ProduceResponse | Wait | None:
     """Answer once the records that take long have been looked into, in a thread, and appended."""
-    postponed, context.postponed = context.postponed, []
+    postponed = [each for each in delayed if isinstance(each, Postponed)]
+    flushes = [each for each in delayed if isinstance(each, Flushing)]
     version, now_ms = context.version, context.now_ms
     size = sum(len(each.records) for each in postponed)
     thread = context.node.side_thread()
@@ -246,7 +274,7 @@ def _append_later(
         busy = error_for(ErrorCode.REQUEST_TIMED_OUT, "too many records wait to be unpacked; send them again")
         for each in postponed:
             _copy_outcome(each.response, _refuse(each.response.index, busy))
-        return _answer(responses, acks, timeout_ms, context)
+        return _answer(responses, acks, timeout_ms, context, flushes)
 
     def prepare() -> None:
         budget = full_budget(context)
@@ -255,10 +283,10 @@ def _append_later(
 
     def append() -> ProduceResponse | Wait | None:
         nonlocal postponed
-        postponed = [each for each in postponed if not _append_prepared(each, context)]
+        postponed = [each for each in postponed if not _append_prepared(each, context, flushes)]
         if postponed:  # others have appended meanwhile: once more, for where the log ends now
             return begin()
-        return _answer(responses, acks, timeout_ms, context)
+        return _answer(responses, acks, timeout_ms, context, flushes)
 
     def begin() -> ProduceResponse | Wait | None:
         for each in postponed:
@@ -271,7 +299,7 @@ def _append_later(
     return begin()
 
 
-def _append_prepared(each: Postponed, context: Context) -> bool:
+def _append_prepared(each: Postponed, context: Context, flushes: list[Flushing]) -> bool:
     """Append what a thread has looked into; return False if it was converted for another place in the log."""
     partition, index = each.partition, each.response.index
     try:
@@ -296,7 +324,7 @@ def _append_prepared(each: Postponed, context: Context) -> bool:
     context.node.parking.notify(partition, size)
     _copy_outcome(each.response, _accept(index, appended))
     if flusher is not None and partition.needs_flush:
-        context.flushes.append((flusher.flush(partition), each.response))
+        flushes.append(Flushing(flusher.flush(partition), each.response))
     return True
 
 

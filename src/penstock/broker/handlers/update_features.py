@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 
+from penstock.broker.context import Context
 from penstock.broker.metadata.cluster import METADATA_FEATURE, METADATA_VERSION
-from penstock.broker.requests.dispatch import Context, handler
+from penstock.broker.requests.dispatch import handler
 from penstock.broker.requests.repetition import once
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError

@@ -16,12 +16,15 @@ import logging
 import socket
 from typing import TYPE_CHECKING, Any, cast
 
-from penstock.broker.requests.dispatch import CloseConnection, Context, Piece, Unanswered, answer
+from penstock.broker.context import CloseConnection, Context
+from penstock.broker.requests.dispatch import Unanswered, answer
 from penstock.broker.requests.purgatory import Parked
+from penstock.broker.security.session import Session
 from penstock.log.contract import FileRegion
 
 if TYPE_CHECKING:
     from penstock.broker.network.server import Server
+    from penstock.broker.requests.routes import Piece
 
 FRAME_START_BYTES = 64 << 10
 """What a frame of a connection that has sent nothing yet is lent at first. It doubles as bytes arrive."""
@@ -66,11 +69,14 @@ class Connection(asyncio.BufferedProtocol):
         "_transport",
         "_unanswered",
         "active_at",
+        "number",
         "peer",
+        "session",
     )
 
     _transport: asyncio.Transport
     _context: Context
+    session: Session
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -89,6 +95,7 @@ class Connection(asyncio.BufferedProtocol):
         self._drained: asyncio.Future[None] | None = None
         self.active_at = 0.0
         self.peer = "?"
+        self.number = server.next_number()
 
     # --- what the transport calls ------------------------------------------------------------------------
 
@@ -106,8 +113,8 @@ class Connection(asyncio.BufferedProtocol):
         peer = transport.get_extra_info("peername")
         if peer:
             self.peer = peer[0]
-        self._context = Context(self._server.node, (local[0], local[1]))
-        self._context.peer = self.peer
+        self.session = Session(self.number, self.peer, (local[0], local[1]))
+        self._context = Context(self._server.node, self.session)
         if not self._server.admit(self):
             self._closing = True
             self._transport.abort()
@@ -166,7 +173,7 @@ class Connection(asyncio.BufferedProtocol):
             self._forget_unanswered,
             self._cancel_timers,
             self.drop_frame,
-            self._end_sessions,
+            self._release_resources,
         ):
             try:
                 end()
@@ -178,9 +185,9 @@ class Connection(asyncio.BufferedProtocol):
         if self._parked is not None:
             self._server.node.parking.cancel(self._parked)
 
-    def _end_sessions(self) -> None:
-        for session_id in self._context.sessions:
-            self._server.node.fetch_sessions.remove(session_id)
+    def _release_resources(self) -> None:
+        for resource in self.session.resources.values():
+            resource.close()
 
     def _cancel_timers(self) -> None:
         if self._sending is not None:
@@ -302,7 +309,7 @@ class Connection(asyncio.BufferedProtocol):
     def _deliver(self, outcome: list[Piece] | Unanswered | None) -> None:
         if type(outcome) is list:
             if len(outcome) == 1 and len(outcome[0]) <= INLINE_BYTES_MAX:
-                self._out.append(outcome[0])
+                self._out.append(outcome[0])  # type: ignore[arg-type]  # a response begins in memory
                 self._out_bytes += len(outcome[0])
             else:
                 self._send(outcome)

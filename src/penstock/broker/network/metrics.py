@@ -1,7 +1,7 @@
-"""What a broker counts, as Prometheus reads it, and the connection that counts it.
+"""Metrics of a broker in Prometheus's format, and the interceptor that counts requests.
 
-Only a broker with `penstock.metrics.port` counts requests: its connections are `MeteredConnection`s.
-What can be looked up when somebody asks (logs, groups, memory) is not counted at all.
+Only a broker with `penstock.metrics.port` has the interceptor in its chain. What can be looked up when the
+page is asked for (logs, groups, memory) is not counted at all.
 """
 
 from __future__ import annotations
@@ -12,19 +12,28 @@ import time
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from penstock.broker.network.connection import Connection
 from penstock.broker.network.metrics_server import MetricsServer
+from penstock.broker.requests.routes import when_answered
 from penstock.errors import NetworkError
 from penstock.protocol.api import API_TABLE
 
 if TYPE_CHECKING:
+    from penstock.broker.context import Context
     from penstock.broker.network.server import Server
-    from penstock.broker.requests.dispatch import Piece, Unanswered
+    from penstock.broker.requests.routes import Answer, Decoder, Encoder, VersionedRoute
+    from penstock.protocol.message import Message
 
 BUCKETS_S = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 """Upper bounds of the histogram of latencies, in seconds; the last bucket has none."""
+
+
+SIZE_BYTES = 4
+"""The size in front of every frame."""
+
+HEADER_BYTES = SIZE_BYTES + 4
+"""Size and correlation id in front of a response; empty tagged fields, one byte, are not counted."""
 
 
 class ApiCounts:
@@ -37,53 +46,97 @@ class ApiCounts:
         self.seconds = 0.0
         self.bytes_in = self.bytes_out = 0
 
+    def add_latency(self, seconds: float) -> None:
+        """Count a request that took so long."""
+        self.buckets[bisect_left(BUCKETS_S, seconds)] += 1
+        self.seconds += seconds
+
 
 class Metrics:
-    """The counters of one broker."""
+    """The counters of one broker, and the interceptor that counts requests, their bytes and latencies."""
 
     def __init__(self) -> None:
         self.apis: dict[int, ApiCounts] = {}
-        self.accepted = 0
         self.started_s = time.time()
+        self._began_s = 0.0
+        """When the request at work was decoded. Decoding, handling and encoding follow without a pause."""
 
-    def counts_of(self, key: int) -> ApiCounts:
-        counts = self.apis.get(key)
-        if counts is None:
-            # What is no API counts together, so that nobody can make the table grow.
-            key = key if key in API_TABLE else -1
-            counts = self.apis[key] = self.apis.get(key) or ApiCounts()
-        return counts
+    def intercept(self, route: VersionedRoute) -> VersionedRoute:
+        """The route with its requests counted, from before they are decoded until they are encoded."""
+        counts = self.apis.setdefault(route.key, ApiCounts())
+        handle = route.handle
+
+        def handle_and_count(request: Any, context: Context) -> Answer:
+            began_s = self._began_s
+
+            def count_unanswered(response: Message | None) -> Message | None:
+                if response is None:
+                    counts.add_latency(time.perf_counter() - began_s)
+                else:  # encoding comes next, and counts
+                    self._began_s = began_s
+                return response
+
+            return when_answered(handle(request, context), count_unanswered)
+
+        return route._replace(
+            handle=handle_and_count,
+            request=_CountingDecoder(route.request, self, counts),
+            response=_CountingEncoder(route.response, self, counts),
+        )
+
+    def begin(self) -> None:
+        """Note that a request is being decoded now."""
+        self._began_s = time.perf_counter()
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the request at work was decoded."""
+        return time.perf_counter() - self._began_s
 
 
-class MeteredConnection(Connection):
-    """A connection that counts requests, their bytes, and the time to their answers."""
+class _CountingDecoder:
+    """Reads requests, and counts their bytes."""
 
-    __slots__ = ("_began", "_counts", "_metrics")
+    __slots__ = ("_counts", "_decoder", "_metrics")
 
-    def __init__(self, server: Server, metrics: Metrics) -> None:
-        super().__init__(server)
-        metrics.accepted += 1
+    def __init__(self, decoder: Decoder, metrics: Metrics, counts: ApiCounts) -> None:
+        self._decoder = decoder
         self._metrics = metrics
-        self._began = 0.0
-        self._counts: ApiCounts | None = None
-
-    def _handle(self, frame: memoryview) -> None:
-        counts = self._metrics.counts_of(int.from_bytes(frame[:2], "big"))
-        counts.bytes_in += len(frame) + 4
         self._counts = counts
-        self._began = time.perf_counter()
-        super()._handle(frame)
 
-    def _deliver(self, outcome: list[Piece] | Unanswered | None) -> None:
-        if outcome is None or type(outcome) is list:
-            counts = self._counts
-            assert counts is not None
-            seconds = time.perf_counter() - self._began
-            counts.buckets[bisect_left(BUCKETS_S, seconds)] += 1
-            counts.seconds += seconds
-            if outcome is not None:
-                counts.bytes_out += sum(map(len, outcome))
-        super()._deliver(outcome)
+    @property
+    def layout(self) -> Any:
+        return self._decoder.layout
+
+    def decode(self, data: memoryview, position: int) -> tuple[Any, int]:
+        self._counts.bytes_in += len(data) + SIZE_BYTES
+        self._metrics.begin()
+        return self._decoder.decode(data, position)
+
+
+class _CountingEncoder:
+    """Writes responses, and counts their bytes and the time since their requests were decoded."""
+
+    __slots__ = ("_counts", "_encoder", "_metrics")
+
+    def __init__(self, encoder: Encoder, metrics: Metrics, counts: ApiCounts) -> None:
+        self._encoder = encoder
+        self._metrics = metrics
+        self._counts = counts
+
+    def encode(self, message: Any) -> bytes:
+        encoded = self._encoder.encode(message)
+        self._count(len(encoded))
+        return encoded
+
+    def encode_chunks(self, message: Any) -> list[Any]:
+        chunks = self._encoder.encode_chunks(message)
+        self._count(sum(map(len, chunks)))
+        return chunks
+
+    def _count(self, size: int) -> None:
+        self._counts.bytes_out += size + HEADER_BYTES
+        self._counts.add_latency(self._metrics.elapsed_s)
 
 
 class _Family(NamedTuple):
@@ -120,7 +173,7 @@ def render(server: Server, metrics: Metrics) -> str:
     lines = []
     for family in (
         *_requests(metrics),
-        *_connections(server, metrics),
+        *_connections(server),
         *_logs(server),
         *_groups(server),
         *_failures(server),
@@ -155,16 +208,16 @@ def _requests(metrics: Metrics) -> Iterator[_Family]:
 
 
 def _api_name(key: int) -> str:
-    return API_TABLE[key].name if key in API_TABLE else "unknown"
+    return API_TABLE[key].name
 
 
 def _single(name: str, kind: str, text: str, value: float) -> _Family:
     return _Family(name, kind, text, [(name, value)])
 
 
-def _connections(server: Server, metrics: Metrics) -> Iterator[_Family]:
+def _connections(server: Server) -> Iterator[_Family]:
     yield _single("penstock_connections", "gauge", "Open connections.", len(server.connections))
-    yield _single("penstock_connections_accepted_total", "counter", "Connections so far.", metrics.accepted)
+    yield _single("penstock_connections_accepted_total", "counter", "Connections so far.", server.accepted)
     yield _single(
         "penstock_connections_refused_total", "counter", "Connections refused for a limit.", server.refused
     )

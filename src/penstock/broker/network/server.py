@@ -13,11 +13,12 @@ import logging
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from penstock.broker.config.values import BrokerConfig
+from penstock.broker.interceptors import Stage
 from penstock.broker.network.connection import Connection
 from penstock.broker.network.frame_buffers import FrameBuffers
 from penstock.broker.network.kept_answers import KeptAnswers
@@ -34,6 +35,7 @@ from penstock.printable import printable
 
 if TYPE_CHECKING:
     from penstock.broker.requests.purgatory import Parked, Wait
+    from penstock.broker.requests.routes import Interceptor
 
 logger = logger_named("penstock.broker")
 
@@ -93,8 +95,10 @@ class Server:
         self._checkpoint_s = config.integer("log.flush.offset.checkpoint.interval.ms") / 1000
         self._checkpoint_at = self.monotonic() + self._checkpoint_s
         self.is_stopping = False
+        self.accepted = 0
+        """Connections so far, refused ones included."""
         self.refused = 0
-        """Connections that were not taken in for a limit."""
+        """Connections refused for a limit."""
         self._acceptor: Acceptor | None = None
         self._runs_due = False
         node.parking.earlier = self._set_deadline_timer
@@ -185,6 +189,11 @@ class Server:
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
     # --- connections -------------------------------------------------------------------------------------
+
+    def next_number(self) -> int:
+        """The number of a new connection; the first is 1."""
+        self.accepted += 1
+        return self.accepted
 
     def admit(self, connection: Connection) -> bool:
         """Take a new connection in, unless there are too many."""
@@ -474,26 +483,28 @@ async def serving(
     clock: Clock,
     host: str,
     port: int,
+    *,
+    interceptors: Sequence[Interceptor] = (),
     connect: Callable[[Server], Connection] | None = None,
 ) -> AsyncIterator[Server]:
     """Serve `store` on the running loop for as long as the block lasts, then close it.
 
-    `connect` makes the object for each connection, where it is to be another than the usual.
+    `interceptors` stand around every handler, the first outermost. `connect` makes the object of each
+    connection, `Connection` by default: the seam for what happens to bytes rather than to requests.
     """
     server: Server | None = None
     loop = asyncio.get_running_loop()
     try:
         async with AsyncExitStack() as stack:
+            node = Node(config, store, clock, interceptors)
+            server = Server(node, loop, connect or Connection)
             metrics_port = config["penstock.metrics.port"]
             if isinstance(metrics_port, int):
-                from penstock.broker.network.metrics import MeteredConnection, Metrics, serving_metrics
+                from penstock.broker.network.metrics import Metrics, serving_metrics
 
                 metrics = Metrics()
-                make = connect or (lambda server: MeteredConnection(server, metrics))
-                server = Server(Node(config, store, clock), loop, make)
+                node.interceptors.set(Stage.METRICS, metrics.intercept)
                 server.metrics_port = await stack.enter_async_context(serving_metrics(server, metrics))
-            else:
-                server = Server(Node(config, store, clock), loop, connect or Connection)
             await server.start(host, port)
             inspection = server.node.inspect()
             if config.data_dir is not None:

@@ -149,17 +149,17 @@ class FetchSessions:
             self.size_bytes -= session.size_bytes
 
     def begin(
-        self, topics: list[FetchTopic], by_id: bool, now_ms: int, owned: list[int]
+        self, topics: list[FetchTopic], by_id: bool, now_ms: int, owned: OwnedSessions
     ) -> FetchSession | None:
         """Begin a session; None if there is no room for it, or nothing to follow.
 
-        `owned` are the ids of those that the connection has begun; the new one's is put there.
+        `owned` are those that the connection has begun; the new one is added.
         """
         size = sum(len(topic.partitions) for topic in topics)
         if not size:
             return None
-        while len(owned) >= SESSIONS_PER_CONNECTION_MAX:
-            self.remove(owned.pop(0))
+        while len(owned.ids) >= SESSIONS_PER_CONNECTION_MAX:
+            self.remove(owned.ids.pop(0))
         if not (len(self._sessions) < self._slots or self._make_room(size, now_ms)):
             return None
         session = FetchSession(self._fresh_id(), by_id, now_ms)
@@ -169,7 +169,7 @@ class FetchSessions:
         session.advance(now_ms)
         self._sessions[session.id] = session
         self.size_bytes += session.size_bytes
-        owned.append(session.id)
+        owned.ids.append(session.id)
         return session
 
     def update(
@@ -213,3 +213,18 @@ class FetchSessions:
             number = int.from_bytes(os.urandom(4), "big") & _EPOCH_MAX
             if number != NO_SESSION and number not in self._sessions:
                 return number
+
+
+class OwnedSessions:
+    """The fetch sessions that one connection has begun; they end with it."""
+
+    def __init__(self, sessions: FetchSessions) -> None:
+        self.ids: list[int] = []
+        """At most `SESSIONS_PER_CONNECTION_MAX`, the oldest first."""
+        self._sessions = sessions
+
+    def close(self) -> None:
+        """End them all."""
+        for session_id in self.ids:
+            self._sessions.remove(session_id)
+        self.ids.clear()

@@ -11,8 +11,10 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Hashable, Sequence
 from itertools import count
+from typing import Any, final
 
 
+@final
 class Wait:
     """What a handler returns instead of a response.
 
@@ -21,19 +23,21 @@ class Wait:
     there is one, is called in place of the handler then, and gives the response.
     """
 
-    __slots__ = ("amount", "answer", "deadline", "keys")
+    __slots__ = ("amount", "answer", "deadline", "keeps_request", "keys")
 
     def __init__(
         self,
         keys: Sequence[Hashable],
         deadline: float,
         amount: int = 1,
-        answer: Callable[[], object] | None = None,
+        answer: Callable[[], Any] | None = None,
     ) -> None:
         self.keys = keys
         self.deadline = deadline
         self.amount = amount
         self.answer = answer
+        self.keeps_request = answer is None
+        """Whether the decoded request stays in memory while it waits."""
 
 
 class Parked:

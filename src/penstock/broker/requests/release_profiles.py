@@ -8,16 +8,17 @@ they need to.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from penstock.broker.requests.purgatory import Wait
+from penstock.broker.requests.routes import when_answered
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.message import Struct
 from penstock.protocol.releases import FIRST_KRAFT, release
 
 if TYPE_CHECKING:
-    from penstock.broker.requests.dispatch import Route
+    from penstock.broker.requests.routes import Route, VersionedRoute
+    from penstock.protocol.message import Message
 
 Numbers = tuple[int, ...]
 
@@ -158,9 +159,7 @@ class Profile:
             low = max(route.min_version, api.lowest)
             high = min(route.max_version, api.highest - api.is_latest_unstable)
             if low <= high:
-                found[key] = route._replace(
-                    min_version=low, max_version=high, handle=self._of_its_age(route.handle)
-                )
+                found[key] = route._replace(min_version=low, max_version=high)
         return found
 
     def offers(self, routes: Mapping[int, Route]) -> dict[int, tuple[int, int]]:
@@ -171,22 +170,17 @@ class Profile:
             for key, route in sorted(routes.items())
         }
 
-    def _of_its_age(self, handle: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-        """A handler whose answers carry no error code that the release did not know."""
+    def intercept(self, route: VersionedRoute) -> VersionedRoute:
+        """The route with responses that carry no error code the release did not know."""
+        handle = route.handle
 
-        def answer(request: Any, context: Any) -> Any:
-            return aged(handle(request, context))
-
-        def aged(response: Any) -> Any:
-            if type(response) is Wait:
-                later = response.answer
-                if later is not None:
-                    response.answer = lambda: aged(later())
-            else:
-                self._age_codes(response)
+        def translate(response: Message | None) -> Message | None:
+            self._age_codes(response)
             return response
 
-        return answer
+        return route._replace(
+            handle=lambda request, context: when_answered(handle(request, context), translate)
+        )
 
     def _age_codes(self, part: Any) -> None:
         if isinstance(part, list):

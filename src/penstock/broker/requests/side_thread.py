@@ -19,7 +19,7 @@ from penstock.broker.requests.purgatory import Wait
 from penstock.records.compression.budget import UnpackBudget, pause
 
 if TYPE_CHECKING:
-    from penstock.broker.requests.dispatch import Context
+    from penstock.broker.context import Context
     from penstock.broker.requests.purgatory import Parking
 
 INLINE_BYTES = 256 << 10

@@ -1,8 +1,8 @@
-"""Where quotas meet requests: what a request has used is charged, and its answer says how long to rest.
+"""Quotas applied to requests: an interceptor that charges what a request uses and throttles its client.
 
-The answer leaves at once and with everything that was asked for; the connection rests afterwards (KIP-219).
-Handlers are wrapped only while somebody has a quota, so that others pay nothing. Records are counted by their
-bytes as they are sent, time is that of the broker's thread in the handler.
+The response leaves at once, complete, and says how long the client is throttled; the connection is muted for
+as long (KIP-219). The interceptor is in the chain only while a quota is set. Records are counted by their
+encoded bytes, time is that of the broker's thread in the handler.
 """
 
 from __future__ import annotations
@@ -15,21 +15,23 @@ from penstock.broker.requests.quotas import CLIENT_CHARACTERS_MAX, FETCHED, PROD
 from penstock.protocol.api import ApiKey
 
 if TYPE_CHECKING:
-    from penstock.broker.requests.dispatch import Context, Handler
+    from penstock.broker.context import Context
+    from penstock.broker.requests.routes import Answer, VersionedRoute
 
 
 class Throttle:
-    """Wraps handlers of a broker that has quotas. `monotonic` is its clock, in seconds."""
+    """Measures clients against `limits` and throttles them. `monotonic` is the clock, in seconds."""
 
     def __init__(self, limits: Mapping[Entity, Mapping[str, float]], monotonic: Callable[[], float]) -> None:
         self.quotas = Quotas(limits)
         self._monotonic = monotonic
 
-    def wrap(self, key: ApiKey, handle: Handler) -> Handler:
-        """A handler that does the same, and has whoever uses more than it may rest."""
+    def intercept(self, route: VersionedRoute) -> VersionedRoute:
+        """The route with its clients' use measured, and clients over quota throttled."""
+        key, handle = route.key, route.handle
 
-        def handle_and_charge(request: Any, context: Context) -> Any:
-            client_id = (context.client_id or "")[:CLIENT_CHARACTERS_MAX]
+        def handle_and_charge(request: Any, context: Context) -> Answer:
+            client_id = (context.session.client_id or "")[:CLIENT_CHARACTERS_MAX]
             delay_s = 0.0
             if key == ApiKey.PRODUCE:
                 size = _produced(request)
@@ -38,12 +40,12 @@ class Throttle:
                 self._bound(request, client_id)
             return self._run(key, lambda: handle(request, context), context, client_id, delay_s)
 
-        return handle_and_charge
+        return route._replace(handle=handle_and_charge)
 
     def _run(
-        self, key: ApiKey, give: Callable[[], Any], context: Context, client_id: str, delay_s: float
-    ) -> Any:
-        """Have an answer given, and charge the time that it took; an answer that comes later, then."""
+        self, key: int, give: Callable[[], Answer], context: Context, client_id: str, delay_s: float
+    ) -> Answer:
+        """Have a response given, and charge the time that it took: of a `Wait`, both parts."""
         began = self._monotonic()
         response = give()
         now = self._monotonic()
@@ -58,7 +60,7 @@ class Throttle:
         throttle_ms = round(delay_s * 1000)
         if throttle_ms:
             context.throttle_ms = throttle_ms
-            if hasattr(response, "throttle_time_ms"):
+            if response is not None and hasattr(response, "throttle_time_ms"):
                 response.throttle_time_ms = throttle_ms
         return response
 

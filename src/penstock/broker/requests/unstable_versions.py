@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from penstock.protocol.api import API_TABLE
 
 if TYPE_CHECKING:
-    from penstock.broker.requests.dispatch import Route
+    from penstock.broker.requests.routes import Route
 
 
 def without_unstable(routes: Mapping[int, Route]) -> Mapping[int, Route]:

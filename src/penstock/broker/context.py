@@ -1,0 +1,82 @@
+"""`Context`: what a handler knows of a request besides its message."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.errors import PenstockError
+from penstock.protocol.header import RequestHeader
+
+if TYPE_CHECKING:
+    from penstock.broker.node import Node
+    from penstock.broker.security.session import Session
+    from penstock.records.compression.budget import UnpackBudget
+
+NO_HEADER = RequestHeader(-1, -1, 0)
+"""The header of a context before its first request."""
+
+
+class CloseConnection(PenstockError):
+    """The connection is closed instead of a response: where the protocol has none that says what is wrong."""
+
+
+class Context:
+    """One request at work. A connection has one context and updates it for each request.
+
+    `now_ms` is wall-clock time in milliseconds, for records. `now` and `arrived` are seconds of the monotonic
+    clock: of this call, and of the request's arrival, from which deadlines count.
+    """
+
+    __slots__ = (
+        "arrived",
+        "header",
+        "inline",
+        "node",
+        "now",
+        "now_ms",
+        "response_bytes_left",
+        "session",
+        "throttle_ms",
+        "version",
+    )
+
+    def __init__(self, node: Node, session: Session) -> None:
+        self.node = node
+        self.session = session
+        self.header = NO_HEADER
+        self.version = 0
+        """The version of the API in which the request is read; a release profile may change the header's."""
+        self.response_bytes_left = 0
+        """How much the response may still grow, where its handler calls `claim`."""
+        self.throttle_ms = 0
+        """How long the connection is muted after the response, because its client is over quota."""
+        self.now_ms = 0
+        self.now = self.arrived = 0.0
+        self.inline: tuple[float, UnpackBudget] | None = None
+        """An arrival time, and what its requests may unpack on the event loop (see `side_thread`)."""
+
+    def begin_claims(self) -> None:
+        """Limit the response of this request to `penstock.response.bytes.max`, as counted by `claim`.
+
+        Handlers whose responses are much larger than their requests count them, so that a response beyond the
+        limit is never built. Encoded responses are measured in any case.
+        """
+        self.response_bytes_left = self.node.response_bytes_max
+
+    def claim(self, size: int) -> None:
+        """Note that the response being built grows by about `size` bytes.
+
+        Raises:
+            CloseConnection: the response exceeds `penstock.response.bytes.max`.
+        """
+        self.response_bytes_left -= size
+        if self.response_bytes_left < 0:
+            raise response_too_large(self.node.response_bytes_max)
+
+
+def response_too_large(limit_bytes: int) -> CloseConnection:
+    """The error for a response that exceeds `penstock.response.bytes.max`."""
+    return CloseConnection(
+        f"an answer of more than {limit_bytes} bytes, which penstock.response.bytes.max forbids;"
+        " ask for less at a time"
+    )

@@ -1,0 +1,176 @@
+"""Routes: which handler answers which API in which versions, and the codecs of each version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+
+from penstock.broker.requests.purgatory import Wait
+from penstock.errors import UnsupportedVersionError
+from penstock.protocol.api import API_TABLE, ApiKey, response_header_version
+from penstock.protocol.codec import codec_for
+
+if TYPE_CHECKING:
+    from penstock.broker.context import Context
+    from penstock.log.contract import FileRegion
+    from penstock.protocol.message import Message
+
+Piece: TypeAlias = "bytes | bytearray | memoryview | FileRegion"
+"""A part of an encoded response: bytes in memory, or a region of a file to be sent with `sendfile`."""
+
+Answer: TypeAlias = "Message | Wait | None"
+"""What a handler returns: a response, a reason to wait, or None where the protocol has no response."""
+
+Handler: TypeAlias = "Callable[[Any, Context], Answer]"
+"""A function of a decoded request and its context. Each handler takes the request class of its API."""
+
+
+class Decoder(Protocol):
+    """The part of a codec that reads requests."""
+
+    @property
+    def decode(self) -> Callable[..., tuple[Any, int]]:
+        """decode(data, position) -> (message, position after it); raises DecodeError."""
+
+    @property
+    def layout(self) -> Any:
+        """The wire types of the message in order."""
+
+
+class Encoder(Protocol):
+    """The part of a codec that writes responses."""
+
+    def encode(self, message: Any) -> bytes:
+        """The bytes of a response."""
+
+    def encode_chunks(self, message: Any) -> list[Any]:
+        """The bytes of a response in pieces, so that large values are not copied."""
+
+
+class Route(NamedTuple):
+    """An API, the versions offered, and the handler.
+
+    `in_pieces` says that responses may be large, or hold regions of files, and are not to be copied.
+    """
+
+    key: ApiKey
+    min_version: int
+    max_version: int
+    handle: Handler
+    in_pieces: bool
+
+
+class VersionedRoute(NamedTuple):
+    """A route at one version, ready to be called. Interceptors take one and return one."""
+
+    key: int
+    version: int
+    handle: Handler
+    request: Decoder
+    response: Encoder
+    has_tagged_header: bool
+    in_pieces: bool
+
+
+Interceptor: TypeAlias = "Callable[[VersionedRoute], VersionedRoute]"
+"""Changes how a route is served; returns it unchanged where the interceptor has nothing to do."""
+
+
+class Reversioning(Protocol):
+    """Legacy behaviour: requests are read in another version than their header says."""
+
+    def version_of(self, route: Route, version: int) -> int: ...
+
+
+class Router:
+    """The routes that a broker offers, made ready on first use.
+
+    `chain` returns the interceptors in force, the outermost first. Whoever changes what it returns calls
+    `reset`.
+    """
+
+    def __init__(
+        self,
+        offered: Mapping[int, Route],
+        chain: Callable[[], list[Interceptor]],
+        reversioning: Reversioning | None = None,
+    ) -> None:
+        self.offered = offered
+        """The APIs that ApiVersions lists, by key."""
+        self.ready: dict[tuple[int, int], VersionedRoute] = {}
+        """The routes that have been asked for, by API key and version."""
+        self._chain = chain
+        self._reversioning = reversioning
+
+    def reset(self) -> None:
+        """Forget the routes that are ready, because interceptors have changed."""
+        self.ready.clear()
+
+    def find(self, key: int, version: int) -> VersionedRoute:
+        """The route for a request with this API key and version in its header.
+
+        Raises:
+            UnsupportedVersionError: the API is not offered, or not in this version.
+        """
+        found = self.ready.get((key, version))
+        if found is not None:
+            return found
+        route = self.offered.get(key)
+        asked = version
+        if route is not None and self._reversioning is not None:
+            version = self._reversioning.version_of(route, version)
+        if route is None or not route.min_version <= version <= route.max_version:
+            raise UnsupportedVersionError(f"API {key} in version {version} is not offered")
+        api = API_TABLE[key]
+        made = VersionedRoute(
+            key,
+            version,
+            route.handle,
+            codec_for(api.request, version),
+            codec_for(api.response, version),
+            response_header_version(key, version) > 0,
+            route.in_pieces,
+        )
+        interceptors = self._chain()
+        if interceptors:
+            made = intercepted(made, interceptors)
+        self.ready[key, asked] = made
+        return made
+
+
+def intercepted(route: VersionedRoute, interceptors: list[Interceptor]) -> VersionedRoute:
+    """The route with all interceptors around it, the first of them outermost.
+
+    Interceptors see each request once: a request that waits is asked again inside of them.
+    """
+    made = plain = route._replace(handle=_asked_again_inside(route.handle))
+    for interceptor in reversed(interceptors):
+        made = interceptor(made)
+    return route if made is plain else made
+
+
+def _asked_again_inside(handle: Handler) -> Handler:
+    """A handler whose waits always have an `answer`, so that the functions around it are not called again."""
+
+    def ask(request: Any, context: Context) -> Answer:
+        outcome = handle(request, context)
+        if type(outcome) is Wait and outcome.answer is None:
+            outcome.answer = lambda: ask(request, context)
+        return outcome
+
+    return ask
+
+
+def when_answered(outcome: Answer, then: Callable[[Message | None], Message | None]) -> Answer:
+    """Return what `then` makes of the response, now or when the request has waited.
+
+    `outcome` is what the handler inside has returned. `then` is called once, with the response or with None
+    where there is none (Produce with acks=0), unless the request ends with an exception.
+    """
+    if type(outcome) is Wait:
+        later = outcome.answer
+        if later is None:
+            raise TypeError("this Wait has no answer: call the handler of the route that was given")
+        outcome.answer = lambda: when_answered(later(), then)
+        return outcome
+    return then(outcome)

@@ -1,0 +1,89 @@
+"""`Session`: what a broker knows of one connection, shared by handlers, quotas, interceptors and metrics.
+
+A session begins when a connection is accepted and ends with it. Its client is `User:ANONYMOUS` until a
+mechanism has authenticated it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol, TypeVar
+
+
+class Principal(NamedTuple):
+    """An authenticated identity, written ``User:alice``."""
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.name}"
+
+
+ANONYMOUS = Principal("User", "ANONYMOUS")
+"""The principal of a client that has not been authenticated, as in Apache Kafka."""
+
+PLAINTEXT = "PLAINTEXT"
+
+
+class Resource(Protocol):
+    """State that belongs to one connection, such as its fetch sessions."""
+
+    def close(self) -> None:
+        """Release it; called once, when the connection has ended."""
+
+
+R = TypeVar("R", bound=Resource)
+
+
+class Session:
+    """One connection, from its acceptance to its end."""
+
+    __slots__ = (
+        "client_address",
+        "client_id",
+        "connection_id",
+        "listener_name",
+        "local_address",
+        "mechanism",
+        "principal",
+        "resources",
+        "security_protocol",
+        "software_name",
+        "software_version",
+    )
+
+    def __init__(
+        self,
+        connection_id: int = 0,
+        client_address: str = "",
+        local_address: tuple[str, int] = ("127.0.0.1", 0),
+        listener_name: str = PLAINTEXT,
+        security_protocol: str = PLAINTEXT,
+    ) -> None:
+        self.connection_id = connection_id
+        """Counts the connections of a broker from 1."""
+        self.client_address = client_address
+        """IP address of the client, without the port."""
+        self.local_address = local_address
+        """Host and port that the client has connected to."""
+        self.listener_name = listener_name
+        self.security_protocol = security_protocol
+        """PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
+        self.client_id: str | None = None
+        """The client id in the header of the latest request."""
+        self.software_name: str | None = None
+        """Name of the client library, from ApiVersions version 3 or later (KIP-511)."""
+        self.software_version: str | None = None
+        self.principal = ANONYMOUS
+        self.mechanism: str | None = None
+        """The SASL mechanism that has authenticated the principal; None without SASL."""
+        self.resources: dict[type[Resource], Resource] = {}
+        """What handlers keep for this connection, by class; closed when the connection ends."""
+
+    def resource(self, kind: type[R]) -> R | None:
+        """The resource of a class that this connection has, or None."""
+        found = self.resources.get(kind)
+        return found if isinstance(found, kind) else None
+
+    def __repr__(self) -> str:
+        return f"<Session {self.connection_id} of {self.principal} at {self.client_address or 'no address'}>"
