@@ -6,9 +6,10 @@ from typing import Any
 
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.context import Context
+from penstock.broker.handlers import ROUTES
 from penstock.broker.node import Node
 from penstock.broker.partitions.log_store import LogStore, MemoryStore
-from penstock.broker.requests.dispatch import ROUTES, answer
+from penstock.broker.requests.dispatch import answer
 from penstock.broker.security.session import Session
 from penstock.clock import ManualClock
 from penstock.protocol.api import API_TABLE

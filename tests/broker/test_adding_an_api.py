@@ -13,15 +13,14 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from penstock import Broker
 from penstock.broker.context import Context
-from penstock.broker.requests import dispatch
-from penstock.broker.requests.dispatch import handler
+from penstock.broker.handlers import ROUTES
+from penstock.broker.requests.routes import Route
 from penstock.errors import UnsupportedVersionError
 from penstock.protocol.api import API_TABLE, Api
 from penstock.protocol.framing import decode_response, encode_request
@@ -61,13 +60,10 @@ RESPONSE = {
 ROOT = Path(__file__).resolve().parents[2]
 
 HANDLER = """from penstock.broker.context import Context
-from penstock.broker.requests.dispatch import handler
-from penstock.protocol.api import ApiKey
 from penstock.protocol.messages.echo_request import EchoRequest
 from penstock.protocol.messages.echo_response import EchoLine, EchoResponse
 
 
-@handler(ApiKey.ECHO, 0, 1)
 def echo(request: EchoRequest, context: Context) -> EchoResponse:
     words = [word.upper() if request.loud else word for word in request.words]
     return EchoResponse(lines=[EchoLine(text=word) for word in words])
@@ -141,26 +137,25 @@ def test_adding_an_api_and_a_version_changes_the_files_that_the_recipe_names(tmp
 
     copy.define(highest=0)
     copy.run(str(tmp_path / "tools/generate_messages.py"))
-    (copy.handlers / "echo.py").write_text(HANDLER.replace("ECHO, 0, 1", "ECHO, 0, 0"))
+    (copy.handlers / "echo.py").write_text(HANDLER)
     init = copy.handlers / "__init__.py"
-    init.write_text(
-        init.read_text().replace("    describe_cluster,\n", "    describe_cluster,\n    echo,\n", 1)
-    )
+    text = init.read_text()
+    init.write_text(text.replace("OFFERED = {\n", "OFFERED = {\n    ApiKey.ECHO: Offer(0, 0),\n", 1))
     added = copy.changed_since(before)
     assert copy.run("-c", ASK.format(loud=0)) == "(0, 0)\na b\n"
 
     before = copy.files()
     copy.define(highest=1)
     copy.run(str(tmp_path / "tools/generate_messages.py"))
-    (copy.handlers / "echo.py").write_text(HANDLER)
+    init.write_text(init.read_text().replace("ECHO: Offer(0, 0)", "ECHO: Offer(0, 1)"))
     raised = copy.changed_since(before)
     assert copy.run("-c", ASK.format(loud=1)) == "(0, 1)\nA B\n"
 
     protocol, handlers = "src/penstock/protocol", "src/penstock/broker/handlers"
     ours = {f"{protocol}/definitions/EchoRequest.json", f"{protocol}/definitions/EchoResponse.json"}
     classes = {f"{protocol}/messages/echo_request.py", f"{protocol}/messages/echo_response.py"}
-    both = {*ours, *classes, f"{protocol}/api_keys.py", f"{handlers}/echo.py"}
-    once = {f"{protocol}/messages/__init__.pyi", f"{protocol}/message_index.py", f"{handlers}/__init__.py"}
+    both = {*ours, *classes, f"{protocol}/api_keys.py", f"{handlers}/__init__.py"}
+    once = {f"{protocol}/messages/__init__.pyi", f"{protocol}/message_index.py", f"{handlers}/echo.py"}
     assert raised == both
     assert added == both | once
     named = named_in_the_recipe()
@@ -169,7 +164,7 @@ def test_adding_an_api_and_a_version_changes_the_files_that_the_recipe_names(tmp
 
 
 @pytest.fixture
-def echo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[type[Message], type[Message]]]:
+def echo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[type[Message], type[Message]]:
     """The message classes of the made-up API, registered with a handler for the length of a test."""
     classes = []
     for definition in (REQUEST, RESPONSE):
@@ -183,13 +178,12 @@ def echo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[type
     monkeypatch.setitem(API_TABLE, ECHO, api)
     line_class = vars(sys.modules[response_class.__module__])["EchoLine"]
 
-    @handler(ECHO, 0, 1)  # type: ignore[arg-type]
     def answer(request: Message, context: Context) -> Message:
         words = [word.upper() if request.loud else word for word in request.words]  # type: ignore[attr-defined]
         return response_class(lines=[line_class(text=word) for word in words])  # type: ignore[call-arg]
 
-    yield request_class, response_class
-    del dispatch.ROUTES[ECHO]
+    monkeypatch.setitem(ROUTES, ECHO, Route(ECHO, 0, 1, answer))  # type: ignore[arg-type]
+    return request_class, response_class
 
 
 def ask(broker: Broker, message: Message, version: int, response_class: type[Message]) -> Message:

@@ -19,10 +19,11 @@ from broker.groups.bench_group import Bench
 from broker.handlers.test_every_version import CASES, REQUESTS
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.context import CloseConnection, Context
+from penstock.broker.handlers import ROUTES
 from penstock.broker.node import Node
 from penstock.broker.partitions.disk_log_store import DiskStore
 from penstock.broker.partitions.log_store import LogStore
-from penstock.broker.requests.dispatch import ROUTES, Unanswered, answer
+from penstock.broker.requests.dispatch import Unanswered, answer
 from penstock.clock import ManualClock
 from penstock.errors import EncodeError
 from penstock.protocol.api import ApiKey

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterator
 
 import pytest
 
 from penstock import Broker
 from penstock.broker.context import Context
-from penstock.broker.requests import dispatch
-from penstock.broker.requests.dispatch import handler
+from penstock.broker.handlers import ROUTES
+from penstock.broker.requests.routes import Route
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.config import ClientConfig
 from penstock.errors import NetworkError
@@ -43,7 +42,7 @@ def definition(end: str, **more: object) -> dict[str, object]:
 
 
 @pytest.fixture
-def lag(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Message]]:
+def lag(monkeypatch: pytest.MonkeyPatch) -> type[Message]:
     """The class of requests of the API, which is known to both ends for the length of a test."""
     request = message_class(parse_definition(definition("Request", latestVersionUnstable=True), "request"))
     response = message_class(parse_definition(definition("Response"), "response"))
@@ -52,13 +51,12 @@ def lag(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Message]]:
     monkeypatch.setitem(API_TABLE, KEY, api)
     seen = sys.modules[request.__module__].seen = []  # type: ignore[attr-defined]
 
-    @handler(KEY, 0, 1)  # type: ignore[arg-type]
     def answer(asked: Message, context: Context) -> Message:
         seen.append(context.version)
         return response(offsets=[each * 2 for each in asked.offsets])  # type: ignore[call-arg, attr-defined]
 
-    yield request
-    del dispatch.ROUTES[KEY]
+    monkeypatch.setitem(ROUTES, KEY, Route(KEY, 0, 1, answer))  # type: ignore[arg-type]
+    return request
 
 
 def converse(request_class: type[Message], broker_enables: bool, client_enables: bool) -> tuple[int, int]:

@@ -9,7 +9,8 @@ import pytest
 from broker.bench_node import context_of, make_node, make_topic
 from broker.handlers.test_every_version import REQUESTS
 from penstock.broker.context import CloseConnection
-from penstock.broker.requests.dispatch import ROUTES, call
+from penstock.broker.handlers import ROUTES
+from penstock.broker.requests.dispatch import call
 from penstock.broker.requests.purgatory import Wait
 from penstock.broker.requests.routes import intercepted
 from penstock.protocol.api import API_TABLE

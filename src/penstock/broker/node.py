@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import penstock.broker.handlers  # noqa: F401  registers every API
+from penstock.broker.handlers import ROUTES, import_common
 from penstock.broker.interceptors import InterceptorChain, Stage
 from penstock.broker.metadata.cluster import OFFSETS_TOPIC, Cluster
 from penstock.broker.metadata.metadata_log import TOPIC_NAME as METADATA_TOPIC
@@ -17,7 +17,6 @@ from penstock.broker.network.listeners import advertised_at
 from penstock.broker.partitions.fetch_sessions import FetchSessions
 from penstock.broker.partitions.inspection import Inspection
 from penstock.broker.partitions.retention import Retention
-from penstock.broker.requests.dispatch import ROUTES
 from penstock.broker.requests.kept_state import KeptState
 from penstock.broker.requests.purgatory import Parking
 from penstock.broker.requests.routes import Router
@@ -68,6 +67,7 @@ class Node:
         """For lines that any peer can cause."""
         self.profile = config.profile
         """The release of Kafka that this broker behaves as; None for everything there is."""
+        import_common()
         known = ROUTES if config.boolean("unstable.api.versions.enable") else without_unstable(ROUTES)
         self.routes: Mapping[int, Route] = known if self.profile is None else self.profile.routes(known)
         """The APIs this broker offers; what ApiVersions answers."""

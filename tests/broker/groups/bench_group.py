@@ -13,8 +13,8 @@ from broker.groups.requests import (
     leave_request,
     sync_request,
 )
+from penstock.broker.handlers import ROUTES
 from penstock.broker.partitions.log_store import LogStore, MemoryStore
-from penstock.broker.requests.dispatch import ROUTES
 from penstock.broker.requests.purgatory import Wait
 from penstock.clock import ManualClock
 from penstock.protocol.api import API_TABLE

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from broker.bench_node import NOW_MS, ask, ask_bytes, batch_of, context_of, make_node, make_topic, produce
+from penstock.broker.handlers import ROUTES
 from penstock.broker.node import Node
-from penstock.broker.requests.dispatch import ROUTES, answer
+from penstock.broker.requests.dispatch import answer
 from penstock.errors import StorageError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode

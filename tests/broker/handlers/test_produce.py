@@ -18,9 +18,9 @@ from broker.bench_node import (
 )
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.context import CloseConnection
+from penstock.broker.handlers import ROUTES
 from penstock.broker.node import Node
 from penstock.broker.partitions.log_store import MemoryStore
-from penstock.broker.requests.dispatch import ROUTES
 from penstock.broker.requests.purgatory import Wait
 from penstock.clock import ManualClock
 from penstock.errors import StorageError

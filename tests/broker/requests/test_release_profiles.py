@@ -16,7 +16,7 @@ from broker.bench_node import batch_of, produce_request
 from broker.wire_client import WireClient
 from penstock import Broker
 from penstock.broker.config.values import BrokerConfig, TopicConfig
-from penstock.broker.requests.dispatch import ROUTES
+from penstock.broker.handlers import ROUTES
 from penstock.broker.requests.release_profiles import Profile
 from penstock.errors import ConfigError
 from penstock.log import scan_log

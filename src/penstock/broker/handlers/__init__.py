@@ -1,82 +1,109 @@
-"""One module for each API. Importing this package registers them all.
+"""The handlers of the broker: one module for each API.
 
-Those that admin clients ask for once in a while (`RARELY_ASKED`) are imported when somebody does.
-
-A module translates: message in, a call to the cluster or a partition, message out. Its opening lines say
-which versions it speaks and what each version changed.
+A module translates: message in, a call to the part of the broker that does the work, message out. It has the
+name of its API, and so has the function in it that is the handler; its docstring says what each version has
+changed. `OFFERED` is the only place that says which versions are spoken: ApiVersions answers with it.
 """
 
 from __future__ import annotations
 
-from penstock.broker.handlers import (
-    api_versions,
-    create_topics,
-    delete_topics,
-    describe_cluster,
-    fetch,
-    find_coordinator,
-    groups,
-    init_producer_id,
-    list_offsets,
-    metadata,
-    produce,
-)
-from penstock.broker.requests.dispatch import handler_in
+from typing import NamedTuple
+
+from penstock.broker.requests.routes import LazyHandler, Route
 from penstock.protocol.api import ApiKey
 
-RARELY_ASKED = {
-    "alter_client_quotas": (ApiKey.ALTER_CLIENT_QUOTAS, 0, 1),
-    "alter_configs": (ApiKey.ALTER_CONFIGS, 0, 2),
-    "alter_partition_reassignments": (ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, 1),
-    "alter_replica_log_dirs": (ApiKey.ALTER_REPLICA_LOG_DIRS, 0, 2),
-    "create_partitions": (ApiKey.CREATE_PARTITIONS, 0, 3),
-    "delete_records": (ApiKey.DELETE_RECORDS, 0, 2),
-    "describe_client_quotas": (ApiKey.DESCRIBE_CLIENT_QUOTAS, 0, 1),
-    "describe_configs": (ApiKey.DESCRIBE_CONFIGS, 0, 4),
-    "describe_log_dirs": (ApiKey.DESCRIBE_LOG_DIRS, 0, 5),
-    "describe_producers": (ApiKey.DESCRIBE_PRODUCERS, 0, 0),
-    "describe_quorum": (ApiKey.DESCRIBE_QUORUM, 0, 2),
-    "describe_topic_partitions": (ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0),
-    "describe_transactions": (ApiKey.DESCRIBE_TRANSACTIONS, 0, 0),
-    "elect_leaders": (ApiKey.ELECT_LEADERS, 0, 2),
-    "incremental_alter_configs": (ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1),
-    "list_config_resources": (ApiKey.LIST_CONFIG_RESOURCES, 0, 1),
-    "list_partition_reassignments": (ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, 0),
-    "list_transactions": (ApiKey.LIST_TRANSACTIONS, 0, 2),
-    "offset_for_leader_epoch": (ApiKey.OFFSET_FOR_LEADER_EPOCH, 0, 4),
-    "update_features": (ApiKey.UPDATE_FEATURES, 0, 2),
+
+class Offer(NamedTuple):
+    """The versions of an API that are offered.
+
+    `module` is the module of this package that has the handler, where it has another name than the API.
+    `in_pieces` says that responses may be large, or hold regions of files, and are not to be copied.
+    """
+
+    min_version: int
+    max_version: int
+    module: str | None = None
+    in_pieces: bool = False
+
+
+OFFERED = {
+    ApiKey.PRODUCE: Offer(0, 13),
+    ApiKey.FETCH: Offer(0, 18, in_pieces=True),
+    ApiKey.LIST_OFFSETS: Offer(0, 11),
+    ApiKey.METADATA: Offer(0, 13),
+    ApiKey.OFFSET_COMMIT: Offer(0, 10, "group_offsets"),
+    ApiKey.OFFSET_FETCH: Offer(0, 10, "group_offsets"),
+    ApiKey.FIND_COORDINATOR: Offer(0, 6),
+    ApiKey.JOIN_GROUP: Offer(0, 9, "group_membership"),
+    ApiKey.HEARTBEAT: Offer(0, 4, "group_membership"),
+    ApiKey.LEAVE_GROUP: Offer(0, 5, "group_membership"),
+    ApiKey.SYNC_GROUP: Offer(0, 5, "group_membership"),
+    ApiKey.DESCRIBE_GROUPS: Offer(0, 6, "group_admin"),
+    ApiKey.LIST_GROUPS: Offer(0, 5, "group_admin"),
+    ApiKey.SASL_HANDSHAKE: Offer(0, 1, "without_security"),
+    ApiKey.API_VERSIONS: Offer(0, 4),
+    ApiKey.CREATE_TOPICS: Offer(0, 7),
+    ApiKey.DELETE_TOPICS: Offer(0, 6),
+    ApiKey.DELETE_RECORDS: Offer(0, 2),
+    ApiKey.INIT_PRODUCER_ID: Offer(0, 5),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: Offer(0, 4),
+    ApiKey.DESCRIBE_ACLS: Offer(0, 3, "without_security"),
+    ApiKey.CREATE_ACLS: Offer(0, 3, "without_security"),
+    ApiKey.DELETE_ACLS: Offer(0, 3, "without_security"),
+    ApiKey.DESCRIBE_CONFIGS: Offer(0, 4),
+    ApiKey.ALTER_CONFIGS: Offer(0, 2),
+    ApiKey.ALTER_REPLICA_LOG_DIRS: Offer(0, 2),
+    ApiKey.DESCRIBE_LOG_DIRS: Offer(0, 5),
+    ApiKey.SASL_AUTHENTICATE: Offer(0, 2, "without_security"),
+    ApiKey.CREATE_PARTITIONS: Offer(0, 3),
+    ApiKey.CREATE_DELEGATION_TOKEN: Offer(0, 3, "without_security"),
+    ApiKey.RENEW_DELEGATION_TOKEN: Offer(0, 2, "without_security"),
+    ApiKey.EXPIRE_DELEGATION_TOKEN: Offer(0, 2, "without_security"),
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: Offer(0, 3, "without_security"),
+    ApiKey.DELETE_GROUPS: Offer(0, 3, "group_admin"),
+    ApiKey.ELECT_LEADERS: Offer(0, 2),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: Offer(0, 1),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: Offer(0, 1),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: Offer(0, 0),
+    ApiKey.OFFSET_DELETE: Offer(0, 0, "group_offsets"),
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: Offer(0, 1),
+    ApiKey.ALTER_CLIENT_QUOTAS: Offer(0, 1),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: Offer(0, 0, "without_security"),
+    ApiKey.DESCRIBE_QUORUM: Offer(0, 2),
+    ApiKey.UPDATE_FEATURES: Offer(0, 2),
+    ApiKey.DESCRIBE_CLUSTER: Offer(0, 2),
+    ApiKey.DESCRIBE_PRODUCERS: Offer(0, 0),
+    ApiKey.DESCRIBE_TRANSACTIONS: Offer(0, 0),
+    ApiKey.LIST_TRANSACTIONS: Offer(0, 2),
+    ApiKey.LIST_CONFIG_RESOURCES: Offer(0, 1),
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: Offer(0, 0),
 }
-"""Modules of this package, each with the API it answers and the versions it speaks."""
 
-WITHOUT_SECURITY = {
-    ApiKey.SASL_HANDSHAKE: (0, 1),
-    ApiKey.DESCRIBE_ACLS: (0, 3),
-    ApiKey.CREATE_ACLS: (0, 3),
-    ApiKey.DELETE_ACLS: (0, 3),
-    ApiKey.SASL_AUTHENTICATE: (0, 2),
-    ApiKey.CREATE_DELEGATION_TOKEN: (0, 3),
-    ApiKey.RENEW_DELEGATION_TOKEN: (0, 2),
-    ApiKey.EXPIRE_DELEGATION_TOKEN: (0, 2),
-    ApiKey.DESCRIBE_DELEGATION_TOKEN: (0, 3),
-    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: (0, 0),
-}
-"""What the module `without_security` answers."""
 
-for _module, _offered in RARELY_ASKED.items():
-    handler_in(f"{__name__}.{_module}", *_offered)
-for _key, _versions in WITHOUT_SECURITY.items():
-    handler_in(f"{__name__}.without_security", _key, *_versions)
+def route_of(key: ApiKey, offer: Offer) -> Route:
+    """The route to the handler that the module of an API has."""
+    name = key.name.lower()
+    handle = LazyHandler(f"{__name__}.{offer.module or name}", name)
+    return Route(key, offer.min_version, offer.max_version, handle, offer.in_pieces)
 
-__all__ = [
-    "api_versions",
-    "create_topics",
-    "delete_topics",
-    "describe_cluster",
-    "fetch",
-    "find_coordinator",
-    "groups",
-    "init_producer_id",
-    "list_offsets",
-    "metadata",
-    "produce",
-]
+
+ROUTES = {int(key): route_of(key, offer) for key, offer in OFFERED.items()}
+"""Every API that has a handler, by key."""
+
+COMMON = (
+    ApiKey.API_VERSIONS,
+    ApiKey.CREATE_TOPICS,
+    ApiKey.FETCH,
+    ApiKey.FIND_COORDINATOR,
+    ApiKey.INIT_PRODUCER_ID,
+    ApiKey.LIST_OFFSETS,
+    ApiKey.METADATA,
+    ApiKey.PRODUCE,
+)
+"""What nearly every client asks for. All other handlers are imported when they are first asked for."""
+
+
+def import_common() -> None:
+    """Import the handlers of `COMMON`, so that no client waits for that."""
+    for key in COMMON:
+        _ = ROUTES[key].handle

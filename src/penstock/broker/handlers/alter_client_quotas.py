@@ -1,4 +1,4 @@
-"""AlterClientQuotas (49), versions 0-1: set and remove quotas of clients and users. v1 flexible.
+"""AlterClientQuotas (49): set and remove quotas of clients and users. v1 flexible.
 
 Those that nothing here would enforce are refused: the rates at which connections come and topics change.
 """
@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 from penstock.broker.context import Context
 from penstock.broker.metadata.planning import CHANGES_MAX
-from penstock.broker.requests.dispatch import handler
 from penstock.broker.requests.quotas import (
     CLIENT_CHARACTERS_MAX,
     ENTITY_TYPES,
@@ -25,7 +24,6 @@ from penstock.broker.requests.quotas import (
 from penstock.broker.requests.string_lengths import STRING_BYTES_MAX
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
-from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages import client_quota_record as stored
 from penstock.protocol.messages.alter_client_quotas_request import (
@@ -57,7 +55,6 @@ ENTITIES_MAX = 10_000
 """Entities that can have quotas."""
 
 
-@handler(ApiKey.ALTER_CLIENT_QUOTAS, 0, 1)
 def alter_client_quotas(request: AlterClientQuotasRequest, context: Context) -> AlterClientQuotasResponse:
     """Every entity has its own outcome; the good ones change in one step."""
     cluster = context.node.cluster

@@ -1,11 +1,9 @@
-"""AlterConfigs (33), versions 0-2: say everything that is set for a topic or broker; the rest is default."""
+"""AlterConfigs (33): say everything that is set for a topic or broker; the rest is default."""
 
 from __future__ import annotations
 
 from penstock.broker.config.alterations import answer_each, plan_replacement
 from penstock.broker.context import Context
-from penstock.broker.requests.dispatch import handler
-from penstock.protocol.api import ApiKey
 from penstock.protocol.messages.alter_configs_request import AlterConfigsRequest, AlterConfigsResource
 from penstock.protocol.messages.alter_configs_response import (
     AlterConfigsResourceResponse,
@@ -14,7 +12,6 @@ from penstock.protocol.messages.alter_configs_response import (
 from penstock.protocol.messages.config_record import ConfigRecord
 
 
-@handler(ApiKey.ALTER_CONFIGS, 0, 2)
 def alter_configs(request: AlterConfigsRequest, context: Context) -> AlterConfigsResponse:
     """Change what is set for every resource; each has its own outcome."""
 

@@ -1,11 +1,9 @@
-"""AlterPartitionReassignments (45), versions 0-1: move replicas, which is possible to this broker only."""
+"""AlterPartitionReassignments (45): move replicas, which is possible to this broker only."""
 
 from __future__ import annotations
 
 from penstock.broker.context import Context
-from penstock.broker.requests.dispatch import handler
 from penstock.errors import KafkaError
-from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
@@ -18,7 +16,6 @@ from penstock.protocol.messages.alter_partition_reassignments_response import (
 )
 
 
-@handler(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, 1)
 def alter_partition_reassignments(
     request: AlterPartitionReassignmentsRequest, context: Context
 ) -> AlterPartitionReassignmentsResponse:

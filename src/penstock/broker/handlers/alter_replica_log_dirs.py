@@ -1,11 +1,9 @@
-"""AlterReplicaLogDirs (34), versions 0-2: move partitions to another directory. There is one."""
+"""AlterReplicaLogDirs (34): move partitions to another directory. There is one."""
 
 from __future__ import annotations
 
 from penstock.broker.context import Context
-from penstock.broker.requests.dispatch import handler
 from penstock.errors import KafkaError
-from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.alter_replica_log_dirs_request import AlterReplicaLogDirsRequest
 from penstock.protocol.messages.alter_replica_log_dirs_response import (
@@ -15,7 +13,6 @@ from penstock.protocol.messages.alter_replica_log_dirs_response import (
 )
 
 
-@handler(ApiKey.ALTER_REPLICA_LOG_DIRS, 0, 2)
 def alter_replica_log_dirs(
     request: AlterReplicaLogDirsRequest, context: Context
 ) -> AlterReplicaLogDirsResponse:

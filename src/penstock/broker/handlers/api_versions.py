@@ -1,4 +1,4 @@
-"""ApiVersions (18), versions 0-4: which APIs this broker speaks, in which versions.
+"""ApiVersions (18): which APIs this broker speaks, in which versions.
 
 The answer is the table of registered handlers. v1 adds the throttle time; v3 the client's software name
 and features; v4 may list features whose lowest version is 0. A version we do not know is answered in
@@ -11,7 +11,6 @@ import re
 
 from penstock.broker.context import Context
 from penstock.broker.metadata.cluster import METADATA_FEATURE, METADATA_VERSION
-from penstock.broker.requests.dispatch import handler
 from penstock.broker.requests.routes import Route
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
@@ -34,7 +33,6 @@ METADATA_LEVELS = (7, METADATA_VERSION)
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
-@handler(ApiKey.API_VERSIONS, 0, 4)
 def api_versions(request: ApiVersionsRequest | None, context: Context) -> ApiVersionsResponse:
     """List every API that has a handler. None stands for a request in a version we do not know."""
     routes, profile = context.node.routes, context.node.profile

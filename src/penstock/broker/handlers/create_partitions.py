@@ -1,4 +1,4 @@
-"""CreatePartitions (37), versions 0-3: let topics grow."""
+"""CreatePartitions (37): let topics grow."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ from collections import Counter
 
 from penstock.broker.context import Context
 from penstock.broker.metadata.planning import Planner, excess_code
-from penstock.broker.requests.dispatch import handler
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
-from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.create_partitions_request import (
     CreatePartitionsRequest,
@@ -27,7 +25,6 @@ QUOTA_ERROR_SINCE = 3
 """From here on clients know error 89 (KIP-599), which says that the rest is to be asked for again."""
 
 
-@handler(ApiKey.CREATE_PARTITIONS, 0, 3)
 def create_partitions(request: CreatePartitionsRequest, context: Context) -> CreatePartitionsResponse:
     """Add partitions to every topic named, in one step; each has its own outcome. None can shrink."""
     cluster = context.node.cluster

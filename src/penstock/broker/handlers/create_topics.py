@@ -1,4 +1,4 @@
-"""CreateTopics (19), versions 0-7.
+"""CreateTopics (19).
 
 v1 may only validate, and errors have messages; v2 throttle time; v4 -1 for the broker's defaults; v5 the
 answer tells partitions, replication factor and settings; v7 the topic id.
@@ -14,9 +14,7 @@ from penstock.broker.config.values import SUGGESTIONS_MAX
 from penstock.broker.context import Context
 from penstock.broker.metadata.metadata_log import TOPIC_NAME as METADATA_TOPIC
 from penstock.broker.metadata.planning import NewTopic, Planner, excess_code
-from penstock.broker.requests.dispatch import handler
 from penstock.errors import KafkaError, StorageError
-from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from penstock.protocol.messages.create_topics_response import (
@@ -35,7 +33,6 @@ SETTING_BYTES = 60
 """About what one setting takes in an answer."""
 
 
-@handler(ApiKey.CREATE_TOPICS, 0, 7)
 def create_topics(request: CreateTopicsRequest, context: Context) -> CreateTopicsResponse:
     """Check every topic, then create those that are good, all in one step."""
     cluster = context.node.cluster

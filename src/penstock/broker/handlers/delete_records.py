@@ -1,4 +1,4 @@
-"""DeleteRecords (21), versions 0-2: raise the offset with which partitions begin.
+"""DeleteRecords (21): raise the offset with which partitions begin.
 
 What lies below is gone for every reader at once; the files go with their segments. The new beginning is on
 the disk before the answer leaves: no restart brings records back.
@@ -7,11 +7,9 @@ the disk before the answer leaves: no restart brings records back.
 from __future__ import annotations
 
 from penstock.broker.context import Context
-from penstock.broker.requests.dispatch import handler
 from penstock.broker.requests.repetition import merged
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
-from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.delete_records_request import (
     DeleteRecordsPartition,
@@ -29,7 +27,6 @@ logger = logger_named("penstock.broker")
 NO_OFFSET = -1
 
 
-@handler(ApiKey.DELETE_RECORDS, 0, 2)
 def delete_records(request: DeleteRecordsRequest, context: Context) -> DeleteRecordsResponse:
     """Raise the start offset of partitions. Offset -1 means the high watermark."""
     topics = [

@@ -1,4 +1,4 @@
-"""DeleteTopics (20), versions 0-6.
+"""DeleteTopics (20).
 
 v1 throttle time; v3 error 73 where deleting is switched off, 42 before; v5 error messages; v6 topics by
 name or id.
@@ -11,9 +11,7 @@ from collections import Counter
 from penstock.broker.context import Context
 from penstock.broker.metadata.cluster import Topic
 from penstock.broker.metadata.planning import Planner, excess_code
-from penstock.broker.requests.dispatch import handler
 from penstock.errors import KafkaError, StorageError
-from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from penstock.protocol.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
@@ -23,7 +21,6 @@ QUOTA_ERROR_SINCE = 5
 """From here on clients know error 89 (KIP-599), which says that the rest is to be asked for again."""
 
 
-@handler(ApiKey.DELETE_TOPICS, 0, 6)
 def delete_topics(request: DeleteTopicsRequest, context: Context) -> DeleteTopicsResponse:
     """Delete the topics named, with their data. Fetches that wait for them are answered."""
     asked = request.topics or [DeleteTopicState(name=name) for name in request.topic_names]

@@ -1,14 +1,12 @@
-"""DescribeClientQuotas (48), versions 0-1: the quotas of the entities that fit. v1 flexible."""
+"""DescribeClientQuotas (48): the quotas of the entities that fit. v1 flexible."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from penstock.broker.context import Context
-from penstock.broker.requests.dispatch import handler
 from penstock.broker.requests.quotas import ENTITY_TYPES, IP, IP_STANDS_ALONE, Filter, matching
 from penstock.errors import KafkaError
-from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.describe_client_quotas_request import (
     ComponentData,
@@ -24,7 +22,6 @@ from penstock.protocol.messages.describe_client_quotas_response import (
 MATCH_EXACT, MATCH_DEFAULT, MATCH_ANY = range(3)
 
 
-@handler(ApiKey.DESCRIBE_CLIENT_QUOTAS, 0, 1)
 def describe_client_quotas(
     request: DescribeClientQuotasRequest, context: Context
 ) -> DescribeClientQuotasResponse:

@@ -1,4 +1,4 @@
-"""DescribeCluster (60), versions 0-2.
+"""DescribeCluster (60).
 
 v1 tells brokers from controllers by endpoint type; v2 may include fenced brokers, of which there are none.
 """
@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from penstock.broker.context import Context
 from penstock.broker.handlers.metadata import CLUSTER_OPERATIONS, NOT_ASKED
-from penstock.broker.requests.dispatch import handler
-from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from penstock.protocol.messages.describe_cluster_response import (
@@ -19,7 +17,6 @@ from penstock.protocol.messages.describe_cluster_response import (
 BROKERS, CONTROLLERS = 1, 2
 
 
-@handler(ApiKey.DESCRIBE_CLUSTER, 0, 2)
 def describe_cluster(request: DescribeClusterRequest, context: Context) -> DescribeClusterResponse:
     """One cluster, one broker."""
     node = context.node

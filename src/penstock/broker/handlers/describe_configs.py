@@ -1,4 +1,4 @@
-"""DescribeConfigs (32), versions 0-4: settings of topics, the broker, its loggers, groups and subscriptions
+"""DescribeConfigs (32): settings of topics, the broker, its loggers, groups and subscriptions
 to metrics, and where they come from.
 
 v1 sources and synonyms; v3 types and documentation; v4 flexible.
@@ -29,9 +29,7 @@ from penstock.broker.config.values import (
 from penstock.broker.context import Context
 from penstock.broker.metadata.cluster import BROKER_RESOURCE, TOPIC_RESOURCE
 from penstock.broker.metadata.planning import check_topic_name
-from penstock.broker.requests.dispatch import handler
 from penstock.errors import KafkaError
-from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.describe_configs_request import (
     DescribeConfigsRequest,
@@ -54,7 +52,6 @@ _PARSED_SOURCES = (SOURCE_TOPIC, SOURCE_METRICS, SOURCE_GROUP)
 """Where values come from that are shown as they are read. Those of the broker are shown as they were set."""
 
 
-@handler(ApiKey.DESCRIBE_CONFIGS, 0, 4)
 def describe_configs(request: DescribeConfigsRequest, context: Context) -> DescribeConfigsResponse:
     """Describe every resource asked for, once, with all settings that are asked for wherever it is named."""
     context.begin_claims()

@@ -1,4 +1,4 @@
-"""DescribeLogDirs (35), versions 0-5: which partitions are in the data directory, and their sizes.
+"""DescribeLogDirs (35): which partitions are in the data directory, and their sizes.
 
 v3 a top-level error; v4 the size of the volume and what is free of it; v5 cordoned directories, of which
 there are none. A broker that keeps everything in memory names its place so, and knows no limit.
@@ -11,10 +11,8 @@ from collections.abc import Iterable
 
 from penstock.broker.context import Context
 from penstock.broker.metadata.cluster import Topic
-from penstock.broker.requests.dispatch import handler
 from penstock.broker.requests.repetition import merged
 from penstock.errors import StorageError
-from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from penstock.protocol.messages.describe_log_dirs_response import (
@@ -28,7 +26,6 @@ UNKNOWN = -1
 VOLUME_SINCE = 4
 
 
-@handler(ApiKey.DESCRIBE_LOG_DIRS, 0, 5)
 def describe_log_dirs(request: DescribeLogDirsRequest, context: Context) -> DescribeLogDirsResponse:
     """Describe the one directory there is."""
     node = context.node

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from penstock.broker.context import Context
 from penstock.broker.metadata.planning import check_topic_name
-from penstock.broker.requests.dispatch import handler
 from penstock.broker.requests.repetition import merged
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
-from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.describe_producers_request import DescribeProducersRequest
 from penstock.protocol.messages.describe_producers_response import (
@@ -26,7 +24,6 @@ PRODUCER_BYTES = 40
 """What a producer takes in an answer."""
 
 
-@handler(ApiKey.DESCRIBE_PRODUCERS, 0, 0)
 def describe_producers(request: DescribeProducersRequest, context: Context) -> DescribeProducersResponse:
     """List the producers of every partition asked for."""
     context.begin_claims()

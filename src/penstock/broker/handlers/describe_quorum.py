@@ -1,4 +1,4 @@
-"""DescribeQuorum (55), versions 0-2: who keeps the cluster's own log (KIP-595). A quorum of one.
+"""DescribeQuorum (55): who keeps the cluster's own log (KIP-595). A quorum of one.
 
 v1 times of fetching; v2 error messages, directory ids and the addresses of the nodes.
 """
@@ -8,8 +8,6 @@ from __future__ import annotations
 from penstock.broker.context import Context
 from penstock.broker.metadata.metadata_log import LEADER_EPOCH
 from penstock.broker.metadata.metadata_log import TOPIC_NAME as METADATA_TOPIC
-from penstock.broker.requests.dispatch import handler
-from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.describe_quorum_request import DescribeQuorumRequest
 from penstock.protocol.messages.describe_quorum_response import (
@@ -29,7 +27,6 @@ def _unknown(index: int) -> PartitionData:
     return PartitionData(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
-@handler(ApiKey.DESCRIBE_QUORUM, 0, 2)
 def describe_quorum(request: DescribeQuorumRequest, context: Context) -> DescribeQuorumResponse:
     """Describe the one voter, which leads."""
     asked = [(topic.topic_name, [p.partition_index for p in topic.partitions]) for topic in request.topics]

@@ -10,9 +10,7 @@ from penstock.broker.context import Context
 from penstock.broker.handlers.metadata import TOPIC_OPERATIONS
 from penstock.broker.metadata.cluster import Topic
 from penstock.broker.metadata.planning import check_topic_name
-from penstock.broker.requests.dispatch import handler
 from penstock.errors import KafkaError
-from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest
 from penstock.protocol.messages.describe_topic_partitions_response import (
@@ -23,7 +21,6 @@ from penstock.protocol.messages.describe_topic_partitions_response import (
 )
 
 
-@handler(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0)
 def describe_topic_partitions(
     request: DescribeTopicPartitionsRequest, context: Context
 ) -> DescribeTopicPartitionsResponse:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from penstock.broker.context import Context
-from penstock.broker.requests.dispatch import handler
-from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
 from penstock.protocol.messages.describe_transactions_response import (
@@ -13,7 +11,6 @@ from penstock.protocol.messages.describe_transactions_response import (
 )
 
 
-@handler(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0)
 def describe_transactions(
     request: DescribeTransactionsRequest, context: Context
 ) -> DescribeTransactionsResponse:

@@ -1,4 +1,4 @@
-"""ElectLeaders (43), versions 0-2: there is nobody else to elect.
+"""ElectLeaders (43): there is nobody else to elect.
 
 v1 the kind of election, and an error for the whole answer.
 """
@@ -6,10 +6,8 @@ v1 the kind of election, and an error for the whole answer.
 from __future__ import annotations
 
 from penstock.broker.context import Context
-from penstock.broker.requests.dispatch import handler
 from penstock.broker.requests.repetition import merged
 from penstock.errors import KafkaError
-from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.elect_leaders_request import ElectLeadersRequest
 from penstock.protocol.messages.elect_leaders_response import (
@@ -22,7 +20,6 @@ ELECTION_TYPES = (0, 1)
 """The preferred leader, or any at all (unclean)."""
 
 
-@handler(ApiKey.ELECT_LEADERS, 0, 2)
 def elect_leaders(request: ElectLeadersRequest, context: Context) -> ElectLeadersResponse:
     """Say of every partition that it has its leader. Asked for all, only failures are listed: none."""
     if request.topic_partitions is None:

@@ -1,4 +1,4 @@
-"""Fetch (1), versions 0-18: read records, and wait for them.
+"""Fetch (1): read records, and wait for them.
 
 v1 throttle time; v3 a limit for the whole answer; v4 isolation, last stable offset; v5 log start offset;
 v7 sessions; v9 the client's leader epoch; v10 zstd;
@@ -29,7 +29,6 @@ from penstock.broker.partitions.fetch_sessions import (
     OwnedSessions,
 )
 from penstock.broker.partitions.partition import Partition
-from penstock.broker.requests.dispatch import handler
 from penstock.broker.requests.purgatory import Wait
 from penstock.broker.requests.repetition import merged
 from penstock.broker.requests.side_thread import answer_later, full_budget, inline_budget, to_be_raised_later
@@ -41,7 +40,6 @@ from penstock.errors import (
     UnsupportedVersionError,
 )
 from penstock.log.contract import DamagedLogError
-from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.message import Records
 from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
@@ -104,7 +102,6 @@ class _Reading:
         self.keys: list[Hashable] = []
 
 
-@handler(ApiKey.FETCH, 0, 18, in_pieces=True)
 def fetch(request: FetchRequest, context: Context) -> FetchResponse | Wait:
     """Read from every partition asked for, or wait until there is enough."""
     topics = request.topics

@@ -1,4 +1,4 @@
-"""FindCoordinator (10), versions 0-6.
+"""FindCoordinator (10).
 
 v1 key types (0 group, 1 transaction, 2 share group from v6 on) and messages; v4 several keys. The
 coordinator of every consumer group is this broker. Transactions and share groups are not offered, so the
@@ -8,10 +8,8 @@ answer for these is COORDINATOR_NOT_AVAILABLE, which says why.
 from __future__ import annotations
 
 from penstock.broker.context import Context
-from penstock.broker.requests.dispatch import handler
 from penstock.common.logs import logger_named
 from penstock.errors import StorageError
-from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from penstock.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
@@ -28,7 +26,6 @@ _NO_ERROR = "NONE"
 """What Apache Kafka says below version 4 where nothing is wrong."""
 
 
-@handler(ApiKey.FIND_COORDINATOR, 0, 6)
 def find_coordinator(request: FindCoordinatorRequest, context: Context) -> FindCoordinatorResponse:
     """Name this broker as the coordinator of groups. The topic for their state is made on the way."""
     code, message = _judge(request.key_type, context)

@@ -12,10 +12,8 @@ from penstock.broker.groups.coordinator import CLASSIC
 from penstock.broker.groups.group import Group
 from penstock.broker.groups.member import Member
 from penstock.broker.groups.states import State
-from penstock.broker.requests.dispatch import handler
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
-from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from penstock.protocol.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
@@ -40,7 +38,6 @@ GROUP_OPERATIONS = sum(1 << operation for operation in (3, 6, 8, 10, 11))
 """Read, delete, describe, and describe and alter configs."""
 
 
-@handler(ApiKey.DESCRIBE_GROUPS, 0, 6)
 def describe_groups(request: DescribeGroupsRequest, context: Context) -> DescribeGroupsResponse:
     """Describe groups by their ids, those that do not exist as dead; each once, however often it is named."""
     context.begin_claims()
@@ -96,7 +93,6 @@ def _members(group: Group, is_stable: bool) -> list[DescribedGroupMember]:
     ]
 
 
-@handler(ApiKey.LIST_GROUPS, 0, 5)
 def list_groups(request: ListGroupsRequest, context: Context) -> ListGroupsResponse:
     """List the groups there are."""
     service = context.node.groups
@@ -115,7 +111,6 @@ def list_groups(request: ListGroupsRequest, context: Context) -> ListGroupsRespo
     )
 
 
-@handler(ApiKey.DELETE_GROUPS, 0, 3)
 def delete_groups(request: DeleteGroupsRequest, context: Context) -> DeleteGroupsResponse:
     """Delete groups in which nobody is, with their offsets."""
     results = []

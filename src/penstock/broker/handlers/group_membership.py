@@ -16,10 +16,8 @@ from typing import Any
 from penstock.broker.context import Context
 from penstock.broker.groups.group import refused_join
 from penstock.broker.groups.member import Caller
-from penstock.broker.requests.dispatch import handler
 from penstock.broker.requests.purgatory import Wait
 from penstock.errors import KafkaError
-from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.heartbeat_request import HeartbeatRequest
 from penstock.protocol.messages.heartbeat_response import HeartbeatResponse
@@ -36,7 +34,6 @@ PROTOCOL_NAMED_SINCE = 5
 SEVERAL_LEAVE_SINCE = 3
 
 
-@handler(ApiKey.JOIN_GROUP, 0, 9)
 def join_group(request: JoinGroupRequest, context: Context) -> Any:
     """Become a member, or stay one when the group asks everybody to join again."""
     service = context.node.groups
@@ -69,7 +66,6 @@ def _fit(response: Any, version: int) -> JoinGroupResponse:
     return response
 
 
-@handler(ApiKey.SYNC_GROUP, 0, 5)
 def sync_group(request: SyncGroupRequest, context: Context) -> Any:
     """Learn what is assigned; the leader tells what it has assigned to whom."""
     service = context.node.groups
@@ -82,7 +78,6 @@ def sync_group(request: SyncGroupRequest, context: Context) -> Any:
     return service.sync(request, context.now)
 
 
-@handler(ApiKey.HEARTBEAT, 0, 4)
 def heartbeat(request: HeartbeatRequest, context: Context) -> HeartbeatResponse:
     """Say that a member is alive, and hear whether it has to join again."""
     service = context.node.groups
@@ -95,7 +90,6 @@ def heartbeat(request: HeartbeatRequest, context: Context) -> HeartbeatResponse:
     return HeartbeatResponse(error_code=error_code)
 
 
-@handler(ApiKey.LEAVE_GROUP, 0, 5)
 def leave_group(request: LeaveGroupRequest, context: Context) -> LeaveGroupResponse:
     """Be a member no longer; or have static members removed by their instance ids."""
     service = context.node.groups

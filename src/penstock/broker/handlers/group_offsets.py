@@ -17,12 +17,10 @@ from penstock.broker.config.keys import LONG_MAX
 from penstock.broker.context import Context
 from penstock.broker.groups.offsets import NEVER_EXPIRES, Committed, Place
 from penstock.broker.metadata.cluster import Topic
-from penstock.broker.requests.dispatch import handler
 from penstock.broker.requests.repetition import merged
 from penstock.broker.requests.string_lengths import STRING_BYTES_MAX
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
-from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.offset_commit_request import (
     OffsetCommitRequest,
@@ -66,7 +64,6 @@ NO_OFFSET = Committed(-1, -1, "", -1)
 # --- OffsetCommit ----------------------------------------------------------------------------------------
 
 
-@handler(ApiKey.OFFSET_COMMIT, 0, 10)
 def offset_commit(request: OffsetCommitRequest, context: Context) -> OffsetCommitResponse:
     """Store offsets of a group, for members of the generation at work or, in an empty group, for anybody."""
     service = context.node.groups
@@ -167,7 +164,6 @@ def _commit(
 # --- OffsetFetch -----------------------------------------------------------------------------------------
 
 
-@handler(ApiKey.OFFSET_FETCH, 0, 10)
 def offset_fetch(request: OffsetFetchRequest, context: Context) -> OffsetFetchResponse:
     """Tell what groups have committed. Nothing is ever pending, so `require_stable` changes nothing."""
     context.begin_claims()
@@ -278,7 +274,6 @@ def _fetched(
 # --- OffsetDelete ----------------------------------------------------------------------------------------
 
 
-@handler(ApiKey.OFFSET_DELETE, 0, 0)
 def offset_delete(request: OffsetDeleteRequest, context: Context) -> OffsetDeleteResponse:
     """Remove offsets of topics that nobody in the group wants."""
     service = context.node.groups

@@ -1,12 +1,10 @@
-"""IncrementalAlterConfigs (44), versions 0-1: set, delete, append to and subtract from single settings."""
+"""IncrementalAlterConfigs (44): set, delete, append to and subtract from single settings."""
 
 from __future__ import annotations
 
 from penstock.broker.config.alterations import Change, answer_each, check_changes, plan_changes
 from penstock.broker.config.log_levels import LOGGER_RESOURCE, change_levels, check_node
 from penstock.broker.context import Context
-from penstock.broker.requests.dispatch import handler
-from penstock.protocol.api import ApiKey
 from penstock.protocol.messages.config_record import ConfigRecord
 from penstock.protocol.messages.incremental_alter_configs_request import (
     AlterConfigsResource,
@@ -18,7 +16,6 @@ from penstock.protocol.messages.incremental_alter_configs_response import (
 )
 
 
-@handler(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1)
 def incremental_alter_configs(
     request: IncrementalAlterConfigsRequest, context: Context
 ) -> IncrementalAlterConfigsResponse:

@@ -1,4 +1,4 @@
-"""InitProducerId (22), versions 0-5: an id for an idempotent producer.
+"""InitProducerId (22): an id for an idempotent producer.
 
 v3 lets a producer hand in its id and epoch to get the next epoch (KIP-360). Transactions are not offered:
 a transactional id is refused with UNSUPPORTED_VERSION, which no client retries.
@@ -9,11 +9,9 @@ The first request after a start waits until it is known which ids the partitions
 from __future__ import annotations
 
 from penstock.broker.context import Context
-from penstock.broker.requests.dispatch import handler
 from penstock.broker.requests.purgatory import Wait
 from penstock.common.logs import logger_named
 from penstock.errors import StorageError
-from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from penstock.protocol.messages.init_producer_id_response import InitProducerIdResponse
@@ -24,7 +22,6 @@ SEARCH_PATIENCE_S = 30.0
 """How long a request waits for what partitions know of producer ids, before it is told to come again."""
 
 
-@handler(ApiKey.INIT_PRODUCER_ID, 0, 5)
 def init_producer_id(request: InitProducerIdRequest, context: Context) -> InitProducerIdResponse | Wait:
     """Give a new producer id with epoch 0. Without a transactional id there is no epoch to go on from."""
     if request.transactional_id is not None:

@@ -1,4 +1,4 @@
-"""ListConfigResources (74), versions 0-1: what has settings.
+"""ListConfigResources (74): what has settings.
 
 v0 asks for subscriptions to client metrics; v1 for any kind of resource.
 """
@@ -9,8 +9,6 @@ from penstock.broker.config.log_levels import LOGGER_RESOURCE
 from penstock.broker.config.resource_keys import KEPT_KINDS, METRICS_RESOURCE
 from penstock.broker.context import Context
 from penstock.broker.metadata.cluster import BROKER_RESOURCE, TOPIC_RESOURCE
-from penstock.broker.requests.dispatch import handler
-from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
 from penstock.protocol.messages.list_config_resources_response import (
@@ -21,7 +19,6 @@ from penstock.protocol.messages.list_config_resources_response import (
 KINDS = {TOPIC_RESOURCE, BROKER_RESOURCE, LOGGER_RESOURCE, *KEPT_KINDS}
 
 
-@handler(ApiKey.LIST_CONFIG_RESOURCES, 0, 1)
 def list_config_resources(
     request: ListConfigResourcesRequest, context: Context
 ) -> ListConfigResourcesResponse:

@@ -1,4 +1,4 @@
-"""ListOffsets (2), versions 0-11: the offset that belongs to a time.
+"""ListOffsets (2): the offset that belongs to a time.
 
 v0 answers with the start offsets of segments, newest first. v1 answers with one offset and its time:
 that of the first record at or after the time asked for, or -1 and -1. Times below zero have a meaning:
@@ -18,13 +18,11 @@ from typing import TYPE_CHECKING
 
 from penstock.broker.context import Context
 from penstock.broker.partitions.partition import Partition
-from penstock.broker.requests.dispatch import handler
 from penstock.broker.requests.purgatory import Wait
 from penstock.broker.requests.repetition import merged
 from penstock.broker.requests.side_thread import INLINE_BYTES, answer_later, full_budget, inline_budget
 from penstock.errors import KafkaError, StorageError, UnpackLimitError
 from penstock.log.times import Place, record_since
-from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.list_offsets_request import (
     ListOffsetsPartition,
@@ -55,7 +53,6 @@ _SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDIN
 _INDEX = attrgetter("partition_index")
 
 
-@handler(ApiKey.LIST_OFFSETS, 0, 11)
 def list_offsets(request: ListOffsetsRequest, context: Context) -> ListOffsetsResponse | Wait:
     """Look up the time asked for in every partition."""
     times = Counter(

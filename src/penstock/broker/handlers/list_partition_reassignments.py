@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from penstock.broker.context import Context
-from penstock.broker.requests.dispatch import handler
-from penstock.protocol.api import ApiKey
 from penstock.protocol.messages.list_partition_reassignments_request import (
     ListPartitionReassignmentsRequest,
 )
@@ -13,7 +11,6 @@ from penstock.protocol.messages.list_partition_reassignments_response import (
 )
 
 
-@handler(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, 0)
 def list_partition_reassignments(
     request: ListPartitionReassignmentsRequest, context: Context
 ) -> ListPartitionReassignmentsResponse:

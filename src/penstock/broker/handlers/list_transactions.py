@@ -1,4 +1,4 @@
-"""ListTransactions (66), versions 0-2: nobody has one.
+"""ListTransactions (66): nobody has one.
 
 v1 filters by duration, v2 by a pattern of ids. State names that Kafka does not know are handed back.
 """
@@ -8,8 +8,6 @@ from __future__ import annotations
 import re
 
 from penstock.broker.context import Context
-from penstock.broker.requests.dispatch import handler
-from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.list_transactions_request import ListTransactionsRequest
 from penstock.protocol.messages.list_transactions_response import ListTransactionsResponse
@@ -31,7 +29,6 @@ PATTERN_CHARACTERS_MAX = 1000
 """Compiling a pattern takes time with its length; the ids that it could match are far shorter."""
 
 
-@handler(ApiKey.LIST_TRANSACTIONS, 0, 2)
 def list_transactions(request: ListTransactionsRequest, context: Context) -> ListTransactionsResponse:
     """List nothing: this broker offers no transactions."""
     if not _is_pattern(request.transactional_id_pattern):

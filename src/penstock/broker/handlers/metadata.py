@@ -1,4 +1,4 @@
-"""Metadata (3), versions 0-13: brokers and topics, and the creation of topics by asking for them.
+"""Metadata (3): brokers and topics, and the creation of topics by asking for them.
 
 v0: an empty list means all topics. v1: null does, an empty list means none; controller, rack, internal
 flag. v2 cluster id. v4 the client may forbid automatic creation. v7 leader epochs. v8 authorized
@@ -16,10 +16,8 @@ from collections.abc import Iterable, Mapping
 from penstock.broker.context import Context
 from penstock.broker.metadata.cluster import INTERNAL_TOPICS, Topic
 from penstock.broker.metadata.planning import NewTopic, Planner, check_topic_name
-from penstock.broker.requests.dispatch import handler
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
-from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from penstock.protocol.messages.metadata_response import (
@@ -42,7 +40,6 @@ CLUSTER_OPERATIONS = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12
 """Create, alter, describe, cluster action, describe and alter configs, idempotent write."""
 
 
-@handler(ApiKey.METADATA, 0, 13)
 def metadata(request: MetadataRequest, context: Context) -> MetadataResponse:
     """Describe the topics asked for; unknown ones are created where client and broker allow it."""
     node = context.node

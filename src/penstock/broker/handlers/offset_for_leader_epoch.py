@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch (23), versions 0-4: where the records of a leader epoch end (KIP-101, KIP-320).
+"""OffsetForLeaderEpoch (23): where the records of a leader epoch end (KIP-101, KIP-320).
 
 v2 tells the epoch found and takes the client's own; v3 the replica; v4 flexible.
 """
@@ -8,9 +8,7 @@ from __future__ import annotations
 import logging
 
 from penstock.broker.context import Context
-from penstock.broker.requests.dispatch import handler
 from penstock.errors import KafkaError, StorageError
-from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderEpochRequest,
@@ -23,7 +21,6 @@ from penstock.protocol.messages.offset_for_leader_epoch_response import (
 )
 
 
-@handler(ApiKey.OFFSET_FOR_LEADER_EPOCH, 0, 4)
 def offset_for_leader_epoch(
     request: OffsetForLeaderEpochRequest, context: Context
 ) -> OffsetForLeaderEpochResponse:

@@ -1,4 +1,4 @@
-"""Produce (0), versions 0-13: append records to partitions.
+"""Produce (0): append records to partitions.
 
 v0-v2 carry message sets, or whatever the magic byte says; v3 and later exactly one batch of magic 2 for
 each partition. v1 throttle time, v2 log-append time, v3 transactional id, v5 log start offset, v7 zstd,
@@ -18,11 +18,9 @@ from penstock.broker.context import CloseConnection, Context
 from penstock.broker.metadata.cluster import Topic
 from penstock.broker.partitions.partition import MAGIC_2_ONLY_SINCE, Appended, OlderForm, Partition
 from penstock.broker.partitions.validation import MisshapenRecords, RejectedRecords
-from penstock.broker.requests.dispatch import handler
 from penstock.broker.requests.purgatory import Wait
 from penstock.broker.requests.side_thread import answer_later, full_budget, inline_budget, to_be_raised_later
 from penstock.errors import KafkaError, StorageError, UnpackLimitError
-from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from penstock.protocol.messages.produce_response import (
@@ -63,7 +61,6 @@ _WITHOUT_START_OFFSET = (
 _NO_RECORDS: list[BatchIndexAndErrorMessage] = []
 
 
-@handler(ApiKey.PRODUCE, 0, 13)
 def produce(request: ProduceRequest, context: Context) -> ProduceResponse | Wait | None:
     """Append what every partition is sent; each has its own outcome."""
     acks = request.acks

@@ -1,4 +1,4 @@
-"""UpdateFeatures (57), versions 0-2: settle on levels of features (KIP-584).
+"""UpdateFeatures (57): settle on levels of features (KIP-584).
 
 v0 allows downgrades by a flag, v1 by a kind of upgrade, and may only validate; v2 has no results for single
 features. The one feature here is `metadata.version`, and one level of it is written.
@@ -10,11 +10,9 @@ from collections import Counter
 
 from penstock.broker.context import Context
 from penstock.broker.metadata.cluster import METADATA_FEATURE, METADATA_VERSION
-from penstock.broker.requests.dispatch import handler
 from penstock.broker.requests.repetition import once
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
-from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from penstock.protocol.messages.update_features_response import (
@@ -29,7 +27,6 @@ NO_RESULTS_SINCE = 2
 WHOLE_UPDATE_FAILED = "The update failed for all features since the following feature had an error:"
 
 
-@handler(ApiKey.UPDATE_FEATURES, 0, 2)
 def update_features(request: UpdateFeaturesRequest, context: Context) -> UpdateFeaturesResponse:
     """Check every update; carry them out if all are good."""
     times = Counter(update.feature for update in request.feature_updates)

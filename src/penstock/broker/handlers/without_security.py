@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections import Counter
 
 from penstock.broker.context import Context
-from penstock.broker.requests.dispatch import handler
-from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.create_acls_request import CreateAclsRequest
 from penstock.protocol.messages.create_acls_response import AclCreationResult, CreateAclsResponse
@@ -44,13 +42,11 @@ USER, ANONYMOUS = "User", "ANONYMOUS"
 REQUESTER_SINCE = 3
 
 
-@handler(ApiKey.SASL_HANDSHAKE, 0, 1)
 def sasl_handshake(request: SaslHandshakeRequest, context: Context) -> SaslHandshakeResponse:
     """The listener is a plain one."""
     return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
 
 
-@handler(ApiKey.SASL_AUTHENTICATE, 0, 2)
 def sasl_authenticate(request: SaslAuthenticateRequest, context: Context) -> SaslAuthenticateResponse:
     """The listener is a plain one."""
     return SaslAuthenticateResponse(
@@ -59,27 +55,23 @@ def sasl_authenticate(request: SaslAuthenticateRequest, context: Context) -> Sas
     )
 
 
-@handler(ApiKey.DESCRIBE_ACLS, 0, 3)
 def describe_acls(request: DescribeAclsRequest, context: Context) -> DescribeAclsResponse:
     """Everybody may do everything."""
     return DescribeAclsResponse(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
 
 
-@handler(ApiKey.CREATE_ACLS, 0, 3)
 def create_acls(request: CreateAclsRequest, context: Context) -> CreateAclsResponse:
     """Refuse every rule."""
     refused = AclCreationResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
     return CreateAclsResponse(results=[refused] * len(request.creations))
 
 
-@handler(ApiKey.DELETE_ACLS, 0, 3)
 def delete_acls(request: DeleteAclsRequest, context: Context) -> DeleteAclsResponse:
     """Refuse every filter."""
     refused = DeleteAclsFilterResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
     return DeleteAclsResponse(filter_results=[refused] * len(request.filters))
 
 
-@handler(ApiKey.CREATE_DELEGATION_TOKEN, 0, 3)
 def create_delegation_token(
     request: CreateDelegationTokenRequest, context: Context
 ) -> CreateDelegationTokenResponse:
@@ -97,7 +89,6 @@ def create_delegation_token(
     return response
 
 
-@handler(ApiKey.RENEW_DELEGATION_TOKEN, 0, 2)
 def renew_delegation_token(
     request: RenewDelegationTokenRequest, context: Context
 ) -> RenewDelegationTokenResponse:
@@ -106,7 +97,6 @@ def renew_delegation_token(
     return RenewDelegationTokenResponse(error_code=code, expiry_timestamp_ms=-1)
 
 
-@handler(ApiKey.EXPIRE_DELEGATION_TOKEN, 0, 2)
 def expire_delegation_token(
     request: ExpireDelegationTokenRequest, context: Context
 ) -> ExpireDelegationTokenResponse:
@@ -115,7 +105,6 @@ def expire_delegation_token(
     return ExpireDelegationTokenResponse(error_code=code, expiry_timestamp_ms=-1)
 
 
-@handler(ApiKey.DESCRIBE_DELEGATION_TOKEN, 0, 3)
 def describe_delegation_token(
     request: DescribeDelegationTokenRequest, context: Context
 ) -> DescribeDelegationTokenResponse:
@@ -123,7 +112,6 @@ def describe_delegation_token(
     return DescribeDelegationTokenResponse(error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
 
 
-@handler(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, 0)
 def describe_user_scram_credentials(
     request: DescribeUserScramCredentialsRequest, context: Context
 ) -> DescribeUserScramCredentialsResponse:

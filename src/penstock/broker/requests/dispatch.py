@@ -1,22 +1,19 @@
 """From a request frame to the pieces of its response: find the route, decode, call the handler, encode.
 
 A handler is a plain function of a request and a `Context`. It returns the response; or None, where the
-protocol has none (Produce with acks=0); or a `Wait`, and is called again later. Its module registers it with
-`handler` and the versions it speaks; ApiVersions answers with what is registered.
+protocol has none (Produce with acks=0); or a `Wait`, and is called again later. `penstock.broker.handlers`
+says which handlers there are.
 
 Knows frames, not sockets: a connection gives it bytes and gets pieces to send.
 """
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 from penstock.broker.context import CloseConnection, response_too_large
 from penstock.broker.requests.purgatory import Wait
-from penstock.broker.requests.routes import Handler, Route
 from penstock.errors import DecodeError, UnsupportedVersionError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.header import decode_request_header
@@ -42,43 +39,6 @@ WEIGHED_PRODUCE_BYTES = 1 << 20
 
 BESIDE_RECORDS_BYTES_MAX = 256 << 10
 """What a large Produce may have beside its records: the names of thousands of topics."""
-
-ROUTES: dict[int, Route] = {}
-"""Every API that has a handler."""
-
-
-def handler(
-    key: ApiKey, min_version: int, max_version: int, *, in_pieces: bool = False
-) -> Callable[[Handler], Handler]:
-    """Register the function below as the answer to `key` in versions `min_version` to `max_version`.
-
-    `in_pieces` says that responses may be large, or hold regions of files, and are not to be copied.
-    """
-
-    def register(function: Handler) -> Handler:
-        ROUTES[key] = Route(key, min_version, max_version, function, in_pieces)
-        return function
-
-    return register
-
-
-def handler_in(module: str, key: ApiKey, min_version: int, max_version: int) -> None:
-    """Register the handler of `key` that `module` holds, without importing it before somebody asks.
-
-    For APIs that most brokers are never asked for: a start does not pay for them. The module registers
-    itself with `handler` and the same versions.
-    """
-
-    handle: Handler | None = None
-
-    def load(request: Any, context: Context) -> Any:
-        nonlocal handle
-        if handle is None:
-            importlib.import_module(module)
-            handle = ROUTES[key].handle
-        return handle(request, context)
-
-    ROUTES[key] = Route(key, min_version, max_version, load, False)
 
 
 class Unanswered:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
@@ -47,6 +48,18 @@ class Encoder(Protocol):
         """The bytes of a response in pieces, so that large values are not copied."""
 
 
+class LazyHandler(NamedTuple):
+    """A handler in a module that is imported when it is first needed: most brokers use few of them."""
+
+    module: str
+    name: str
+
+    def load(self) -> Handler:
+        """Import the module and return the handler."""
+        handle: Handler = getattr(importlib.import_module(self.module), self.name)
+        return handle
+
+
 class Route(NamedTuple):
     """An API, the versions offered, and the handler.
 
@@ -56,8 +69,13 @@ class Route(NamedTuple):
     key: ApiKey
     min_version: int
     max_version: int
-    handle: Handler
-    in_pieces: bool
+    handler: Handler | LazyHandler
+    in_pieces: bool = False
+
+    @property
+    def handle(self) -> Handler:
+        """The handler itself; its module is imported if need be."""
+        return self.handler.load() if isinstance(self.handler, LazyHandler) else self.handler
 
 
 class VersionedRoute(NamedTuple):
