@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from penstock.errors import PenstockError
 from penstock.protocol.header import RequestHeader
 
 if TYPE_CHECKING:
-    from penstock.broker.node import Node
     from penstock.broker.security.session import Session
     from penstock.records.compression.budget import UnpackBudget
 
@@ -20,8 +19,19 @@ class CloseConnection(PenstockError):
     """The connection is closed instead of a response: where the protocol has none that says what is wrong."""
 
 
-class Context:
+class Parts(Protocol):
+    """What every request needs of a broker. Handlers name the parts they need besides, as a `Protocol`."""
+
+    response_bytes_max: int
+
+
+P = TypeVar("P", bound=Parts, covariant=True)
+
+
+class Context(Generic[P]):
     """One request at work. A connection has one context and updates it for each request.
+
+    `node` is the broker; a handler sees the parts of it that its annotation says, such as ``Context[Needs]``.
 
     `now_ms` is wall-clock time in milliseconds, for records. `now` and `arrived` are seconds of the monotonic
     clock: of this call, and of the request's arrival, from which deadlines count.
@@ -40,7 +50,7 @@ class Context:
         "version",
     )
 
-    def __init__(self, node: Node, session: Session) -> None:
+    def __init__(self, node: P, session: Session) -> None:
         self.node = node
         self.session = session
         self.header = NO_HEADER

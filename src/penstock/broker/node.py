@@ -13,7 +13,6 @@ from penstock.broker.interceptors import InterceptorChain, Stage
 from penstock.broker.metadata.cluster import OFFSETS_TOPIC, Cluster
 from penstock.broker.metadata.metadata_log import TOPIC_NAME as METADATA_TOPIC
 from penstock.broker.metadata.producer_ids import ProducerIds
-from penstock.broker.network.listeners import advertised_at
 from penstock.broker.partitions.fetch_sessions import FetchSessions
 from penstock.broker.partitions.inspection import Inspection
 from penstock.broker.partitions.retention import Retention
@@ -28,7 +27,6 @@ from penstock.records.compression.budget import UnpackLimits
 
 if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig
-    from penstock.broker.context import Context
     from penstock.broker.groups.service import GroupService
     from penstock.broker.partitions.cleaner import Compactor
     from penstock.broker.partitions.flusher import Flusher
@@ -47,7 +45,6 @@ class Node:
 
     Raises:
         StorageError: the metadata log cannot be read or written.
-        ConfigError: `advertised.listeners` is malformed.
     """
 
     def __init__(
@@ -99,7 +96,6 @@ class Node:
         # Kafka waits half a minute after the start, so as not to add to its work.
         first = clock.monotonic() + min(30.0, interval_s)
         self.retention = Retention(self.cluster, self.failures, first, interval_s)
-        self._advertised = advertised_at(config)
         self._groups: GroupService | None = None
         self._compactor: Compactor | None = None
         self.flusher: Flusher | None = None
@@ -151,10 +147,6 @@ class Node:
                 self.groups.forget_topics(names, now_ms)
             except (KafkaError, StorageError) as error:
                 logger.error("offsets in deleted topics stay: %s", error)
-
-    def address(self, context: Context) -> tuple[str, int]:
-        """Host and port to tell a client: those advertised, or those it has reached us at."""
-        return self._advertised or context.session.local_address
 
     def maintain(self, now_ms: int) -> list[StorageError]:
         """Do what is due in every open log; return what went wrong, since one must not stop the rest.

@@ -49,7 +49,7 @@ def answering_faults(faults: Faults) -> Interceptor:
     def intercept(route: VersionedRoute) -> VersionedRoute:
         handle = route.handle
 
-        def fail_if_planned(request: Any, context: Context) -> Answer:
+        def fail_if_planned(request: Any, context: Context[Any]) -> Answer:
             planned, faults.planned = faults.planned, None
             if planned is None:
                 return handle(request, context)
@@ -81,7 +81,7 @@ class Answerer:
         self._definition = definition_of(request.api + "Response")
         self._classes = importlib.import_module(API_TABLE[request.key].response.__module__)
 
-    def __call__(self, message: Any, context: Context) -> Any:
+    def __call__(self, message: Any, context: Context[Any]) -> Any:
         """What a handler returns. `message` is the request as the broker has read it."""
         self._guide = self._request.guide(context.node)
         if self._request.key == ApiKey.METADATA:
@@ -129,7 +129,7 @@ class Answerer:
 
     # --- what is left of the request -----------------------------------------------------------------------
 
-    def _ask_for_rest(self, message: Any, context: Context) -> Any:
+    def _ask_for_rest(self, message: Any, context: Context[Any]) -> Any:
         rest = self._rest_of(message, self._guide.definition.root, NOWHERE)
         if self._request.key == ApiKey.FETCH:
             # An error in any partition ends the wait.
@@ -225,7 +225,7 @@ class Answerer:
 
     # --- Metadata ------------------------------------------------------------------------------------------
 
-    def _metadata(self, message: Any, context: Context) -> Any:
+    def _metadata(self, message: Any, context: Context[Any]) -> Any:
         """Metadata tell of brokers and of partitions nobody named: the broker answers, then entries fail."""
         asked = message
         if not self._applied:
@@ -242,7 +242,7 @@ class Answerer:
                     partition.error_code, partition.leader_id = code, -1
         return answer
 
-    def _log_dirs(self, message: Any, context: Context) -> Any:
+    def _log_dirs(self, message: Any, context: Context[Any]) -> Any:
         """Directories fail, not the topics that were asked for."""
         answer: Any = self._handle(message, context)
         code = next(filter(None, map(self._code_of, self._request.places)), 0)

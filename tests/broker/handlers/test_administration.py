@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from broker.bench_node import NOW_MS, ask, ask_bytes, batch_of, context_of, make_node, make_topic, produce
+from broker.wire_client import WireClient
+from penstock import Broker
 from penstock.broker.handlers import ROUTES
 from penstock.broker.node import Node
 from penstock.broker.requests.dispatch import answer
@@ -120,9 +122,12 @@ def test_a_topic_and_its_cluster() -> None:
 
 
 def test_advertised_listeners_are_what_clients_are_told() -> None:
-    node = make_node(advertised_listeners="PLAINTEXT://broker.example:19092")
-    [broker] = ask(node, MetadataRequest(topics=[]), 1).brokers
+    config = {"advertised.listeners": "PLAINTEXT://broker.example:19092"}
+    with Broker(config=config) as running, WireClient(running.port) as client:
+        [broker] = client.ask(MetadataRequest(topics=[]), 1).brokers
+        [coordinator] = client.ask(FindCoordinatorRequest(coordinator_keys=["g"]), 4).coordinators
     assert (broker.host, broker.port) == ("broker.example", 19092)
+    assert (coordinator.host, coordinator.port) == ("broker.example", 19092)
 
 
 def test_asking_for_a_topic_creates_it() -> None:

@@ -29,6 +29,7 @@ from penstock.broker.config.values import (
     parse,
     unknown_name,
 )
+from penstock.broker.context import Parts
 from penstock.broker.metadata.cluster import BROKER_RESOURCE, TOPIC_RESOURCE, Cluster
 from penstock.broker.metadata.planning import CHANGES_MAX, check_topic_name
 from penstock.broker.requests.string_lengths import STRING_BYTES_MAX
@@ -38,6 +39,7 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.config_record import ConfigRecord
 
 if TYPE_CHECKING:
+    from penstock.broker.config.values import BrokerConfig
     from penstock.broker.context import Context
 
 logger = logger_named("penstock.broker")
@@ -83,13 +85,20 @@ def repeated_resources(resources: Sequence[tuple[int, str]]) -> set[tuple[int, s
     return {resource for resource, times in Counter(resources).items() if times > 1}
 
 
+class ChangesConfigs(Parts, Protocol):
+    """What changing configurations needs of a broker."""
+
+    config: BrokerConfig
+    cluster: Cluster
+
+
 def answer_each(
     resources: Sequence[R],
     plan: Callable[[R], list[ConfigRecord]],
     answer_class: Callable[..., A],
     *,
     validate_only: bool,
-    context: Context,
+    context: Context[ChangesConfigs],
 ) -> list[A]:
     """Carry out the changes that `plan` makes of each resource, in one step: all that are good, or none."""
     config, cluster = context.node.config, context.node.cluster

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
 
-from penstock.broker.context import Context
+from penstock.broker.context import Context, Parts
 from penstock.broker.metadata.planning import CHANGES_MAX
 from penstock.broker.requests.quotas import (
     CLIENT_CHARACTERS_MAX,
@@ -38,6 +39,10 @@ from penstock.protocol.messages.alter_client_quotas_response import (
     EntryData,
 )
 
+if TYPE_CHECKING:
+    from penstock.broker.config.values import BrokerConfig
+    from penstock.broker.metadata.cluster import Cluster
+
 logger = logger_named("penstock.broker")
 
 ENFORCED = (PRODUCED, FETCHED, TIME)
@@ -55,7 +60,18 @@ ENTITIES_MAX = 10_000
 """Entities that can have quotas."""
 
 
-def alter_client_quotas(request: AlterClientQuotasRequest, context: Context) -> AlterClientQuotasResponse:
+class Needs(Parts, Protocol):
+    """The parts of a broker that this API works on."""
+
+    cluster: Cluster
+    config: BrokerConfig
+
+    def quotas_changed(self) -> None: ...
+
+
+def alter_client_quotas(
+    request: AlterClientQuotasRequest, context: Context[Needs]
+) -> AlterClientQuotasResponse:
     """Every entity has its own outcome; the good ones change in one step."""
     cluster = context.node.cluster
     times = Counter(map(_entity_of, request.entries))

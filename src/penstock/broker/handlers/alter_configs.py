@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.broker.config.alterations import answer_each, plan_replacement
+from penstock.broker.config.alterations import ChangesConfigs, answer_each, plan_replacement
 from penstock.broker.context import Context
 from penstock.protocol.messages.alter_configs_request import AlterConfigsRequest, AlterConfigsResource
 from penstock.protocol.messages.alter_configs_response import (
@@ -12,7 +12,7 @@ from penstock.protocol.messages.alter_configs_response import (
 from penstock.protocol.messages.config_record import ConfigRecord
 
 
-def alter_configs(request: AlterConfigsRequest, context: Context) -> AlterConfigsResponse:
+def alter_configs(request: AlterConfigsRequest, context: Context[ChangesConfigs]) -> AlterConfigsResponse:
     """Change what is set for every resource; each has its own outcome."""
 
     def plan(resource: AlterConfigsResource) -> list[ConfigRecord]:

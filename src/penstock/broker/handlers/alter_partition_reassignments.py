@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from penstock.broker.context import Context
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.broker.context import Context, Parts
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.alter_partition_reassignments_request import (
@@ -15,9 +17,21 @@ from penstock.protocol.messages.alter_partition_reassignments_response import (
     ReassignableTopicResponse,
 )
 
+if TYPE_CHECKING:
+    from penstock.broker.metadata.cluster import Cluster
+
+
+class Needs(Parts, Protocol):
+    """The parts of a broker that this API works on."""
+
+    cluster: Cluster
+
+    @property
+    def node_id(self) -> int: ...
+
 
 def alter_partition_reassignments(
-    request: AlterPartitionReassignmentsRequest, context: Context
+    request: AlterPartitionReassignmentsRequest, context: Context[Needs]
 ) -> AlterPartitionReassignmentsResponse:
     """Accept what is so already, refuse the rest."""
     return AlterPartitionReassignmentsResponse(
@@ -33,7 +47,9 @@ def alter_partition_reassignments(
     )
 
 
-def _reassign(topic: str, wanted: ReassignablePartition, context: Context) -> ReassignablePartitionResponse:
+def _reassign(
+    topic: str, wanted: ReassignablePartition, context: Context[Needs]
+) -> ReassignablePartitionResponse:
     result = ReassignablePartitionResponse(partition_index=wanted.partition_index, error_message=None)
     here = context.node.node_id
     try:

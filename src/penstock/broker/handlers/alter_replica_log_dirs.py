@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from penstock.broker.context import Context
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.broker.context import Context, Parts
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.alter_replica_log_dirs_request import AlterReplicaLogDirsRequest
@@ -12,9 +14,20 @@ from penstock.protocol.messages.alter_replica_log_dirs_response import (
     AlterReplicaLogDirTopicResult,
 )
 
+if TYPE_CHECKING:
+    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.partitions.log_store import LogStore
+
+
+class Needs(Parts, Protocol):
+    """The parts of a broker that this API works on."""
+
+    cluster: Cluster
+    store: LogStore
+
 
 def alter_replica_log_dirs(
-    request: AlterReplicaLogDirsRequest, context: Context
+    request: AlterReplicaLogDirsRequest, context: Context[Needs]
 ) -> AlterReplicaLogDirsResponse:
     """Every partition is where it can be; any other directory is not there (57).
 
@@ -40,7 +53,7 @@ def alter_replica_log_dirs(
     )
 
 
-def _code(path: str, topic: str, index: int, context: Context) -> int:
+def _code(path: str, topic: str, index: int, context: Context[Needs]) -> int:
     if path != context.node.store.describe():
         return ErrorCode.LOG_DIR_NOT_FOUND
     try:

@@ -8,8 +8,9 @@ version 0 with error 35 and one entry, our own range (KIP-511).
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING, Protocol
 
-from penstock.broker.context import Context
+from penstock.broker.context import Context, Parts
 from penstock.broker.metadata.cluster import METADATA_FEATURE, METADATA_VERSION
 from penstock.broker.requests.routes import Route
 from penstock.protocol.api import ApiKey
@@ -22,6 +23,12 @@ from penstock.protocol.messages.api_versions_response import (
     SupportedFeatureKey,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.requests.release_profiles import Profile
+
 SOFTWARE_SINCE = FEATURES_SINCE = 3
 
 SOFTWARE_CHARACTERS_MAX = 100
@@ -33,7 +40,15 @@ METADATA_LEVELS = (7, METADATA_VERSION)
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
-def api_versions(request: ApiVersionsRequest | None, context: Context) -> ApiVersionsResponse:
+class Needs(Parts, Protocol):
+    """The parts of a broker that this API works on."""
+
+    cluster: Cluster
+    profile: Profile | None
+    routes: Mapping[int, Route]
+
+
+def api_versions(request: ApiVersionsRequest | None, context: Context[Needs]) -> ApiVersionsResponse:
     """List every API that has a handler. None stands for a request in a version we do not know."""
     routes, profile = context.node.routes, context.node.profile
     if request is None:
@@ -58,7 +73,7 @@ def api_versions(request: ApiVersionsRequest | None, context: Context) -> ApiVer
     return response
 
 
-def _add_features(response: ApiVersionsResponse, context: Context) -> None:
+def _add_features(response: ApiVersionsResponse, context: Context[Needs]) -> None:
     """Tell the levels of features that can be read, and those the cluster has settled on (KIP-584)."""
     cluster, profile = context.node.cluster, context.node.profile
     low, high = METADATA_LEVELS

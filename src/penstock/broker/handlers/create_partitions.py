@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING, Protocol
 
-from penstock.broker.context import Context
+from penstock.broker.context import Context, Parts
 from penstock.broker.metadata.planning import Planner, excess_code
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
@@ -18,6 +19,9 @@ from penstock.protocol.messages.create_partitions_response import (
     CreatePartitionsTopicResult,
 )
 
+if TYPE_CHECKING:
+    from penstock.broker.metadata.cluster import Cluster
+
 logger = logger_named("penstock.broker")
 
 
@@ -25,7 +29,13 @@ QUOTA_ERROR_SINCE = 3
 """From here on clients know error 89 (KIP-599), which says that the rest is to be asked for again."""
 
 
-def create_partitions(request: CreatePartitionsRequest, context: Context) -> CreatePartitionsResponse:
+class Needs(Parts, Protocol):
+    """The parts of a broker that this API works on."""
+
+    cluster: Cluster
+
+
+def create_partitions(request: CreatePartitionsRequest, context: Context[Needs]) -> CreatePartitionsResponse:
     """Add partitions to every topic named, in one step; each has its own outcome. None can shrink."""
     cluster = context.node.cluster
     times = Counter(topic.name for topic in request.topics)

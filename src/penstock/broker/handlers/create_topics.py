@@ -7,11 +7,12 @@ answer tells partitions, replication factor and settings; v7 the topic id.
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING, Protocol
 from uuid import uuid4
 
 from penstock.broker.config.alterations import check_lengths
 from penstock.broker.config.values import SUGGESTIONS_MAX
-from penstock.broker.context import Context
+from penstock.broker.context import Context, Parts
 from penstock.broker.metadata.metadata_log import TOPIC_NAME as METADATA_TOPIC
 from penstock.broker.metadata.planning import NewTopic, Planner, excess_code
 from penstock.errors import KafkaError, StorageError
@@ -23,6 +24,9 @@ from penstock.protocol.messages.create_topics_response import (
     CreateTopicsResponse,
 )
 
+if TYPE_CHECKING:
+    from penstock.broker.metadata.cluster import Cluster
+
 REPLICAS = 1
 
 QUOTA_ERROR_SINCE = 6
@@ -33,7 +37,13 @@ SETTING_BYTES = 60
 """About what one setting takes in an answer."""
 
 
-def create_topics(request: CreateTopicsRequest, context: Context) -> CreateTopicsResponse:
+class Needs(Parts, Protocol):
+    """The parts of a broker that this API works on."""
+
+    cluster: Cluster
+
+
+def create_topics(request: CreateTopicsRequest, context: Context[Needs]) -> CreateTopicsResponse:
     """Check every topic, then create those that are good, all in one step."""
     cluster = context.node.cluster
     cluster.config.suggestions_left = SUGGESTIONS_MAX
@@ -88,7 +98,7 @@ def _assignments(wanted: CreatableTopic) -> dict[int, list[int]]:
     return found
 
 
-def _success(plan: NewTopic, context: Context) -> CreatableTopicResult:
+def _success(plan: NewTopic, context: Context[Needs]) -> CreatableTopicResult:
     # Nothing has been created yet: an answer that becomes too large refuses the whole request.
     names = plan.config.broker.topic_keys if context.version >= SETTINGS_SINCE else ()
     context.claim(len(plan.name) + SETTING_BYTES * len(names))

@@ -6,7 +6,9 @@ the disk before the answer leaves: no restart brings records back.
 
 from __future__ import annotations
 
-from penstock.broker.context import Context
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.broker.context import Context, Parts
 from penstock.broker.requests.repetition import merged
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
@@ -22,12 +24,23 @@ from penstock.protocol.messages.delete_records_response import (
     DeleteRecordsTopicResult,
 )
 
+if TYPE_CHECKING:
+    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.partitions.log_store import LogStore
+
 logger = logger_named("penstock.broker")
 
 NO_OFFSET = -1
 
 
-def delete_records(request: DeleteRecordsRequest, context: Context) -> DeleteRecordsResponse:
+class Needs(Parts, Protocol):
+    """The parts of a broker that this API works on."""
+
+    cluster: Cluster
+    store: LogStore
+
+
+def delete_records(request: DeleteRecordsRequest, context: Context[Needs]) -> DeleteRecordsResponse:
     """Raise the start offset of partitions. Offset -1 means the high watermark."""
     topics = [
         DeleteRecordsTopicResult(
@@ -49,7 +62,7 @@ def delete_records(request: DeleteRecordsRequest, context: Context) -> DeleteRec
 
 
 def _delete(
-    topic: DeleteRecordsTopic, asked: DeleteRecordsPartition, context: Context
+    topic: DeleteRecordsTopic, asked: DeleteRecordsPartition, context: Context[Needs]
 ) -> DeleteRecordsPartitionResult:
     result = DeleteRecordsPartitionResult(partition_index=asked.partition_index, low_watermark=NO_OFFSET)
     try:

@@ -7,8 +7,9 @@ name or id.
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING, Protocol
 
-from penstock.broker.context import Context
+from penstock.broker.context import Context, Parts
 from penstock.broker.metadata.cluster import Topic
 from penstock.broker.metadata.planning import Planner, excess_code
 from penstock.errors import KafkaError, StorageError
@@ -17,11 +18,29 @@ from penstock.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from penstock.protocol.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
 from penstock.protocol.uuid import ZERO_UUID
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.broker.config.values import BrokerConfig
+    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.requests.purgatory import Parking
+
 QUOTA_ERROR_SINCE = 5
 """From here on clients know error 89 (KIP-599), which says that the rest is to be asked for again."""
 
 
-def delete_topics(request: DeleteTopicsRequest, context: Context) -> DeleteTopicsResponse:
+class Needs(Parts, Protocol):
+    """The parts of a broker that this API works on."""
+
+    cluster: Cluster
+    config: BrokerConfig
+
+    def forget_topics(self, names: Sequence[str], now_ms: int) -> None: ...
+
+    parking: Parking
+
+
+def delete_topics(request: DeleteTopicsRequest, context: Context[Needs]) -> DeleteTopicsResponse:
     """Delete the topics named, with their data. Fetches that wait for them are answered."""
     asked = request.topics or [DeleteTopicState(name=name) for name in request.topic_names]
     named = Counter(_named(state, context) for state in asked)
@@ -58,7 +77,7 @@ def delete_topics(request: DeleteTopicsRequest, context: Context) -> DeleteTopic
     return DeleteTopicsResponse(responses=results)
 
 
-def _find(state: DeleteTopicState, context: Context) -> Topic:
+def _find(state: DeleteTopicState, context: Context[Needs]) -> Topic:
     node = context.node
     if not node.config.boolean("delete.topic.enable"):
         is_new = context.version >= 3
@@ -75,7 +94,7 @@ def _find(state: DeleteTopicState, context: Context) -> Topic:
     return node.cluster.topic(state.name)
 
 
-def _named(state: DeleteTopicState, context: Context) -> tuple[str | None, bytes]:
+def _named(state: DeleteTopicState, context: Context[Needs]) -> tuple[str | None, bytes]:
     """What tells apart what a request names: the topic, or else the words that name none."""
     topics, by_id = context.node.cluster.topics, context.node.cluster.topics_by_id
     topic = topics.get(state.name) if state.name is not None else by_id.get(state.topic_id)

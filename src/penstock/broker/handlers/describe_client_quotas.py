@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
 
-from penstock.broker.context import Context
+from penstock.broker.context import Context, Parts
 from penstock.broker.requests.quotas import ENTITY_TYPES, IP, IP_STANDS_ALONE, Filter, matching
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -19,11 +20,20 @@ from penstock.protocol.messages.describe_client_quotas_response import (
     ValueData,
 )
 
+if TYPE_CHECKING:
+    from penstock.broker.metadata.cluster import Cluster
+
 MATCH_EXACT, MATCH_DEFAULT, MATCH_ANY = range(3)
 
 
+class Needs(Parts, Protocol):
+    """The parts of a broker that this API works on."""
+
+    cluster: Cluster
+
+
 def describe_client_quotas(
-    request: DescribeClientQuotasRequest, context: Context
+    request: DescribeClientQuotasRequest, context: Context[Needs]
 ) -> DescribeClientQuotasResponse:
     """Refused: entities that there are not (35), filters that no quota could pass (42)."""
     try:

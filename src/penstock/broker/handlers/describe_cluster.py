@@ -5,7 +5,9 @@ v1 tells brokers from controllers by endpoint type; v2 may include fenced broker
 
 from __future__ import annotations
 
-from penstock.broker.context import Context
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.broker.context import Context, Parts
 from penstock.broker.handlers.metadata import CLUSTER_OPERATIONS, NOT_ASKED
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.describe_cluster_request import DescribeClusterRequest
@@ -14,10 +16,24 @@ from penstock.protocol.messages.describe_cluster_response import (
     DescribeClusterResponse,
 )
 
+if TYPE_CHECKING:
+    from penstock.broker.metadata.cluster import Cluster
+
 BROKERS, CONTROLLERS = 1, 2
 
 
-def describe_cluster(request: DescribeClusterRequest, context: Context) -> DescribeClusterResponse:
+class Needs(Parts, Protocol):
+    """The parts of a broker that this API works on."""
+
+    cluster: Cluster
+
+    @property
+    def node_id(self) -> int: ...
+
+    rack: str | None
+
+
+def describe_cluster(request: DescribeClusterRequest, context: Context[Needs]) -> DescribeClusterResponse:
     """One cluster, one broker."""
     node = context.node
     if request.endpoint_type != BROKERS:
@@ -27,7 +43,7 @@ def describe_cluster(request: DescribeClusterRequest, context: Context) -> Descr
             error_message="this is a broker",
             endpoint_type=BROKERS,
         )
-    host, port = node.address(context)
+    host, port = context.session.advertised_address
     return DescribeClusterResponse(
         cluster_id=node.cluster.cluster_id,
         controller_id=node.node_id,

@@ -6,6 +6,8 @@ v1 sources and synonyms; v3 types and documentation; v4 flexible.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Protocol
+
 from penstock.broker.config.inert_keys import (
     READ_ONLY,
     UNKNOWN,
@@ -26,7 +28,7 @@ from penstock.broker.config.values import (
     Setting,
     canonical,
 )
-from penstock.broker.context import Context
+from penstock.broker.context import Context, Parts
 from penstock.broker.metadata.cluster import BROKER_RESOURCE, TOPIC_RESOURCE
 from penstock.broker.metadata.planning import check_topic_name
 from penstock.errors import KafkaError
@@ -42,6 +44,10 @@ from penstock.protocol.messages.describe_configs_response import (
     DescribeConfigsSynonym,
 )
 
+if TYPE_CHECKING:
+    from penstock.broker.config.values import BrokerConfig
+    from penstock.broker.metadata.cluster import Cluster
+
 SETTING_BYTES, SYNONYM_BYTES = 16, 6
 """What a setting, and another place that gives its value, take in an answer beside their texts."""
 
@@ -52,7 +58,17 @@ _PARSED_SOURCES = (SOURCE_TOPIC, SOURCE_METRICS, SOURCE_GROUP)
 """Where values come from that are shown as they are read. Those of the broker are shown as they were set."""
 
 
-def describe_configs(request: DescribeConfigsRequest, context: Context) -> DescribeConfigsResponse:
+class Needs(Parts, Protocol):
+    """The parts of a broker that this API works on."""
+
+    cluster: Cluster
+    config: BrokerConfig
+
+    @property
+    def node_id(self) -> int: ...
+
+
+def describe_configs(request: DescribeConfigsRequest, context: Context[Needs]) -> DescribeConfigsResponse:
     """Describe every resource asked for, once, with all settings that are asked for wherever it is named."""
     context.begin_claims()
     made: dict[_Alike, list[DescribeConfigsResourceResult]] = {}
@@ -89,7 +105,7 @@ def _describe(
     resource: DescribeConfigsResource,
     wanted: frozenset[str] | None,
     request: DescribeConfigsRequest,
-    context: Context,
+    context: Context[Needs],
     made: dict[_Alike, list[DescribeConfigsResourceResult]],
 ) -> DescribeConfigsResult:
     """Describe one resource. `made` keeps what topics with the same settings are told."""
@@ -139,7 +155,7 @@ def _size(configs: list[DescribeConfigsResourceResult]) -> int:
     ) + sum(len(each.name) + len(each.value or "") + SYNONYM_BYTES for c in configs for each in c.synonyms)
 
 
-def _topic_settings(name: str, context: Context) -> list[tuple[ConfigKey, list[Setting]]]:
+def _topic_settings(name: str, context: Context[Needs]) -> list[tuple[ConfigKey, list[Setting]]]:
     config = context.node.cluster.topic(name).config
     found = []
     for key in context.node.config.topic_keys.values():
@@ -149,7 +165,7 @@ def _topic_settings(name: str, context: Context) -> list[tuple[ConfigKey, list[S
     return found
 
 
-def _broker_settings(name: str, context: Context) -> list[tuple[ConfigKey, list[Setting]]]:
+def _broker_settings(name: str, context: Context[Needs]) -> list[tuple[ConfigKey, list[Setting]]]:
     """Settings of this broker. The empty name asks for what clients have set for every broker."""
     config = context.node.config
     if name == "":
@@ -169,14 +185,14 @@ def _broker_settings(name: str, context: Context) -> list[tuple[ConfigKey, list[
     return found
 
 
-def _check_broker(name: str, context: Context) -> None:
+def _check_broker(name: str, context: Context[Needs]) -> None:
     if name != str(context.node.node_id):
         raise error_for(
             ErrorCode.INVALID_REQUEST, f"this is broker {context.node.node_id}, not broker {name}"
         )
 
 
-def _levels(name: str, context: Context) -> list[tuple[ConfigKey, list[Setting]]]:
+def _levels(name: str, context: Context[Needs]) -> list[tuple[ConfigKey, list[Setting]]]:
     _check_broker(name, context)
     return [
         (ConfigKey(each, UNKNOWN, None, ""), [Setting(each, level_of(logger), SOURCE_LOGGER)])
@@ -184,7 +200,7 @@ def _levels(name: str, context: Context) -> list[tuple[ConfigKey, list[Setting]]
     ]
 
 
-def _kept(kind: int, name: str, context: Context) -> list[tuple[ConfigKey, list[Setting]]]:
+def _kept(kind: int, name: str, context: Context[Needs]) -> list[tuple[ConfigKey, list[Setting]]]:
     check_kept_name(kind, name)
     return kept_settings(context.node.config, kind, context.node.cluster.kept.get((kind, name), {}))
 
@@ -195,7 +211,7 @@ def _entry(
     resource_type: int,
     resource_name: str,
     request: DescribeConfigsRequest,
-    context: Context,
+    context: Context[Needs],
 ) -> DescribeConfigsResourceResult:
     """`settings` is the value in force, then every place that gives one."""
     in_force, *synonyms = settings
@@ -232,7 +248,7 @@ def _entry(
     )
 
 
-def _is_fixed(name: str, context: Context) -> bool:
+def _is_fixed(name: str, context: Context[Needs]) -> bool:
     """Whether a setting is shown as read-only, as Kafka says of those behind a prefix, too."""
     key, change = broker_setting(context.node.config, name)
     return change == READ_ONLY or key.type == UNKNOWN or listener_setting(name) != name

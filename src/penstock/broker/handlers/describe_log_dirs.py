@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from typing import TYPE_CHECKING, Protocol
 
-from penstock.broker.context import Context
+from penstock.broker.context import Context, Parts
 from penstock.broker.metadata.cluster import Topic
 from penstock.broker.requests.repetition import merged
 from penstock.errors import StorageError
@@ -22,11 +23,24 @@ from penstock.protocol.messages.describe_log_dirs_response import (
     DescribeLogDirsTopic,
 )
 
+if TYPE_CHECKING:
+    from penstock.broker.config.values import BrokerConfig
+    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.partitions.log_store import LogStore
+
 UNKNOWN = -1
 VOLUME_SINCE = 4
 
 
-def describe_log_dirs(request: DescribeLogDirsRequest, context: Context) -> DescribeLogDirsResponse:
+class Needs(Parts, Protocol):
+    """The parts of a broker that this API works on."""
+
+    cluster: Cluster
+    config: BrokerConfig
+    store: LogStore
+
+
+def describe_log_dirs(request: DescribeLogDirsRequest, context: Context[Needs]) -> DescribeLogDirsResponse:
     """Describe the one directory there is."""
     node = context.node
     result = DescribeLogDirsResult(log_dir=node.store.describe())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from penstock.broker.context import Context
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.broker.context import Context, Parts
 from penstock.broker.metadata.planning import check_topic_name
 from penstock.broker.requests.repetition import merged
 from penstock.common.logs import logger_named
@@ -16,6 +18,9 @@ from penstock.protocol.messages.describe_producers_response import (
     TopicResponse,
 )
 
+if TYPE_CHECKING:
+    from penstock.broker.metadata.cluster import Cluster
+
 logger = logger_named("penstock.broker")
 
 NO_COORDINATOR = -1
@@ -24,7 +29,15 @@ PRODUCER_BYTES = 40
 """What a producer takes in an answer."""
 
 
-def describe_producers(request: DescribeProducersRequest, context: Context) -> DescribeProducersResponse:
+class Needs(Parts, Protocol):
+    """The parts of a broker that this API works on."""
+
+    cluster: Cluster
+
+
+def describe_producers(
+    request: DescribeProducersRequest, context: Context[Needs]
+) -> DescribeProducersResponse:
     """List the producers of every partition asked for."""
     context.begin_claims()
     return DescribeProducersResponse(
@@ -38,7 +51,7 @@ def describe_producers(request: DescribeProducersRequest, context: Context) -> D
     )
 
 
-def _describe(topic: str, index: int, context: Context) -> PartitionResponse:
+def _describe(topic: str, index: int, context: Context[Needs]) -> PartitionResponse:
     result = PartitionResponse(partition_index=index)
     try:
         check_topic_name(topic)

@@ -5,7 +5,9 @@ v1 times of fetching; v2 error messages, directory ids and the addresses of the 
 
 from __future__ import annotations
 
-from penstock.broker.context import Context
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.broker.context import Context, Parts
 from penstock.broker.metadata.metadata_log import LEADER_EPOCH
 from penstock.broker.metadata.metadata_log import TOPIC_NAME as METADATA_TOPIC
 from penstock.protocol.error_codes import ErrorCode
@@ -19,6 +21,10 @@ from penstock.protocol.messages.describe_quorum_response import (
     TopicData,
 )
 
+if TYPE_CHECKING:
+    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.partitions.log_store import LogStore
+
 LISTENER = "PLAINTEXT"
 NODES_SINCE, TIMES_SINCE = 2, 1
 
@@ -27,7 +33,18 @@ def _unknown(index: int) -> PartitionData:
     return PartitionData(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
-def describe_quorum(request: DescribeQuorumRequest, context: Context) -> DescribeQuorumResponse:
+class Needs(Parts, Protocol):
+    """The parts of a broker that this API works on."""
+
+    cluster: Cluster
+
+    @property
+    def node_id(self) -> int: ...
+
+    store: LogStore
+
+
+def describe_quorum(request: DescribeQuorumRequest, context: Context[Needs]) -> DescribeQuorumResponse:
     """Describe the one voter, which leads."""
     asked = [(topic.topic_name, [p.partition_index for p in topic.partitions]) for topic in request.topics]
     if asked != [(METADATA_TOPIC, [0])]:
@@ -61,7 +78,7 @@ def describe_quorum(request: DescribeQuorumRequest, context: Context) -> Describ
         ]
     )
     if context.version >= NODES_SINCE:
-        host, port = node.address(context)
+        host, port = context.session.advertised_address
         voter.replica_directory_id = node.store.directory_id
         response.nodes = [
             Node(node_id=node.node_id, listeners=[Listener(name=LISTENER, host=host, port=port)])

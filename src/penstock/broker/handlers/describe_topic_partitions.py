@@ -6,7 +6,9 @@ next one begins. No topic named means all of them.
 
 from __future__ import annotations
 
-from penstock.broker.context import Context
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.broker.context import Context, Parts
 from penstock.broker.handlers.metadata import TOPIC_OPERATIONS
 from penstock.broker.metadata.cluster import Topic
 from penstock.broker.metadata.planning import check_topic_name
@@ -20,9 +22,23 @@ from penstock.protocol.messages.describe_topic_partitions_response import (
     DescribeTopicPartitionsResponseTopic,
 )
 
+if TYPE_CHECKING:
+    from penstock.broker.config.values import BrokerConfig
+    from penstock.broker.metadata.cluster import Cluster
+
+
+class Needs(Parts, Protocol):
+    """The parts of a broker that this API works on."""
+
+    cluster: Cluster
+    config: BrokerConfig
+
+    @property
+    def node_id(self) -> int: ...
+
 
 def describe_topic_partitions(
-    request: DescribeTopicPartitionsRequest, context: Context
+    request: DescribeTopicPartitionsRequest, context: Context[Needs]
 ) -> DescribeTopicPartitionsResponse:
     """Describe topics in the order of their names, from the cursor on."""
     topics = context.node.cluster.topics
@@ -73,7 +89,9 @@ def _failure(name: str, code: int) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(name=name, error_code=code)
 
 
-def _describe(topic: Topic, begin: int, end: int, context: Context) -> DescribeTopicPartitionsResponseTopic:
+def _describe(
+    topic: Topic, begin: int, end: int, context: Context[Needs]
+) -> DescribeTopicPartitionsResponseTopic:
     here = [context.node.node_id]
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.broker.context import Context
+from penstock.broker.context import Context, Parts
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
 from penstock.protocol.messages.describe_transactions_response import (
@@ -12,7 +12,7 @@ from penstock.protocol.messages.describe_transactions_response import (
 
 
 def describe_transactions(
-    request: DescribeTransactionsRequest, context: Context
+    request: DescribeTransactionsRequest, context: Context[Parts]
 ) -> DescribeTransactionsResponse:
     """Say of every id that it is not known; the empty one is none (42)."""
     return DescribeTransactionsResponse(

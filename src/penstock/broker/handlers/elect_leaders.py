@@ -5,7 +5,9 @@ v1 the kind of election, and an error for the whole answer.
 
 from __future__ import annotations
 
-from penstock.broker.context import Context
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.broker.context import Context, Parts
 from penstock.broker.requests.repetition import merged
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -16,11 +18,20 @@ from penstock.protocol.messages.elect_leaders_response import (
     ReplicaElectionResult,
 )
 
+if TYPE_CHECKING:
+    from penstock.broker.metadata.cluster import Cluster
+
 ELECTION_TYPES = (0, 1)
 """The preferred leader, or any at all (unclean)."""
 
 
-def elect_leaders(request: ElectLeadersRequest, context: Context) -> ElectLeadersResponse:
+class Needs(Parts, Protocol):
+    """The parts of a broker that this API works on."""
+
+    cluster: Cluster
+
+
+def elect_leaders(request: ElectLeadersRequest, context: Context[Needs]) -> ElectLeadersResponse:
     """Say of every partition that it has its leader. Asked for all, only failures are listed: none."""
     if request.topic_partitions is None:
         if request.election_type not in ELECTION_TYPES:
@@ -42,7 +53,7 @@ def elect_leaders(request: ElectLeadersRequest, context: Context) -> ElectLeader
     )
 
 
-def _elect(topic: str, index: int, kind: int, context: Context) -> PartitionResult:
+def _elect(topic: str, index: int, kind: int, context: Context[Needs]) -> PartitionResult:
     try:
         if kind not in ELECTION_TYPES:
             raise error_for(ErrorCode.INVALID_REQUEST, f"there is no election of type {kind}")

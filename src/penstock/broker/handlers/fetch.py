@@ -17,7 +17,7 @@ import logging
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.context import Context
 from penstock.broker.metadata.cluster import Topic
@@ -31,7 +31,13 @@ from penstock.broker.partitions.fetch_sessions import (
 from penstock.broker.partitions.partition import Partition
 from penstock.broker.requests.purgatory import Wait
 from penstock.broker.requests.repetition import merged
-from penstock.broker.requests.side_thread import answer_later, full_budget, inline_budget, to_be_raised_later
+from penstock.broker.requests.side_thread import (
+    UsesSideThread,
+    answer_later,
+    full_budget,
+    inline_budget,
+    to_be_raised_later,
+)
 from penstock.errors import (
     DecodeError,
     KafkaError,
@@ -52,6 +58,10 @@ from penstock.protocol.messages.fetch_response import (
 )
 
 if TYPE_CHECKING:
+    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.partitions.fetch_sessions import FetchSessions
+    from penstock.broker.requests.release_profiles import Profile
+    from penstock.common.failures import LimitedLog
     from penstock.records.compression.budget import UnpackBudget
 
 TOPIC_IDS_SINCE = 13
@@ -90,7 +100,7 @@ class _Reading:
         "request",
     )
 
-    def __init__(self, request: FetchRequest, context: Context) -> None:
+    def __init__(self, request: FetchRequest, context: Context[Needs]) -> None:
         self.request = request
         self.context = context
         self.left_bytes = min(request.max_bytes, context.node.fetch_bytes_max)
@@ -102,7 +112,17 @@ class _Reading:
         self.keys: list[Hashable] = []
 
 
-def fetch(request: FetchRequest, context: Context) -> FetchResponse | Wait:
+class Needs(UsesSideThread, Protocol):
+    """The parts of a broker that this API works on."""
+
+    cluster: Cluster
+    fetch_bytes_max: int
+    fetch_sessions: FetchSessions
+    limited_log: LimitedLog
+    profile: Profile | None
+
+
+def fetch(request: FetchRequest, context: Context[Needs]) -> FetchResponse | Wait:
     """Read from every partition asked for, or wait until there is enough."""
     topics = request.topics
     if len(topics) > 1 or (topics and len(topics[0].partitions) > 1):
@@ -122,7 +142,7 @@ _name, _index = attrgetter("topic", "topic_id"), attrgetter("partition")
 def _read_all(
     topics: Sequence[FetchTopic],
     request: FetchRequest,
-    context: Context,
+    context: Context[Needs],
     again: Callable[[], FetchResponse | Wait] | None = None,
 ) -> list[FetchableTopicResponse] | Wait:
     """Read from every partition; or wait, if there is too little, and then do what `again` does."""
@@ -143,7 +163,7 @@ def _read_all(
 # --- sessions -----------------------------------------------------------------------------------------------
 
 
-def _fetch_in_session(request: FetchRequest, context: Context) -> FetchResponse | Wait:
+def _fetch_in_session(request: FetchRequest, context: Context[Needs]) -> FetchResponse | Wait:
     """Begin a session (epoch 0), or go on with the next request of one."""
     sessions = context.node.fetch_sessions
     if request.session_epoch == FIRST_EPOCH:
@@ -164,7 +184,7 @@ def _fetch_in_session(request: FetchRequest, context: Context) -> FetchResponse 
     return _answer_news(session, request, context)
 
 
-def _answer_in_full(request: FetchRequest, context: Context) -> FetchResponse | Wait:
+def _answer_in_full(request: FetchRequest, context: Context[Needs]) -> FetchResponse | Wait:
     found = _read_all(request.topics, request, context, partial(_answer_in_full, request, context))
     if isinstance(found, Wait):
         return found
@@ -180,7 +200,9 @@ def _answer_in_full(request: FetchRequest, context: Context) -> FetchResponse | 
     return FetchResponse(responses=found, session_id=session.id)
 
 
-def _answer_news(session: FetchSession, request: FetchRequest, context: Context) -> FetchResponse | Wait:
+def _answer_news(
+    session: FetchSession, request: FetchRequest, context: Context[Needs]
+) -> FetchResponse | Wait:
     again = partial(_answer_news, session, request, context)
     found = _read_all(session.topics(), request, context, again)
     if isinstance(found, Wait):

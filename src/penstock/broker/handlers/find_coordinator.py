@@ -7,12 +7,17 @@ answer for these is COORDINATOR_NOT_AVAILABLE, which says why.
 
 from __future__ import annotations
 
-from penstock.broker.context import Context
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.broker.context import Context, Parts
 from penstock.common.logs import logger_named
 from penstock.errors import StorageError
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from penstock.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
+
+if TYPE_CHECKING:
+    from penstock.broker.groups.service import GroupService
 
 logger = logger_named("penstock.broker")
 
@@ -26,13 +31,22 @@ _NO_ERROR = "NONE"
 """What Apache Kafka says below version 4 where nothing is wrong."""
 
 
-def find_coordinator(request: FindCoordinatorRequest, context: Context) -> FindCoordinatorResponse:
+class Needs(Parts, Protocol):
+    """The parts of a broker that this API works on."""
+
+    @property
+    def groups(self) -> GroupService: ...
+    @property
+    def node_id(self) -> int: ...
+
+
+def find_coordinator(request: FindCoordinatorRequest, context: Context[Needs]) -> FindCoordinatorResponse:
     """Name this broker as the coordinator of groups. The topic for their state is made on the way."""
     code, message = _judge(request.key_type, context)
     node_id, host, port = -1, "", -1
     if not code:
         node_id = context.node.node_id
-        host, port = context.node.address(context)
+        host, port = context.session.advertised_address
     if context.version < SEVERAL_KEYS_SINCE:
         return FindCoordinatorResponse(
             error_code=code, error_message=message or _NO_ERROR, node_id=node_id, host=host, port=port
@@ -47,7 +61,7 @@ def find_coordinator(request: FindCoordinatorRequest, context: Context) -> FindC
     )
 
 
-def _judge(key_type: int, context: Context) -> tuple[ErrorCode, str]:
+def _judge(key_type: int, context: Context[Needs]) -> tuple[ErrorCode, str]:
     """Whether keys of this kind have a coordinator: an error and its message, NONE and nothing if so."""
     if key_type == GROUP_KEY:
         try:

@@ -7,7 +7,9 @@ and to choose by; v5 types likewise. DeleteGroups, versions 0-3: v3 messages.
 
 from __future__ import annotations
 
-from penstock.broker.context import Context
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.broker.context import Context, Parts
 from penstock.broker.groups.coordinator import CLASSIC
 from penstock.broker.groups.group import Group
 from penstock.broker.groups.member import Member
@@ -26,6 +28,9 @@ from penstock.protocol.messages.describe_groups_response import (
 from penstock.protocol.messages.list_groups_request import ListGroupsRequest
 from penstock.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
 
+if TYPE_CHECKING:
+    from penstock.broker.groups.service import GroupService
+
 logger = logger_named("penstock.broker")
 
 NOT_FOUND_SINCE = 6
@@ -38,7 +43,14 @@ GROUP_OPERATIONS = sum(1 << operation for operation in (3, 6, 8, 10, 11))
 """Read, delete, describe, and describe and alter configs."""
 
 
-def describe_groups(request: DescribeGroupsRequest, context: Context) -> DescribeGroupsResponse:
+class Needs(Parts, Protocol):
+    """The parts of a broker that this API works on."""
+
+    @property
+    def groups(self) -> GroupService: ...
+
+
+def describe_groups(request: DescribeGroupsRequest, context: Context[Needs]) -> DescribeGroupsResponse:
     """Describe groups by their ids, those that do not exist as dead; each once, however often it is named."""
     context.begin_claims()
     groups = [_describe(group_id, context) for group_id in dict.fromkeys(request.groups)]
@@ -49,7 +61,7 @@ def describe_groups(request: DescribeGroupsRequest, context: Context) -> Describ
     return DescribeGroupsResponse(groups=groups)
 
 
-def _describe(group_id: str, context: Context) -> DescribedGroup:
+def _describe(group_id: str, context: Context[Needs]) -> DescribedGroup:
     try:
         group = context.node.groups.open(group_id)
     except KafkaError as error:
@@ -93,7 +105,7 @@ def _members(group: Group, is_stable: bool) -> list[DescribedGroupMember]:
     ]
 
 
-def list_groups(request: ListGroupsRequest, context: Context) -> ListGroupsResponse:
+def list_groups(request: ListGroupsRequest, context: Context[Needs]) -> ListGroupsResponse:
     """List the groups there are."""
     service = context.node.groups
     service.open_all()
@@ -111,7 +123,7 @@ def list_groups(request: ListGroupsRequest, context: Context) -> ListGroupsRespo
     )
 
 
-def delete_groups(request: DeleteGroupsRequest, context: Context) -> DeleteGroupsResponse:
+def delete_groups(request: DeleteGroupsRequest, context: Context[Needs]) -> DeleteGroupsResponse:
     """Delete groups in which nobody is, with their offsets."""
     results = []
     for group_id in dict.fromkeys(request.groups_names):
@@ -122,7 +134,7 @@ def delete_groups(request: DeleteGroupsRequest, context: Context) -> DeleteGroup
     return DeleteGroupsResponse(results=results)
 
 
-def _delete(group_id: str, context: Context) -> tuple[int, str]:
+def _delete(group_id: str, context: Context[Needs]) -> tuple[int, str]:
     service = context.node.groups
     try:
         group = service.open(group_id)

@@ -11,9 +11,9 @@ on, each with an outcome of its own; v5 a reason.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from penstock.broker.context import Context
+from penstock.broker.context import Context, Parts
 from penstock.broker.groups.group import refused_join
 from penstock.broker.groups.member import Caller
 from penstock.broker.requests.purgatory import Wait
@@ -28,13 +28,23 @@ from penstock.protocol.messages.leave_group_response import LeaveGroupResponse
 from penstock.protocol.messages.sync_group_request import SyncGroupRequest
 from penstock.protocol.messages.sync_group_response import SyncGroupResponse
 
+if TYPE_CHECKING:
+    from penstock.broker.groups.service import GroupService
+
 TWO_TIMEOUTS_SINCE = 1
 NO_PROTOCOL_SINCE = 7
 PROTOCOL_NAMED_SINCE = 5
 SEVERAL_LEAVE_SINCE = 3
 
 
-def join_group(request: JoinGroupRequest, context: Context) -> Any:
+class Needs(Parts, Protocol):
+    """The parts of a broker that this API works on."""
+
+    @property
+    def groups(self) -> GroupService: ...
+
+
+def join_group(request: JoinGroupRequest, context: Context[Needs]) -> Any:
     """Become a member, or stay one when the group asks everybody to join again."""
     service = context.node.groups
     version = context.version
@@ -66,7 +76,7 @@ def _fit(response: Any, version: int) -> JoinGroupResponse:
     return response
 
 
-def sync_group(request: SyncGroupRequest, context: Context) -> Any:
+def sync_group(request: SyncGroupRequest, context: Context[Needs]) -> Any:
     """Learn what is assigned; the leader tells what it has assigned to whom."""
     service = context.node.groups
     if context.version >= PROTOCOL_NAMED_SINCE and None in (request.protocol_type, request.protocol_name):
@@ -78,7 +88,7 @@ def sync_group(request: SyncGroupRequest, context: Context) -> Any:
     return service.sync(request, context.now)
 
 
-def heartbeat(request: HeartbeatRequest, context: Context) -> HeartbeatResponse:
+def heartbeat(request: HeartbeatRequest, context: Context[Needs]) -> HeartbeatResponse:
     """Say that a member is alive, and hear whether it has to join again."""
     service = context.node.groups
     try:
@@ -90,7 +100,7 @@ def heartbeat(request: HeartbeatRequest, context: Context) -> HeartbeatResponse:
     return HeartbeatResponse(error_code=error_code)
 
 
-def leave_group(request: LeaveGroupRequest, context: Context) -> LeaveGroupResponse:
+def leave_group(request: LeaveGroupRequest, context: Context[Needs]) -> LeaveGroupResponse:
     """Be a member no longer; or have static members removed by their instance ids."""
     service = context.node.groups
     one_only = context.version < SEVERAL_LEAVE_SINCE

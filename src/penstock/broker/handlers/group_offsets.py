@@ -12,9 +12,10 @@ member and epoch, which mean nothing to groups of this kind; v10 topics by id.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.config.keys import LONG_MAX
-from penstock.broker.context import Context
+from penstock.broker.context import Context, Parts
 from penstock.broker.groups.offsets import NEVER_EXPIRES, Committed, Place
 from penstock.broker.metadata.cluster import Topic
 from penstock.broker.requests.repetition import merged
@@ -48,6 +49,10 @@ from penstock.protocol.messages.offset_fetch_response import (
 )
 from penstock.protocol.uuid import ZERO_UUID
 
+if TYPE_CHECKING:
+    from penstock.broker.groups.service import GroupService
+    from penstock.broker.metadata.cluster import Cluster
+
 logger = logger_named("penstock.broker")
 
 TOPIC_IDS_SINCE = 10
@@ -64,7 +69,16 @@ NO_OFFSET = Committed(-1, -1, "", -1)
 # --- OffsetCommit ----------------------------------------------------------------------------------------
 
 
-def offset_commit(request: OffsetCommitRequest, context: Context) -> OffsetCommitResponse:
+class Needs(Parts, Protocol):
+    """The parts of a broker that this API works on."""
+
+    cluster: Cluster
+
+    @property
+    def groups(self) -> GroupService: ...
+
+
+def offset_commit(request: OffsetCommitRequest, context: Context[Needs]) -> OffsetCommitResponse:
     """Store offsets of a group, for members of the generation at work or, in an empty group, for anybody."""
     service = context.node.groups
     response = OffsetCommitResponse()
@@ -92,7 +106,7 @@ def offset_commit(request: OffsetCommitRequest, context: Context) -> OffsetCommi
     return response
 
 
-def _find(name: str, topic_id: bytes, by_id: bool, context: Context) -> tuple[Topic | None, ErrorCode]:
+def _find(name: str, topic_id: bytes, by_id: bool, context: Context[Needs]) -> tuple[Topic | None, ErrorCode]:
     """The topic that is meant, or the error for each of its partitions."""
     cluster = context.node.cluster
     topic = cluster.topics_by_id.get(topic_id) if by_id else cluster.topics.get(name)
@@ -126,7 +140,7 @@ def _committed(
 
 
 def _commit(
-    request: OffsetCommitRequest, commits: Sequence[tuple[Place, Committed]], context: Context
+    request: OffsetCommitRequest, commits: Sequence[tuple[Place, Committed]], context: Context[Needs]
 ) -> ErrorCode:
     """Check who commits, and store what may be stored; return the error for all of it."""
     service = context.node.groups
@@ -164,7 +178,7 @@ def _commit(
 # --- OffsetFetch -----------------------------------------------------------------------------------------
 
 
-def offset_fetch(request: OffsetFetchRequest, context: Context) -> OffsetFetchResponse:
+def offset_fetch(request: OffsetFetchRequest, context: Context[Needs]) -> OffsetFetchResponse:
     """Tell what groups have committed. Nothing is ever pending, so `require_stable` changes nothing."""
     context.begin_claims()
     if context.version >= SEVERAL_GROUPS_SINCE:
@@ -221,7 +235,7 @@ def _by_topic(offsets: Iterable[Place]) -> list[tuple[str, list[int]]]:
     return list(topics.items())
 
 
-def _fetch_group(asked: OffsetFetchRequestGroup, context: Context) -> OffsetFetchResponseGroup:
+def _fetch_group(asked: OffsetFetchRequestGroup, context: Context[Needs]) -> OffsetFetchResponseGroup:
     response = OffsetFetchResponseGroup(group_id=asked.group_id)
     try:
         context.node.groups.open(asked.group_id)
@@ -254,7 +268,7 @@ def _fetched(
     topic_id: bytes,
     indexes: Iterable[int],
     find: Callable[[Place], Committed | None],
-    context: Context,
+    context: Context[Needs],
 ) -> OffsetFetchResponseTopics:
     topic = OffsetFetchResponseTopics(name=name, topic_id=topic_id)
     for index in indexes:
@@ -274,7 +288,7 @@ def _fetched(
 # --- OffsetDelete ----------------------------------------------------------------------------------------
 
 
-def offset_delete(request: OffsetDeleteRequest, context: Context) -> OffsetDeleteResponse:
+def offset_delete(request: OffsetDeleteRequest, context: Context[Needs]) -> OffsetDeleteResponse:
     """Remove offsets of topics that nobody in the group wants."""
     service = context.node.groups
     try:
@@ -301,7 +315,7 @@ def offset_delete(request: OffsetDeleteRequest, context: Context) -> OffsetDelet
     return response
 
 
-def _subscribed(group_id: str, context: Context) -> set[str] | None:
+def _subscribed(group_id: str, context: Context[Needs]) -> set[str] | None:
     """The topics that members of a group want; None where nobody knows.
 
     Raises:
@@ -320,7 +334,7 @@ def _subscribed(group_id: str, context: Context) -> set[str] | None:
     return group.subscribed_topics()
 
 
-def _check_delete(place: Place, kept: set[str] | None, context: Context) -> ErrorCode:
+def _check_delete(place: Place, kept: set[str] | None, context: Context[Needs]) -> ErrorCode:
     topic = context.node.cluster.topics.get(place[0])
     if topic is None or not 0 <= place[1] < len(topic.partitions):
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from penstock.broker.config.alterations import Change, answer_each, check_changes, plan_changes
+from typing import Protocol
+
+from penstock.broker.config.alterations import (
+    Change,
+    ChangesConfigs,
+    answer_each,
+    check_changes,
+    plan_changes,
+)
 from penstock.broker.config.log_levels import LOGGER_RESOURCE, change_levels, check_node
 from penstock.broker.context import Context
 from penstock.protocol.messages.config_record import ConfigRecord
@@ -16,8 +24,15 @@ from penstock.protocol.messages.incremental_alter_configs_response import (
 )
 
 
+class Needs(ChangesConfigs, Protocol):
+    """The parts of a broker that this API works on."""
+
+    @property
+    def node_id(self) -> int: ...
+
+
 def incremental_alter_configs(
-    request: IncrementalAlterConfigsRequest, context: Context
+    request: IncrementalAlterConfigsRequest, context: Context[Needs]
 ) -> IncrementalAlterConfigsResponse:
     """Carry out the changes to every resource: all of one resource's, or none."""
 

@@ -8,7 +8,10 @@ The first request after a start waits until it is known which ids the partitions
 
 from __future__ import annotations
 
-from penstock.broker.context import Context
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.broker.context import Context, Parts
+from penstock.broker.metadata.producer_ids import SearchesProducerIds
 from penstock.broker.requests.purgatory import Wait
 from penstock.common.logs import logger_named
 from penstock.errors import StorageError
@@ -16,13 +19,26 @@ from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from penstock.protocol.messages.init_producer_id_response import InitProducerIdResponse
 
+if TYPE_CHECKING:
+    from penstock.broker.metadata.producer_ids import ProducerIds
+    from penstock.clock import Clock
+
 logger = logger_named("penstock.broker")
 
 SEARCH_PATIENCE_S = 30.0
 """How long a request waits for what partitions know of producer ids, before it is told to come again."""
 
 
-def init_producer_id(request: InitProducerIdRequest, context: Context) -> InitProducerIdResponse | Wait:
+class Needs(Parts, SearchesProducerIds, Protocol):
+    """The parts of a broker that this API works on."""
+
+    clock: Clock
+    producer_ids: ProducerIds
+
+
+def init_producer_id(
+    request: InitProducerIdRequest, context: Context[Needs]
+) -> InitProducerIdResponse | Wait:
     """Give a new producer id with epoch 0. Without a transactional id there is no epoch to go on from."""
     if request.transactional_id is not None:
         empty = request.transactional_id == ""
@@ -37,7 +53,7 @@ def init_producer_id(request: InitProducerIdRequest, context: Context) -> InitPr
     return _give(context)
 
 
-def _give(context: Context) -> InitProducerIdResponse:
+def _give(context: Context[Needs]) -> InitProducerIdResponse:
     ids = context.node.producer_ids
     if not ids.is_known and context.node.call_soon is not None:
         return InitProducerIdResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, producer_epoch=-1)

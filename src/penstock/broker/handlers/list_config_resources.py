@@ -5,9 +5,11 @@ v0 asks for subscriptions to client metrics; v1 for any kind of resource.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Protocol
+
 from penstock.broker.config.log_levels import LOGGER_RESOURCE
 from penstock.broker.config.resource_keys import KEPT_KINDS, METRICS_RESOURCE
-from penstock.broker.context import Context
+from penstock.broker.context import Context, Parts
 from penstock.broker.metadata.cluster import BROKER_RESOURCE, TOPIC_RESOURCE
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
@@ -16,11 +18,23 @@ from penstock.protocol.messages.list_config_resources_response import (
     ListConfigResourcesResponse,
 )
 
+if TYPE_CHECKING:
+    from penstock.broker.metadata.cluster import Cluster
+
 KINDS = {TOPIC_RESOURCE, BROKER_RESOURCE, LOGGER_RESOURCE, *KEPT_KINDS}
 
 
+class Needs(Parts, Protocol):
+    """The parts of a broker that this API works on."""
+
+    cluster: Cluster
+
+    @property
+    def node_id(self) -> int: ...
+
+
 def list_config_resources(
-    request: ListConfigResourcesRequest, context: Context
+    request: ListConfigResourcesRequest, context: Context[Needs]
 ) -> ListConfigResourcesResponse:
     """List the resources of the kinds asked for; no kind means all of them."""
     kinds = {METRICS_RESOURCE} if context.version == 0 else set(request.resource_types) or KINDS

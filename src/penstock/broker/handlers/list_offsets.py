@@ -14,13 +14,19 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.context import Context
 from penstock.broker.partitions.partition import Partition
 from penstock.broker.requests.purgatory import Wait
 from penstock.broker.requests.repetition import merged
-from penstock.broker.requests.side_thread import INLINE_BYTES, answer_later, full_budget, inline_budget
+from penstock.broker.requests.side_thread import (
+    INLINE_BYTES,
+    UsesSideThread,
+    answer_later,
+    full_budget,
+    inline_budget,
+)
 from penstock.errors import KafkaError, StorageError, UnpackLimitError
 from penstock.log.times import Place, record_since
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -36,6 +42,8 @@ from penstock.protocol.messages.list_offsets_response import (
 )
 
 if TYPE_CHECKING:
+    from penstock.broker.metadata.cluster import Cluster
+    from penstock.common.failures import LimitedLog
     from penstock.log.contract import Bytes
     from penstock.log.walk import Entry
     from penstock.records.compression.budget import UnpackBudget
@@ -53,7 +61,14 @@ _SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDIN
 _INDEX = attrgetter("partition_index")
 
 
-def list_offsets(request: ListOffsetsRequest, context: Context) -> ListOffsetsResponse | Wait:
+class Needs(UsesSideThread, Protocol):
+    """The parts of a broker that this API works on."""
+
+    cluster: Cluster
+    limited_log: LimitedLog
+
+
+def list_offsets(request: ListOffsetsRequest, context: Context[Needs]) -> ListOffsetsResponse | Wait:
     """Look up the time asked for in every partition."""
     times = Counter(
         (topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions
@@ -70,7 +85,10 @@ def list_offsets(request: ListOffsetsRequest, context: Context) -> ListOffsetsRe
 
 
 def _look_up_all(
-    topic: ListOffsetsTopic, times: Mapping[tuple[str, int], int], context: Context, searches: list[_Search]
+    topic: ListOffsetsTopic,
+    times: Mapping[tuple[str, int], int],
+    context: Context[Needs],
+    searches: list[_Search],
 ) -> list[ListOffsetsPartitionResponse]:
     """One answer for every partition; INVALID_REQUEST (42) from v1 on where one is asked about twice.
 
@@ -87,7 +105,7 @@ def _look_up_all(
 
 
 def _look_up(
-    name: str, asked: ListOffsetsPartition, context: Context, searches: list[_Search]
+    name: str, asked: ListOffsetsPartition, context: Context[Needs], searches: list[_Search]
 ) -> ListOffsetsPartitionResponse:
     response = ListOffsetsPartitionResponse(partition_index=asked.partition_index)
     try:
@@ -118,7 +136,7 @@ def _segment_offsets(partition: Partition, asked: ListOffsetsPartition, now_ms: 
 
 
 def _tell(
-    response: ListOffsetsPartitionResponse, partition: Partition, found: Place, context: Context
+    response: ListOffsetsPartitionResponse, partition: Partition, found: Place, context: Context[Needs]
 ) -> None:
     response.offset, response.timestamp = found
     if context.version >= LEADER_EPOCH_SINCE:
@@ -128,7 +146,7 @@ def _tell(
 def _offset_for(
     partition: Partition,
     timestamp: int,
-    context: Context,
+    context: Context[Needs],
     response: ListOffsetsPartitionResponse,
     searches: list[_Search],
 ) -> Place | None:
@@ -184,7 +202,7 @@ class _Search:
         self._from_offset = 0
         self._batch: tuple[Entry, Bytes] | None = None
 
-    def go_on(self, context: Context) -> bool:
+    def go_on(self, context: Context[Needs]) -> bool:
         """Search until the record is found, or is known not to be there; False where a thread must help.
 
         Raises:
@@ -230,7 +248,7 @@ class _Search:
 
 
 def _search_later(
-    answer: ListOffsetsResponse, searches: list[_Search], context: Context
+    answer: ListOffsetsResponse, searches: list[_Search], context: Context[Needs]
 ) -> ListOffsetsResponse | Wait:
     """Answer once batches that take long have been looked into."""
     budget = full_budget(context)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.broker.context import Context
+from penstock.broker.context import Context, Parts
 from penstock.protocol.messages.list_partition_reassignments_request import (
     ListPartitionReassignmentsRequest,
 )
@@ -12,7 +12,7 @@ from penstock.protocol.messages.list_partition_reassignments_response import (
 
 
 def list_partition_reassignments(
-    request: ListPartitionReassignmentsRequest, context: Context
+    request: ListPartitionReassignmentsRequest, context: Context[Parts]
 ) -> ListPartitionReassignmentsResponse:
     """With one broker nothing can be on its way."""
     return ListPartitionReassignmentsResponse(error_message=None)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from penstock.broker.context import Context
+from penstock.broker.context import Context, Parts
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.list_transactions_request import ListTransactionsRequest
 from penstock.protocol.messages.list_transactions_response import ListTransactionsResponse
@@ -29,7 +29,7 @@ PATTERN_CHARACTERS_MAX = 1000
 """Compiling a pattern takes time with its length; the ids that it could match are far shorter."""
 
 
-def list_transactions(request: ListTransactionsRequest, context: Context) -> ListTransactionsResponse:
+def list_transactions(request: ListTransactionsRequest, context: Context[Parts]) -> ListTransactionsResponse:
     """List nothing: this broker offers no transactions."""
     if not _is_pattern(request.transactional_id_pattern):
         return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)

@@ -12,8 +12,9 @@ between, unless the broker behaves as a release that had, or a request wants mor
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Protocol
 
-from penstock.broker.context import Context
+from penstock.broker.context import Context, Parts
 from penstock.broker.metadata.cluster import INTERNAL_TOPICS, Topic
 from penstock.broker.metadata.planning import NewTopic, Planner, check_topic_name
 from penstock.common.logs import logger_named
@@ -28,6 +29,11 @@ from penstock.protocol.messages.metadata_response import (
 )
 from penstock.protocol.uuid import ZERO_UUID
 
+if TYPE_CHECKING:
+    from penstock.broker.config.values import BrokerConfig
+    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.requests.release_profiles import Profile
+
 logger = logger_named("penstock.broker")
 
 NOT_ASKED = -(2**31)
@@ -40,10 +46,23 @@ CLUSTER_OPERATIONS = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12
 """Create, alter, describe, cluster action, describe and alter configs, idempotent write."""
 
 
-def metadata(request: MetadataRequest, context: Context) -> MetadataResponse:
+class Needs(Parts, Protocol):
+    """The parts of a broker that this API works on."""
+
+    cluster: Cluster
+    config: BrokerConfig
+
+    @property
+    def node_id(self) -> int: ...
+
+    profile: Profile | None
+    rack: str | None
+
+
+def metadata(request: MetadataRequest, context: Context[Needs]) -> MetadataResponse:
     """Describe the topics asked for; unknown ones are created where client and broker allow it."""
     node = context.node
-    host, port = node.address(context)
+    host, port = context.session.advertised_address
     asked = request.topics
     if asked is None or (context.version == 0 and not asked):
         topics = [_describe(topic, request, context) for topic in node.cluster.topics.values()]
@@ -70,7 +89,7 @@ def metadata(request: MetadataRequest, context: Context) -> MetadataResponse:
 
 
 def _create_missing(
-    wanted: Iterable[MetadataRequestTopic], request: MetadataRequest, context: Context
+    wanted: Iterable[MetadataRequestTopic], request: MetadataRequest, context: Context[Needs]
 ) -> dict[str, KafkaError | StorageError]:
     """Create the topics that there are not yet, in one step; return why some were not, by name.
 
@@ -116,7 +135,7 @@ def _find(
     asked: MetadataRequestTopic,
     failures: Mapping[str, KafkaError | StorageError],
     request: MetadataRequest,
-    context: Context,
+    context: Context[Needs],
 ) -> MetadataResponseTopic:
     name = asked.name
     cluster = context.node.cluster
@@ -132,7 +151,7 @@ def _find(
     return _failure(code, name, asked.topic_id)
 
 
-def _describe(topic: Topic, request: MetadataRequest, context: Context) -> MetadataResponseTopic:
+def _describe(topic: Topic, request: MetadataRequest, context: Context[Needs]) -> MetadataResponseTopic:
     here = [context.node.node_id]
     return MetadataResponseTopic(
         name=topic.name,

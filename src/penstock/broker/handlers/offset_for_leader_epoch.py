@@ -6,8 +6,9 @@ v2 tells the epoch found and takes the client's own; v3 the replica; v4 flexible
 from __future__ import annotations
 
 import logging
+from typing import TYPE_CHECKING, Protocol
 
-from penstock.broker.context import Context
+from penstock.broker.context import Context, Parts
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.offset_for_leader_epoch_request import (
@@ -20,9 +21,20 @@ from penstock.protocol.messages.offset_for_leader_epoch_response import (
     OffsetForLeaderTopicResult,
 )
 
+if TYPE_CHECKING:
+    from penstock.broker.metadata.cluster import Cluster
+    from penstock.common.failures import LimitedLog
+
+
+class Needs(Parts, Protocol):
+    """The parts of a broker that this API works on."""
+
+    cluster: Cluster
+    limited_log: LimitedLog
+
 
 def offset_for_leader_epoch(
-    request: OffsetForLeaderEpochRequest, context: Context
+    request: OffsetForLeaderEpochRequest, context: Context[Needs]
 ) -> OffsetForLeaderEpochResponse:
     """Look the epoch up in every partition."""
     return OffsetForLeaderEpochResponse(
@@ -36,7 +48,7 @@ def offset_for_leader_epoch(
     )
 
 
-def _look_up(topic: str, asked: OffsetForLeaderPartition, context: Context) -> EpochEndOffset:
+def _look_up(topic: str, asked: OffsetForLeaderPartition, context: Context[Needs]) -> EpochEndOffset:
     result = EpochEndOffset(partition=asked.partition)
     try:
         partition = context.node.cluster.topic(topic).partition(asked.partition)

@@ -12,14 +12,20 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from penstock.broker.context import CloseConnection, Context
 from penstock.broker.metadata.cluster import Topic
 from penstock.broker.partitions.partition import MAGIC_2_ONLY_SINCE, Appended, OlderForm, Partition
 from penstock.broker.partitions.validation import MisshapenRecords, RejectedRecords
 from penstock.broker.requests.purgatory import Wait
-from penstock.broker.requests.side_thread import answer_later, full_budget, inline_budget, to_be_raised_later
+from penstock.broker.requests.side_thread import (
+    UsesSideThread,
+    answer_later,
+    full_budget,
+    inline_budget,
+    to_be_raised_later,
+)
 from penstock.errors import KafkaError, StorageError, UnpackLimitError
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -34,7 +40,11 @@ from penstock.records.compression.budget import UnpackBudget
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.broker.partitions.flusher import Flush
+    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.partitions.flusher import Flush, Flusher
+    from penstock.broker.requests.purgatory import Parking
+    from penstock.broker.requests.release_profiles import Profile
+    from penstock.common.failures import LimitedLog
     from penstock.records.batch import BatchHeader
 
 NOTHING = UnpackBudget(0, 0)
@@ -61,7 +71,19 @@ _WITHOUT_START_OFFSET = (
 _NO_RECORDS: list[BatchIndexAndErrorMessage] = []
 
 
-def produce(request: ProduceRequest, context: Context) -> ProduceResponse | Wait | None:
+class Needs(UsesSideThread, Protocol):
+    """The parts of a broker that this API works on."""
+
+    cluster: Cluster
+
+    def flusher_for(self, partition: Partition) -> Flusher | None: ...
+
+    limited_log: LimitedLog
+    parking: Parking
+    profile: Profile | None
+
+
+def produce(request: ProduceRequest, context: Context[Needs]) -> ProduceResponse | Wait | None:
     """Append what every partition is sent; each has its own outcome."""
     acks = request.acks
     delayed: list[Postponed | Flushing] = []
@@ -82,7 +104,7 @@ def _answer(
     responses: list[TopicProduceResponse],
     acks: int,
     timeout_ms: int,
-    context: Context,
+    context: Context[Needs],
     delayed: Sequence[Postponed | Flushing],
 ) -> ProduceResponse | Wait | None:
     """The answer to a request all of whose records have been appended, or refused."""
@@ -99,7 +121,7 @@ def _answer(
 
 
 def _wait_for_flushes(
-    responses: list[TopicProduceResponse], flushes: list[Flushing], context: Context
+    responses: list[TopicProduceResponse], flushes: list[Flushing], context: Context[Needs]
 ) -> ProduceResponse | Wait:
     """Answer once everything is on the disk that has to be (`flush.messages`)."""
     response = ProduceResponse(responses=responses)
@@ -119,7 +141,7 @@ def _wait_for_flushes(
 
 
 def _wait_for_replicas(
-    responses: list[TopicProduceResponse], timeout_ms: int, context: Context
+    responses: list[TopicProduceResponse], timeout_ms: int, context: Context[Needs]
 ) -> ProduceResponse | Wait:
     """What 0.8 does with acks above 1: there is one replica, so that time runs out (error 7)."""
     written = [
@@ -141,7 +163,7 @@ def _wait_for_replicas(
 
 
 def _append_to_topic(
-    data: TopicProduceData, acks: int, context: Context, delayed: list[Postponed | Flushing]
+    data: TopicProduceData, acks: int, context: Context[Needs], delayed: list[Postponed | Flushing]
 ) -> TopicProduceResponse:
     found = _find_topic(data, acks, context)
     partitions = []
@@ -157,7 +179,7 @@ def _append_to_topic(
     return TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=partitions)
 
 
-def _find_topic(data: TopicProduceData, acks: int, context: Context) -> Topic | KafkaError:
+def _find_topic(data: TopicProduceData, acks: int, context: Context[Needs]) -> Topic | KafkaError:
     """The topic, or the error that each of its partitions is answered with."""
     cluster = context.node.cluster
     try:
@@ -183,7 +205,7 @@ def _find_topic(data: TopicProduceData, acks: int, context: Context) -> Topic | 
 
 
 def _append(
-    topic: Topic, data: PartitionProduceData, context: Context, delayed: list[Postponed | Flushing]
+    topic: Topic, data: PartitionProduceData, context: Context[Needs], delayed: list[Postponed | Flushing]
 ) -> PartitionProduceResponse:
     """Append the records for one partition; what cannot be finished at once goes into `delayed`."""
     partition = topic.partition(data.index)
@@ -258,7 +280,7 @@ def _append_later(
     responses: list[TopicProduceResponse],
     acks: int,
     timeout_ms: int,
-    context: Context,
+    context: Context[Needs],
     delayed: list[Postponed | Flushing],
 ) -> ProduceResponse | Wait | None:
     """Answer once the records that take long have been looked into, in a thread, and appended."""
@@ -296,7 +318,7 @@ def _append_later(
     return begin()
 
 
-def _append_prepared(each: Postponed, context: Context, flushes: list[Flushing]) -> bool:
+def _append_prepared(each: Postponed, context: Context[Needs], flushes: list[Flushing]) -> bool:
     """Append what a thread has looked into; return False if it was converted for another place in the log."""
     partition, index = each.partition, each.response.index
     try:
@@ -354,7 +376,7 @@ def _refuse(index: int, error: KafkaError, log_start_offset: int = -1) -> Partit
     return response
 
 
-def _report_storage(index: int, error: StorageError, context: Context) -> PartitionProduceResponse:
+def _report_storage(index: int, error: StorageError, context: Context[Needs]) -> PartitionProduceResponse:
     context.node.limited_log.once(logging.ERROR, str(error))
     is_new = context.version >= STORAGE_ERROR_SINCE
     code = ErrorCode.KAFKA_STORAGE_ERROR if is_new else ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -7,8 +7,9 @@ features. The one feature here is `metadata.version`, and one level of it is wri
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING, Protocol
 
-from penstock.broker.context import Context
+from penstock.broker.context import Context, Parts
 from penstock.broker.metadata.cluster import METADATA_FEATURE, METADATA_VERSION
 from penstock.broker.requests.repetition import once
 from penstock.common.logs import logger_named
@@ -20,6 +21,9 @@ from penstock.protocol.messages.update_features_response import (
     UpdateFeaturesResponse,
 )
 
+if TYPE_CHECKING:
+    from penstock.broker.metadata.cluster import Cluster
+
 logger = logger_named("penstock.broker")
 
 NO_RESULTS_SINCE = 2
@@ -27,7 +31,13 @@ NO_RESULTS_SINCE = 2
 WHOLE_UPDATE_FAILED = "The update failed for all features since the following feature had an error:"
 
 
-def update_features(request: UpdateFeaturesRequest, context: Context) -> UpdateFeaturesResponse:
+class Needs(Parts, Protocol):
+    """The parts of a broker that this API works on."""
+
+    cluster: Cluster
+
+
+def update_features(request: UpdateFeaturesRequest, context: Context[Needs]) -> UpdateFeaturesResponse:
     """Check every update; carry them out if all are good."""
     times = Counter(update.feature for update in request.feature_updates)
     results = []

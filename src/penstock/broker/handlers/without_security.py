@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from penstock.broker.context import Context
+from penstock.broker.context import Context, Parts
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.create_acls_request import CreateAclsRequest
 from penstock.protocol.messages.create_acls_response import AclCreationResult, CreateAclsResponse
@@ -42,12 +42,12 @@ USER, ANONYMOUS = "User", "ANONYMOUS"
 REQUESTER_SINCE = 3
 
 
-def sasl_handshake(request: SaslHandshakeRequest, context: Context) -> SaslHandshakeResponse:
+def sasl_handshake(request: SaslHandshakeRequest, context: Context[Parts]) -> SaslHandshakeResponse:
     """The listener is a plain one."""
     return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
 
 
-def sasl_authenticate(request: SaslAuthenticateRequest, context: Context) -> SaslAuthenticateResponse:
+def sasl_authenticate(request: SaslAuthenticateRequest, context: Context[Parts]) -> SaslAuthenticateResponse:
     """The listener is a plain one."""
     return SaslAuthenticateResponse(
         error_code=ErrorCode.ILLEGAL_SASL_STATE,
@@ -55,25 +55,25 @@ def sasl_authenticate(request: SaslAuthenticateRequest, context: Context) -> Sas
     )
 
 
-def describe_acls(request: DescribeAclsRequest, context: Context) -> DescribeAclsResponse:
+def describe_acls(request: DescribeAclsRequest, context: Context[Parts]) -> DescribeAclsResponse:
     """Everybody may do everything."""
     return DescribeAclsResponse(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
 
 
-def create_acls(request: CreateAclsRequest, context: Context) -> CreateAclsResponse:
+def create_acls(request: CreateAclsRequest, context: Context[Parts]) -> CreateAclsResponse:
     """Refuse every rule."""
     refused = AclCreationResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
     return CreateAclsResponse(results=[refused] * len(request.creations))
 
 
-def delete_acls(request: DeleteAclsRequest, context: Context) -> DeleteAclsResponse:
+def delete_acls(request: DeleteAclsRequest, context: Context[Parts]) -> DeleteAclsResponse:
     """Refuse every filter."""
     refused = DeleteAclsFilterResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
     return DeleteAclsResponse(filter_results=[refused] * len(request.filters))
 
 
 def create_delegation_token(
-    request: CreateDelegationTokenRequest, context: Context
+    request: CreateDelegationTokenRequest, context: Context[Parts]
 ) -> CreateDelegationTokenResponse:
     """Tokens are for connections that have authenticated themselves."""
     response = CreateDelegationTokenResponse(
@@ -90,7 +90,7 @@ def create_delegation_token(
 
 
 def renew_delegation_token(
-    request: RenewDelegationTokenRequest, context: Context
+    request: RenewDelegationTokenRequest, context: Context[Parts]
 ) -> RenewDelegationTokenResponse:
     """As above."""
     code = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
@@ -98,7 +98,7 @@ def renew_delegation_token(
 
 
 def expire_delegation_token(
-    request: ExpireDelegationTokenRequest, context: Context
+    request: ExpireDelegationTokenRequest, context: Context[Parts]
 ) -> ExpireDelegationTokenResponse:
     """As above."""
     code = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
@@ -106,14 +106,14 @@ def expire_delegation_token(
 
 
 def describe_delegation_token(
-    request: DescribeDelegationTokenRequest, context: Context
+    request: DescribeDelegationTokenRequest, context: Context[Parts]
 ) -> DescribeDelegationTokenResponse:
     """As above."""
     return DescribeDelegationTokenResponse(error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
 
 
 def describe_user_scram_credentials(
-    request: DescribeUserScramCredentialsRequest, context: Context
+    request: DescribeUserScramCredentialsRequest, context: Context[Parts]
 ) -> DescribeUserScramCredentialsResponse:
     """No user has any: each one that is named is not found (91), or named twice (92)."""
     named = Counter(user.name for user in request.users or ())

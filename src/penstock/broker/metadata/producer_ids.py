@@ -12,15 +12,15 @@ The looking happens in a thread where there is a server; requests wait for it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from penstock.common.logs import logger_named
 from penstock.errors import StorageError
 
 if TYPE_CHECKING:
     from penstock.broker.metadata.cluster import Cluster
-    from penstock.broker.node import Node
+    from penstock.common.failures import Failures
 
 logger = logger_named("penstock.broker")
 
@@ -28,6 +28,22 @@ ID_LIMIT = 2**62
 """Ids from here on were made up by a client: brokers count from 0. They do not move where ours begin."""
 
 NONE_SEEN = -1
+
+
+class Notified(Protocol):
+    """Where requests wait for the search to end."""
+
+    def notify(self, key: Hashable, amount: int = 1) -> None: ...
+
+
+class SearchesProducerIds(Protocol):
+    """What looking through partitions for producer ids needs of a broker."""
+
+    @property
+    def parking(self) -> Notified: ...
+
+    failures: Failures
+    call_soon: Callable[[Callable[[], None]], object] | None
 
 
 class ProducerIds:
@@ -51,7 +67,7 @@ class ProducerIds:
             self._found(greatest_producer_id(self._directories))
         return self._cluster.new_producer_id(now_ms)
 
-    def search(self, node: Node) -> None:
+    def search(self, node: SearchesProducerIds) -> None:
         """Look for the ids that the partitions hold in a thread; then notify the requests that wait."""
         call_soon = node.call_soon
         if self._is_searching or call_soon is None:
@@ -72,7 +88,7 @@ class ProducerIds:
 
         threading.Thread(target=run, name="penstock-producer-ids", daemon=True).start()
 
-    def _searched(self, seen: int | None, node: Node) -> None:
+    def _searched(self, seen: int | None, node: SearchesProducerIds) -> None:
         self._is_searching = False
         if seen is not None:
             self._found(seen)

@@ -24,6 +24,7 @@ from penstock.log.contract import FileRegion
 
 if TYPE_CHECKING:
     from penstock.broker.network.server import Server
+    from penstock.broker.node import Node
     from penstock.broker.requests.routes import Piece
 
 FRAME_START_BYTES = 64 << 10
@@ -75,7 +76,7 @@ class Connection(asyncio.BufferedProtocol):
     )
 
     _transport: asyncio.Transport
-    _context: Context
+    _context: Context[Node]
     session: Session
 
     def __init__(self, server: Server) -> None:
@@ -113,7 +114,9 @@ class Connection(asyncio.BufferedProtocol):
         peer = transport.get_extra_info("peername")
         if peer:
             self.peer = peer[0]
-        self.session = Session(self.number, self.peer, (local[0], local[1]))
+        self.session = Session(
+            self.number, self.peer, (local[0], local[1]), advertised_address=self._server.advertised
+        )
         self._context = Context(self._server.node, self.session)
         if not self._server.admit(self):
             self._closing = True

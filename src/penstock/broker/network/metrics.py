@@ -66,7 +66,7 @@ class Metrics:
         counts = self.apis.setdefault(route.key, ApiCounts())
         handle = route.handle
 
-        def handle_and_count(request: Any, context: Context) -> Answer:
+        def handle_and_count(request: Any, context: Context[Any]) -> Answer:
             began_s = self._began_s
 
             def count_unanswered(response: Message | None) -> Message | None:

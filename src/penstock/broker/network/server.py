@@ -22,7 +22,7 @@ from penstock.broker.interceptors import Stage
 from penstock.broker.network.connection import Connection
 from penstock.broker.network.frame_buffers import FrameBuffers
 from penstock.broker.network.kept_answers import KeptAnswers
-from penstock.broker.network.listeners import listening_at
+from penstock.broker.network.listeners import advertised_at, listening_at
 from penstock.broker.node import Node
 from penstock.broker.partitions.log_store import LogStore, open_store
 from penstock.clock import Clock, SystemClock
@@ -70,7 +70,11 @@ _SOCKET_BUFFERS = (
 
 
 class Server:
-    """Serves one node on one address."""
+    """Serves one node on one address.
+
+    Raises:
+        ConfigError: `advertised.listeners` is malformed.
+    """
 
     def __init__(
         self, node: Node, loop: asyncio.AbstractEventLoop, connect: Callable[[Server], Connection]
@@ -108,6 +112,8 @@ class Server:
         self._checkpoint: asyncio.Task[None] | None = None
         self._failures: set[str] = set()
         self.address = ("", 0)
+        self.advertised = advertised_at(config)
+        """Host and port that clients are told; None where they are told the address they have reached."""
         self.metrics_port: int | None = None
         """Where /metrics is served, if it is."""
         self.address07: tuple[str, int] | None = None

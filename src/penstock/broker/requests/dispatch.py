@@ -10,9 +10,9 @@ Knows frames, not sockets: a connection gives it bytes and gets pieces to send.
 from __future__ import annotations
 
 from struct import Struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from penstock.broker.context import CloseConnection, response_too_large
+from penstock.broker.context import CloseConnection, Parts, response_too_large
 from penstock.broker.requests.purgatory import Wait
 from penstock.errors import DecodeError, UnsupportedVersionError
 from penstock.protocol.api import ApiKey
@@ -20,8 +20,8 @@ from penstock.protocol.header import decode_request_header
 
 if TYPE_CHECKING:
     from penstock.broker.context import Context
-    from penstock.broker.node import Node
-    from penstock.broker.requests.routes import Answer, Piece, VersionedRoute
+    from penstock.broker.requests.release_profiles import Profile
+    from penstock.broker.requests.routes import Answer, Piece, Router, VersionedRoute
     from penstock.protocol.header import RequestHeader
 
 _KEY_AND_VERSION = Struct(">hh")
@@ -41,13 +41,26 @@ BESIDE_RECORDS_BYTES_MAX = 256 << 10
 """What a large Produce may have beside its records: the names of thousands of topics."""
 
 
+class Dispatching(Parts, Protocol):
+    """The parts of a broker that requests pass on the way to their handlers."""
+
+    router: Router
+    profile: Profile | None
+    request_entries_max: int
+
+
 class Unanswered:
     """A request that waits. `run` asks its handler again."""
 
     __slots__ = ("_context", "_correlation_id", "_request", "_route", "frame_bytes", "wait")
 
     def __init__(
-        self, wait: Wait, request: Any, route: VersionedRoute, correlation_id: int, context: Context
+        self,
+        wait: Wait,
+        request: Any,
+        route: VersionedRoute,
+        correlation_id: int,
+        context: Context[Dispatching],
     ) -> None:
         self.wait = wait
         self._request = request if wait.answer is None else None
@@ -68,7 +81,7 @@ class Unanswered:
         return outcome
 
 
-def answer(frame: memoryview, context: Context) -> list[Piece] | Unanswered | None:
+def answer(frame: memoryview, context: Context[Dispatching]) -> list[Piece] | Unanswered | None:
     """Answer the request in `frame` (without the size in front).
 
     Return the pieces of the framed response; None where the protocol has no response; or the request itself
@@ -104,7 +117,7 @@ def answer(frame: memoryview, context: Context) -> list[Piece] | Unanswered | No
 
 
 def _read_large(
-    frame: memoryview, position: int, header: RequestHeader, route: VersionedRoute, node: Node
+    frame: memoryview, position: int, header: RequestHeader, route: VersionedRoute, node: Dispatching
 ) -> Any:
     """Read a request that may have very many entries; they are counted before they become objects.
 
@@ -138,7 +151,7 @@ def _read_large(
 
 
 def _answer_unsupported(
-    frame: memoryview, context: Context, error: UnsupportedVersionError
+    frame: memoryview, context: Context[Dispatching], error: UnsupportedVersionError
 ) -> list[Piece] | Unanswered | None:
     """ApiVersions is answered in any version, so that a client can find out which to use."""
     profile = context.node.profile
@@ -153,7 +166,7 @@ def _answer_unsupported(
 
 
 def call(
-    request: Any, route: VersionedRoute, correlation_id: int, context: Context
+    request: Any, route: VersionedRoute, correlation_id: int, context: Context[Dispatching]
 ) -> list[Piece] | Unanswered | None:
     """Have a decoded request answered; return and raise what `answer` does."""
     context.version = route.version
@@ -161,7 +174,7 @@ def call(
 
 
 def _finish(
-    response: Answer, request: Any, route: VersionedRoute, correlation_id: int, context: Context
+    response: Answer, request: Any, route: VersionedRoute, correlation_id: int, context: Context[Dispatching]
 ) -> list[Piece] | Unanswered | None:
     """Encode what a handler has returned."""
     if response is None:

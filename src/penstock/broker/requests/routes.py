@@ -22,7 +22,7 @@ Piece: TypeAlias = "bytes | bytearray | memoryview | FileRegion"
 Answer: TypeAlias = "Message | Wait | None"
 """What a handler returns: a response, a reason to wait, or None where the protocol has no response."""
 
-Handler: TypeAlias = "Callable[[Any, Context], Answer]"
+Handler: TypeAlias = "Callable[[Any, Context[Any]], Answer]"
 """A function of a decoded request and its context. Each handler takes the request class of its API."""
 
 
@@ -170,7 +170,7 @@ def intercepted(route: VersionedRoute, interceptors: list[Interceptor]) -> Versi
 def _asked_again_inside(handle: Handler) -> Handler:
     """A handler whose waits always have an `answer`, so that the functions around it are not called again."""
 
-    def ask(request: Any, context: Context) -> Answer:
+    def ask(request: Any, context: Context[Any]) -> Answer:
         outcome = handle(request, context)
         if type(outcome) is Wait and outcome.answer is None:
             outcome.answer = lambda: ask(request, context)

@@ -13,14 +13,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from penstock.broker.context import Parts
 from penstock.broker.requests.purgatory import Wait
 from penstock.records.compression.budget import UnpackBudget, pause
 
 if TYPE_CHECKING:
     from penstock.broker.context import Context
     from penstock.broker.requests.purgatory import Parking
+    from penstock.records.compression.budget import UnpackLimits
 
 INLINE_BYTES = 256 << 10
 """What one request may unpack on the event loop: about a millisecond."""
@@ -108,7 +110,15 @@ class SideThread:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
 
-def inline_budget(context: Context) -> UnpackBudget:
+class UsesSideThread(Parts, Protocol):
+    """What `full_budget` and `answer_later` need of a broker."""
+
+    unpack_limits: UnpackLimits
+
+    def side_thread(self) -> SideThread | None: ...
+
+
+def inline_budget(context: Context[Parts]) -> UnpackBudget:
     """What the request at work may unpack on the event loop: one budget for all of its partitions.
 
     Requests that arrive together share one.
@@ -119,14 +129,14 @@ def inline_budget(context: Context) -> UnpackBudget:
     return known[1]
 
 
-def full_budget(context: Context) -> UnpackBudget:
+def full_budget(context: Context[UsesSideThread]) -> UnpackBudget:
     """What one request may unpack in the thread: `penstock.unpack.max.bytes` and `.records`."""
     node = context.node
     return UnpackBudget(*node.unpack_limits, pause)
 
 
 def answer_later(
-    context: Context, work: Callable[[], None], size_bytes: int, answer: Callable[[], Any]
+    context: Context[UsesSideThread], work: Callable[[], None], size_bytes: int, answer: Callable[[], Any]
 ) -> Any:
     """Have `work` done in the thread and the request answered with what `answer` returns then.
 

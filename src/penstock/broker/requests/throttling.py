@@ -30,7 +30,7 @@ class Throttle:
         """The route with its clients' use measured, and clients over quota throttled."""
         key, handle = route.key, route.handle
 
-        def handle_and_charge(request: Any, context: Context) -> Answer:
+        def handle_and_charge(request: Any, context: Context[Any]) -> Answer:
             client_id = (context.session.client_id or "")[:CLIENT_CHARACTERS_MAX]
             delay_s = 0.0
             if key == ApiKey.PRODUCE:
@@ -43,7 +43,7 @@ class Throttle:
         return route._replace(handle=handle_and_charge)
 
     def _run(
-        self, key: int, give: Callable[[], Answer], context: Context, client_id: str, delay_s: float
+        self, key: int, give: Callable[[], Answer], context: Context[Any], client_id: str, delay_s: float
     ) -> Answer:
         """Have a response given, and charge the time that it took: of a `Wait`, both parts."""
         began = self._monotonic()

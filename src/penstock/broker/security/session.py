@@ -39,6 +39,7 @@ class Session:
     """One connection, from its acceptance to its end."""
 
     __slots__ = (
+        "advertised_address",
         "client_address",
         "client_id",
         "connection_id",
@@ -59,6 +60,7 @@ class Session:
         local_address: tuple[str, int] = ("127.0.0.1", 0),
         listener_name: str = PLAINTEXT,
         security_protocol: str = PLAINTEXT,
+        advertised_address: tuple[str, int] | None = None,
     ) -> None:
         self.connection_id = connection_id
         """Counts the connections of a broker from 1."""
@@ -66,6 +68,8 @@ class Session:
         """IP address of the client, without the port."""
         self.local_address = local_address
         """Host and port that the client has connected to."""
+        self.advertised_address = advertised_address or local_address
+        """Host and port that clients of this listener are told to connect to."""
         self.listener_name = listener_name
         self.security_protocol = security_protocol
         """PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
