@@ -1,7 +1,7 @@
-"""The broker: what decides stands in plain modules, asyncio only in `server` and `connection`.
+"""The broker: plain modules decide, asyncio stands only in `network`.
 
-`Broker` runs one inside this process; `penstock.broker.network.server` has what `penstock broker` runs.
-Both are imported on first use.
+`Broker` runs one inside this process; `penstock.broker.process` is what ``penstock broker`` runs. Both are
+imported on first use.
 """
 
 from __future__ import annotations

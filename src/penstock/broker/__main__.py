@@ -34,7 +34,7 @@ def main(words: list[str]) -> int:
         host, port = host or "127.0.0.1", port or "0"
     if port is not None and not (port.isdecimal() and int(port) <= 65535):
         return _fail(f"--port {port!r} is no port: 0 to 65535")
-    from penstock.broker.network.server import run_broker
+    from penstock.broker.process import run_broker
 
     try:
         return run_broker(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.network.listeners import listening_at
-from penstock.broker.network.server import serving
+from penstock.broker.network.serving import serving
 from penstock.broker.partitions.log_store import MemoryStore, open_store
 from penstock.clock import Clock, SystemClock
 from penstock.common.serving_thread import ServingThread

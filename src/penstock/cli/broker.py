@@ -95,7 +95,7 @@ def run(settings: Settings) -> int:
     Raises:
         PenstockError: the port is in use, the directory cannot be written, a setting is unknown.
     """
-    from penstock.broker.network.server import run_broker
+    from penstock.broker.process import run_broker
 
     return run_broker(
         data_dir=settings.data_dir,

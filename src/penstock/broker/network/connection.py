@@ -23,7 +23,7 @@ from penstock.broker.security.session import Session
 from penstock.log.contract import FileRegion
 
 if TYPE_CHECKING:
-    from penstock.broker.network.server import Server
+    from penstock.broker.network.host import ConnectionHost
     from penstock.broker.node import Node
     from penstock.broker.requests.routes import Piece
 
@@ -79,7 +79,7 @@ class Connection(asyncio.BufferedProtocol):
     _context: Context[Node]
     session: Session
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: ConnectionHost) -> None:
         self._server = server
         self._backlog = bytearray()
         self._buffer: bytearray | None = None

@@ -1,36 +1,46 @@
-"""Answers in memory on their way to peers that read slowly or not at all, within the budget of kept state.
+"""Large responses in memory that are being sent, within the budget of kept state.
 
 Records leave from files and are not counted. What is counted: records that were converted for old clients,
-and large answers without records. Where there is no room for another one, the reader that has had one for
-longest without reading is hung up on.
+and large responses without records. Where there is no room for another one, the connection that has not read
+for longest is closed.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from penstock.broker.network.connection import Connection
     from penstock.broker.requests.kept_state import KeptState
 
 LOSS = 2
-"""Who loses an answer loses a connection; sessions and ids of members go first."""
+"""To give up a response is to close a connection; fetch sessions and member ids are given up first."""
+
+
+class Sending(Protocol):
+    """A connection that sends a large response."""
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether the peer does not read what is being sent."""
+
+    def close(self, reason: str) -> None:
+        """Close at once."""
 
 
 class KeptAnswers:
-    """The answers that the connections of one server have not sent whole."""
+    """The large responses that the connections of one server have not sent completely."""
 
     def __init__(self, kept: KeptState) -> None:
         self.size_bytes = 0
-        """What all of them take in memory."""
+        """What all of them take in memory, in bytes."""
         self._kept = kept
-        self._sizes: dict[Connection, int] = {}
+        self._sizes: dict[Sending, int] = {}
         kept.add("answers", lambda: self.size_bytes, self._hang_up_on_one, loss=LOSS)
 
-    def keep(self, connection: Connection, size: int) -> bool:
-        """Count the answer that a connection is going to send; False where there is no room for it.
+    def keep(self, connection: Sending, size: int) -> bool:
+        """Count the response that a connection is going to send; False where there is no room for it.
 
-        There is always room for the only one.
+        There is always room for a single one.
         """
         if not self._kept.has_room_for(size) and self._sizes:
             return False
@@ -38,8 +48,8 @@ class KeptAnswers:
         self.size_bytes += size
         return True
 
-    def drop(self, connection: Connection) -> None:
-        """The answer of a connection has been sent, or never will be; none is fine."""
+    def drop(self, connection: Sending) -> None:
+        """Stop counting the response of a connection, if it has one: it was sent, or never will be."""
         self.size_bytes -= self._sizes.pop(connection, 0)
 
     def _hang_up_on_one(self) -> bool:

@@ -10,9 +10,9 @@ import os
 import resource
 import time
 from bisect import bisect_left
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Sized
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from penstock.broker.network.metrics_server import MetricsServer
 from penstock.broker.requests.routes import when_answered
@@ -21,7 +21,8 @@ from penstock.protocol.api import API_TABLE
 
 if TYPE_CHECKING:
     from penstock.broker.context import Context
-    from penstock.broker.network.server import Server
+    from penstock.broker.network.frame_buffers import FrameBuffers
+    from penstock.broker.node import Node
     from penstock.broker.requests.routes import Answer, Decoder, Encoder, VersionedRoute
     from penstock.protocol.message import Message
 
@@ -139,8 +140,20 @@ class _CountingEncoder:
         self._counts.add_latency(self._metrics.elapsed_s)
 
 
+class Observed(Protocol):
+    """What metrics look up in a server."""
+
+    node: Node
+    accepted: int
+    refused: int
+    buffers: FrameBuffers
+
+    @property
+    def connections(self) -> Sized: ...
+
+
 class _Family(NamedTuple):
-    """One metric: what it is, and its values by labels."""
+    """One metric: name, type, description, and values by labels."""
 
     name: str
     kind: str
@@ -149,7 +162,7 @@ class _Family(NamedTuple):
 
 
 @asynccontextmanager
-async def serving_metrics(server: Server, metrics: Metrics) -> AsyncIterator[int]:
+async def serving_metrics(server: Observed, metrics: Metrics) -> AsyncIterator[int]:
     """Serve ``/metrics`` for the length of a block, which is told the port.
 
     Raises:
@@ -168,7 +181,7 @@ async def serving_metrics(server: Server, metrics: Metrics) -> AsyncIterator[int
         await responder.stop()
 
 
-def render(server: Server, metrics: Metrics) -> str:
+def render(server: Observed, metrics: Metrics) -> str:
     """Everything as text, in Prometheus's format 0.0.4."""
     lines = []
     for family in (
@@ -215,7 +228,7 @@ def _single(name: str, kind: str, text: str, value: float) -> _Family:
     return _Family(name, kind, text, [(name, value)])
 
 
-def _connections(server: Server) -> Iterator[_Family]:
+def _connections(server: Observed) -> Iterator[_Family]:
     yield _single("penstock_connections", "gauge", "Open connections.", len(server.connections))
     yield _single("penstock_connections_accepted_total", "counter", "Connections so far.", server.accepted)
     yield _single(
@@ -235,7 +248,7 @@ def _connections(server: Server) -> Iterator[_Family]:
     )
 
 
-def _logs(server: Server) -> Iterator[_Family]:
+def _logs(server: Observed) -> Iterator[_Family]:
     """Logs that nobody has used since the start are not opened for this."""
     cluster = server.node.cluster
     yield _single("penstock_topics", "gauge", "Topics.", len(cluster.topics))
@@ -254,7 +267,7 @@ def _logs(server: Server) -> Iterator[_Family]:
         yield _Family(name, "gauge", text, values)
 
 
-def _groups(server: Server) -> Iterator[_Family]:
+def _groups(server: Observed) -> Iterator[_Family]:
     service = server.node.groups_if_used
     if service is not None:
         states: dict[str, int] = {}
@@ -265,7 +278,7 @@ def _groups(server: Server) -> Iterator[_Family]:
         yield _Family("penstock_groups", "gauge", "Groups by state.", values)
 
 
-def _failures(server: Server) -> Iterator[_Family]:
+def _failures(server: Observed) -> Iterator[_Family]:
     counts = sorted(server.node.failures.counts.items())
     values = [
         (f'penstock_broker_exceptions_total{{component="{component}"}}', float(n)) for component, n in counts
@@ -274,7 +287,7 @@ def _failures(server: Server) -> Iterator[_Family]:
     yield _Family("penstock_broker_exceptions_total", "counter", text, values)
 
 
-def _kept(server: Server) -> Iterator[_Family]:
+def _kept(server: Observed) -> Iterator[_Family]:
     kept = server.node.kept
     name = "penstock_kept_state_bytes"
     sizes = [(f'{name}{{kind="{kind}"}}', float(size)) for kind, size in kept.sizes().items()]

@@ -1,41 +1,31 @@
-"""The asyncio shell of the broker: the listening socket, its connections, the timers, the process.
+"""The asyncio shell of the broker: the listening socket, its connections, and the timers.
 
-One event loop does everything. Nothing here decides what an answer says; it decides who gets a turn,
-who gets memory, and who is disconnected.
+One event loop does everything. Nothing here decides what a response says: it decides which connection gets a
+turn, which gets memory, and which is closed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import errno
-import gc
 import logging
-import signal
 import socket
-import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from penstock.broker.config.values import BrokerConfig
-from penstock.broker.interceptors import Stage
-from penstock.broker.network.connection import Connection
 from penstock.broker.network.frame_buffers import FrameBuffers
 from penstock.broker.network.kept_answers import KeptAnswers
-from penstock.broker.network.listeners import advertised_at, listening_at
+from penstock.broker.network.listeners import advertised_at
 from penstock.broker.node import Node
-from penstock.broker.partitions.log_store import LogStore, open_store
-from penstock.clock import Clock, SystemClock
-from penstock.common.accepting import Acceptor, raise_descriptor_limit
+from penstock.common.accepting import Acceptor
 from penstock.common.exposure import warn_if_exposed
-from penstock.common.logs import PrintableFormatter, logger_named
-from penstock.common.serving_thread import run_to_the_end
+from penstock.common.logs import logger_named
 from penstock.errors import NetworkError, StorageError
-from penstock.printable import printable
 
 if TYPE_CHECKING:
+    from penstock.broker.network.connection import Connection
+    from penstock.broker.network.host import Hosted
     from penstock.broker.requests.purgatory import Parked, Wait
-    from penstock.broker.requests.routes import Interceptor
 
 logger = logger_named("penstock.broker")
 
@@ -43,25 +33,25 @@ SCRATCH_BYTES = 64 << 10
 """The buffer every connection reads into first: small requests are answered from it."""
 
 BACKLOG_MIN = 512
-"""Connections that may wait for their turn. Whoever finds no room there tries again a second later."""
+"""Connections that may wait to be accepted. Clients that find no room there try again after a second."""
 
 WAITING_FACTOR = 16
-"""How many times its size a request weighs while it waits: decoded, each number is an object."""
+"""How many times its size a waiting request takes in memory: decoded, each number is an object."""
 
 WAITING_BYTES_SMALL = 4 << 10
-"""Requests up to this size may always wait. That there are not too many is up to `max.connections`."""
+"""Requests up to this size may always wait. `max.connections` limits how many."""
 
 HOUSEKEEPING_S = 1.0
-"""How often logs are asked what is due, and connections whether they are alive."""
+"""Seconds between two rounds of housekeeping: idle connections, logs, groups, the checkpoint."""
 
 DUE_ROUNDS_MAX = 100
-"""How often what has become due by what was due runs before the loop has a turn."""
+"""Rounds of due requests, each made due by the one before, that run before the loop has a turn."""
 
 DUE_AGAIN_S = 0.1
-"""When it is looked again what is due after looking has failed."""
+"""Seconds until due requests are looked for again, after an exception in looking for them."""
 
 SHUTDOWN_GRACE_S = 2.0
-"""How long an orderly end waits for answers that are being sent."""
+"""How long a clean shutdown waits for responses that are being sent."""
 
 _SOCKET_BUFFERS = (
     ("socket.send.buffer.bytes", socket.SO_SNDBUF),
@@ -82,7 +72,7 @@ class Server:
         config = node.config
         self.node = node
         self.dies = False
-        """Set where the end is to be that of a killed process: nothing is flushed, nothing is marked."""
+        """Whether the server ends like a killed process: nothing is flushed, no clean shutdown is marked."""
         self._connect = connect
         self.loop = loop
         self.monotonic = node.clock.monotonic
@@ -93,7 +83,7 @@ class Server:
         self._waiting_bytes = 0
         self._waiting_bytes_max = config.integer("queued.max.request.bytes") // WAITING_FACTOR
         self.frame_bytes_max = config.integer("socket.request.max.bytes")
-        self.connections: dict[Connection, None] = {}
+        self.connections: dict[Hosted, None] = {}
         self._by_peer: dict[str, int] = {}
         self._idle_s = config.integer("connections.max.idle.ms") / 1000
         self._checkpoint_s = config.integer("log.flush.offset.checkpoint.interval.ms") / 1000
@@ -115,9 +105,9 @@ class Server:
         self.advertised = advertised_at(config)
         """Host and port that clients are told; None where they are told the address they have reached."""
         self.metrics_port: int | None = None
-        """Where /metrics is served, if it is."""
+        """The port of /metrics, None where it is not served."""
         self.address07: tuple[str, int] | None = None
-        """Where Kafka 0.7 is spoken, if it is."""
+        """Host and port of the listener for Kafka 0.7, None where there is none."""
 
     # --- beginning and end -------------------------------------------------------------------------------
 
@@ -162,7 +152,7 @@ class Server:
         return listener
 
     async def stop(self) -> None:
-        """Stop listening, hang up on everybody. The node stays as it is."""
+        """Stop listening and close all connections. The node stays as it is."""
         self.is_stopping = True
         if self._acceptor is not None:
             await self._acceptor.stop()
@@ -172,13 +162,13 @@ class Server:
         if self._checkpoint is not None:
             await self._checkpoint
         logger.info("stopping with %d connections open", len(self.connections))
-        answering = []
+        answering: list[Hosted] = []
         for connection in list(self.connections):
             if connection.owes_answer and not self.dies:
                 answering.append(connection)
             else:
                 connection.close("the broker stops")
-        # Answers on their way arrive; whoever does not read them loses them.
+        # Responses being sent arrive, where their clients read them in time.
         deadline = self.loop.time() + SHUTDOWN_GRACE_S
         while any(each.owes_answer for each in answering) and self.loop.time() < deadline:
             await asyncio.sleep(0.005)
@@ -201,8 +191,8 @@ class Server:
         self.accepted += 1
         return self.accepted
 
-    def admit(self, connection: Connection) -> bool:
-        """Take a new connection in, unless there are too many."""
+    def admit(self, connection: Hosted) -> bool:
+        """Add a new connection; False where there are too many, or the server stops."""
         peer = connection.peer
         count = self._by_peer.get(peer, 0)
         self.connections[connection] = None
@@ -223,8 +213,8 @@ class Server:
             return False
         return True
 
-    def forget(self, connection: Connection) -> None:
-        """A connection is gone."""
+    def forget(self, connection: Hosted) -> None:
+        """Remove a connection that has ended."""
         if self.connections.pop(connection, True) is None:
             count = self._by_peer[connection.peer] - 1
             if count:
@@ -232,8 +222,8 @@ class Server:
             else:
                 del self._by_peer[connection.peer]
 
-    def make_room(self, size: int, asking: Connection) -> bool:
-        """See to it that `size` bytes can be lent; whoever has sent nothing for longest goes first.
+    def make_room(self, size: int, asking: Hosted) -> bool:
+        """Close connections until `size` bytes can be lent, those that have sent nothing for longest first.
 
         Return False where that was the connection asking.
         """
@@ -247,7 +237,7 @@ class Server:
         return True
 
     def hold(self, size: int) -> bool:
-        """Let a request of so many bytes wait; False if those that wait already take too much memory."""
+        """Count a request that waits, by the size of its frame in bytes; False where there is no room."""
         waiting = self._waiting_bytes + size
         if size > WAITING_BYTES_SMALL and 0 <= self._waiting_bytes_max < waiting:
             return False
@@ -255,7 +245,7 @@ class Server:
         return True
 
     def let_go(self, size: int) -> None:
-        """A request that `hold` has let wait does so no longer."""
+        """Release what `hold` has counted."""
         self._waiting_bytes -= size
 
     # --- waiting -----------------------------------------------------------------------------------------
@@ -265,7 +255,7 @@ class Server:
         return self.node.parking.park(wait, resume)
 
     def _call_soon(self, action: Callable[[], None]) -> None:
-        """Run something in this thread, and what becomes due by it. Harmless from any thread."""
+        """Run `action` in the thread of the loop, and what becomes due by it. For calls from any thread."""
 
         def run() -> None:
             with self.node.failures.barrier("callback", "what a thread has finished"):
@@ -275,10 +265,10 @@ class Server:
         self.loop.call_soon_threadsafe(run)
 
     def run_due(self) -> None:
-        """Run what has become due, and what becomes due by that. Each ends alone if it raises; this does not.
+        """Run requests and alarms that have become due, and what becomes due by them.
 
-        Asked for by what runs here, it does nothing: the call that is at work finds what is due. Otherwise
-        a chain of requests that wait for each other would be a chain of calls within calls.
+        An exception ends the one request or alarm that raised it. Called from one of them, this does nothing:
+        the call at work finds what is due, so that a chain of waits does not become a recursion.
         """
         if self._runs_due:
             return
@@ -312,7 +302,7 @@ class Server:
             older.cancel()
 
     def clock_moved(self) -> None:
-        """The node's clock has been moved: whatever is due by it happens now."""
+        """Do what is due now, because the node's clock has been moved."""
         self._keep_house()
         self._deadline_passed()
 
@@ -375,19 +365,19 @@ class Server:
             self._checkpoint = None
 
     def _loop_caught(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """What no other barrier has stopped comes here from the event loop, which goes on."""
+        """Log an exception that reached the event loop, which goes on."""
         error = context.get("exception") or RuntimeError(context.get("message"))
         self.node.failures.caught("event loop", str(context.get("message")), error)
 
     def _report(self, failures: list[StorageError]) -> None:
-        """Say what went wrong, once for as long as it stays the same."""
+        """Log failures, each once for as long as it lasts."""
         messages = {str(failure) for failure in failures}
         for message in sorted(messages - self._failures):
             logger.error("%s", message)
         self._failures = messages
 
 
-def _active_at(connection: Connection) -> float:
+def _active_at(connection: Hosted) -> float:
     return connection.active_at
 
 
@@ -404,156 +394,3 @@ def _bind_error(host: str, port: int, error: OSError) -> NetworkError:
     if error.errno == errno.EADDRNOTAVAIL or isinstance(error, socket.gaierror):
         return NetworkError(f"cannot listen on {where}: this machine has no such address")
     return NetworkError(f"cannot listen on {where}: {error.strerror or error}")
-
-
-def run_broker(
-    *,
-    data_dir: str | None = None,
-    host: str | None = None,
-    port: int | None = None,
-    config: Mapping[str, str] | None = None,
-    as_version: str | None = None,
-    config_file: str | None = None,
-    announce: Callable[[str], object] | None = None,
-) -> int:
-    """Serve until SIGTERM or SIGINT; return the exit code 0.
-
-    `config_file` is a ``server.properties``; `config` and the other arguments go before it.
-    Host and port default to those of `listeners`. When clients can connect, one line is announced (by
-    default printed): ``penstock broker 1 listening on 127.0.0.1:9092, data in DIR``.
-
-    Raises:
-        ConfigError: a setting is unknown or its value does not fit.
-        NetworkError: the address cannot be listened on.
-        StorageError: the data directory cannot be used, or another broker uses it.
-
-    The process's soft limit of open files is raised towards the hard one.
-    """
-    log_to_stderr()
-    texts: dict[str, str] = {}
-    if config_file is not None:
-        from penstock.broker.config.server_properties import read_properties
-
-        reading = read_properties(config_file)
-        texts |= reading.settings
-        for remark in reading.remarks:
-            logger.warning("%s", remark)
-    texts |= config or {}
-    if data_dir is not None:
-        texts["log.dirs"] = data_dir
-    settings = BrokerConfig(texts, as_version)
-    raise_descriptor_limit()
-    listed_host, listed_port = listening_at(settings)
-    host = listed_host if host is None else host
-    port = listed_port if port is None else port
-    with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
-        run_to_the_end(runner, serve(settings, host, port, announce or _print_line))
-    return 0
-
-
-async def serve(config: BrokerConfig, host: str, port: int, announce: Callable[[str], object]) -> None:
-    """Serve on the running loop until SIGTERM or SIGINT, then shut down in order.
-
-    Raises:
-        NetworkError, StorageError: as `run_broker`.
-    """
-    loop = asyncio.get_running_loop()
-    stopping = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
-    clock = SystemClock()
-    store = open_store(config, clock)
-    async with serving(config, store, clock, host, port) as server:
-        # What exists by now stays: the collector need not look at it again and again.
-        gc.collect()
-        gc.freeze()
-        node_id, place = server.node.node_id, store.describe()
-        profile = f", as Kafka {config.profile.name}" if config.profile is not None else ""
-        if not store.was_clean:
-            logger.warning("the last run did not end in order: logs were checked")
-        if server.metrics_port is not None:
-            logger.info(
-                "metrics at http://%s:%d/metrics", config.text("penstock.metrics.host"), server.metrics_port
-            )
-        if server.address07 is not None:
-            logger.info("Kafka 0.7 at %s:%d", *server.address07)
-        announce(f"penstock broker {node_id} listening on {server.bootstrap}, data in {place}{profile}")
-        await stopping.wait()
-    logger.info("stopped in order")
-
-
-@asynccontextmanager
-async def serving(
-    config: BrokerConfig,
-    store: LogStore,
-    clock: Clock,
-    host: str,
-    port: int,
-    *,
-    interceptors: Sequence[Interceptor] = (),
-    connect: Callable[[Server], Connection] | None = None,
-) -> AsyncIterator[Server]:
-    """Serve `store` on the running loop for as long as the block lasts, then close it.
-
-    `interceptors` stand around every handler, the first outermost. `connect` makes the object of each
-    connection, `Connection` by default: the seam for what happens to bytes rather than to requests.
-    """
-    server: Server | None = None
-    loop = asyncio.get_running_loop()
-    try:
-        async with AsyncExitStack() as stack:
-            node = Node(config, store, clock, interceptors)
-            server = Server(node, loop, connect or Connection)
-            metrics_port = config["penstock.metrics.port"]
-            if isinstance(metrics_port, int):
-                from penstock.broker.network.metrics import Metrics, serving_metrics
-
-                metrics = Metrics()
-                node.interceptors.set(Stage.METRICS, metrics.intercept)
-                server.metrics_port = await stack.enter_async_context(serving_metrics(server, metrics))
-            await server.start(host, port)
-            inspection = server.node.inspect()
-            if config.data_dir is not None:
-                inspection.start()
-            try:
-                port07 = config["penstock.0.7.port"]
-                if isinstance(port07, int):
-                    from penstock.broker.network.kafka07 import serving07
-
-                    host07 = config.text("penstock.0.7.host") or host
-                    listening = serving07(config, store, clock, host07, port07, server.node.failures)
-                    server.address07 = await stack.enter_async_context(listening)
-                yield server
-            finally:
-                inspection.stop()
-                await server.stop()
-    finally:
-        if server is not None and server.dies:
-            store.abandon()
-        else:
-            if server is not None:
-                for failure in server.node.note_producers():
-                    logger.warning("what is known of producers is not written down: %s", failure)
-            store.close()
-
-
-def log_to_stderr() -> None:
-    """Have what happens told on standard error, a line for each event: time (UTC), level, what happened.
-
-    Whoever has set up logging already has it their way.
-    """
-    root = logging.getLogger("penstock")
-    if root.handlers or logging.getLogger().handlers:
-        return
-    formatter = PrintableFormatter("%(asctime)s.%(msecs)03dZ %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S")
-    formatter.converter = time.gmtime
-    handler = logging.StreamHandler()
-    handler.setFormatter(formatter)
-    root.addHandler(handler)
-    # Of each write to a peer that has gone it says so; that the peer has gone is told once, by us.
-    logging.getLogger("asyncio").setLevel(logging.ERROR)
-    root.setLevel(logging.INFO)
-
-
-def _print_line(line: str) -> None:
-    print(printable(line), flush=True)

@@ -1,0 +1,85 @@
+"""`ConnectionHost`: what connections need of the server that has accepted them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from penstock.broker.network.frame_buffers import FrameBuffers
+    from penstock.broker.network.kept_answers import KeptAnswers
+    from penstock.broker.node import Node
+    from penstock.broker.requests.purgatory import Parked, Wait
+
+
+class Hosted(Protocol):
+    """A connection as its server sees it: it may hold memory, and can be closed."""
+
+    peer: str
+    """IP address of the client."""
+
+    active_at: float
+    """When bytes have last moved, in seconds of the monotonic clock."""
+
+    @property
+    def holds_buffer(self) -> bool:
+        """Whether a frame is arriving in memory of its own."""
+
+    @property
+    def is_parked(self) -> bool:
+        """Whether a request of it waits."""
+
+    @property
+    def owes_answer(self) -> bool:
+        """Whether a response is being sent that has not left this process."""
+
+    @property
+    def unsent_bytes(self) -> int:
+        """What is in the transport's buffer."""
+
+    def close(self, reason: str) -> None:
+        """Close at once."""
+
+    def drop_frame(self) -> None:
+        """Give back the memory of the frame that is arriving."""
+
+
+class ConnectionHost(Protocol):
+    """The server of a connection: its node, loop and clock, and the limits that all connections share."""
+
+    node: Node
+    loop: asyncio.AbstractEventLoop
+    monotonic: Callable[[], float]
+    now_ms: Callable[[], int]
+    scratch: memoryview
+    """The buffer that all connections read into first."""
+    buffers: FrameBuffers
+    answers: KeptAnswers
+    frame_bytes_max: int
+    is_stopping: bool
+    advertised: tuple[str, int] | None
+
+    def next_number(self) -> int:
+        """The number of a new connection."""
+
+    def admit(self, connection: Hosted) -> bool:
+        """Add a new connection; False where it is to be closed."""
+
+    def forget(self, connection: Hosted) -> None:
+        """Remove a connection that has ended."""
+
+    def make_room(self, size: int, asking: Hosted) -> bool:
+        """Close idle connections until `size` bytes can be lent; False where `asking` was closed."""
+
+    def hold(self, size: int) -> bool:
+        """Count the memory of a request that waits; False where there is too much."""
+
+    def let_go(self, size: int) -> None:
+        """Release what `hold` has counted."""
+
+    def park(self, wait: Wait, resume: Callable[[], None]) -> Parked:
+        """Park a request; `resume` is called when it is due."""
+
+    def run_due(self) -> None:
+        """Run what has become due."""

@@ -1,0 +1,120 @@
+"""The process of ``penstock broker``: settings from files and arguments, logging, signals, an orderly end."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import signal
+import time
+from collections.abc import Callable, Mapping
+
+from penstock.broker.config.values import BrokerConfig
+from penstock.broker.network.listeners import listening_at
+from penstock.broker.network.serving import serving
+from penstock.broker.partitions.log_store import open_store
+from penstock.clock import SystemClock
+from penstock.common.accepting import raise_descriptor_limit
+from penstock.common.logs import PrintableFormatter, logger_named
+from penstock.common.serving_thread import run_to_the_end
+from penstock.printable import printable
+
+logger = logger_named("penstock.broker")
+
+
+def run_broker(
+    *,
+    data_dir: str | None = None,
+    host: str | None = None,
+    port: int | None = None,
+    config: Mapping[str, str] | None = None,
+    as_version: str | None = None,
+    config_file: str | None = None,
+    announce: Callable[[str], object] | None = None,
+) -> int:
+    """Serve until SIGTERM or SIGINT; return the exit code 0.
+
+    `config_file` is a ``server.properties``; `config` and the other arguments go before it.
+    Host and port default to those of `listeners`. When clients can connect, one line is announced (by
+    default printed): ``penstock broker 1 listening on 127.0.0.1:9092, data in DIR``.
+
+    Raises:
+        ConfigError: a setting is unknown or its value does not fit.
+        NetworkError: the address cannot be listened on.
+        StorageError: the data directory cannot be used, or another broker uses it.
+
+    The process's soft limit of open files is raised towards the hard one.
+    """
+    log_to_stderr()
+    texts: dict[str, str] = {}
+    if config_file is not None:
+        from penstock.broker.config.server_properties import read_properties
+
+        reading = read_properties(config_file)
+        texts |= reading.settings
+        for remark in reading.remarks:
+            logger.warning("%s", remark)
+    texts |= config or {}
+    if data_dir is not None:
+        texts["log.dirs"] = data_dir
+    settings = BrokerConfig(texts, as_version)
+    raise_descriptor_limit()
+    listed_host, listed_port = listening_at(settings)
+    host = listed_host if host is None else host
+    port = listed_port if port is None else port
+    with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+        run_to_the_end(runner, serve(settings, host, port, announce or _print_line))
+    return 0
+
+
+async def serve(config: BrokerConfig, host: str, port: int, announce: Callable[[str], object]) -> None:
+    """Serve on the running loop until SIGTERM or SIGINT, then shut down in order.
+
+    Raises:
+        NetworkError, StorageError: as `run_broker`.
+    """
+    loop = asyncio.get_running_loop()
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    clock = SystemClock()
+    store = open_store(config, clock)
+    async with serving(config, store, clock, host, port) as server:
+        # What exists by now stays: the collector need not look at it again and again.
+        gc.collect()
+        gc.freeze()
+        node_id, place = server.node.node_id, store.describe()
+        profile = f", as Kafka {config.profile.name}" if config.profile is not None else ""
+        if not store.was_clean:
+            logger.warning("the last run did not end in order: logs were checked")
+        if server.metrics_port is not None:
+            logger.info(
+                "metrics at http://%s:%d/metrics", config.text("penstock.metrics.host"), server.metrics_port
+            )
+        if server.address07 is not None:
+            logger.info("Kafka 0.7 at %s:%d", *server.address07)
+        announce(f"penstock broker {node_id} listening on {server.bootstrap}, data in {place}{profile}")
+        await stopping.wait()
+    logger.info("stopped in order")
+
+
+def log_to_stderr() -> None:
+    """Log to standard error, a line for each event: time (UTC), level, message.
+
+    Does nothing where logging has been set up already.
+    """
+    root = logging.getLogger("penstock")
+    if root.handlers or logging.getLogger().handlers:
+        return
+    formatter = PrintableFormatter("%(asctime)s.%(msecs)03dZ %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S")
+    formatter.converter = time.gmtime
+    handler = logging.StreamHandler()
+    handler.setFormatter(formatter)
+    root.addHandler(handler)
+    # asyncio warns of each write to a closed connection; the broker has logged the close.
+    logging.getLogger("asyncio").setLevel(logging.ERROR)
+    root.setLevel(logging.INFO)
+
+
+def _print_line(line: str) -> None:
+    print(printable(line), flush=True)
