@@ -383,7 +383,7 @@ CASES = [
         "range, Fetch: another request",
         read_range,
         raw(ApiKey.FETCH, lambda c: framed((c + 1).to_bytes(4, "big") + bytes(30))),
-        f"{BROKER} answered request",
+        f"{BROKER} contradicts the protocol: request",
         API_S,
     ),
     Case(
@@ -397,7 +397,7 @@ CASES = [
         "consumer, Fetch: another request",
         consume,
         raw(ApiKey.FETCH, lambda c: framed((c + 1).to_bytes(4, "big") + bytes(30))),
-        f"{BROKER} answered request",
+        f"{BROKER} contradicts the protocol: request",
         API_S,
     ),
     Case(

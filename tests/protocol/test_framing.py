@@ -1,13 +1,11 @@
-"""Frames out of a stream, and whole requests and responses into frames."""
+"""Whole requests and responses into frames, and back."""
 
 from __future__ import annotations
-
-import random
 
 import pytest
 
 from penstock.errors import DecodeError, EncodeError, UnsupportedVersionError
-from penstock.protocol.framing import FrameReader, decode_response, encode_request, encode_response
+from penstock.protocol.framing import decode_response, encode_request, encode_response
 from penstock.protocol.header import RequestHeader, decode_request_header
 from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
 from penstock.protocol.messages.api_versions_response import ApiVersion, ApiVersionsResponse
@@ -18,37 +16,6 @@ from penstock.protocol.messages.produce_request import (
     ProduceRequest,
     TopicProduceData,
 )
-
-STREAM = b"\0\0\0\2hi" + b"\0\0\0\0" + b"\0\0\0\3you"
-
-
-def test_any_chunking_gives_the_same_frames():
-    for step in range(1, len(STREAM) + 1):
-        reader = FrameReader(frame_bytes_max=16)
-        chunks = (STREAM[i : i + step] for i in range(0, len(STREAM), step))
-        assert [frame for chunk in chunks for frame in reader.feed(chunk)] == [b"hi", b"", b"you"]
-        assert reader.pending_bytes == 0
-
-
-def test_chance_chunkings_of_many_frames():
-    chance = random.Random(5)
-    frames = [chance.randbytes(chance.choice((0, 1, 3, 100, 5000))) for _ in range(200)]
-    stream = b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames)
-    for _ in range(10):
-        reader, position, found = FrameReader(frame_bytes_max=5000), 0, []
-        while position < len(stream):
-            step = chance.choice((1, 2, 5, 1000, 20000))
-            found += reader.feed(memoryview(stream)[position : position + step])
-            position += step
-        assert found == frames
-
-
-@pytest.mark.parametrize("size", [b"\0\0\0\x11", b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff"])
-def test_a_size_beyond_the_limit_ends_the_stream_after_the_good_frames(size):
-    frames = FrameReader(frame_bytes_max=16).feed(b"\0\0\0\1a" + size)
-    assert next(frames) == b"a"
-    with pytest.raises(DecodeError, match="limit 16"):
-        next(frames)
 
 
 def body_of(chunks: list) -> bytes:

@@ -20,7 +20,7 @@ from penstock.explorer.tcp import Connection, connections
 from penstock.explorer.unpack import restore_unknown_tags, tags_from_json, unpack_records
 from penstock.protocol.api import API_TABLE, ApiKey, request_header_version, response_header_version
 from penstock.protocol.codec import codec_for
-from penstock.protocol.framing import FRAME_BYTES_MAX, FrameReader
+from penstock.protocol.connection.frames import FrameReader
 from penstock.protocol.header import decode_request_header
 from penstock.protocol.inspect.json_form import from_json, to_json
 from penstock.protocol.inspect.version_prefix import leading_bytes
@@ -271,12 +271,19 @@ def _client(connection: Connection, port: int | None) -> str:
 
 def _cut(data: bytes) -> Iterator[tuple[int, bytes | str]]:
     """(end, frame) for every frame; a string says what is wrong with the rest."""
-    reader = FrameReader(FRAME_BYTES_MAX)
+    reader = FrameReader()
+    rest = memoryview(data)
     position = 0
     try:
-        for frame in reader.feed(data):
-            position += 4 + len(frame)
-            yield position, frame
+        while rest:
+            buffer = reader.get_buffer()
+            count = min(len(buffer), len(rest))
+            buffer[:count] = rest[:count]
+            reader.received(count)
+            rest = rest[count:]
+            while (frame := reader.next_frame()) is not None:
+                position += 4 + len(frame)
+                yield position, bytes(frame)
     except DecodeError as error:
         yield len(data), f"no frames of Kafka from byte {position} on: {error}"
         return

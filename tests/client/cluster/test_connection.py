@@ -9,11 +9,13 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from client.fake_broker import FakeBroker, fake_broker
-from penstock.client.cluster.connection import SCRATCH_BYTES, Connection, connect
+from penstock.client.cluster.connection import Connection, connect
 from penstock.client.config import Address, ClientConfig
 from penstock.common.reused_buffers import ReusedMemory
 from penstock.errors import DecodeError, NetworkError, RequestTimeoutError
 from penstock.protocol.api import ApiKey
+from penstock.protocol.connection.errors import UnexpectedFrameError
+from penstock.protocol.connection.frames import SCRATCH_BYTES
 from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
 from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from penstock.protocol.messages.fetch_response import FetchResponse
@@ -184,7 +186,7 @@ def test_a_forgotten_request_does_not_disturb_the_next() -> None:
         ),
         (b"\xff\xff\xff\xff", "frame of -1 bytes"),
         (b"\0\0\0\3abc", "frame of 3 bytes"),
-        (b"\0\0\0\x08" + b"\0\0\x99\x99" + b"\0" * 4, "answered request 39321 where"),
+        (b"\0\0\0\x08" + b"\0\0\x99\x99" + b"\0" * 4, "request 39321 was answered where"),
         (b"\0\0\0\x08" + b"\0\0\0\1" + b"\xff\xff\xff\xff", "MetadataResponse"),
     ],
 )
@@ -207,7 +209,8 @@ def test_a_frame_nobody_asked_for_ends_the_connection(frame: bytes) -> None:
             await asyncio.sleep(0.01)
             if connection.cause is not None:
                 break
-        assert "nobody asked for" in str(connection.cause)
+        assert isinstance(connection.cause, UnexpectedFrameError)
+        assert "while no request was in flight" in str(connection.cause)
 
     played(scenario)
 

@@ -1,11 +1,13 @@
-"""One TCP connection to one broker: requests out, answers in, in order.
+"""One TCP connection to one broker, for asyncio: requests out, answers in, in order.
 
-Promises:
-- A frame is received straight into one buffer of its size, and the answer's `records` are views of it:
+Drives a sans-I/O `ClientConnection` (`penstock.protocol.connection.client`), which cuts frames and matches
+answers to requests; adds the socket, deadlines and futures.
+
+- A long frame is received straight into one buffer of its size, and the answer's `records` are views of it:
   nothing is copied between the socket and the decoder.
-- Any number of requests may be under way; brokers answer in order.
-- A dead connection remembers why it died, tells everyone who waits, and everyone who comes later.
-- A request whose answer is overdue kills the connection: in-order answers mean that nothing sent after
+- Any number of requests may be in flight; brokers answer in order.
+- A dead connection keeps its cause, and raises it for every request in flight and every later call.
+- A request whose answer is overdue ends the connection: in-order answers mean that nothing sent after
   it can be answered either.
 
 Does not know what the requests mean, nor which versions the broker speaks.
@@ -14,9 +16,9 @@ Does not know what the requests mean, nor which versions the broker speaks.
 from __future__ import annotations
 
 import asyncio
+import copy
 import os
 import socket
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -25,52 +27,36 @@ from penstock.client.config import Address, ClientConfig
 from penstock.common.reused_buffers import ReusedMemory
 from penstock.errors import DecodeError, NetworkError, PenstockError, RequestTimeoutError
 from penstock.printable import printable
-from penstock.protocol.api import API_TABLE
-from penstock.protocol.framing import decode_response, encode_request
+from penstock.protocol.connection.client import ClientConnection
+from penstock.protocol.connection.errors import CorrelationError, FrameSizeError, UnexpectedFrameError
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from penstock.protocol.message import Message
 
-SCRATCH_BYTES = 16 << 10
-"""Frames that fit are read together into the scratch buffer; longer ones get a buffer of their own."""
-
-UNSUPPORTED_VERSION = (35).to_bytes(2, "big")
-"""A broker that does not know our version of ApiVersions answers this error in the layout of version 0."""
-
 UNSENT_BYTES_MAX = 1 << 20
-"""How much asyncio may hold for the kernel before `is_clogged` says that it is enough."""
+"""Bytes that asyncio may hold for the kernel before `is_clogged` is set."""
 
 TCP_QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 """Linux has it."""
 
 IOV_MAX = 1024
-"""The most pieces that one sendmsg takes (limits.h on Linux)."""
+"""The most chunks that one sendmsg takes (limits.h on Linux)."""
 
 
 class _Waiting:
-    """A request that has been sent and not yet answered."""
+    """The caller of a request in flight: a future, and the deadline in seconds of the loop's clock."""
 
-    __slots__ = ("correlation_id", "deadline", "future", "response_class", "version")
+    __slots__ = ("deadline", "future")
 
-    def __init__(
-        self,
-        correlation_id: int,
-        response_class: type[Message],
-        version: int,
-        deadline: float,
-        future: asyncio.Future[Any],
-    ) -> None:
-        self.correlation_id = correlation_id
-        self.response_class = response_class
-        self.version = version
-        self.deadline = deadline
+    def __init__(self, future: asyncio.Future[Any], deadline: float) -> None:
         self.future = future
+        self.deadline = deadline
 
 
 class Connection(asyncio.BufferedProtocol):
-    """A connection and everybody who waits on it. Made by `connect`."""
+    """A connection to one broker. Made by `connect`."""
 
     def __init__(
         self,
@@ -84,66 +70,63 @@ class Connection(asyncio.BufferedProtocol):
         self.cause: PenstockError | None = None
         """Why the connection is dead; None while it lives."""
         self._sock = sock
-        self._client_id = client_id
         self._frame_bytes_max = frame_bytes_max
-        self._memory = memory
+        self._wire: ClientConnection[_Waiting] = ClientConnection(
+            client_id, frame_bytes_max=frame_bytes_max, take=memory.take
+        )
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._waiting: deque[_Waiting] = deque()
-        self._correlation_id = 0
+        self._is_encrypted = False
+        """Whether the transport encrypts: then bytes must not reach the socket past it."""
         self._timer: asyncio.TimerHandle | None = None
-        self._scratch = memoryview(bytearray(SCRATCH_BYTES))
-        self._scratched = 0
-        self._frame: memoryview | None = None
-        self._filled = 0
         self.is_clogged = False
-        """Whether so much is unsent that nobody should send more."""
+        """Whether more than `UNSENT_BYTES_MAX` are unsent, so that nothing more should be sent yet."""
         self._writable_callbacks: list[Callable[[], None]] = []
 
     def __repr__(self) -> str:
-        state = f"dead: {self.cause}" if self.cause else f"{len(self._waiting)} waiting"
+        state = f"dead: {self.cause}" if self.cause else f"{self._wire.requests_in_flight} requests in flight"
         return printable(f"<Connection {self.address} ({state})>")
 
     @property
     def is_idle(self) -> bool:
-        """Whether no answer is due."""
-        return not self._waiting
+        """Whether no request is in flight."""
+        return not self._wire.requests_in_flight
 
     def first_due(self) -> tuple[int, str] | None:
-        """The number and the name of the request whose answer is due first, from any thread."""
-        try:
-            first = self._waiting[0]
-        except IndexError:
-            return None
-        return first.correlation_id, first.response_class.__name__.removesuffix("Response")
+        """Correlation id and API name of the oldest request in flight; None if there is none. Thread-safe."""
+        return self._wire.oldest()
 
     @property
     def unsent_bytes(self) -> int:
-        """What asyncio holds until the kernel takes it."""
+        """Bytes that asyncio holds until the kernel takes them."""
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
     @property
     def is_receiving(self) -> bool:
         """Whether part of an answer has arrived."""
-        return self._frame is not None or self._scratched > 0
+        return self._wire.is_receiving
 
     def request(self, message: Message, version: int, timeout_s: float) -> asyncio.Future[Any]:
         """Send `message` and return the future of its answer.
 
         The future raises NetworkError when the connection ends first, RequestTimeoutError when no answer
-        comes within `timeout_s`, DecodeError when the answer makes no sense.
+        comes within `timeout_s` seconds, DecodeError when the answer cannot be read.
 
         Raises:
             NetworkError: the connection is already dead.
             EncodeError: the message cannot be written in this version.
         """
-        self._correlation_id = correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
-        self._send(encode_request(message, version, correlation_id, self._client_id))
-        key = message.API_KEY
-        assert key is not None
+        if self.cause is not None or self._transport is None:
+            raise self._not_alive()
         future: asyncio.Future[Any] = self._loop.create_future()
         deadline = self._loop.time() + timeout_s
-        self._waiting.append(_Waiting(correlation_id, API_TABLE[key].response, version, deadline, future))
+        chunks = self._wire.request(message, version, _Waiting(future, deadline))
+        try:
+            self._write(chunks)
+        except PenstockError:
+            if future.done():
+                future.exception()  # raised here: asyncio need not report it once more
+            raise
         if self._timer is None or deadline < self._timer.when():
             self._arm(deadline)
         return future
@@ -153,9 +136,11 @@ class Connection(asyncio.BufferedProtocol):
 
         Raises:
             NetworkError: the connection is already dead.
+            EncodeError: the message cannot be written in this version.
         """
-        self._correlation_id = correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
-        self._send(encode_request(message, version, correlation_id, self._client_id))
+        if self.cause is not None or self._transport is None:
+            raise self._not_alive()
+        self._write(self._wire.request_without_answer(message, version))
 
     def when_writable(self, callback: Callable[[], None]) -> None:
         """Call `callback` once the kernel has taken most of what was sent, or the connection is dead."""
@@ -163,7 +148,7 @@ class Connection(asyncio.BufferedProtocol):
             self._writable_callbacks.append(callback)
 
     def close(self, cause: PenstockError | None = None) -> None:
-        """End the connection. Whoever waits gets `cause`."""
+        """End the connection. Requests in flight raise `cause`; by default a NetworkError."""
         if self.cause is not None:
             return
         self.cause = cause or NetworkError(f"the connection to {self.address} was closed by this client")
@@ -172,24 +157,29 @@ class Connection(asyncio.BufferedProtocol):
             self._timer = None
         if self._transport is not None:
             self._transport.abort()
-        waiting, self._waiting = self._waiting, deque()
-        for one in waiting:
-            if not one.future.done():
-                one.future.set_exception(_copy_of(self.cause))
+        for waiting in self._wire.abandon():
+            if not waiting.future.done():
+                waiting.future.set_exception(_copy_of(self.cause))
         self.resume_writing()
 
     # -- sending
 
-    def _send(self, chunks: Sequence[Buffer]) -> None:
-        """Hand the chunks to the kernel at once as far as it takes them, and the rest to asyncio.
+    def _not_alive(self) -> PenstockError:
+        return _copy_of(self.cause or NetworkError(f"not connected to {self.address}"))
 
-        asyncio's own `writelines` joins the chunks first (until Python 3.12): a copy of every batch.
+    def _write(self, chunks: Sequence[Buffer]) -> None:
+        """Send chunks in order; all bytes to the broker pass here.
+
+        The kernel gets them at once as far as it takes them, and asyncio keeps the rest. asyncio's own
+        `writelines` joins the chunks first (until Python 3.12): a copy of every batch.
+
+        Raises:
+            NetworkError: the kernel refuses them; the connection is dead.
         """
         transport = self._transport
-        if self.cause is not None or transport is None:
-            raise _copy_of(self.cause or NetworkError(f"not connected to {self.address}"))
+        assert transport is not None
         rest: Sequence[Buffer] = chunks
-        if not transport.get_write_buffer_size():
+        if not (self._is_encrypted or transport.get_write_buffer_size()):
             try:
                 rest = _after(chunks, self._sock.sendmsg(chunks[:IOV_MAX]))
             except (BlockingIOError, InterruptedError):
@@ -200,34 +190,32 @@ class Connection(asyncio.BufferedProtocol):
         for chunk in rest:
             transport.write(memoryview(chunk))
 
-    # -- receiving: asyncio's side
+    # -- receiving
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        self._is_encrypted = transport.get_extra_info("sslcontext") is not None
         transport.set_write_buffer_limits(high=UNSENT_BYTES_MAX)
 
     def get_buffer(self, sizehint: int) -> Buffer:
-        if self._frame is not None:
-            return self._frame[self._filled :]
-        return self._scratch[self._scratched :]
+        return self._wire.get_buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
+        wire = self._wire
         try:
-            if self._frame is None:
-                self._scratched += nbytes
-                self._cut_frames()
-                return
-            self._filled += nbytes
-            if self._filled == len(self._frame):
-                frame, self._frame = self._frame, None
-                self._answer(frame)
-            elif TCP_QUICKACK is not None:
-                # The rest may be waiting for this acknowledgement, which the kernel would delay by 40 ms.
-                # It has to be told again and again: the option lasts until it sees fit.
-                self._sock.setsockopt(socket.IPPROTO_TCP, TCP_QUICKACK, True)
+            wire.received(nbytes)
+            while (answer := wire.next_answer()) is not None:
+                waiting, response = answer
+                if not waiting.future.done():
+                    waiting.future.set_result(response)
         except DecodeError as error:
-            self.close(error)
+            self.close(self._described(error))
+            return
+        if TCP_QUICKACK is not None and wire.is_receiving_long_answer:
+            # The rest may be waiting for this acknowledgement, which the kernel would delay by 40 ms.
+            # The kernel clears the option by itself, so it is set after each part.
+            self._sock.setsockopt(socket.IPPROTO_TCP, TCP_QUICKACK, True)
 
     def pause_writing(self) -> None:
         self.is_clogged = True
@@ -243,60 +231,25 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self.cause is None:
-            due = f" while {len(self._waiting)} answers were due" if self._waiting else ""
+            due = self._wire.requests_in_flight
+            while_due = f" while {due} answers were due" if due else ""
             why = f": {_why(exc)}" if exc is not None else ""
-            self.close(NetworkError(f"broker {self.address} ended the connection{due}{why}"))
+            self.close(NetworkError(f"broker {self.address} ended the connection{while_due}{why}"))
 
-    # -- receiving: frames
-
-    def _cut_frames(self) -> None:
-        """Answer every whole frame in the scratch buffer, and prepare for the one that is cut."""
-        scratch, end, position = self._scratch, self._scratched, 0
-        while end - position >= 4:
-            size = int.from_bytes(scratch[position : position + 4], "big", signed=True)
-            if not 4 <= size <= self._frame_bytes_max:
-                other = known_beginning(bytes(scratch[position : position + 4]))
-                if other is not None:
-                    raise DecodeError(f"{self.address} {other}")
-                raise DecodeError(
-                    f"{self.address} announces a frame of {size} bytes, 4 to {self._frame_bytes_max} are "
-                    "expected: is it a Kafka broker? (receive.message.max.bytes is the limit)"
-                )
-            start = position + 4
-            if start + size <= end:
-                position = start + size
-                self._answer(memoryview(bytes(scratch[start:position])))
-                if self.cause is not None:
-                    return
-            elif 4 + size > SCRATCH_BYTES:
-                if not self._waiting:
-                    raise DecodeError(f"{self.address} sends {size} bytes that nobody asked for")
-                self._frame = self._memory.take(size)
-                self._filled = end - start
-                self._frame[: self._filled] = scratch[start:end]
-                position = end
-            else:
-                break
-        if position:
-            self._scratched = end - position
-            scratch[: self._scratched] = bytes(scratch[position:end])
-
-    def _answer(self, frame: memoryview) -> None:
-        if not self._waiting:
-            raise DecodeError(f"{self.address} sent a frame that nobody asked for")
-        one = self._waiting[0]
-        correlation_id = int.from_bytes(frame[:4], "big", signed=True)
-        if correlation_id != one.correlation_id:
-            raise DecodeError(
-                f"{self.address} answered request {correlation_id} where {one.correlation_id} was due"
+    def _described(self, error: DecodeError) -> DecodeError:
+        """What the broker did wrong, with its address."""
+        if isinstance(error, FrameSizeError):
+            other = known_beginning(error.beginning)
+            if other is not None:
+                return FrameSizeError(f"{self.address} {other}", error.size)
+            return FrameSizeError(
+                f"{self.address} announces a frame of {error.size} bytes, 4 to {self._frame_bytes_max} are "
+                "expected: is it a Kafka broker? (receive.message.max.bytes is the limit)",
+                error.size,
             )
-        version = one.version
-        if one.response_class.NAME == "ApiVersionsResponse" and bytes(frame[4:6]) == UNSUPPORTED_VERSION:
-            version = 0
-        _, response = decode_response(frame, one.response_class, version)
-        self._waiting.popleft()
-        if not one.future.done():
-            one.future.set_result(response)
+        if isinstance(error, UnexpectedFrameError | CorrelationError):
+            return type(error)(f"{self.address} contradicts the protocol: {error}")
+        return error
 
     # -- time
 
@@ -307,11 +260,10 @@ class Connection(asyncio.BufferedProtocol):
 
     def _look_for_overdue(self) -> None:
         self._timer = None
-        if not self._waiting:
+        first = min((waiting.deadline for waiting in self._wire.tokens()), default=None)
+        if first is None:
             return
-        now = self._loop.time()
-        first = min(one.deadline for one in self._waiting)
-        if first > now:
+        if first > self._loop.time():
             self._arm(first)
             return
         self.close(RequestTimeoutError(f"broker {self.address} did not answer in time"))
@@ -396,10 +348,10 @@ def _after(chunks: Sequence[Buffer], sent: int) -> list[Buffer]:
 
 
 def _copy_of(error: PenstockError) -> PenstockError:
-    """An exception for one more waiter: a shared one would collect everybody's traceback."""
-    copy = type(error)(*error.args)
-    copy.__cause__ = error.__cause__
-    return copy
+    """A copy of an exception, for one more caller: a shared one would collect the tracebacks of all."""
+    duplicate = copy.copy(error)
+    duplicate.__cause__ = error.__cause__
+    return duplicate
 
 
 def _why(error: BaseException | None) -> str:

@@ -1,0 +1,170 @@
+"""The client's end of a connection, without I/O: requests become bytes, bytes become their answers.
+
+How to drive a `ClientConnection`, whatever carries the bytes:
+
+    chunks = connection.request(message, version, token)    # write them, in this order
+    ...
+    count = sock.recv_into(connection.get_buffer())         # or a TLS layer decrypts into it
+    connection.received(count)
+    while (answer := connection.next_answer()) is not None:
+        token, response = answer
+
+`token` is the driver's: what it needs to hand the answer on, a future for example. Bytes are received
+straight into the lent buffer, so a TLS layer needs no buffer of plaintext:
+`connection.received(sslobject.read(len(buffer), buffer))`, repeated until `ssl.SSLWantReadError`, with a new
+buffer from `get_buffer` and a run through `next_answer` after each read.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from penstock.errors import DecodeError
+from penstock.protocol.api import API_TABLE, ApiKey
+from penstock.protocol.connection.errors import ConnectionStateError, CorrelationError, UnexpectedFrameError
+from penstock.protocol.connection.frames import FRAME_BYTES_MAX, FrameReader, new_buffer
+from penstock.protocol.framing import decode_response, encode_request
+
+if TYPE_CHECKING:
+    from penstock.protocol.message import Message
+
+Token = TypeVar("Token")
+
+ANSWER_BYTES_MIN = 4
+"""Every answer begins with a correlation id."""
+
+CORRELATION_ID_MASK = 0x7FFFFFFF
+"""Correlation ids are counted from 1 and start again at 0 after 2^31 - 1."""
+
+_API_VERSIONS = int(ApiKey.API_VERSIONS)
+_UNSUPPORTED_VERSION = (35).to_bytes(2, "big")
+"""A broker that does not know our version of ApiVersions answers this error in the layout of version 0."""
+
+
+class ClientConnection(FrameReader, Generic[Token]):
+    """Numbers requests, and finds the request of each answer. Any number may be in flight.
+
+    Brokers answer in request order. An answer to another request than the oldest one, a frame while no
+    request is in flight, a size beyond the limit and a body that cannot be read end the connection: from
+    then on every call raises.
+
+    Args:
+        client_id: what requests name in their headers.
+        frame_bytes_max: bytes that an answer may have; a larger one is refused before memory is taken.
+        take: returns a writable view for an answer that does not fit into 16 KiB, of exactly its size.
+    """
+
+    __slots__ = ("_client_id", "_correlation_id", "_failure", "_in_flight")
+
+    def __init__(
+        self,
+        client_id: str | None = None,
+        *,
+        frame_bytes_max: int = FRAME_BYTES_MAX,
+        take: Callable[[int], memoryview] = new_buffer,
+    ) -> None:
+        super().__init__(frame_bytes_max, size_min=ANSWER_BYTES_MIN, take=take, grows=False)
+        self._client_id = client_id
+        self._correlation_id = 0
+        self._in_flight: deque[tuple[int, type[Message], int, Token]] = deque()
+        self._failure: DecodeError | None = None
+
+    def request(self, message: Message, version: int, token: Token) -> list[Any]:
+        """Return the bytes of a request that gets an answer, as chunks to be written one after the other.
+
+        Raises:
+            EncodeError: the message cannot be written in this version; no correlation id is in flight for it.
+            UnsupportedVersionError: there is no such version.
+            ConnectionStateError: the connection has failed.
+        """
+        if self._failure is not None:
+            raise self._no_request()
+        self._correlation_id = correlation_id = (self._correlation_id + 1) & CORRELATION_ID_MASK
+        chunks = encode_request(message, version, correlation_id, self._client_id)
+        response_class = API_TABLE[message.API_KEY].response  # type: ignore[index]
+        self._in_flight.append((correlation_id, response_class, version, token))
+        return chunks
+
+    def request_without_answer(self, message: Message, version: int) -> list[Any]:
+        """Return the chunks of a request that brokers do not answer: Produce with acks=0.
+
+        Raises:
+            EncodeError, UnsupportedVersionError, ConnectionStateError: as `request`.
+        """
+        if self._failure is not None:
+            raise self._no_request()
+        self._correlation_id = correlation_id = (self._correlation_id + 1) & CORRELATION_ID_MASK
+        return encode_request(message, version, correlation_id, self._client_id)
+
+    def next_answer(self) -> tuple[Token, Message] | None:
+        """Return the token of the oldest request in flight and its answer; None until more has arrived.
+
+        Raises:
+            FrameSizeError: an answer announces fewer than 4 bytes, or more than the limit.
+            UnexpectedFrameError: no request is in flight.
+            CorrelationError: the answer belongs to another request than the oldest one.
+            DecodeError: the answer cannot be read.
+        """
+        if self._failure is not None:
+            raise self._failure
+        try:
+            frame = self.next_frame()
+            if frame is None:
+                return None
+            if not self._in_flight:
+                raise UnexpectedFrameError(f"{len(frame)} bytes arrived while no request was in flight")
+            correlation_id, response_class, version, token = self._in_flight[0]
+            answered = int.from_bytes(frame[:4], "big", signed=True)
+            if answered != correlation_id:
+                raise CorrelationError(f"request {answered} was answered where {correlation_id} was due")
+            if response_class.API_KEY == _API_VERSIONS and frame[4:6] == _UNSUPPORTED_VERSION:
+                version = 0
+            response = decode_response(frame, response_class, version)[1]
+        except DecodeError as error:
+            self._failure = error
+            raise
+        self._in_flight.popleft()
+        return token, response
+
+    @property
+    def requests_in_flight(self) -> int:
+        """How many requests have no answer yet."""
+        return len(self._in_flight)
+
+    @property
+    def is_receiving(self) -> bool:
+        """Whether part of an answer has arrived."""
+        return self._frame is not None or self._end > self._position
+
+    @property
+    def is_receiving_long_answer(self) -> bool:
+        """Whether part of an answer that does not fit into 16 KiB has arrived."""
+        return self._frame is not None
+
+    def tokens(self) -> Iterator[Token]:
+        """The tokens of the requests in flight, oldest first."""
+        return (token for _, _, _, token in self._in_flight)
+
+    def oldest(self) -> tuple[int, str] | None:
+        """Correlation id and API name of the oldest request in flight; None if there is none. Thread-safe."""
+        try:
+            correlation_id, response_class, _, _ = self._in_flight[0]
+        except IndexError:
+            return None
+        return correlation_id, response_class.NAME.removesuffix("Response")
+
+    def abandon(self) -> list[Token]:
+        """Forget the requests in flight, and return their tokens, oldest first: no answer will come."""
+        tokens = list(self.tokens())
+        self._in_flight.clear()
+        return tokens
+
+    def _no_request(self) -> ConnectionStateError:
+        return ConnectionStateError(f"no request on a connection that has failed: {self._failure}")
+
+    def _new_frame(self, size: int) -> memoryview:
+        if not self._in_flight:
+            raise UnexpectedFrameError(f"{size} bytes were announced while no request was in flight")
+        return self._take(size)

@@ -1,0 +1,181 @@
+"""Cuts a stream of bytes into frames: four bytes of size, big-endian, then as many bytes.
+
+How to drive a `FrameReader`, from any source of bytes:
+
+    buffer = reader.get_buffer()        # as asyncio.BufferedProtocol.get_buffer
+    count = sock.recv_into(buffer)      # or ssl.SSLObject.read(len(buffer), buffer), or a copy
+    reader.received(count)
+    while (frame := reader.next_frame()) is not None:
+        ...
+
+A TLS layer repeats the first three lines until it has no plaintext left (`ssl.SSLWantReadError`): ask for
+the buffer anew each time, since `next_frame` may have changed where the next bytes belong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NoReturn
+
+from penstock.protocol.connection.errors import ConnectionStateError, FrameSizeError
+
+FRAME_BYTES_MAX = 100 * 1024 * 1024
+"""What a broker accepts by default: Kafka's `socket.request.max.bytes`."""
+
+SCRATCH_BYTES = 16 << 10
+"""Frames that fit are read together into the scratch buffer; longer ones get a buffer of their own."""
+
+GROWTH_START_BYTES = 64 << 10
+"""What a long frame is lent at first where memory grows with what has arrived."""
+
+
+def check_size(size: int, size_min: int, size_max: int) -> None:
+    """Check the size that a frame announces.
+
+    Raises:
+        FrameSizeError: it is outside the limits, both included.
+    """
+    if not size_min <= size <= size_max:
+        raise FrameSizeError(f"frame of {size} bytes, {size_min} to {size_max} are allowed", size)
+
+
+def new_buffer(size: int) -> memoryview:
+    """A writable buffer of `size` zero bytes."""
+    return memoryview(bytearray(size))
+
+
+class FrameReader:
+    """Cuts a stream into frames. It has a buffer of its own, and the frames belong to the caller.
+
+    The frames are the same for any split of the same bytes. A size is checked before anything is
+    allocated for it.
+
+    Args:
+        size_max: bytes that a frame may have, without the four bytes of its size.
+        size_min: bytes that it must have.
+        take: returns a writable view of at least 1 byte for a long frame.
+        grows: whether the buffer of a long frame starts small and doubles as bytes arrive. It costs
+            copies, and a peer that announces much and sends little gets little memory.
+    """
+
+    __slots__ = (
+        "_end",
+        "_filled",
+        "_frame",
+        "_grows",
+        "_position",
+        "_scratch",
+        "_size",
+        "_size_max",
+        "_size_min",
+        "_take",
+    )
+
+    def __init__(
+        self,
+        size_max: int = FRAME_BYTES_MAX,
+        *,
+        size_min: int = 0,
+        take: Callable[[int], memoryview] = new_buffer,
+        grows: bool = True,
+    ) -> None:
+        self._size_max = size_max
+        self._size_min = size_min
+        self._take = take
+        self._grows = grows
+        self._scratch = new_buffer(SCRATCH_BYTES)
+        self._position = self._end = 0
+        """The part of the scratch buffer that has arrived and is not cut yet."""
+        self._frame: memoryview | None = None
+        """The buffer of a long frame that is arriving."""
+        self._size = self._filled = 0
+        """Of the long frame: its bytes, and how many of them have arrived."""
+
+    def get_buffer(self) -> memoryview:
+        """Where the next bytes of the stream belong. Never empty once `next_frame` has returned None."""
+        frame = self._frame
+        return self._scratch[self._end :] if frame is None else frame[self._filled :]
+
+    def received(self, count: int) -> None:
+        """Note that `count` bytes have been written to the beginning of the lent buffer.
+
+        Raises:
+            ConnectionStateError: the buffer has no room for so many.
+        """
+        frame = self._frame
+        if frame is None:
+            self._end += count
+            if not 0 <= count <= self._end <= SCRATCH_BYTES:
+                self._refuse_count(count)
+        else:
+            self._filled += count
+            if not 0 <= count <= self._filled <= len(frame):
+                self._refuse_count(count)
+
+    def next_frame(self) -> memoryview | None:
+        """Return the next whole frame, without its size; None until more has arrived.
+
+        Raises:
+            FrameSizeError: the size of a frame is outside the limits. The stream cannot go on: each further
+                call raises again.
+        """
+        frame = self._frame
+        if frame is not None:
+            if self._filled < len(frame):
+                return None
+            if self._filled < self._size:
+                self._grow(frame)
+                return None
+            self._frame = None
+            return frame
+        scratch, position, end = self._scratch, self._position, self._end
+        if end - position >= 4:
+            start = position + 4
+            size = int.from_bytes(scratch[position:start], "big", signed=True)
+            if not self._size_min <= size <= self._size_max:
+                check_size(size, self._size_min, self._size_max)
+            stop = start + size
+            if stop <= end:
+                if stop == end:
+                    self._position = self._end = 0
+                else:
+                    self._position = stop
+                return memoryview(bytes(scratch[start:stop]))
+            if 4 + size > SCRATCH_BYTES:
+                self._begin(size, scratch[start:end])
+                return None
+        if position:
+            self._end = end = end - position
+            self._position = 0
+            if end:
+                scratch[:end] = bytes(scratch[position : position + end])
+        return None
+
+    @property
+    def pending_bytes(self) -> int:
+        """How many bytes of an unfinished frame have arrived, those of its size included."""
+        return self._end - self._position if self._frame is None else 4 + self._filled
+
+    @property
+    def is_receiving_long_frame(self) -> bool:
+        """Whether part of a frame with a buffer of its own has arrived."""
+        return self._frame is not None
+
+    def _new_frame(self, size: int) -> memoryview:
+        return self._take(size)
+
+    def _begin(self, size: int, arrived: memoryview) -> None:
+        count = len(arrived)
+        first = min(size, max(GROWTH_START_BYTES, 2 * count)) if self._grows else size
+        frame = self._new_frame(first)
+        frame[:count] = arrived
+        self._frame, self._size, self._filled = frame, size, count
+        self._position = self._end = 0
+
+    def _grow(self, older: memoryview) -> None:
+        frame = self._new_frame(min(self._size, 2 * len(older)))
+        frame[: self._filled] = older
+        self._frame = frame
+
+    def _refuse_count(self, count: int) -> NoReturn:
+        raise ConnectionStateError(f"{count} bytes received, which the lent buffer cannot hold")
