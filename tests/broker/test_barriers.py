@@ -209,7 +209,7 @@ CONNECTION_PLACES = [
         ("_wait", Bed.poll, "request"),
         ("_run_again", Bed.poll, "waiter"),
         ("_go_on", Bed.poll, "request"),
-        ("_take_frame", Bed.fetch_much, "request"),
+        ("_take_requests", Bed.fetch_much, "request"),
         ("_send", Bed.fetch_much, "request"),
         ("_cork", Bed.fetch_much, "request"),
         ("_send_region", Bed.fetch_much, "request"),

@@ -104,6 +104,7 @@ class FaultyConnection(Connection):
             self._hang_up(before["close"])
         elif "reorder" in before:
             self._held_frame = frame
+            self._wire.set_aside()
             self._set_timer(before["reorder"].seconds, self._release_frame)
         elif "delay" in before:
             self._busy = True
@@ -143,11 +144,12 @@ class FaultyConnection(Connection):
             self._hang_up(after["close"])
             return
         if outcome is None:
-            return
-        if "corrupt" in after and plan is not None:
+            self._wire.complete()
+        elif "corrupt" in after and plan is not None:
             self._corrupt(outcome, after["corrupt"], plan[0])
         elif "reorder" in after:
             self._held_answer = outcome
+            self._wire.set_aside()
             self._set_timer(after["reorder"].seconds, self._release_answer)
         elif "delay" in after:
             self._busy = True

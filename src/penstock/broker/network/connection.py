@@ -1,12 +1,12 @@
-"""One client connection: bytes in, frames cut, answers out in the order of the requests.
+"""One connection to one client, for asyncio: requests in, answers out in the order of the requests.
+
+Drives a sans-I/O `ServerConnection` (`penstock.protocol.connection.server`), which cuts frames and keeps the
+order; adds the socket, the request that waits, quotas and what is sent from files.
 
 A connection has one request at work at a time, as in Apache Kafka. While that one waits (a long poll)
-or its answer is on the way out, later requests stay where they are: a little in the backlog, the rest
+or its answer is on the way out, later requests stay unread: a little in the backlog, the rest
 in the socket, which slows the sender down. So order is kept, memory is bounded, and a reader that
-does not read holds up nobody but itself.
-
-Small frames are handled straight from a buffer that all connections share; a frame that does not
-arrive whole gets a buffer of its own until it is answered.
+does not read holds up only itself.
 """
 
 from __future__ import annotations
@@ -21,17 +21,13 @@ from penstock.broker.requests.dispatch import Unanswered, answer
 from penstock.broker.requests.purgatory import Parked
 from penstock.broker.security.session import Session
 from penstock.log.contract import FileRegion
+from penstock.protocol.connection.errors import FrameSizeError
+from penstock.protocol.connection.server import ServerConnection
 
 if TYPE_CHECKING:
     from penstock.broker.network.host import ConnectionHost
     from penstock.broker.node import Node
     from penstock.broker.requests.routes import Piece
-
-FRAME_START_BYTES = 64 << 10
-"""What a frame of a connection that has sent nothing yet is lent at first. It doubles as bytes arrive."""
-
-BACKLOG_BYTES_MAX = 64 << 10
-"""Requests read ahead while one is at work. Reading on at all is what tells that the peer has gone."""
 
 INLINE_BYTES_MAX = 64 << 10
 """Answers up to this size are copied together and written at once; larger ones go piece by piece."""
@@ -50,25 +46,18 @@ class Connection(asyncio.BufferedProtocol):
     """The protocol object of one connection."""
 
     __slots__ = (
-        "_backlog",
         "_blocked",
-        "_buffer",
         "_busy",
         "_closing",
         "_context",
         "_drained",
-        "_filled",
-        "_frame",
-        "_frame_size",
-        "_largest",
-        "_out",
-        "_out_bytes",
         "_parked",
         "_resting",
         "_sending",
         "_server",
         "_transport",
         "_unanswered",
+        "_wire",
         "active_at",
         "number",
         "peer",
@@ -81,13 +70,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def __init__(self, server: ConnectionHost) -> None:
         self._server = server
-        self._backlog = bytearray()
-        self._buffer: bytearray | None = None
-        self._frame: memoryview | None = None
-        self._frame_size = self._filled = 0
-        self._largest = FRAME_START_BYTES
-        self._out: list[bytes] = []
-        self._out_bytes = 0
+        self._wire = ServerConnection(server.scratch, self, server.frame_bytes_max)
         self._busy = self._blocked = self._closing = False
         self._unanswered: Unanswered | None = None
         self._parked: Parked | None = None
@@ -123,10 +106,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.abort()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        frame = self._frame
-        if frame is None:
-            return self._server.scratch
-        return frame[self._filled :]
+        return self._wire.get_buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
         if self._closing:
@@ -134,20 +114,8 @@ class Connection(asyncio.BufferedProtocol):
         server = self._server
         try:
             self._note_time()
-            frame = self._frame
-            if frame is not None:
-                self._filled += nbytes
-                if self._filled < len(frame):
-                    return
-                if self._filled < self._frame_size:
-                    self._grow_frame()
-                    return
-                self._take_frame()
-            elif self._busy or self._blocked or self._backlog:
-                self._backlog += server.scratch[:nbytes]
-                self._take_backlog()
-            else:
-                self._take(server.scratch[:nbytes])
+            self._wire.received(nbytes)
+            self._take_requests()
             self._flush()
         except Exception:
             self._fail("bytes that have arrived")
@@ -208,29 +176,23 @@ class Connection(asyncio.BufferedProtocol):
 
     # --- frames ------------------------------------------------------------------------------------------
 
-    def _take(self, data: memoryview) -> None:
-        """Handle the whole frames in `data`; keep the rest until it can go on."""
-        position, end = 0, len(data)
-        limit = self._server.frame_bytes_max
-        while end - position >= 4 and not (self._busy or self._blocked or self._closing):
-            size = int.from_bytes(data[position : position + 4], "big", signed=True)
-            if not 0 < size <= limit:
-                self._close(f"a frame of {size} bytes, the limit is {limit}")
-                return
-            stop = position + 4 + size
-            if stop > end:
-                self._begin_frame(size, data[position + 4 :])
-                return
-            self._handle(data[position + 4 : stop])
-            position = stop
-            if position < end:
-                self._pause_for_others()
-        if position < end and not self._closing:
-            self._backlog += data[position:]
+    def _take_requests(self) -> None:
+        """Handle the requests that have arrived whole, as far as they may be handled now."""
+        wire = self._wire
+        try:
+            while (frame := wire.next_request(self._busy or self._blocked)) is not None:
+                self._handle(frame)
+                if wire.rest is not None:
+                    self._pause_for_others()
+        except FrameSizeError as error:
+            self._close(str(error))
+            return
+        if (self._busy or self._blocked) and wire.is_full:
+            self._transport.pause_reading()
 
     def _pause_for_others(self) -> None:
-        """Between two requests that have arrived together: send what is much, let others have a turn."""
-        if self._out_bytes >= INLINE_BYTES_MAX:
+        """Between two requests that have arrived together: flush large output, and yield the loop."""
+        if self._wire.queued_bytes >= INLINE_BYTES_MAX:
             self._flush()
         if self._server.monotonic() - self.active_at > TURN_SECONDS and not self._busy:
             self._busy = True
@@ -240,61 +202,23 @@ class Connection(asyncio.BufferedProtocol):
         self._busy = False
         self._continue()
 
-    def _take_backlog(self) -> None:
-        if self._busy or self._blocked:
-            if len(self._backlog) >= BACKLOG_BYTES_MAX:
-                self._transport.pause_reading()
-            return
-        data, self._backlog = self._backlog, bytearray()
-        self._take(memoryview(data))
+    def lend(self, size: int) -> bytearray | None:
+        """Memory for the frame that is arriving; for it others may lose theirs, or this connection ends."""
+        server = self._server
+        return server.buffers.borrow(size) if server.make_room(size, self) else None
 
-    def _begin_frame(self, size: int, data: memoryview) -> None:
-        self._frame_size = size
-        self._filled = len(data)
-        self._lend(min(size, max(self._largest, 2 * len(data))))
-        if self._frame is not None:
-            self._frame[: len(data)] = data
-
-    def _grow_frame(self) -> None:
-        older, buffer = self._frame, self._buffer
-        assert older is not None
-        assert buffer is not None
-        self._buffer = None
-        self._lend(min(self._frame_size, 2 * len(older)))
-        if self._frame is not None:
-            self._frame[: self._filled] = older[: self._filled]
+    def give_back(self, buffer: bytearray) -> None:
+        """Take back what `lend` has lent."""
         self._server.buffers.give_back(buffer)
 
-    def _lend(self, size: int) -> None:
-        """Get memory for the frame that is arriving; others may lose theirs, or this one its turn."""
-        self._frame = None
-        if self._server.make_room(size, self):
-            self._buffer = self._server.buffers.borrow(size)
-            self._frame = memoryview(self._buffer)[:size]
-
-    def _take_frame(self) -> None:
-        """Handle the frame that has arrived whole, unless another is at work still."""
-        if self._busy or self._blocked:
-            self._transport.pause_reading()
-            return
-        frame = self._frame
-        assert frame is not None
-        self._largest = max(self._largest, self._frame_size)
-        self._frame = None
-        self._handle(frame)
-        self.drop_frame()
-
     def drop_frame(self) -> None:
-        """Give back the memory of the frame that is arriving."""
-        self._frame = None
-        if self._buffer is not None:
-            self._server.buffers.give_back(self._buffer)
-            self._buffer = None
+        """Give back the memory of the frame that is arriving. The connection cannot go on."""
+        self._wire.end()
 
     @property
     def holds_buffer(self) -> bool:
         """Whether a frame is arriving in memory of its own."""
-        return self._buffer is not None
+        return self._wire.holds_buffer
 
     # --- requests ----------------------------------------------------------------------------------------
 
@@ -312,11 +236,12 @@ class Connection(asyncio.BufferedProtocol):
     def _deliver(self, outcome: list[Piece] | Unanswered | None) -> None:
         if type(outcome) is list:
             if len(outcome) == 1 and len(outcome[0]) <= INLINE_BYTES_MAX:
-                self._out.append(outcome[0])  # type: ignore[arg-type]  # a response begins in memory
-                self._out_bytes += len(outcome[0])
+                self._wire.respond(outcome[0])  # type: ignore[arg-type]  # a response begins in memory
             else:
                 self._send(outcome)
-        elif outcome is not None:
+        elif outcome is None:
+            self._wire.complete()
+        else:
             assert isinstance(outcome, Unanswered)
             self._wait(outcome)
             return
@@ -395,10 +320,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._closing:
             return
         self._note_time()
-        if self._frame is not None and self._filled == self._frame_size:
-            self._take_frame()
-        if self._backlog:
-            self._take_backlog()
+        self._take_requests()
         self._flush()
         if not (self._busy or self._blocked or self._closing):
             self._transport.resume_reading()
@@ -426,16 +348,13 @@ class Connection(asyncio.BufferedProtocol):
         if len(whole) != size:
             self._close("the log has become shorter")
             return
-        self._out.append(whole)
-        self._out_bytes += size
+        self._wire.respond(whole)
 
     def _flush(self) -> None:
-        out = self._out
-        if out:
-            self._out = []
-            self._out_bytes = 0
+        if self._wire.queued_bytes:
+            data = self._wire.data_to_send()
             if not self._closing:
-                self._transport.write(out[0] if len(out) == 1 else b"".join(out))
+                self._transport.write(data)
 
     async def _send_large(self, pieces: list[Piece]) -> None:
         """Send one answer piece by piece, as fast as the reader takes it."""
@@ -457,6 +376,7 @@ class Connection(asyncio.BufferedProtocol):
         finally:
             self._sending = None
             self._server.answers.drop(self)
+            self._wire.complete()
             self._busy = self._resting is not None
             self.active_at = self._server.monotonic()
         if not self._busy:
@@ -500,6 +420,7 @@ class Connection(asyncio.BufferedProtocol):
             self._log_end(reason)
             self._flush()
             self._closing = True
+            self._wire.end()
             self._transport.close()
 
     def close(self, reason: str) -> None:
@@ -507,6 +428,7 @@ class Connection(asyncio.BufferedProtocol):
         if not self._closing and not self._server.is_stopping:
             self._log_end(reason)
         self._closing = True
+        self._wire.end()
         self._transport.abort()
 
     def _log_end(self, reason: str) -> None:
@@ -518,7 +440,9 @@ class Connection(asyncio.BufferedProtocol):
     def owes_answer(self) -> bool:
         """Whether an answer is on its way that has not left this process."""
         return not self._closing and (
-            self._sending is not None or bool(self._out) or self._transport.get_write_buffer_size() > 0
+            self._sending is not None
+            or self._wire.queued_bytes > 0
+            or self._transport.get_write_buffer_size() > 0
         )
 
     @property

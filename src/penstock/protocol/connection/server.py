@@ -1,0 +1,316 @@
+"""The broker's end of a connection, without I/O: bytes become requests, and answers leave in their order.
+
+How to drive a `ServerConnection`, whatever carries the bytes:
+
+    count = sock.recv_into(connection.get_buffer())         # or a TLS layer decrypts into it
+    connection.received(count)
+    while (frame := connection.next_request()) is not None:
+        connection.respond(answer_to(frame))                # or complete(), or either of them later
+    sock.sendall(connection.data_to_send())
+
+As in Apache Kafka one request is open at a time: `next_request` returns None until the one before it has
+been answered, so answers cannot change places. `next_request` has to be called after `received` until it
+returns None, with `is_paused` by a driver that wants no request now: that is when what is left in the
+scratch buffer is moved to memory of this connection.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from penstock.protocol.connection.errors import ConnectionStateError
+from penstock.protocol.connection.frames import FRAME_BYTES_MAX, check_size
+
+FRAME_START_BYTES = 64 << 10
+"""What a frame of a connection that has sent nothing yet is lent at first. It doubles as bytes arrive."""
+
+BACKLOG_BYTES_MAX = 64 << 10
+"""Requests read ahead while one is open. Reading on at all is what tells that the peer has gone."""
+
+REQUEST_BYTES_MIN = 1
+"""A frame of no bytes is no request; a shorter one than a header is told by what reads the header."""
+
+
+class Memory(Protocol):
+    """Memory for requests that do not arrive whole."""
+
+    def lend(self, size: int) -> bytearray | None:
+        """A buffer of at least `size` bytes; None to refuse, which ends the connection."""
+        ...
+
+    def give_back(self, buffer: bytearray) -> None:
+        """End a loan."""
+        ...
+
+
+class NoMemory:
+    """Lends nothing: the memory of a connection that has ended."""
+
+    def lend(self, size: int) -> bytearray | None:
+        return None
+
+    def give_back(self, buffer: bytearray) -> None:
+        pass
+
+
+class ServerConnection:
+    """Cuts requests out of a stream, and queues answers in the order of the requests.
+
+    Small requests are views of the scratch buffer that all connections share. One that does not arrive
+    whole gets memory that grows with what has arrived: a size field alone claims none. Idle connections
+    hold no memory.
+
+    Args:
+        scratch: what every connection reads into first. Nothing is kept in it between two reads.
+        memory: lends buffers.
+        frame_bytes_max: bytes that a request may have.
+    """
+
+    __slots__ = (
+        "_backlog",
+        "_buffer",
+        "_end",
+        "_filled",
+        "_frame",
+        "_has_ended",
+        "_is_open",
+        "_largest",
+        "_memory",
+        "_out",
+        "_overtaken",
+        "_position",
+        "_scratch",
+        "_size",
+        "_size_max",
+        "queued_bytes",
+        "rest",
+    )
+
+    def __init__(self, scratch: memoryview, memory: Memory, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
+        self._scratch = scratch
+        self._memory = memory
+        self._size_max = frame_bytes_max
+        self.rest: memoryview | None = None
+        """What has arrived and is not cut yet: part of the scratch buffer, or of an earlier backlog.
+
+        None once `next_request` has returned None. For drivers: whether there is more."""
+        self._position = self._end = 0
+        """The part of it that is not cut yet."""
+        self._backlog = bytearray()
+        self._buffer: bytearray | None = None
+        """Memory lent for the frame that arrives, or that was the last request."""
+        self._frame: memoryview | None = None
+        """The part of that memory where the frame arrives."""
+        self._size = self._filled = 0
+        self._largest = FRAME_START_BYTES
+        self._is_open = self._has_ended = False
+        self._overtaken = 0
+        self._out: list[bytes] = []
+        self.queued_bytes = 0
+        """Bytes of answers that `data_to_send` will return."""
+
+    # --- bytes in ----------------------------------------------------------------------------------------
+
+    def get_buffer(self) -> memoryview:
+        """Where the next bytes of the stream belong."""
+        frame = self._frame
+        return self._scratch if frame is None else frame[self._filled :]
+
+    def received(self, count: int) -> None:
+        """Note that `count` bytes have been written to the beginning of the lent buffer.
+
+        Raises:
+            ConnectionStateError: the buffer has no room for so many, or `next_request` has not been called
+                after the last time until it returned None.
+        """
+        frame = self._frame
+        if frame is not None:
+            self._filled += count
+            if not 0 <= count <= self._filled <= len(frame):
+                raise ConnectionStateError(f"{count} bytes received, which the lent buffer cannot hold")
+            if self._filled == len(frame) < self._size:
+                self._grow(frame)
+            return
+        scratch = self._scratch
+        if self.rest is not None or not 0 <= count <= len(scratch):
+            raise ConnectionStateError(f"{count} bytes received, which the lent buffer cannot hold")
+        if self._backlog:
+            self._backlog += scratch[:count]
+        elif not self._has_ended:
+            self.rest, self._position, self._end = scratch, 0, count
+
+    def next_request(self, is_paused: bool = False) -> memoryview | None:
+        """Return the next whole request, without its size, and open it.
+
+        None while a request is open, if `is_paused`, and until more has arrived. The view is valid until the
+        next call.
+
+        Raises:
+            FrameSizeError: the size of a frame is outside the limits. The connection has ended.
+        """
+        if self._buffer is not None and self._frame is None:
+            self._return_buffer()
+        if is_paused or self._is_open or self._has_ended:
+            self._keep_rest()
+            return None
+        data = self.rest
+        if data is None:
+            frame = self._frame
+            if frame is not None:
+                if self._filled < self._size:
+                    return None
+                self._largest = max(self._largest, self._size)
+                self._frame = None
+                self._is_open = True
+                return frame
+            if not self._backlog:
+                return None
+            self.rest = data = memoryview(self._backlog)
+            self._backlog = bytearray()
+            self._position, self._end = 0, len(data)
+        position = self._position
+        start = position + 4
+        if start > self._end:
+            self._keep_rest()
+            return None
+        size = int.from_bytes(data[position:start], "big", signed=True)
+        if not REQUEST_BYTES_MIN <= size <= self._size_max:
+            self.end()
+            check_size(size, REQUEST_BYTES_MIN, self._size_max)
+        stop = start + size
+        if stop < self._end:
+            self._position = stop
+        else:
+            self.rest = None
+            if stop > self._end:
+                self._begin(size, data[start : self._end])
+                return None
+        self._is_open = True
+        return data[start:stop]
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more should be received until the open request is answered."""
+        if self._frame is not None:
+            return self._filled == self._size
+        return len(self._backlog) >= BACKLOG_BYTES_MAX
+
+    @property
+    def holds_buffer(self) -> bool:
+        """Whether memory is lent for a frame."""
+        return self._buffer is not None
+
+    @property
+    def pending_bytes(self) -> int:
+        """How many bytes have arrived that are no part of a request yet, sizes included."""
+        cut = 0 if self.rest is None else self._end - self._position
+        return cut + len(self._backlog) + (0 if self._frame is None else 4 + self._filled)
+
+    # --- answers out -------------------------------------------------------------------------------------
+
+    def respond(self, answer: bytes) -> None:
+        """Answer the open request with a whole frame, its size included.
+
+        Raises:
+            ConnectionStateError: no request is open.
+        """
+        if self._is_open:
+            self._is_open = False
+        else:
+            self.complete()
+        self._out.append(answer)
+        self.queued_bytes += len(answer)
+
+    def complete(self) -> None:
+        """Close the open request without bytes: it has no answer, or its answer was sent past this object.
+
+        Raises:
+            ConnectionStateError: no request is open.
+        """
+        if self._is_open:
+            self._is_open = False
+        elif self._overtaken:
+            self._overtaken -= 1
+        else:
+            raise ConnectionStateError("an answer, and no request is open")
+
+    def set_aside(self) -> None:
+        """Let later requests overtake the open one, whose answer comes later: a fault on purpose, for tests.
+
+        Raises:
+            ConnectionStateError: no request is open.
+        """
+        if not self._is_open:
+            raise ConnectionStateError("no request is open that could be set aside")
+        self._is_open = False
+        self._overtaken += 1
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a request was given out and has not been answered."""
+        return self._is_open
+
+    def data_to_send(self) -> bytes:
+        """The answers that are queued, joined; they are not kept."""
+        out = self._out
+        if not out:
+            return b""
+        self._out = []
+        self.queued_bytes = 0
+        return out[0] if len(out) == 1 else b"".join(out)
+
+    # --- the end -----------------------------------------------------------------------------------------
+
+    def drop_frame(self) -> None:
+        """Give back the memory of the frame that is arriving. Its stream cannot go on."""
+        self._frame = None
+        if self._buffer is not None:
+            self._return_buffer()
+
+    def end(self) -> None:
+        """Take no request any more, and hold no memory. Queued answers can still be sent."""
+        self._has_ended = True
+        self.rest = None
+        self._backlog = bytearray()
+        self.drop_frame()
+        self._memory = NoMemory()
+
+    # --- memory ------------------------------------------------------------------------------------------
+
+    def _keep_rest(self) -> None:
+        """Move what is not cut out of the scratch buffer, which other connections read into."""
+        data = self.rest
+        if data is not None:
+            self.rest = None
+            self._backlog += data[self._position : self._end]
+
+    def _begin(self, size: int, arrived: memoryview) -> None:
+        self._size = size
+        self._filled = len(arrived)
+        frame = self._lend(min(size, max(self._largest, 2 * len(arrived))))
+        if frame is not None:
+            frame[: len(arrived)] = arrived
+
+    def _grow(self, older: memoryview) -> None:
+        buffer = self._buffer
+        assert buffer is not None
+        self._buffer = None
+        frame = self._lend(min(self._size, 2 * len(older)))
+        if frame is not None:
+            frame[: self._filled] = older[: self._filled]
+        self._memory.give_back(buffer)
+
+    def _lend(self, size: int) -> memoryview | None:
+        self._frame = None
+        buffer = self._memory.lend(size)
+        if buffer is None:
+            self.end()
+            return None
+        self._buffer = buffer
+        self._frame = frame = memoryview(buffer)[:size]
+        return frame
+
+    def _return_buffer(self) -> None:
+        buffer, self._buffer = self._buffer, None
+        assert buffer is not None
+        self._memory.give_back(buffer)
