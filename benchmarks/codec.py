@@ -48,7 +48,8 @@ from penstock.protocol.messages.produce_response import (
     TopicProduceResponse,
 )
 from penstock.protocol.schema.class_writer import message_class
-from penstock.protocol.schema.definition import definitions_directory, parse_definition
+from penstock.protocol.schema.loader import definitions_directory
+from penstock.protocol.schema.parser import parse_definition
 
 ROUNDS = 7
 

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from penstock.protocol.quoting import literal
 from penstock.protocol.schema.class_writer import LINE_MAX, module_source
-from penstock.protocol.schema.definition import Definition, definitions_directory, read_definition, snake_case
+from penstock.protocol.schema.definition import Definition, snake_case
+from penstock.protocol.schema.loader import definitions_directory, read_definition
 
 MESSAGES = "penstock.protocol.messages"
 INDEX = '''"""Every message, each imported on first use. Generated: do not edit."""

@@ -7,18 +7,9 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from penstock.protocol.codec import codec_for
-from penstock.protocol.compiler.struct_types import NullableStructure, StructLayout, Structure
-from penstock.protocol.compiler.wire_types import (
-    SHORT,
-    Array,
-    Blob,
-    Fixed,
-    RecordSet,
-    Text,
-    Uuid,
-    Varint,
-    WireType,
-)
+from penstock.protocol.compiler.struct_types import NullableStructure, Structure
+from penstock.protocol.compiler.wire_type import SHORT, StructLayout, WireType
+from penstock.protocol.compiler.wire_types import Array, Blob, Fixed, RecordSet, Text, Uuid, Varint
 from penstock.protocol.message import Message
 
 BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}

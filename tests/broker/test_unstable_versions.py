@@ -21,7 +21,7 @@ from penstock.protocol.api import API_TABLE, Api, ApiKey, stable_versions
 from penstock.protocol.message import Message
 from penstock.protocol.messages import InitProducerIdRequest, MetadataRequest
 from penstock.protocol.schema.class_writer import message_class
-from penstock.protocol.schema.definition import parse_definition
+from penstock.protocol.schema.parser import parse_definition
 
 KEY = 1001
 NUMBERS = list(range(100))

@@ -18,7 +18,7 @@ from explorer import captures
 from explorer.test_conversation import REQUESTS, packets
 from penstock.cli import main
 from penstock.cloudevents import Event, write_events
-from penstock.protocol.schema.definition import definitions_directory
+from penstock.protocol.schema.loader import definitions_directory
 
 METADATA = {
     "name": "MetadataRequest", "version": 12,

@@ -14,7 +14,7 @@ import pytest
 from penstock.cli import main
 from penstock.protocol.inspect.json_form import to_json
 from penstock.protocol.messages import MetadataResponse
-from penstock.protocol.schema.definition import definitions_directory
+from penstock.protocol.schema.loader import definitions_directory
 from protocol.test_packed_integers import e1
 
 Schema = Callable[..., tuple[int, str, str]]

@@ -25,7 +25,8 @@ from penstock.errors import PenstockError
 from penstock.protocol.api import API_TABLE, ApiKey
 from penstock.protocol.codec import codec_for
 from penstock.protocol.compiler.compile import classes_of
-from penstock.protocol.compiler.struct_types import StructLayout, Structure
+from penstock.protocol.compiler.struct_types import Structure
+from penstock.protocol.compiler.wire_type import StructLayout
 from penstock.protocol.compiler.wire_types import Array, RecordSet, Uuid
 from penstock.protocol.framing import decode_response, encode_request
 from penstock.protocol.message import Message

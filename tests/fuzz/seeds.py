@@ -12,7 +12,7 @@ from penstock.protocol.codec import codec_for
 from penstock.protocol.framing import encode_request
 from penstock.protocol.inspect.json_form import to_json
 from penstock.protocol.messages import FetchRequest
-from penstock.protocol.schema.definition import definitions_directory
+from penstock.protocol.schema.loader import definitions_directory
 from penstock.records.batch import ABORT_MARKER, encode_batch, encode_marker
 from penstock.records.compression.codecs import Codec, compress
 from penstock.records.legacy import encode_message_set

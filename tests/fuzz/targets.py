@@ -22,7 +22,8 @@ from penstock.protocol.inspect.json_form import from_json, to_json
 from penstock.protocol.inspect.version_prefix import read_leading
 from penstock.protocol.message import Message
 from penstock.protocol.message_index import HOMES
-from penstock.protocol.schema.definition import DefinitionError, parse_definition
+from penstock.protocol.schema.definition import DefinitionError
+from penstock.protocol.schema.parser import parse_definition
 from penstock.records.batch import decode_batch, read_header, split_batches
 from penstock.records.checking import walk_batch
 from penstock.records.compression.budget import UnpackBudget

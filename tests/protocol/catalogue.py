@@ -8,7 +8,8 @@ from functools import cache
 from penstock.protocol import messages
 from penstock.protocol.message import Message
 from penstock.protocol.message_index import HOMES
-from penstock.protocol.schema.definition import Definition, load_definition
+from penstock.protocol.schema.definition import Definition
+from penstock.protocol.schema.loader import load_definition
 
 NAMES = sorted(HOMES)
 

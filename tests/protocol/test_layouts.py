@@ -8,8 +8,9 @@ import pytest
 
 from penstock.protocol.api import API_TABLE
 from penstock.protocol.compiler.layout import resolve
-from penstock.protocol.compiler.struct_types import NullableStructure, StructLayout, Structure
-from penstock.protocol.compiler.wire_types import COMPACT, Array, Blob, Fixed, RecordSet, Text, Uuid, WireType
+from penstock.protocol.compiler.struct_types import NullableStructure, Structure
+from penstock.protocol.compiler.wire_type import COMPACT, StructLayout, WireType
+from penstock.protocol.compiler.wire_types import Array, Blob, Fixed, RecordSet, Text, Uuid
 from penstock.protocol.schema.definition import Definition, FieldSpec, NewStruct
 from protocol import reference
 from protocol.catalogue import NAMES, message

@@ -16,7 +16,8 @@ from penstock.errors import DecodeError, EncodeError
 from penstock.protocol.codec import codec_for
 from penstock.protocol.compiler import runtime
 from penstock.protocol.schema.class_writer import message_class
-from penstock.protocol.schema.definition import definitions_directory, parse_definition
+from penstock.protocol.schema.loader import definitions_directory
+from penstock.protocol.schema.parser import parse_definition
 from protocol import oracle
 
 FIXED_VERSION, PACKED_VERSION = 9, 10

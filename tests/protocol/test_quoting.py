@@ -16,20 +16,16 @@ from hypothesis import strategies as st
 
 from penstock.protocol.compiler.compile import decoder_source, encoder_source
 from penstock.protocol.compiler.layout import resolve
+from penstock.protocol.inspect.evolution import compare
 from penstock.protocol.inspect.json_form import from_json, to_json
 from penstock.protocol.inspect.printer import grammar, rows
 from penstock.protocol.inspect.sizes import measure
 from penstock.protocol.message import Message
 from penstock.protocol.quoting import identifier, is_identifier, literal
 from penstock.protocol.schema.class_writer import load_message, message_class, module_source
-from penstock.protocol.schema.definition import (
-    FILE_BYTES_MAX,
-    DefinitionError,
-    parse_definition,
-    read_definition,
-)
-from penstock.protocol.schema.evolution import compare
-from penstock.protocol.schema.rules import FIELDS_MAX, STRUCT_DEPTH_MAX
+from penstock.protocol.schema.definition import DefinitionError
+from penstock.protocol.schema.loader import FILE_BYTES_MAX, read_definition
+from penstock.protocol.schema.parser import FIELDS_MAX, STRUCT_DEPTH_MAX, parse_definition
 
 CANARY = "a_definition_ran_code"
 CALL = f'__import__("sys").modules.__setitem__("{CANARY}", 1)'

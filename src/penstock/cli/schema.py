@@ -111,7 +111,7 @@ def check(old: str, new: str, quiet: bool) -> int:
       penstock schema check FetchRequest my/FetchRequest.json
       penstock schema check kafka-4.3/messages kafka-trunk/messages
     """
-    from penstock.protocol.schema.evolution import compare
+    from penstock.protocol.inspect.evolution import compare
 
     breaks = notes = 0
     for before, after in _pairs(old, new):
@@ -172,7 +172,7 @@ def _definitions(word: str) -> list[Definition]:
     """The definitions that a word names: a file's, a message's, or both of an API."""
     from penstock.protocol.api import API_TABLE
     from penstock.protocol.message_index import HOMES
-    from penstock.protocol.schema.definition import load_definition, read_definition
+    from penstock.protocol.schema.loader import load_definition, read_definition
 
     if word.endswith(".json") or "/" in word:
         return [read_definition(word)]
@@ -202,7 +202,8 @@ def _in_version(definitions: list[Definition], version: int | None) -> list[Defi
 
 def _pairs(old: str, new: str) -> Iterator[tuple[Definition, Definition | str]]:
     """What belongs together: (old, new), or what is wrong in the place of the new one."""
-    from penstock.protocol.schema.definition import DefinitionError, read_definition
+    from penstock.protocol.schema.definition import DefinitionError
+    from penstock.protocol.schema.loader import read_definition
 
     if not (Path(old).is_dir() and Path(new).is_dir()):
         yield _single(old), _single(new)

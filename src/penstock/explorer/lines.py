@@ -20,7 +20,7 @@ from penstock.protocol.inspect.json_form import json_form
 from penstock.protocol.inspect.version_prefix import leading_bytes, read_leading
 from penstock.protocol.message import Message
 from penstock.protocol.message_index import HOMES
-from penstock.protocol.schema.definition import load_definition
+from penstock.protocol.schema.loader import load_definition
 
 Line = dict[str, Any]
 Change = Callable[[Line], tuple[str, Any]]

@@ -9,8 +9,7 @@ from typing import Any
 from penstock.common.short_repr import short_repr
 from penstock.errors import CorruptRecordError, EncodeError, PenstockError
 from penstock.model import Record
-from penstock.protocol.compiler.struct_types import NullableStructure, StructLayout, Structure
-from penstock.protocol.compiler.wire_types import Array, RecordSet
+from penstock.protocol.compiler.wire_type import StructLayout
 from penstock.protocol.inspect.json_form import camel_case
 from penstock.protocol.message import Struct
 from penstock.protocol.schema.definition import snake_case
@@ -49,13 +48,14 @@ def unpack_records(
             continue
         here = f"{path}.{camel_case(placed.spec.name)}".lstrip(".")
         wire = placed.wire
-        if isinstance(wire, RecordSet):
-            records[here] = batches(bytes(value))
-        elif isinstance(wire, (Structure, NullableStructure)):
-            unpack_records(wire.layout, value, records, unknown_tags, here)
-        elif isinstance(wire, Array) and isinstance(wire.element, Structure):
+        if wire.struct is None:
+            if wire.holds_records:
+                records[here] = batches(bytes(value))
+        elif wire.is_array:
             for index, each in enumerate(value):
-                unpack_records(wire.element.layout, each, records, unknown_tags, f"{here}[{index}]")
+                unpack_records(wire.struct, each, records, unknown_tags, f"{here}[{index}]")
+        else:
+            unpack_records(wire.struct, value, records, unknown_tags, here)
 
 
 def tags_from_json(source: object) -> dict[str, dict[int, bytes]]:

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from penstock.errors import EncodeError, UnsupportedVersionError
-from penstock.protocol.message import Message
 
-M = TypeVar("M", bound=Message)
+if TYPE_CHECKING:
+    from penstock.protocol.schema.definition import Definition
+
+
+class Encodable(Protocol):
+    """What a codec needs of a message class; `penstock.protocol.message.Message` is the one there is."""
+
+    NAME: ClassVar[str]
+    VERSIONS: ClassVar[tuple[int, int]]
+    DEFINITION: ClassVar[Definition | None]
+    CODECS: ClassVar[dict[int, Codec[Any]]]
+
+
+M = TypeVar("M", bound=Encodable)
 
 CHUNK_BYTES_MIN = 4096
 """Bytes-like values longer than this stay uncopied, as chunks of their own."""
@@ -132,10 +144,10 @@ class Codec(Generic[M]):
 
     @property
     def layout(self) -> Any:
-        """The message at this version, as a `penstock.protocol.compiler.struct_types.StructLayout`."""
+        """The message at this version, as a `penstock.protocol.compiler.wire_type.StructLayout`."""
         if self._layout is None:
             from penstock.protocol.compiler.layout import resolve
-            from penstock.protocol.schema.definition import load_definition
+            from penstock.protocol.schema.loader import load_definition
 
             definition = self.message_class.DEFINITION or load_definition(self.message_class.NAME)
             self._layout = resolve(definition, self.version)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar, overload
 
+from penstock.protocol.codec import Codec, codec_for
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.protocol.codec import Codec
     from penstock.protocol.schema.definition import Definition
 
     Self = TypeVar("Self", bound="MadeLate[Any]")
@@ -110,8 +111,6 @@ class Message(Struct):
             EncodeError: a value does not fit its type, or the version cannot carry it.
             UnsupportedVersionError: there is no such version.
         """
-        from penstock.protocol.codec import codec_for
-
         return codec_for(type(self), version).encode(self)
 
     @classmethod
@@ -122,6 +121,4 @@ class Message(Struct):
             DecodeError: the bytes are no such message.
             UnsupportedVersionError: there is no such version.
         """
-        from penstock.protocol.codec import codec_for
-
         return codec_for(cls, version).decode(data, 0)[0]

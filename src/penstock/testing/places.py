@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
-from penstock.protocol.schema.definition import Definition, FieldSpec, StructSpec, load_definition
+from penstock.protocol.schema.definition import Definition, FieldSpec, StructSpec
+from penstock.protocol.schema.loader import load_definition
 from penstock.protocol.uuid import ZERO_UUID
 
 PARTITION_FIELDS = frozenset(

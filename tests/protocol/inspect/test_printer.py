@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from penstock.protocol.inspect.printer import grammar, rows
-from penstock.protocol.schema.definition import load_definition, parse_definition
+from penstock.protocol.schema.loader import load_definition
+from penstock.protocol.schema.parser import parse_definition
 from protocol import catalogue
 
 

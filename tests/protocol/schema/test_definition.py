@@ -8,14 +8,9 @@ import json
 import pytest
 
 from penstock.protocol.schema.class_writer import load_message
-from penstock.protocol.schema.definition import (
-    DefinitionError,
-    FieldType,
-    NewStruct,
-    parse_definition,
-    read_definition,
-    snake_case,
-)
+from penstock.protocol.schema.definition import DefinitionError, FieldType, NewStruct, snake_case
+from penstock.protocol.schema.loader import read_definition
+from penstock.protocol.schema.parser import parse_definition
 from penstock.protocol.schema.versions import NO_VERSIONS, Versions
 
 GOOD = {

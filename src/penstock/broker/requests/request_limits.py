@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.protocol.compiler.runtime import check_tags, read_uvarint
 from penstock.protocol.compiler.struct_types import NullableStructure, Structure
-from penstock.protocol.compiler.wire_types import Array, Blob, Length, Text
+from penstock.protocol.compiler.wire_type import Length
+from penstock.protocol.compiler.wire_types import Array, Blob, Text
 
 if TYPE_CHECKING:
-    from penstock.protocol.compiler.struct_types import StructLayout
+    from penstock.protocol.compiler.wire_type import StructLayout
 
 FLEXIBLE_SINCE = 9
 TRANSACTIONAL_SINCE = 3

@@ -14,7 +14,8 @@ from penstock.errors import DecodeError, EncodeError
 from penstock.protocol.compiler import runtime
 from penstock.protocol.compiler.decode_emitter import DecodeEmitter
 from penstock.protocol.compiler.encode_emitter import EncodeEmitter
-from penstock.protocol.compiler.struct_types import StructLayout, decode_struct, encode_struct
+from penstock.protocol.compiler.struct_types import decode_struct, encode_struct
+from penstock.protocol.compiler.wire_type import StructLayout
 from penstock.protocol.quoting import identifier, literal
 
 _RUNTIME = {

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from penstock.protocol.compiler.struct_types import NullableStructure, PlacedField, StructLayout, Structure
+from penstock.protocol.compiler.struct_types import NullableStructure, Structure
+from penstock.protocol.compiler.wire_type import PlacedField, StructLayout, WireType
 from penstock.protocol.compiler.wire_types import (
     FIXED_TYPES,
     VARINT_TYPES,
@@ -11,7 +12,6 @@ from penstock.protocol.compiler.wire_types import (
     RecordSet,
     Text,
     Uuid,
-    WireType,
 )
 from penstock.protocol.schema.definition import FIXED, Definition, FieldSpec, FieldType, StructSpec
 

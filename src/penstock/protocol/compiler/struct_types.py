@@ -8,47 +8,9 @@ from penstock.common.short_repr import short_repr
 from penstock.protocol.compiler.decode_emitter import DecodeEmitter
 from penstock.protocol.compiler.emitter import INT8, UVARINT
 from penstock.protocol.compiler.encode_emitter import EncodeEmitter
-from penstock.protocol.compiler.wire_types import WireType
+from penstock.protocol.compiler.wire_type import StructLayout, WireType
 from penstock.protocol.quoting import literal
-from penstock.protocol.schema.definition import FieldSpec, NewStruct, StructSpec
-
-
-class PlacedField:
-    """A field at one version: its specification and its wire type there."""
-
-    __slots__ = ("spec", "wire")
-
-    def __init__(self, spec: FieldSpec, wire: WireType) -> None:
-        self.spec = spec
-        self.wire = wire
-
-
-class StructLayout:
-    """A struct at one version: its fields in wire order, the tagged ones, and those it lacks."""
-
-    __slots__ = ("absent", "fields", "flexible", "spec", "structs", "tagged", "version")
-
-    def __init__(
-        self, spec: StructSpec, structs: dict[str, StructSpec], version: int, flexible: bool
-    ) -> None:
-        self.spec = spec
-        self.structs = structs
-        self.version = version
-        self.flexible = flexible
-        self.fields: list[PlacedField] = []
-        self.tagged: list[tuple[int, PlacedField]] = []
-        self.absent: list[FieldSpec] = []
-
-    @property
-    def holds_records(self) -> bool:
-        return any(wire.holds_records for wire in self._wires())
-
-    @property
-    def holds_blobs(self) -> bool:
-        return any(wire.holds_blobs for wire in self._wires())
-
-    def _wires(self) -> list[WireType]:
-        return [field.wire for field in [*self.fields, *(each for _, each in self.tagged)]]
+from penstock.protocol.schema.definition import FieldSpec, NewStruct
 
 
 class Structure(WireType):
@@ -56,6 +18,18 @@ class Structure(WireType):
 
     def __init__(self, layout: StructLayout) -> None:
         self.layout = layout
+
+    @property
+    def guide_name(self) -> str:
+        return self.layout.spec.name
+
+    @property
+    def shape(self) -> tuple[object, ...]:
+        return (Structure,)
+
+    @property
+    def struct(self) -> StructLayout:
+        return self.layout
 
     @property
     def holds_records(self) -> bool:
@@ -86,6 +60,16 @@ class NullableStructure(Structure):
 
     The mark is an int8, -1 for null; that of a tagged field, as Kafka writes it, a varint, 0 for null.
     """
+
+    is_null_allowed = True
+
+    @property
+    def guide_name(self) -> str:
+        return f"NULLABLE {super().guide_name}"
+
+    @property
+    def shape(self) -> tuple[object, ...]:
+        return NullableStructure, self.null
 
     def __init__(self, layout: StructLayout, is_tagged: bool) -> None:
         super().__init__(layout)
@@ -236,6 +220,19 @@ def not_default(layout: StructLayout, spec: FieldSpec, struct: str) -> str:
     if default or (spec.widest.base == "uuid" and not spec.widest.is_array):
         return f"{value} != {literal(default)}"
     return f"({value} is None or {value})" if spec.nullable else value
+
+
+def has_default(layout: StructLayout, spec: FieldSpec, struct: Any) -> bool:
+    """Whether a field of `struct` is what it is when nothing sets it: what `not_default` is code for."""
+    default, value = spec.default, getattr(struct, spec.attribute)
+    if default is None or value is None:
+        return value is default
+    if default is NewStruct:
+        inner = layout.structs[spec.widest.base]
+        return not value.unknown_tags and all(has_default(layout, each, value) for each in inner.fields)
+    if default or (spec.widest.base == "uuid" and not spec.widest.is_array):
+        return bool(value == default)
+    return not value
 
 
 def struct_problem(layout: StructLayout, value: Any) -> str | None:

@@ -4,106 +4,24 @@ Each class writes lines of Python through an emitter: `decode` reads the value a
 target, `encode` appends the value of an expression. A type begins with its head (see `emit`), so a
 new encoding of integers is one small class here and a line in `layout`.
 
-`problem` says what keeps a value from being written; it runs after a failure, to name the field.
+`problem` says what keeps a value from being written; it runs after a failure, to name the field. What
+others need to know of a type is here as well: its name in the protocol guide, its shape, the struct inside.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import Any
 
 from penstock.common.short_repr import short_repr
 from penstock.protocol.compiler import runtime
 from penstock.protocol.compiler.decode_emitter import DecodeEmitter
-from penstock.protocol.compiler.emitter import INT8, INT16, INT32, UVARINT, ArrayPart, HeadKind, fixed_kind
+from penstock.protocol.compiler.emitter import INT8, INT16, INT32, ArrayPart, HeadKind, fixed_kind
 from penstock.protocol.compiler.encode_emitter import EncodeEmitter
+from penstock.protocol.compiler.wire_type import COMPACT, LONG, SHORT, Length, StructLayout, WireType
 from penstock.protocol.schema.definition import SIGNED, UNSIGNED
 
-
-class Length:
-    """The length or count that comes first, at once with the mark for null."""
-
-    def __init__(self, kind: HeadKind, bias: int) -> None:
-        self.kind = kind
-        self.bias = bias
-        self.null = bias - 1
-
-    def of(self, local: str) -> str:
-        """An expression for what is sent for a value."""
-        return f"len({local}) + 1" if self.bias else f"len({local})"
-
-    def is_present(self, sent: str) -> str:
-        """A condition: a value follows."""
-        return sent if self.bias else f"{sent} >= 0"
-
-    def expect_null(self, out: DecodeEmitter, sent: str, nullable: bool) -> None:
-        """The lines for what is no length: it must be the mark for null, where null is allowed."""
-        if not nullable:
-            out.line(out.refuse("null or of negative length"))
-        elif not self.bias:
-            out.line(f"if {sent} != -1:")
-            out.line(f"    {out.refuse('of negative length')}")
-
-
-COMPACT = Length(UVARINT, 1)
-SHORT = Length(INT16, 0)
-LONG = Length(INT32, 0)
-
-
-class WireType(ABC):
-    """A way to put a value into bytes."""
-
-    @abstractmethod
-    def decode(self, out: DecodeEmitter, target: str) -> None:
-        """Write the lines that read a value into `target`."""
-
-    @abstractmethod
-    def encode(self, out: EncodeEmitter, value: str) -> None:
-        """Write the lines that append the value of the expression `value`."""
-
-    @abstractmethod
-    def problem(self, value: Any) -> str | None:
-        """Why `value` cannot be written, if so: the path below it if it has parts, a colon, the reason."""
-
-    def decode_array(self, out: DecodeEmitter, target: str, sent: str, length: Length) -> None:
-        """Write the lines that read elements into the list `target`. `sent` holds what announced them."""
-        out.flush()
-        count = self.checked_count(out, sent, length)
-        items, item = out.name("items"), out.name("item")
-        out.line(f"{target} = {items} = []")
-        # Most arrays of structs are short: this asks less of them than a loop over a range.
-        with out.block(f"while len({items}) < {count}:"):
-            self.decode(out, item)
-            out.flush()
-            out.line(f"{items}.append({item})")
-
-    def checked_count(self, out: DecodeEmitter, sent: str, length: Length) -> str:
-        """Write the lines that make sure of a count before anything is made for it."""
-        count = out.name("count")
-        out.line(f"{count} = {sent} - 1" if length.bias else f"{count} = {sent}")
-        out.line(f"if not 0 <= {count} <= size - pos:")
-        out.line(f"    {out.refuse('count of elements is negative, null or beyond the data')}")
-        return count
-
-    def encode_array(self, out: EncodeEmitter, items: str, sent: str, length: Length) -> None:
-        """Write the lines that append the elements of the local `items`, after their count."""
-        item = out.name("item")
-        with out.block(f"for {item} in {items}:"):
-            self.encode(out, item)
-
-    def encode_compact_array(self, out: EncodeEmitter, value: str) -> bool:
-        """Write count and elements in one, where this type can do that; whether it did."""
-        return False
-
-    @property
-    def holds_records(self) -> bool:
-        """Whether record batches are somewhere inside, which are handed out uncopied."""
-        return False
-
-    @property
-    def holds_blobs(self) -> bool:
-        """Whether bytes or records are somewhere inside, which may be too large to copy."""
-        return False
+GUIDE_NAMES = {"bool": "BOOLEAN", "uint32": "UNSIGNED_INT32"}
+"""Names of the protocol guide that are not those of definitions in capitals."""
 
 
 class Fixed(WireType):
@@ -112,6 +30,14 @@ class Fixed(WireType):
     def __init__(self, name: str, kind: HeadKind) -> None:
         self.name = name
         self.kind = kind
+
+    @property
+    def guide_name(self) -> str:
+        return GUIDE_NAMES.get(self.name, self.name.upper())
+
+    @property
+    def shape(self) -> tuple[object, ...]:
+        return Fixed, self.name
 
     def decode(self, out: DecodeEmitter, target: str) -> None:
         out.head(target, self.kind)
@@ -158,6 +84,14 @@ class Varint(WireType):
         self.read = runtime.varint_reader(bits, self.value_of)
         self.kind = HeadKind(self.name, "B", 1, self.read, write, runtime.ZIGZAG if signed else None)
 
+    @property
+    def guide_name(self) -> str:
+        return f"{'' if self.signed else 'UNSIGNED_'}VARINT{self.bits}"
+
+    @property
+    def shape(self) -> tuple[object, ...]:
+        return Varint, self.bits, self.signed
+
     def decode(self, out: DecodeEmitter, target: str) -> None:
         out.head(target, self.kind)
 
@@ -194,6 +128,8 @@ class Uuid(WireType):
     """16 bytes."""
 
     kind = fixed_kind("16s")
+    guide_name = "UUID"
+    shape = ("uuid",)
 
     def decode(self, out: DecodeEmitter, target: str) -> None:
         out.head(target, self.kind)
@@ -213,12 +149,32 @@ class Uuid(WireType):
         )
 
 
-class Text(WireType):
+class LengthPrefixed(WireType):
+    """A length, then as many bytes. `plain_name` is the guide's name without prefixes."""
+
+    plain_name: str
+    length: Length
+
+    def __init__(self, nullable: bool) -> None:
+        self.nullable = self.is_null_allowed = nullable
+
+    @property
+    def guide_name(self) -> str:
+        return f"{'COMPACT_' * (self.length is COMPACT)}{'NULLABLE_' * self.nullable}{self.plain_name}"
+
+    @property
+    def shape(self) -> tuple[object, ...]:
+        return self.plain_name, self.length is COMPACT, self.nullable
+
+
+class Text(LengthPrefixed):
     """A string in UTF-8."""
 
+    plain_name = "STRING"
+
     def __init__(self, compact: bool, nullable: bool) -> None:
+        super().__init__(nullable)
         self.length = COMPACT if compact else SHORT
-        self.nullable = nullable
 
     def decode(self, out: DecodeEmitter, target: str) -> None:
         sent, length = out.name("sent"), self.length
@@ -258,12 +214,14 @@ class Text(WireType):
         return f": {size} bytes are more than 32767" if self.length is SHORT and size > 32767 else None
 
 
-class Blob(WireType):
+class Blob(LengthPrefixed):
     """Bytes that the protocol does not look into."""
 
+    plain_name = "BYTES"
+
     def __init__(self, compact: bool, nullable: bool) -> None:
+        super().__init__(nullable)
         self.length = COMPACT if compact else LONG
-        self.nullable = nullable
 
     @property
     def holds_blobs(self) -> bool:
@@ -317,6 +275,8 @@ class Blob(WireType):
 class RecordSet(Blob):
     """Record batches: a view of the message when read; anything with a length when written."""
 
+    plain_name = "RECORDS"
+
     @property
     def holds_records(self) -> bool:
         return True
@@ -346,10 +306,29 @@ class RecordSet(Blob):
 class Array(WireType):
     """Elements of one type."""
 
+    is_array = True
+
     def __init__(self, element: WireType, compact: bool, nullable: bool) -> None:
         self.element = element
         self.length = COMPACT if compact else LONG
         self.nullable = nullable
+        self.is_null_allowed = nullable
+
+    @property
+    def guide_name(self) -> str:
+        return f"{'NULLABLE ' * self.nullable}[{self.element.guide_name}]"
+
+    @property
+    def shape(self) -> tuple[object, ...]:
+        return Array, self.length is COMPACT, self.nullable, self.element.shape
+
+    @property
+    def element_name(self) -> str:
+        return self.element.guide_name
+
+    @property
+    def struct(self) -> StructLayout | None:
+        return self.element.struct
 
     @property
     def holds_records(self) -> bool:

@@ -20,7 +20,8 @@ from typing import Any, TypeVar
 from penstock.errors import DecodeError, EncodeError
 from penstock.protocol.codec import codec_for
 from penstock.protocol.compiler.compile import classes_of
-from penstock.protocol.compiler.struct_types import StructLayout, not_default, struct_problem
+from penstock.protocol.compiler.struct_types import not_default, struct_problem
+from penstock.protocol.compiler.wire_type import StructLayout
 from penstock.protocol.message import Message
 from penstock.protocol.schema.definition import INTEGER_BITS, FieldSpec, StructSpec
 from penstock.protocol.uuid import uuid_from_text, uuid_to_text

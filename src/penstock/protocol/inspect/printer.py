@@ -6,17 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from penstock.protocol.compiler.layout import resolve
-from penstock.protocol.compiler.struct_types import NullableStructure, PlacedField, StructLayout, Structure
-from penstock.protocol.compiler.wire_types import (
-    COMPACT,
-    Array,
-    Blob,
-    RecordSet,
-    Text,
-    Uuid,
-    Varint,
-    WireType,
-)
+from penstock.protocol.compiler.wire_type import PlacedField, StructLayout
 from penstock.protocol.schema.definition import (
     FIXED,
     UNSIGNED,
@@ -28,27 +18,7 @@ from penstock.protocol.schema.definition import (
     snake_case,
 )
 
-_FIXED_NAMES = {"bool": "BOOLEAN", "uint32": "UNSIGNED_INT32"}
-
 TAGS = "_tagged_fields"
-
-
-def type_name(wire: WireType) -> str:
-    """What the protocol guide calls a type; structs by their name, arrays by what is in them."""
-    if isinstance(wire, Array):
-        return f"{'NULLABLE ' * wire.nullable}[{type_name(wire.element)}]"
-    if isinstance(wire, Structure):
-        nullable = isinstance(wire, NullableStructure)
-        return f"{'NULLABLE ' * nullable}{wire.layout.spec.name}"
-    if isinstance(wire, Varint):
-        return f"{'' if wire.signed else 'UNSIGNED_'}VARINT{wire.bits}"
-    if isinstance(wire, Uuid):
-        return "UUID"
-    if isinstance(wire, (Text, Blob)):
-        name = "STRING" if isinstance(wire, Text) else "RECORDS" if isinstance(wire, RecordSet) else "BYTES"
-        return f"{'COMPACT_' * (wire.length is COMPACT)}{'NULLABLE_' * wire.nullable}{name}"
-    name = str(getattr(wire, "name", ""))
-    return _FIXED_NAMES.get(name, name.upper())
 
 
 def grammar(definition: Definition, version: int) -> Iterator[str]:
@@ -69,7 +39,7 @@ def _names(layout: StructLayout) -> str:
 
 def _shown_name(field: PlacedField) -> str:
     name = snake_case(field.spec.name)
-    return f"[{name}]" if isinstance(field.wire, Array) else name
+    return f"[{name}]" if field.wire.is_array else name
 
 
 def _struct_lines(layout: StructLayout, indent: str) -> Iterator[str]:
@@ -83,15 +53,13 @@ def _struct_lines(layout: StructLayout, indent: str) -> Iterator[str]:
 
 
 def _field_lines(field: PlacedField, name: str, indent: str) -> Iterator[str]:
-    wire = field.wire
-    element = wire.element if isinstance(wire, Array) else wire
-    nullable = isinstance(element, NullableStructure) or (isinstance(wire, Array) and wire.nullable)
-    note = " (nullable)" if nullable else ""
-    if not isinstance(element, Structure):
-        yield f"{indent}{name} => {type_name(element)}{note}"
+    wire, struct = field.wire, field.wire.struct
+    note = " (nullable)" if (wire.is_null_allowed if struct or wire.is_array else False) else ""
+    if struct is None:
+        yield f"{indent}{name} => {wire.element_name}{note}"
         return
-    yield f"{indent}{name} => {_names(element.layout)}{note}".rstrip()
-    yield from _struct_lines(element.layout, indent + "  ")
+    yield f"{indent}{name} => {_names(struct)}{note}".rstrip()
+    yield from _struct_lines(struct, indent + "  ")
 
 
 class Row(NamedTuple):

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from penstock.protocol.codec import codec_for
-from penstock.protocol.compiler.struct_types import StructLayout, not_default
+from penstock.protocol.compiler.struct_types import has_default
+from penstock.protocol.compiler.wire_type import StructLayout
 from penstock.protocol.compiler.wire_types import VARINT_TYPES
 from penstock.protocol.message import Message, Struct
 from penstock.protocol.schema.definition import FIXED, INTEGER_BITS, SIGNED, UNSIGNED, FieldType, StructSpec
@@ -81,7 +82,7 @@ def _collect(
     for field in spec.fields:
         if layout.version not in field.versions:
             continue
-        if layout.version in field.tagged and not _is_true(not_default(layout, field, "struct"), struct):
+        if layout.version in field.tagged and has_default(layout, field, struct):
             continue
         value = getattr(struct, field.attribute)
         here = f"{path}.{field.name[:1].lower()}{field.name[1:]}".lstrip(".")
@@ -92,10 +93,6 @@ def _collect(
                 _collect(layout, layout.structs[field_type.base], item, here, values)
         elif field_type.is_integer:
             values.setdefault(here, (field_type, []))[1].extend(items)
-
-
-def _is_true(condition: str, struct: Struct) -> bool:
-    return bool(eval(condition, {}, {"struct": struct}))
 
 
 def _cost(path: str, field_type: FieldType, numbers: list[int]) -> FieldCost:

@@ -19,7 +19,8 @@ from struct import Struct
 from penstock.errors import ConfigError, DecodeError
 from penstock.protocol.compiler.runtime import read_uvarint, write_uvarint
 from penstock.protocol.message import Message
-from penstock.protocol.schema.definition import Definition, load_definition
+from penstock.protocol.schema.definition import Definition
+from penstock.protocol.schema.loader import load_definition
 
 METADATA_FRAME_VERSION = 1
 

@@ -12,14 +12,8 @@ from types import ModuleType
 
 from penstock.protocol.message import Message
 from penstock.protocol.quoting import identifier, literal
-from penstock.protocol.schema.definition import (
-    Definition,
-    FieldSpec,
-    NewStruct,
-    StructSpec,
-    read_definition,
-    snake_case,
-)
+from penstock.protocol.schema.definition import Definition, FieldSpec, NewStruct, StructSpec, snake_case
+from penstock.protocol.schema.loader import read_definition
 from penstock.protocol.schema.versions import NO_VERSIONS
 
 LINE_MAX = 110

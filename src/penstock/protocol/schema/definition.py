@@ -1,18 +1,16 @@
-"""The definition language: messages described as data, read and checked.
+"""The definition language: messages described as data.
 
 A definition is a JSON object in Kafka's own language. It names the message, the versions that
 exist and those that are flexible, and its fields: each with a type and the versions that carry it.
 Two properties extend the language as KIP-625 proposes: `type` may be an object that maps version
 ranges to types, and `encoding` may map version ranges to encodings of an integer.
 
-Promises that whatever passes `parse_definition` resolves at every valid version. Every rule that a
-definition breaks is a `DefinitionError` that names file and field. Does not know any bytes:
-`penstock.protocol.compiler.layout` resolves a definition at one version.
+`penstock.protocol.schema.parser` makes a `Definition` from JSON, `penstock.protocol.schema.loader` reads
+files. `penstock.protocol.compiler.layout` resolves a definition at one version.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -24,10 +22,6 @@ FIXED, SIGNED, UNSIGNED = "fixed", "signed", "unsigned"
 INTEGER_BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64, "uint16": 16, "uint32": 32}
 OTHER_SCALARS = ("bool", "float64", "uuid", "string", "bytes", "records")
 NULLABLE_SCALARS = ("string", "bytes", "records")
-
-
-FILE_BYTES_MAX = 4 << 20
-"""The size of a file with a definition. Kafka's largest has some 20 KB."""
 
 
 class DefinitionError(ConfigError):
@@ -142,50 +136,3 @@ def snake_case(name: str) -> str:
             words.append("_")
         words.append(letter)
     return "".join(words).lower()
-
-
-def definitions_directory() -> str:
-    """Where the definitions of Kafka's own messages are kept."""
-    return os.path.join(os.path.dirname(os.path.dirname(__file__)), "definitions")
-
-
-def load_definition(name: str) -> Definition:
-    """Read one of Kafka's messages by name, such as ``FetchRequest``."""
-    return read_definition(os.path.join(definitions_directory(), name + ".json"))
-
-
-def read_definition(path: str | os.PathLike[str]) -> Definition:
-    """Read a definition from a file. Lines that begin with ``//`` are comments.
-
-    Raises:
-        DefinitionError: the file is no JSON or breaks a rule of the language.
-        OSError: the file cannot be read.
-    """
-    import json
-
-    name = os.fspath(path)
-    if "\0" in name:
-        raise DefinitionError(f"{name!r} is no name of a file")
-    with open(path, "rb") as file:
-        data = file.read(FILE_BYTES_MAX + 1)
-    if len(data) > FILE_BYTES_MAX:
-        raise DefinitionError(f"{name}: no definition: it has more than {FILE_BYTES_MAX} bytes")
-    try:
-        lines = data.decode("utf-8").split("\n")
-        source = json.loads("\n".join("" if line.lstrip().startswith("//") else line for line in lines))
-    except ValueError as error:
-        raise DefinitionError(f"{name}: no JSON: {error}") from error
-    except RecursionError:
-        raise DefinitionError(f"{name}: no definition: objects or lists nest too deep to be read") from None
-    return parse_definition(source, os.path.basename(path))
-
-
-def parse_definition(source: object, origin: str) -> Definition:
-    """Check a definition that was read from `origin` and put it into shape.
-
-    Raises:
-        DefinitionError: it breaks a rule of the language.
-    """
-    from penstock.protocol.schema.rules import Parser
-
-    return Parser(origin).message(source)

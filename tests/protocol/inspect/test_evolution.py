@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from penstock.protocol.schema.definition import load_definition, parse_definition
-from penstock.protocol.schema.evolution import compare, is_compatible
+from penstock.protocol.inspect.evolution import compare, is_compatible
+from penstock.protocol.schema.loader import load_definition
+from penstock.protocol.schema.parser import parse_definition
 from protocol import catalogue
 
 Source = dict[str, Any]

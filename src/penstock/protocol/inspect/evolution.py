@@ -12,9 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from penstock.protocol.compiler.layout import resolve
-from penstock.protocol.compiler.struct_types import PlacedField, StructLayout, Structure
-from penstock.protocol.compiler.wire_types import Array
-from penstock.protocol.inspect.printer import type_name
+from penstock.protocol.compiler.wire_type import PlacedField, StructLayout
 from penstock.protocol.schema.definition import Definition, FieldSpec, NewStruct
 from penstock.protocol.schema.versions import Versions
 
@@ -140,7 +138,9 @@ def _in_order(old: StructLayout, new: StructLayout, path: str) -> Iterator[Findi
 def _renamed(old: StructLayout, new: StructLayout) -> dict[str, str]:
     """Fields that only have another name: where the two have as many, of the same types in the same order."""
     pairs = list(zip(old.fields, new.fields, strict=False))
-    if len(old.fields) != len(new.fields) or any(_shape(each) != _shape(other) for each, other in pairs):
+    if len(old.fields) != len(new.fields) or any(
+        each.wire.shape != other.wire.shape for each, other in pairs
+    ):
         return {}
     known, now = ({field.spec.name for field in layout.fields} for layout in (old, new))
     found = {each.spec.name: other.spec.name for each, other in pairs if each.spec.name != other.spec.name}
@@ -148,27 +148,12 @@ def _renamed(old: StructLayout, new: StructLayout) -> dict[str, str]:
     return found if not (found.keys() & now or set(found.values()) & known) else {}
 
 
-def _shape(field: PlacedField) -> str:
-    """The type, apart from the name of a struct, which is on no wire."""
-    wire = field.wire
-    inner = wire.element if isinstance(wire, Array) else wire
-    name = type_name(wire)
-    return name.replace(inner.layout.spec.name, "struct") if isinstance(inner, Structure) else name
-
-
 def _types(old: PlacedField, new: PlacedField, path: str) -> Iterator[Finding]:
     before, after = old.wire, new.wire
-    inner_before = before.element if isinstance(before, Array) else before
-    inner_after = after.element if isinstance(after, Array) else after
-    if (
-        isinstance(inner_before, Structure)
-        and isinstance(inner_after, Structure)
-        and _shape(old) == _shape(new)
-    ):
-        yield from _structs(inner_before.layout, inner_after.layout, path)
-        return
-    if type_name(before) != type_name(after):
-        yield Finding(path, f"type was {type_name(before)} and is {type_name(after)}")
+    if before.shape != after.shape:
+        yield Finding(path, f"type was {before.guide_name} and is {after.guide_name}")
+    elif before.struct is not None and after.struct is not None:
+        yield from _structs(before.struct, after.struct, path)
 
 
 # --- what fields mean where they are not on the wire ------------------------------------------------------

@@ -1,15 +1,13 @@
-"""The rules of the definition language: each is checked when a definition is read.
+"""From JSON to a `Definition`: the rules of the definition language, each checked here.
 
-Whatever passes resolves at every valid version. What does not is a `DefinitionError` that names file
-and field.
+Whatever passes `parse_definition` resolves at every valid version. What does not is a `DefinitionError` that
+names file and field.
 """
 
 from __future__ import annotations
 
 import builtins
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from types import NoneType
 from typing import Any
 
 from penstock.common.short_repr import short_repr
@@ -29,8 +27,9 @@ from penstock.protocol.schema.definition import (
     StructSpec,
     snake_case,
 )
+from penstock.protocol.schema.json_source import JsonSource, is_name, number_of
+from penstock.protocol.schema.scalar_defaults import scalar_default
 from penstock.protocol.schema.versions import NO_VERSIONS, OPEN_END, Versions, turning_points
-from penstock.protocol.uuid import ZERO_UUID, uuid_from_text
 
 MESSAGE_TYPES = ("request", "response", "header", "data", "metadata", "coordinator-key", "coordinator-value")
 ENTITY_TYPES = {
@@ -46,7 +45,6 @@ _FIELD_KEYS = {
     "name", "type", "encoding", "versions", "nullableVersions", "taggedVersions", "tag", "flexibleVersions",
     "ignorable", "default", "mapKey", "entityType", "zeroCopy", "fields", "about",
 }  # fmt: skip
-_NAME_LENGTH_MAX = 200
 _PATH_LENGTH_MAX = 1000
 _VARINT_BITS = (16, 32, 64)
 
@@ -66,24 +64,25 @@ _TAKEN_STRUCTS = {
 }  # fmt: skip
 
 
-def is_name(text: object) -> bool:
-    """Whether this can be the name of a message, struct or field: letters and digits, a letter first."""
-    return isinstance(text, str) and text.isascii() and text.isalnum() and text[0].isalpha()
+def parse_definition(source: object, origin: str) -> Definition:
+    """Check a definition that was read from `origin`, as `json.loads` returned it, and return it.
+
+    Raises:
+        DefinitionError: it breaks a rule of the language.
+    """
+    return Parser(origin).message(source)
 
 
-class Parser:
+class Parser(JsonSource):
     """Reads one definition. Keeps what the rules about the whole need to know."""
 
     def __init__(self, origin: str) -> None:
-        self._origin = origin
+        super().__init__(origin)
         self._structs: dict[str, StructSpec] = {}
         self._uses: list[tuple[str, str, Versions]] = []
         self._depth = 0
         self._valid = NO_VERSIONS
         self._flexible = NO_VERSIONS
-
-    def fail(self, path: str, problem: str) -> DefinitionError:
-        return DefinitionError(f"{self._origin}: {path}: {problem}" if path else f"{self._origin}: {problem}")
 
     # Messages
 
@@ -277,7 +276,7 @@ class Parser:
         field.versions = self.versions(spec, "versions", path, field.tagged or None)
         field.nullable = self.versions(spec, "nullableVersions", path, NO_VERSIONS)
         field.flexible = self.versions(spec, "flexibleVersions", path) if "flexibleVersions" in spec else None
-        field.tag = _number(spec.get("tag"))
+        field.tag = number_of(spec.get("tag"))
         field.ignorable = self.flag(spec, "ignorable", path)
         field.map_key = self.flag(spec, "mapKey", path)
         field.entity_type = spec.get("entityType")
@@ -417,7 +416,7 @@ class Parser:
                 return ()
             return {"bytes": b"", "records": None}.get(field_type.base, NewStruct)
         try:
-            return _scalar_default(field_type.base, None if is_empty else source)
+            return scalar_default(field_type.base, None if is_empty else source)
         except (ValueError, OverflowError) as error:
             raise self.fail(path, f"{short_repr(source)} is no {field_type.base}: {error}") from error
 
@@ -425,95 +424,9 @@ class Parser:
         hint = did_you_mean(name, sorted({*INTEGER_BITS, *OTHER_SCALARS, *self._structs}))
         return self.fail(path, f"there is no type and no struct called {short_repr(name)}{hint}")
 
-    # Pieces of JSON
-
-    def keyed(self, source: object, path: str, known: set[str]) -> dict[str, Any]:
-        if not isinstance(source, dict):
-            raise self.fail(path, f"expected an object, found {short_repr(source)}")
-        if unknown := source.keys() - known:
-            key = min(map(str, unknown))
-            raise self.fail(path, f"unknown property {short_repr(key)}{did_you_mean(key, sorted(known))}")
-        return source
-
-    def items(self, spec: Mapping[str, Any], key: str, path: str) -> list[Any]:
-        items = spec.get(key, [])
-        if not isinstance(items, list):
-            raise self.fail(path, f"{key} must be a list")
-        return items
-
-    def name(self, spec: Mapping[str, Any], path: str) -> str:
-        name = spec.get("name")
-        if name is None:
-            raise self.fail(path, "name is missing")
-        if not isinstance(name, str) or not is_name(name):
-            raise self.fail(path, f"{short_repr(name)} is no name: letters and digits, a letter first")
-        if len(name) > _NAME_LENGTH_MAX:
-            raise self.fail(path, f"{short_repr(name)} is longer than {_NAME_LENGTH_MAX} characters")
-        return name
-
-    def names(self, spec: Mapping[str, Any], key: str) -> list[str]:
-        names = self.items(spec, key, "")
-        if not all(isinstance(each, str) for each in names):
-            raise self.fail("", f"{key} must be a list of names")
-        return names
-
-    def flag(self, spec: Mapping[str, Any], key: str, path: str) -> bool:
-        flag = spec.get(key, False)
-        if not isinstance(flag, bool):
-            raise self.fail(path, f"{key} must be true or false")
-        return flag
-
-    def range(self, text: object, path: str) -> Versions:
-        try:
-            return Versions.parse(text if isinstance(text, str) else repr(text))
-        except ValueError as error:
-            raise self.fail(path, str(error)) from error
-
-    def versions(
-        self, spec: Mapping[str, Any], key: str, path: str, missing: Versions | None = None
-    ) -> Versions:
-        if key in spec:
-            return self.range(spec[key], path or key)
-        if missing is None:
-            raise self.fail(path, f"{key} is missing")
-        return missing
-
 
 def inner_structs(struct: StructSpec) -> Iterator[str]:
     """The names of the structs that the fields of `struct` hold, in order."""
     for field in struct.fields:
         if field.types[0][1].is_struct:
             yield field.types[0][1].base
-
-
-def _number(source: object) -> Any:
-    """Some of Kafka's definitions have a tag in quotation marks."""
-    return int(source) if isinstance(source, str) and source.isdecimal() and len(source) < 10 else source
-
-
-def _scalar_default(base: str, source: object) -> object:
-    if base == "bool":
-        if source is not None and not isinstance(source, bool) and source not in ("true", "false"):
-            raise ValueError("write true or false")
-        return source is True or source == "true"
-    if not isinstance(source, (str, int, float, NoneType)):
-        raise ValueError("write a number or a text")
-    if base == "float64":
-        number = float(source or 0)
-        if not math.isfinite(number):
-            raise ValueError("not finite")
-        return number
-    if base == "uuid":
-        return uuid_from_text(str(source)) if source else ZERO_UUID
-    if base == "string":
-        text = str(source or "")
-        text.encode()  # what has no UTF-8 is a ValueError
-        return text
-    if isinstance(source, (bool, float)):
-        raise ValueError("not a whole number")
-    whole = int(source, 0) if isinstance(source, str) else int(source or 0)
-    bits = INTEGER_BITS[base]
-    lowest, highest = (0, 2**bits - 1) if base.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-    if not lowest <= whole <= highest:
-        raise ValueError(f"out of range {lowest} … {highest}")
-    return whole
