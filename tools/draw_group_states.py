@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from penstock.broker.groups.states import TRANSITIONS, State
+from penstock.broker.groups.classic.states import TRANSITIONS, State
 
 PICTURE = Path(__file__).resolve().parent.parent / "docs" / "pictures" / "group-states.svg"
 

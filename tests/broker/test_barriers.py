@@ -27,7 +27,7 @@ from broker.good_client import GoodClient, fetch_request
 from broker.groups.requests import heartbeat_request, join_request
 from broker.wire_client import WireClient, is_well
 from penstock import Broker
-from penstock.broker.groups.recovery import RecoverableGroup
+from penstock.broker.groups.classic.recovery import RecoverableGroup
 from penstock.broker.groups.service import GroupService
 from penstock.broker.network.connection import Connection
 from penstock.broker.network.server import Server

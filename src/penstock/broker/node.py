@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from penstock.broker.handlers import ROUTES, import_common
 from penstock.broker.interceptors import InterceptorChain, Stage
-from penstock.broker.metadata.cluster import OFFSETS_TOPIC, Cluster
+from penstock.broker.metadata.cluster import Cluster
+from penstock.broker.metadata.internal_topics import OFFSETS_TOPIC
 from penstock.broker.metadata.metadata_log import TOPIC_NAME as METADATA_TOPIC
 from penstock.broker.metadata.producer_ids import ProducerIds
 from penstock.broker.partitions.fetch_sessions import FetchSessions

@@ -18,11 +18,11 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from penstock.broker.groups.coordinator import Coordinator
-from penstock.broker.groups.effects import GroupSettings
-from penstock.broker.groups.image import snapshot
-from penstock.broker.groups.member import Caller
-from penstock.broker.groups.service import _spoil
+from penstock.broker.groups.classic.coordinator import Coordinator
+from penstock.broker.groups.classic.member import Caller
+from penstock.broker.groups.classic.settings import GroupSettings
+from penstock.broker.groups.classic.snapshot import snapshot
+from penstock.broker.groups.service import fail_response
 from penstock.client.group.assignors import assignor_named
 from penstock.client.group.member_metadata import decode_assignment
 from penstock.client.group.membership import (
@@ -253,7 +253,7 @@ class World:
         now = self.now_ms / 1000
         self.coordinator.advance(now)
         while True:
-            saves, replies = self.coordinator.effects.take()
+            saves, replies = self.coordinator.outbox.take()
             if not saves and not replies:
                 break
             failed = []
@@ -264,7 +264,7 @@ class World:
                     self.stored[group.id] = snapshot(group, int(self.now_ms))
             for ticket, response in replies:
                 if failed:
-                    _spoil(response)
+                    fail_response(response)
                 give = self._waiting.pop(ticket, None)
                 if give is not None:
                     give(response)

@@ -11,7 +11,7 @@ import pytest
 
 from broker.groups.bench_group import Bench
 from broker.groups.requests import REBALANCE_MS, SESSION_MS, join_request
-from penstock.broker.groups.recovery import RecoverableGroup as Group
+from penstock.broker.groups.classic.recovery import RecoverableGroup as Group
 from penstock.broker.groups.timers import Timer, Timers
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.group_metadata_value import GroupMetadataValue, MemberMetadata
@@ -298,7 +298,7 @@ def test_a_timer_that_raises_in_a_group_leaves_it_working(
     assert bench.again().committed() == 7
 
 
-@pytest.mark.parametrize("place", ["_vote", "_complete_join", "_joined", "_make_again", "recover"])
+@pytest.mark.parametrize("place", ["_vote", "_complete_join", "_joined", "_recompute", "recover"])
 def test_a_request_that_raises_is_answered_by_its_end_and_others_by_their_answers(
     place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -308,7 +308,7 @@ def test_a_request_that_raises_is_answered_by_its_end_and_others_by_their_answer
     assert waits.waits
     with monkeypatch.context() as patch:
         patch.setattr(Group, place, Once(getattr(Group, place), ValueError("a fault"), always=True))
-        if place in ("_make_again", "recover"):
+        if place in ("_recompute", "recover"):
             patch.setattr(Group, "_vote", Once(Group._vote, ValueError("a fault"), always=True))
         for _ in range(2):
             if waits.waits:
@@ -360,10 +360,10 @@ def test_groups_whose_offsets_expire_with_an_error_do_not_keep_others(
     service = bench.node.groups
     expired = service.offsets.expired
 
-    def raising(group: Group, now_ms: int, retention_ms: int) -> Any:
-        if group.id == "bad":
+    def raising(group_id: str, *rest: Any) -> Any:
+        if group_id == "bad":
             raise RecursionError
-        return expired(group, now_ms, retention_ms)
+        return expired(group_id, *rest)
 
     monkeypatch.setattr(service.offsets, "expired", raising)
     bench.clock.advance(120_000)

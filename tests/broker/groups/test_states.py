@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.broker.groups.states import REFUSALS, REJOINS, TRANSITIONS, Ask, Cause, Rejoin, State
+from penstock.broker.groups.classic.states import (
+    BYPASSES,
+    REFUSALS,
+    REJOINS,
+    TRANSITIONS,
+    Ask,
+    Bypass,
+    Cause,
+    IllegalTransitionError,
+    Rejoin,
+    State,
+    follow,
+)
 from penstock.broker.groups.timers import NEVER, Timer, Timers
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -32,6 +46,34 @@ def test_from_every_state_but_dead_a_group_can_become_empty_and_nothing_leaves_d
         into = more
     assert into == set(State) - {State.DEAD}
     assert not any(state is State.DEAD for state, _ in TRANSITIONS)
+
+
+def test_every_pair_that_the_table_does_not_list_is_a_named_error() -> None:
+    """An illegal event is an error that names its row, never a state that stays by chance."""
+    for state in State:
+        for cause in Cause:
+            if (state, cause) in TRANSITIONS:
+                assert follow(state, cause) is TRANSITIONS[state, cause]
+            else:
+                with pytest.raises(IllegalTransitionError, match=f"no row .{state.name}, {cause.name}."):
+                    follow(state, cause)
+
+
+def test_every_way_around_the_table_is_written_down() -> None:
+    assert set(BYPASSES) == set(Bypass)
+
+
+def test_a_group_changes_its_state_by_the_tables_only() -> None:
+    """In all of the room, the attribute is written where a group is made and in the two methods."""
+    writers = set()
+    for path in (ROOT / "src/penstock/broker/groups").rglob("*.py"):
+        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(function, ast.FunctionDef):
+                for node in ast.walk(function):
+                    is_write = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+                    if is_write and node.attr == "_state":
+                        writers.add(f"{path.stem}.{function.name}")
+    assert writers == {"group.__init__", "group._go", "group.bypass"}
 
 
 def test_who_is_refused_is_refused_with_an_error() -> None:

@@ -14,17 +14,12 @@ from broker.bench_node import NOW_MS, make_node
 from broker.groups.bench_group import Bench
 from broker.groups.requests import commit_request
 from penstock.broker.config.values import BrokerConfig
-from penstock.broker.groups import coordinator as coordinator_module
-from penstock.broker.groups.group import Group
-from penstock.broker.groups.image import snapshot
+from penstock.broker.groups.classic import coordinator as coordinator_module
+from penstock.broker.groups.classic.group import Group
+from penstock.broker.groups.classic.records import ClassicRecords, group_record
+from penstock.broker.groups.classic.snapshot import snapshot
 from penstock.broker.groups.offsets import Committed
-from penstock.broker.groups.records import (
-    StoredGroup,
-    StoredOffset,
-    group_record,
-    offset_record,
-    read_record,
-)
+from penstock.broker.groups.records import StoredOffset, StoredRecord, offset_record, read_record
 from penstock.broker.groups.topic import NAME, OffsetsTopic
 from penstock.broker.partitions.disk_log_store import DiskStore
 from penstock.clock import ManualClock
@@ -42,6 +37,8 @@ from penstock.records.batch import encode_batch, encode_marker
 from penstock.records.crc import crc32c
 
 E = ErrorCode
+
+CLASSIC = ClassicRecords()
 
 STORED_MEMBER = MemberMetadata(
     member_id="m-1",
@@ -103,38 +100,40 @@ def test_offsets_come_back(
 ) -> None:
     committed = Committed(offset, epoch, metadata, NOW_MS)
     key, value = offset_record(group, (topic, index), committed)
-    assert read_record(key, value) == StoredOffset(group, (topic, index), committed)
+    assert read_record(key, value, [CLASSIC]) == StoredOffset(group, (topic, index), committed)
     key, value = offset_record(group, (topic, index), None)
-    assert read_record(key, value) == StoredOffset(group, (topic, index), None)
+    assert read_record(key, value, [CLASSIC]) == StoredOffset(group, (topic, index), None)
 
 
 def test_groups_come_back_from_every_version() -> None:
-    assert read_record(*group_record("g", STORED_GROUP)) == StoredGroup("g", STORED_GROUP)
-    assert read_record(*group_record("g", None)) == StoredGroup("g", None)
+    assert read_record(*group_record("g", STORED_GROUP), [CLASSIC]) == StoredRecord(
+        CLASSIC, "g", STORED_GROUP
+    )
+    assert read_record(*group_record("g", None), [CLASSIC]) == StoredRecord(CLASSIC, "g", None)
     key, _ = group_record("g", None)
     for version in range(5):
-        stored = read_record(key, version.to_bytes(2, "big") + STORED_GROUP.encode(version))
-        assert isinstance(stored, StoredGroup)
+        stored = read_record(key, version.to_bytes(2, "big") + STORED_GROUP.encode(version), [CLASSIC])
+        assert isinstance(stored, StoredRecord)
         assert stored.value is not None
         assert stored.value.members[0].assignment == b"A"
 
 
 def test_keys_from_before_0_9_are_offsets_too() -> None:
     key, value = offset_record("g", ("t", 1), Committed(42, -1, "m", 1_000, 2_000))
-    assert read_record(b"\0\0" + key[2:], value) == read_record(key, value)
+    assert read_record(b"\0\0" + key[2:], value, [CLASSIC]) == read_record(key, value, [CLASSIC])
 
 
 def test_records_of_newer_kinds_of_groups_are_passed_over() -> None:
-    assert read_record(b"\0\3\0\1g", b"anything") is None
-    assert read_record(None, b"") is None
-    assert read_record(b"\0", b"") is None
+    assert read_record(b"\0\3\0\1g", b"anything", [CLASSIC]) is None
+    assert read_record(None, b"", [CLASSIC]) is None
+    assert read_record(b"\0", b"", [CLASSIC]) is None
 
 
 @pytest.mark.parametrize("value", [b"", b"\0", b"\0\5", b"\xff\xff", b"\0\3\0"])
 def test_damaged_values_are_reported(value: bytes) -> None:
     for key, _ in (group_record("g", None), offset_record("g", ("t", 0), None)):
         with pytest.raises(DecodeError):
-            read_record(key, value)
+            read_record(key, value, [CLASSIC])
 
 
 def test_the_smallest_hash_lives_in_partition_0() -> None:

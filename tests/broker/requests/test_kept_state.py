@@ -174,7 +174,7 @@ def test_groups_that_were_only_asked_for_are_no_more_once_their_ids_are_gone() -
     for number in range(1000):
         join(node, join_request(group=f"group-{number}"))
     groups = node.groups.coordinator.groups
-    assert len(groups) == len(node.groups.coordinator.effects.given_away) < 1000
+    assert len(groups) == len(node.groups.coordinator.outbox.given_away) < 1000
     node.clock.advance(60_000)  # type: ignore[attr-defined]
     node.groups.settle(node.clock.monotonic())
     assert not groups
@@ -194,7 +194,7 @@ def test_members_and_what_they_say_fit_into_the_budget_or_are_refused() -> None:
     for number, answer in enumerate(answers):
         if not answer.error_code:
             ask(node, leave_request(answer.member_id, group=f"g{number}"), 3)
-    assert node.groups.coordinator.effects.tally.size_bytes == 0
+    assert node.groups.coordinator.outbox.tally.size_bytes == 0
 
 
 def test_offsets_with_notes_fit_into_the_budget_and_old_ones_can_always_be_moved() -> None:

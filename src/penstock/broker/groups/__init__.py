@@ -1,7 +1,6 @@
-"""Consumer groups: who is in one, who owns what, what has been read.
+"""Groups of consumers: committed offsets, the store of groups, timers, and the kinds of groups.
 
-Read `states` first: the five states of a group and what leads from one to the next, as a table. `group`
-is the machine that runs on it, `coordinator` all the groups of a broker; neither does I/O. `offsets` and
-`records` are what has been committed and how it is written; `topic` is where; `service` joins them to
-the broker, and the modules named after requests translate.
+`offsets` holds what has been committed, `store` keeps offsets and groups in the topic `__consumer_offsets`
+(`topic`, `records`), `timers` are deadlines. These know no kind of group. `classic` is one kind, a client of
+both; others (KIP-848, share groups) would stand beside it. `service` joins everything to the broker.
 """

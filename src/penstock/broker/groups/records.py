@@ -1,52 +1,66 @@
-"""The records of `__consumer_offsets`, as Apache Kafka writes them: committed offsets and groups.
+"""The records of `__consumer_offsets`, as Apache Kafka writes them.
 
-A key begins with an int16 that says what it is: 0 and 1 an offset, 2 a group; others belong to newer
-kinds of groups and are passed over. A value begins with its version. No value means: it is gone.
+A key begins with an int16 that says what it is: 0 and 1 an offset, any other a record of one kind of groups
+(`GroupRecords`); records of kinds that this broker does not have are passed over. A value begins with its
+version. No value is a tombstone.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
 
-from penstock.broker.groups.offsets import NEVER_EXPIRES, Committed, Place
+from penstock.broker.groups.offsets import NEVER_EXPIRES, Committed, PartitionKey
 from penstock.errors import DecodeError
-from penstock.protocol.messages.group_metadata_key import GroupMetadataKey
-from penstock.protocol.messages.group_metadata_value import GroupMetadataValue
 from penstock.protocol.messages.offset_commit_key import OffsetCommitKey
 from penstock.protocol.messages.offset_commit_value import OffsetCommitValue
 
-LEGACY_OFFSET_KEY, OFFSET_KEY, GROUP_KEY = 0, 1, 2
+LEGACY_OFFSET_KEY, OFFSET_KEY = 0, 1
 
 OFFSET_VALUE_VERSION = 3
 EXPIRING_OFFSET_VALUE_VERSION = 1
 """The one version that has a time of expiry."""
-GROUP_VALUE_VERSION = 3
-"""Version 4 is flexible and adds nothing; brokers older than 3.5 cannot read it."""
 
 _OFFSET_PREFIX = OFFSET_KEY.to_bytes(2, "big")
-_GROUP_PREFIX = GROUP_KEY.to_bytes(2, "big")
 
 KeyAndValue = tuple[bytes, bytes | None]
 
 
 class StoredOffset(NamedTuple):
-    """An offset of a group, or that there is none any more."""
+    """An offset of a group; `committed` is None for a tombstone."""
 
     group_id: str
-    place: Place
+    partition: PartitionKey
     committed: Committed | None
 
 
-class StoredGroup(NamedTuple):
-    """A group, or that there is none any more."""
+class StoredRecord(NamedTuple):
+    """A record of one of the kinds of groups, as that kind reads it; `value` is None for a tombstone."""
 
+    kind: GroupRecords
     group_id: str
-    value: GroupMetadataValue | None
+    value: Any
 
 
-def offset_record(group_id: str, place: Place, committed: Committed | None) -> KeyAndValue:
+class GroupRecords(Protocol):
+    """The records of one kind of groups: their type of key, and how they are read."""
+
+    key_type: int
+    """The int16 that keys of these records begin with."""
+
+    def read(self, key: bytes, value: bytes | None) -> tuple[str, Any]:
+        """Return the group's id and its state (None for a tombstone). `key` comes without its type.
+
+        Raises:
+            DecodeError: the record is damaged, or its value of a version newer than we know.
+        """
+
+
+def offset_record(group_id: str, partition: PartitionKey, committed: Committed | None) -> KeyAndValue:
     """The record for an offset; None is its tombstone."""
-    key = _OFFSET_PREFIX + OffsetCommitKey(group=group_id, topic=place[0], partition=place[1]).encode(0)
+    key = _OFFSET_PREFIX + OffsetCommitKey(group=group_id, topic=partition[0], partition=partition[1]).encode(
+        0
+    )
     if committed is None:
         return key, None
     expires = committed.expire_ms != NEVER_EXPIRES
@@ -61,47 +75,43 @@ def offset_record(group_id: str, place: Place, committed: Committed | None) -> K
     return key, version.to_bytes(2, "big") + value.encode(version)
 
 
-def group_record(group_id: str, value: GroupMetadataValue | None) -> KeyAndValue:
-    """The record for a group; None is its tombstone."""
-    key = _GROUP_PREFIX + GroupMetadataKey(group=group_id).encode(0)
-    if value is None:
-        return key, None
-    return key, GROUP_VALUE_VERSION.to_bytes(2, "big") + value.encode(GROUP_VALUE_VERSION)
-
-
-def read_record(key: bytes | None, value: bytes | None) -> StoredOffset | StoredGroup | None:
-    """What a record says; None for one that says nothing about groups of this kind.
+def read_record(
+    key: bytes | None, value: bytes | None, kinds: Sequence[GroupRecords]
+) -> StoredOffset | StoredRecord | None:
+    """Return what a record says; None for one that belongs to no kind of group in `kinds`.
 
     Raises:
         DecodeError: the record is damaged, or its value of a version newer than we know.
     """
     if key is None or len(key) < 2:
         return None
-    kind = int.from_bytes(key[:2], "big")
-    if kind in (LEGACY_OFFSET_KEY, OFFSET_KEY):
+    key_type = int.from_bytes(key[:2], "big")
+    if key_type in (LEGACY_OFFSET_KEY, OFFSET_KEY):
         offset_key = OffsetCommitKey.decode(key[2:], 0)
-        place = offset_key.topic, offset_key.partition
-        return StoredOffset(offset_key.group, place, _read_offset(value))
-    if kind == GROUP_KEY:
-        group_id = GroupMetadataKey.decode(key[2:], 0).group
-        if value is None:
-            return StoredGroup(group_id, None)
-        version = _version(value, GroupMetadataValue.VERSIONS[1], "group")
-        return StoredGroup(group_id, GroupMetadataValue.decode(value[2:], version))
+        partition = offset_key.topic, offset_key.partition
+        return StoredOffset(offset_key.group, partition, _read_offset(value))
+    for kind in kinds:
+        if kind.key_type == key_type:
+            return StoredRecord(kind, *kind.read(key[2:], value))
     return None
 
 
 def _read_offset(value: bytes | None) -> Committed | None:
     if value is None:
         return None
-    version = _version(value, OffsetCommitValue.VERSIONS[1], "offset")
+    version = value_version(value, OffsetCommitValue.VERSIONS[1], "offset")
     stored = OffsetCommitValue.decode(value[2:], version)
     return Committed(
         stored.offset, stored.leader_epoch, stored.metadata, stored.commit_timestamp, stored.expire_timestamp
     )
 
 
-def _version(value: bytes, newest: int, what: str) -> int:
+def value_version(value: bytes, newest: int, what: str) -> int:
+    """Return the version that a value begins with. `newest` is the newest known, `what` names it in errors.
+
+    Raises:
+        DecodeError: the version is negative or newer.
+    """
     version = int.from_bytes(value[:2], "big", signed=True)
     if not 0 <= version <= newest or len(value) < 2:
         raise DecodeError(f"a stored {what} of version {version}; the newest known is {newest}")

@@ -1,40 +1,62 @@
-"""Groups at a broker: the coordinator, where its state is stored, and whoever waits for an answer.
+"""Groups at a broker: joins the store, the timers and the kinds of groups to the broker.
 
-The shell around what decides: it reads a partition of `__consumer_offsets` before the first group in it
-is touched, stores what the coordinator asks to be stored, and only then lets answers go.
+Does the I/O that the coordinator of classic groups asks for: it stores groups, and only then sends answers;
+it wakes the coordinator when its next timer is due.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
 
-from penstock.broker.groups.coordinator import GROUP_BYTES, Coordinator
-from penstock.broker.groups.effects import GroupSettings
-from penstock.broker.groups.image import snapshot
-from penstock.broker.groups.member import MEMBER_BYTES, PROTOCOL_BYTES, Caller, size_of_protocols
-from penstock.broker.groups.offsets import Committed, Offsets, Place
-from penstock.broker.groups.records import KeyAndValue, StoredGroup, group_record, offset_record
-from penstock.broker.groups.topic import NAME, Losses, OffsetsTopic
-from penstock.broker.requests.purgatory import Wait
+from penstock.broker.groups.classic.coordinator import GROUP_BYTES, Coordinator
+from penstock.broker.groups.classic.member import MEMBER_BYTES, PROTOCOL_BYTES, Caller, size_of_protocols
+from penstock.broker.groups.classic.records import ClassicRecords, group_record
+from penstock.broker.groups.classic.settings import GroupSettings
+from penstock.broker.groups.classic.snapshot import snapshot
+from penstock.broker.groups.offsets import Committed, Offsets, PartitionKey
+from penstock.broker.groups.store import GroupStore
+from penstock.broker.groups.timers import Timers
+from penstock.broker.groups.topic import NAME, Logs, OffsetsTopic, Settings, Topics
+from penstock.broker.requests.purgatory import Parking, Wait
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
-from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.error_codes import ErrorCode
 
 if TYPE_CHECKING:
-    from penstock.broker.groups.group import Group
-    from penstock.broker.node import Node
-    from penstock.broker.partitions.partition import Partition
+    from penstock.broker.groups.classic.group import Group
+    from penstock.broker.requests.kept_state import KeptState
     from penstock.broker.requests.purgatory import Parked
+    from penstock.clock import Clock
+    from penstock.common.failures import Failures
     from penstock.protocol.messages.group_metadata_value import GroupMetadataValue
 
 logger = logger_named("penstock.broker")
 
 
+class Host(Protocol):
+    """What groups need of the broker."""
+
+    @property
+    def config(self) -> Settings: ...
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def cluster(self) -> Topics: ...
+    @property
+    def store(self) -> Logs: ...
+    @property
+    def parking(self) -> Parking: ...
+    @property
+    def failures(self) -> Failures: ...
+    @property
+    def kept(self) -> KeptState: ...
+
+
 class Answer:
-    """What one request waits for. It is the ticket that the coordinator knows it by."""
+    """The response to one request that may wait. It is the ticket that the coordinator knows it by."""
 
     __slots__ = ("response",)
 
@@ -42,14 +64,43 @@ class Answer:
         self.response: Any = None
 
 
+class ClassicKind(ClassicRecords):
+    """Classic groups, as the store knows them."""
+
+    def __init__(self, coordinator: Coordinator, host: Host, restored: Callable[[], object]) -> None:
+        self._coordinator = coordinator
+        self._host = host
+        self._restored = restored
+
+    def restore(self, stored: Mapping[str, GroupMetadataValue | None], with_offsets: Collection[str]) -> None:
+        """Take over the groups of one partition that was read.
+
+        A group that has offsets and no record of its own is an empty one. One whose record makes no sense
+        keeps its offsets, and has no members.
+        """
+        coordinator = self._coordinator
+        now = self._host.clock.monotonic()
+        for group_id in with_offsets:
+            if stored.get(group_id) is None and group_id not in coordinator.groups:
+                coordinator.create(group_id)
+        for group_id, value in stored.items():
+            if value is not None:
+                try:
+                    coordinator.restore(group_id, value, now)
+                except Exception:
+                    # A barrier: what a stored group says comes from a disk. Its members join again.
+                    self._host.failures.caught("groups", f"restoring group {group_id!r}")
+                    coordinator.groups[group_id].disband()
+                    coordinator.create(group_id)
+        self._restored()
+
+
 class GroupService:
     """Everything about groups that one broker has."""
 
-    def __init__(self, node: Node) -> None:
-        config = node.config
-        self.node = node
-        self.offsets = Offsets()
-        self.topic = OffsetsTopic(node.cluster, node.store, self._wrote)
+    def __init__(self, host: Host) -> None:
+        config = host.config
+        self._host = host
         self.metadata_bytes_max = config.integer("offset.metadata.max.bytes")
         settings = GroupSettings(
             config.integer("group.initial.rebalance.delay.ms"),
@@ -57,108 +108,61 @@ class GroupService:
             config.integer("group.min.session.timeout.ms"),
             config.integer("group.max.session.timeout.ms"),
         )
-        self.coordinator = Coordinator(settings, _new_member_id, node.failures.caught)
-        effects = self.coordinator.effects
-        given_away = effects.given_away
-        node.kept.add("member ids", lambda: ID_BYTES * len(given_away), self._take_back_oldest_id, loss=1)
-        node.kept.add("groups", lambda: self.coordinator.size_bytes + effects.tally.size_bytes)
-        node.kept.add("offsets", lambda: self.offsets.size_bytes)
+        self.coordinator = Coordinator(settings, _new_member_id, Timers(), host.failures.caught)
+        classic = ClassicKind(self.coordinator, host, self._set_alarm)
+        self.store = GroupStore(host.cluster, host.store, [classic], self._wrote)
+        outbox = self.coordinator.outbox
+        given_away = outbox.given_away
+        host.kept.add("member ids", lambda: ID_BYTES * len(given_away), self._take_back_oldest_id, loss=1)
+        host.kept.add("groups", lambda: self.coordinator.size_bytes + outbox.tally.size_bytes)
+        host.kept.add("offsets", lambda: self.offsets.size_bytes)
         self._retention_ms = config.integer("offsets.retention.minutes") * 60_000
         self._check_interval_s = config.integer("offsets.retention.check.interval.ms") / 1000
-        self._check_at_s = node.clock.monotonic() + self._check_interval_s
-        self._loaded: set[int] = set()
-        self._unreadable: dict[int, str] = {}
-        """Partitions that cannot be read, and why, as it was said last."""
+        self._check_at_s = host.clock.monotonic() + self._check_interval_s
         self._alarm: Parked | None = None
+
+    @property
+    def offsets(self) -> Offsets:
+        """The committed offsets of the groups that have been read."""
+        return self.store.offsets
+
+    @property
+    def topic(self) -> OffsetsTopic:
+        """The topic `__consumer_offsets`."""
+        return self.store.topic
 
     # --- loading -----------------------------------------------------------------------------------------
 
     def open(self, group_id: str) -> Group | None:
-        """Have a group's state read from the log, if it has not been; return the group if there is one.
+        """Return a group, read from the store if need be; None if there is none.
 
         Raises:
             KafkaError: NOT_COORDINATOR (16), the log cannot be read.
         """
         groups = self.coordinator.groups
-        if group_id not in groups and self.topic.exists:
-            index = self.topic.partition_of(group_id)
-            if index not in self._loaded:
-                self._load(index)
+        if group_id not in groups:
+            self.store.load(group_id)
         return groups.get(group_id)
 
     def open_all(self) -> None:
-        """Have everything read that any group has stored. A log that cannot be read is reported: its groups
-        are missing, those of the others are there.
-        """
-        if self.topic.exists:
-            for index in self.topic.used_partitions():
-                if index not in self._loaded:
-                    with suppress(KafkaError):
-                        self._load(index)
+        """Read every group from the store. What cannot be read is logged, and its groups are missing."""
+        self.store.load_all()
 
     def create_topic(self, now_ms: int) -> None:
-        """Make `__consumer_offsets` if there is none. There is nothing in it to be read, then.
+        """Create `__consumer_offsets` if it does not exist.
 
         Raises:
             StorageError: the metadata log cannot be written.
         """
-        if not self.topic.exists:
-            self._loaded.update(range(self.topic.create(now_ms)))
-
-    def _load(self, index: int) -> None:
-        try:
-            self._load_partition(index)
-        except StorageError as error:
-            if self._unreadable.get(index) != str(error):
-                logger.error("the groups in %s-%d cannot be read: %s", NAME, index, error)
-            self._unreadable[index] = str(error)
-            raise error_for(ErrorCode.NOT_COORDINATOR, str(error)) from None
-
-    def _load_partition(self, index: int) -> None:
-        """Replay a partition: the last word about each offset and each group is what holds."""
-        groups: dict[str, GroupMetadataValue | None] = {}
-        offsets: dict[tuple[str, Place], Committed | None] = {}
-        losses = Losses()
-        if self.topic.is_begun(index):
-            for stored in self.topic.replay(index, losses):
-                if isinstance(stored, StoredGroup):
-                    groups[stored.group_id] = stored.value
-                else:
-                    offsets[stored.group_id, stored.place] = stored.committed
-        if losses.count:
-            logger.error(
-                "%s-%d is damaged; passed over, so that older commits and members may count again: %s",
-                NAME,
-                index,
-                losses,
-            )
-        now = self.node.clock.monotonic()
-        for (group_id, place), committed in offsets.items():
-            if committed is not None:
-                self.offsets.put(group_id, place, committed)
-                if groups.get(group_id) is None and group_id not in self.coordinator.groups:
-                    self.coordinator.create(group_id)
-        for group_id, value in groups.items():
-            if value is not None:
-                self._restore(group_id, value, now)
-        self._loaded.add(index)
-        self._unreadable.pop(index, None)
-        self._set_alarm()
-
-    def _restore(self, group_id: str, value: GroupMetadataValue, now: float) -> None:
-        """Have a group as it was stored; one that makes no sense has its offsets, and no members."""
-        try:
-            self.coordinator.restore(group_id, value, now)
-        except Exception:
-            # A barrier: what a stored group says comes from a disk. Its members join again.
-            self.node.failures.caught("groups", f"restoring group {group_id!r}")
-            self.coordinator.groups[group_id].disband()
-            self.coordinator.create(group_id)
+        self.store.create_topic(now_ms)
 
     # --- room --------------------------------------------------------------------------------------------
 
     def has_room_for_member(self, request: Any, client_id: str) -> bool:
-        """Whether what a JoinGroup asks to be kept fits into the budget; what is kept already does."""
+        """Return whether the memory that a JoinGroup takes fits into the budget.
+
+        Memory that the same member has already counts as free.
+        """
         group = self.coordinator.groups.get(request.group_id)
         member = group.members.get(request.member_id) if group is not None else None
         size = sum(PROTOCOL_BYTES + len(each.name) + len(each.metadata) for each in request.protocols)
@@ -168,27 +172,28 @@ class GroupService:
             size += MEMBER_BYTES + len(request.group_instance_id or "") + 2 * len(client_id)
         if group is None:
             size += GROUP_BYTES + len(request.group_id)
-        return size <= 0 or self.node.kept.has_room_for(size, stays=True)
+        return size <= 0 or self._host.kept.has_room_for(size, stays=True)
 
-    def has_room_for_offsets(self, group_id: str, commits: Sequence[tuple[Place, Committed]]) -> bool:
-        """Whether offsets fit into the budget. New ones of partitions that have some always do."""
-        growth = sum(self.offsets.growth(group_id, place, committed) for place, committed in commits)
-        return growth <= 0 or self.node.kept.has_room_for(growth, stays=True)
+    def has_room_for_offsets(self, group_id: str, commits: Sequence[tuple[PartitionKey, Committed]]) -> bool:
+        """Return whether offsets fit into the budget. New ones of partitions that have some always do."""
+        growth = sum(self.offsets.growth(group_id, partition, committed) for partition, committed in commits)
+        return growth <= 0 or self._host.kept.has_room_for(growth, stays=True)
 
     def _take_back_oldest_id(self) -> bool:
-        """Give up the id that was given away longest ago; its client then asks for another."""
-        oldest = next(iter(self.coordinator.effects.given_away.items()), None)
+        """Withdraw the member id that was assigned longest ago; its client then asks for another. Return
+        whether there was one."""
+        oldest = next(iter(self.coordinator.outbox.given_away.items()), None)
         if oldest is None:
             return False
         (_, member_id), group = oldest
-        now = self.node.clock.monotonic()
+        now = self._host.clock.monotonic()
         group.forget_id(member_id, now)
         self.settle(now)
         return True
 
     def _forget_unused(self) -> None:
-        """Delete groups that were asked for and never joined."""
-        unused, self.coordinator.effects.unused = self.coordinator.effects.unused, []
+        """Delete groups whose member ids have all been withdrawn before a member joined."""
+        unused, self.coordinator.outbox.unused = self.coordinator.outbox.unused, []
         for group in unused:
             is_there = self.coordinator.groups.get(group.id) is group
             if is_there and not (group.members or group.pending or self.offsets.of_group(group.id)):
@@ -197,11 +202,11 @@ class GroupService:
     # --- requests that may wait --------------------------------------------------------------------------
 
     def join(self, request: Any, caller: Caller, now: float) -> Wait | Any:
-        """JoinGroup: the response, or what to wait for."""
+        """JoinGroup: return the response, or the `Wait` that gives it later."""
         return self._ask(self.coordinator.join, now, request, caller)
 
     def sync(self, request: Any, now: float) -> Wait | Any:
-        """SyncGroup: the response, or what to wait for."""
+        """SyncGroup: return the response, or the `Wait` that gives it later."""
         return self._ask(self.coordinator.sync, now, request)
 
     def _ask(self, method: Any, now: float, *what: Any) -> Wait | Any:
@@ -214,9 +219,9 @@ class GroupService:
 
     @contextmanager
     def settling(self, now: float) -> Iterator[None]:
-        """A block in which a coordinator that is up to date is asked something.
+        """Run a block in which the coordinator is asked something; fire what is due before, settle after.
 
-        What comes of it happens even if the block raises: it may concern others who wait.
+        What the block has put into the outbox is settled even if it raises: other requests may wait for it.
         """
         self.coordinator.advance(now)
         try:
@@ -225,23 +230,23 @@ class GroupService:
             self.settle(now)
 
     def settle(self, now: float) -> None:
-        """Let what is due happen, store what has to be stored, and answer whoever can be answered."""
+        """Fire the timers that are due, store what the outbox says, then send the answers in it."""
         coordinator = self.coordinator
         try:
             coordinator.advance(now)
             while True:
-                saves, replies = coordinator.effects.take()
+                saves, replies = coordinator.outbox.take()
                 if not saves and not replies:
                     break
                 failed = [group for group in dict.fromkeys(saves) if not self._store(group)]
                 for answer, response in replies:
                     if failed:
-                        _spoil(response)
+                        fail_response(response)
                     answer.response = response  # type: ignore[attr-defined]
-                    self.node.parking.notify(answer)
+                    self._host.parking.notify(answer)
                 for group in failed:
                     self._was_not_stored(group, now)
-            if coordinator.effects.unused:
+            if coordinator.outbox.unused:
                 self._forget_unused()
         finally:
             self._set_alarm()
@@ -250,41 +255,44 @@ class GroupService:
         try:
             group.was_not_stored(now)
         except Exception:
-            self.node.failures.caught("group", f"group {group.id!r}, which could not be stored")
+            self._host.failures.caught("group", f"group {group.id!r}, which could not be stored")
             self.coordinator.recover(group, now)
 
     def _store(self, group: Group) -> bool:
-        now_ms = self.node.clock.now_ms()
+        now_ms = self._host.clock.now_ms()
         try:
-            self._append(group.id, [group_record(group.id, snapshot(group, now_ms))], now_ms)
+            self.store.append(group.id, [group_record(group.id, snapshot(group, now_ms))], now_ms)
         except (StorageError, KafkaError) as error:
             logger.error("group %s could not be stored: %s", group.id, error)
             return False
         except Exception:
-            self.node.failures.caught("group", f"storing group {group.id!r}")
+            self._host.failures.caught("group", f"storing group {group.id!r}")
             return False
         return True
 
     # --- time --------------------------------------------------------------------------------------------
 
     def _set_alarm(self) -> None:
-        """See that the coordinator is woken when its next timer is due, or before."""
+        """Have the coordinator woken when its next timer is due, or before."""
         deadline = self.coordinator.next_deadline()
         alarm = self._alarm
         if deadline is None or (alarm is not None and alarm.is_waiting and alarm.deadline <= deadline):
             return
         if alarm is not None:
-            self.node.parking.cancel(alarm)
-        self._alarm = self.node.parking.park(Wait((), deadline), self._wake)
+            self._host.parking.cancel(alarm)
+        self._alarm = self._host.parking.park(Wait((), deadline), self._wake)
 
     def _wake(self) -> None:
         self._alarm = None
-        self.settle(self.node.clock.monotonic())
+        self.settle(self._host.clock.monotonic())
 
     def maintain(self, now_ms: int) -> list[StorageError]:
-        """Forget offsets and groups that nobody needs any more, every now and then."""
+        """Remove expired offsets and groups, every `offsets.retention.check.interval.ms`.
+
+        Returns what could not be removed.
+        """
         self._set_alarm()  # in case that an exception has lost it
-        uptime_s = self.node.clock.monotonic()
+        uptime_s = self._host.clock.monotonic()
         if uptime_s < self._check_at_s:
             return []
         self._check_at_s = uptime_s + self._check_interval_s
@@ -295,89 +303,68 @@ class GroupService:
             except StorageError as error:
                 failures.append(error)
             except Exception:
-                self.node.failures.caught("group", f"expired offsets of group {group.id!r}")
+                self._host.failures.caught("group", f"expired offsets of group {group.id!r}")
         return failures
 
     def _forget_expired(self, group: Group, now_ms: int) -> None:
-        places = self.offsets.expired(group, now_ms, self._retention_ms)
-        kept = len(self.offsets.of_group(group.id)) - len(places)
+        expiration = group.offset_expiration()
+        expired: list[PartitionKey] = []
+        if expiration is not None:
+            expired = self.offsets.expired(group.id, expiration, now_ms, self._retention_ms)
+        kept = len(self.offsets.of_group(group.id)) - len(expired)
         if kept == 0 and group.can_be_deleted:
             self.delete(group, now_ms)
-        elif places:
-            self.remove(group.id, places, now_ms)
+        elif expired:
+            self.remove(group.id, expired, now_ms)
 
     # --- offsets -----------------------------------------------------------------------------------------
 
-    def commit(self, group_id: str, commits: Sequence[tuple[Place, Committed]], now_ms: int) -> None:
-        """Store offsets, then note them.
+    def commit(self, group_id: str, commits: Sequence[tuple[PartitionKey, Committed]], now_ms: int) -> None:
+        """Store offsets, then keep them.
 
         Raises:
             KafkaError: MESSAGE_TOO_LARGE (10).
             StorageError: they could not be written; nothing has changed.
         """
-        if commits:
-            records = [offset_record(group_id, place, committed) for place, committed in commits]
-            self._append(group_id, records, now_ms)
-            for place, committed in commits:
-                self.offsets.put(group_id, place, committed)
+        self.store.commit(group_id, commits, now_ms)
 
-    def remove(self, group_id: str, places: Iterable[Place], now_ms: int) -> None:
-        """Remove those of these offsets that there are.
+    def remove(self, group_id: str, partitions: Iterable[PartitionKey], now_ms: int) -> None:
+        """Remove the offsets of these partitions, where there are any.
 
         Raises:
             StorageError: the tombstones could not be written; nothing has changed.
         """
-        there = self.offsets.of_group(group_id)
-        doomed = [place for place in places if place in there]
-        self._append_tombstones(group_id, [offset_record(group_id, place, None) for place in doomed], now_ms)
-        for place in doomed:
-            self.offsets.remove(group_id, place)
+        self.store.remove(group_id, partitions, now_ms)
 
     def delete(self, group: Group, now_ms: int) -> ErrorCode:
-        """Delete a group that is empty, with its offsets; return NONE, or why not.
+        """Delete a group that is empty, with its offsets; return NONE, or NON_EMPTY_GROUP.
 
         Raises:
             StorageError: the tombstones could not be written; the group is still there.
         """
         if not group.can_be_deleted:
             return ErrorCode.NON_EMPTY_GROUP
-        places = list(self.offsets.of_group(group.id))
-        tombstones = [offset_record(group.id, place, None) for place in places]
-        self._append_tombstones(group.id, [*tombstones, group_record(group.id, None)], now_ms)
-        for place in places:
-            self.offsets.remove(group.id, place)
+        self.store.delete_group(group.id, [group_record(group.id, None)], now_ms)
         return self.coordinator.delete(group.id)
 
-    def _append_tombstones(self, group_id: str, records: Sequence[KeyAndValue], now_ms: int) -> None:
-        for start in range(0, len(records), _TOMBSTONES_AT_ONCE):
-            self._append(group_id, records[start : start + _TOMBSTONES_AT_ONCE], now_ms)
-
-    def _append(self, group_id: str, records: Sequence[KeyAndValue], now_ms: int) -> None:
-        self.create_topic(now_ms)
-        self.topic.append(group_id, records, now_ms)
-
     def forget_topics(self, topics: Sequence[str], now_ms: int) -> None:
-        """Topics have been deleted: offsets in them mean nothing any more.
+        """Remove the offsets of topics that have been deleted; all groups, if `__consumer_offsets` was.
 
         Raises:
             KafkaError, StorageError: what is stored cannot be changed.
         """
         if NAME in topics:
             self.coordinator.forget_everything()
-            self.offsets = Offsets()
-            self._loaded.clear()
-            self._unreadable.clear()
-        elif self.topic.exists:
-            self.open_all()
-            for group_id, places in list(self.offsets.of_topics(topics)):
-                self.remove(group_id, places, now_ms)
+            self.store.forget_everything()
+        else:
+            self.store.forget_topics(topics, now_ms)
 
-    def _wrote(self, partition: Partition, size: int) -> None:
-        self.node.parking.notify(partition, size)
+    def _wrote(self, partition: Any, size: int) -> None:
+        self._host.parking.notify(partition, size)
 
 
-def _spoil(response: Any) -> None:
-    """Make an error of an answer, because what it says could not be stored."""
+def fail_response(response: Any) -> None:
+    """Turn an answer into an error, because the group could not be stored."""
     if not response.error_code:
         response.error_code = ErrorCode.NOT_COORDINATOR
         if hasattr(response, "assignment"):
@@ -389,11 +376,10 @@ def _new_member_id(name: str) -> str:
 
 
 ID_BYTES = 1500
-"""About what a member id takes in memory that was given away, with its timer."""
+"""About what an assigned member id takes in memory, with its timer."""
 
 ID_NAME_CHARACTERS_MAX = 100
 """How much of a client's name its member id begins with."""
 
 
 _NEVER = float("inf")
-_TOMBSTONES_AT_ONCE = 1000

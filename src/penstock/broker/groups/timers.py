@@ -1,7 +1,7 @@
-"""Deadlines that mostly move: one heap, in which putting a deadline off costs nothing.
+"""Timers: one heap of deadlines, in which postponing a deadline costs nothing.
 
-A member's session is renewed with every heartbeat and runs out hardly ever. So a timer is put into the
-heap once; when its entry comes up and the deadline has moved meanwhile, it goes back in.
+A member's session is renewed with every heartbeat and hardly ever ends. So a timer is put into the heap
+once; when its entry comes up and the deadline has been postponed, it goes back in.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ NEVER = float("inf")
 
 
 class Timer:
-    """Something to do at a time. `when` is in seconds of the monotonic clock, `NEVER` while it is off.
+    """A function to be called at a time.
 
-    `failed` is called, with the same time, where `fire` raises; it sees to it that what the timer belongs
-    to can go on.
+    `when` is in seconds of the monotonic clock, `NEVER` while it is off. `failed` is called with the same
+    time where `fire` raises, inside the ``except`` block; it repairs what the timer belongs to.
     """
 
     __slots__ = ("_entered_at", "failed", "fire", "when")
@@ -29,11 +29,11 @@ class Timer:
         self._entered_at = NEVER
 
     def stop(self) -> None:
-        """Do nothing, unless it is set again."""
+        """Do not fire, unless set again."""
         self.when = NEVER
 
     def end(self) -> None:
-        """Do nothing ever again, and keep nothing that `fire` would need until the deadline comes up."""
+        """Never fire again, and drop the references to `fire` and `failed` at once."""
         self.when = NEVER
         self.fire = _nothing
         self.failed = None
@@ -51,13 +51,13 @@ class Timers:
         return len(self._heap)
 
     def set(self, timer: Timer, when: float) -> None:
-        """Have `timer.fire` called at `when`, and at no other time."""
+        """Have `timer.fire` called at `when`, in place of an earlier setting."""
         timer.when = when
         if when < timer._entered_at:
             self._enter(timer)
 
     def next_deadline(self) -> float:
-        """No timer fires before this. Nothing may be due at it, because a deadline has moved."""
+        """Return the time before which no timer fires. A timer may since have been postponed."""
         return self._heap[0][0] if self._heap else NEVER
 
     def run(self, now: float) -> None:
@@ -72,7 +72,7 @@ class Timers:
         """
         for timer in self._take_due(now):
             if timer.when > now:
-                continue  # one that has fired before it has stopped it, or put it off
+                continue  # a timer that fired before it has stopped or postponed it
             timer.when = NEVER
             failed = timer.failed  # which is gone where the timer ends itself before it raises
             try:
@@ -118,8 +118,8 @@ class Timers:
 
 
 _TIDY_MIN = 128
-"""Entries that are never looked through."""
+"""The number of entries below which no tidying is tried."""
 
 
 def _nothing(now: float) -> None:
-    """What a timer does that has ended."""
+    """Do nothing: the function of a timer that has ended."""

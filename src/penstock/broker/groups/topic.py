@@ -1,17 +1,23 @@
-"""`__consumer_offsets`: where groups and offsets are stored, and how they are found again.
+"""The topic `__consumer_offsets`, which offsets and groups are stored in.
 
-The topic is made when the first group needs it. A group lives in the partition that the hash of its id
-says, as at Apache Kafka; that partition is read from its beginning before the group is first touched.
+The topic is created when the first group needs it. A group lives in the partition that the hash of its id
+says, as at Apache Kafka. Knows no kind of group: `records.GroupRecords` read theirs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
-from penstock.broker.groups.records import KeyAndValue, StoredGroup, StoredOffset, read_record
-from penstock.broker.metadata.cluster import OFFSETS_TOPIC
+from penstock.broker.groups.records import (
+    GroupRecords,
+    KeyAndValue,
+    StoredOffset,
+    StoredRecord,
+    read_record,
+)
+from penstock.broker.metadata.internal_topics import OFFSETS_TOPIC
 from penstock.common.java_hash import string_hash
 from penstock.errors import DecodeError
 from penstock.log.salvage import sound_batches
@@ -21,31 +27,88 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.records.batch import decode_batch, encode_batch, read_header, read_marker
 
 if TYPE_CHECKING:
-    from penstock.broker.metadata.cluster import Cluster
-    from penstock.broker.partitions.log_store import LogStore
-    from penstock.broker.partitions.partition import Partition
+    from penstock.log.contract import Log
 
 NAME = OFFSETS_TOPIC
 
 _COMMIT_MARKER = 1
 
-Stored = StoredGroup | StoredOffset
+Stored = StoredOffset | StoredRecord
+
+
+class _Limits(Protocol):
+    @property
+    def max_message_bytes(self) -> int: ...
+    @property
+    def segment_bytes(self) -> int: ...
+
+
+class _Partition(Protocol):
+    @property
+    def log(self) -> Log: ...
+    @property
+    def config(self) -> _Limits: ...
+    @property
+    def leader_epoch(self) -> int: ...
+
+
+class _Topic(Protocol):
+    @property
+    def id(self) -> bytes: ...
+    @property
+    def partitions(self) -> Sequence[_Partition]: ...
+
+
+class Settings(Protocol):
+    """The settings of the broker."""
+
+    def integer(self, name: str) -> int:
+        """Return the value of a numeric setting."""
+
+
+class Topics(Protocol):
+    """What the topic needs of the broker's metadata."""
+
+    @property
+    def topics(self) -> Mapping[str, _Topic]: ...
+    @property
+    def config(self) -> Settings: ...
+    def plan_topic(self, name: str, partitions: int, *, configs: Mapping[str, str | None]) -> Any: ...
+    def create_topics(self, topics: Sequence[Any], now_ms: int) -> object: ...
+
+
+class Logs(Protocol):
+    """What the topic needs of the broker's store of logs."""
+
+    def has_log(self, topic: str, partition: int, topic_id: bytes) -> bool:
+        """Return whether a partition has ever been written to."""
 
 
 class OffsetsTopic:
-    """The topic. `wrote` is told of every batch that was appended to a partition, with its size."""
+    """The topic.
 
-    def __init__(self, cluster: Cluster, store: LogStore, wrote: Callable[[Partition, int], None]) -> None:
+    `wrote` is called after every append, with the partition and the batch's bytes. `kinds` are the kinds of
+    groups whose records are read.
+    """
+
+    def __init__(
+        self,
+        cluster: Topics,
+        logs: Logs,
+        wrote: Callable[[Any, int], object],
+        kinds: Sequence[GroupRecords] = (),
+    ) -> None:
         self._cluster = cluster
-        self._store = store
+        self._logs = logs
         self._wrote = wrote
+        self._kinds = kinds
 
     @property
     def exists(self) -> bool:
         return NAME in self._cluster.topics
 
     def partition_of(self, group_id: str) -> int:
-        """The number of the partition that a group lives in."""
+        """Return the number of the partition that a group is stored in."""
         topic = self._cluster.topics.get(NAME)
         count = len(topic.partitions) if topic is not None else 0
         count = count or self._cluster.config.integer("offsets.topic.num.partitions")
@@ -53,17 +116,17 @@ class OffsetsTopic:
         return 0 if number == -(1 << 31) else abs(number) % count
 
     def used_partitions(self) -> list[int]:
-        """The partitions that may hold something."""
+        """Return the numbers of the partitions that may hold something."""
         topic = self._cluster.topics.get(NAME)
         count = len(topic.partitions) if topic is not None else 0
         return [index for index in range(count) if self.is_begun(index)]
 
     def is_begun(self, index: int) -> bool:
-        """Whether anything has ever been written to a partition of the topic, which exists."""
-        return self._store.has_log(NAME, index, self._cluster.topics[NAME].id)
+        """Return whether a partition of the topic, which must exist, has ever been written to."""
+        return self._logs.has_log(NAME, index, self._cluster.topics[NAME].id)
 
     def create(self, now_ms: int) -> int:
-        """Make the topic, which there is not; return how many partitions it has.
+        """Create the topic, which must not exist; return how many partitions it has.
 
         Raises:
             StorageError: the metadata log cannot be written.
@@ -79,10 +142,10 @@ class OffsetsTopic:
             },
         )
         self._cluster.create_topics([plan], now_ms)
-        return plan.partitions
+        return len(self._cluster.topics[NAME].partitions)
 
     def append(self, group_id: str, records: Sequence[KeyAndValue], now_ms: int) -> None:
-        """Store records of one group in the topic, which exists: all or none of them.
+        """Store records of one group in the topic, which must exist: all or none of them.
 
         Raises:
             KafkaError: MESSAGE_TOO_LARGE (10), they exceed what a batch of the topic may have.
@@ -112,7 +175,7 @@ class OffsetsTopic:
         self._wrote(partition, len(batch))
 
     def replay(self, index: int, losses: Losses) -> Iterator[Stored]:
-        """Everything that is stored in one partition, in order, tombstones too.
+        """Yield everything that is stored in one partition, in order, tombstones too.
 
         Offsets that a transaction has committed come when its marker comes. What is damaged, or of a version
         that only newer brokers know, is passed over and noted in `losses`.
@@ -126,7 +189,7 @@ class OffsetsTopic:
         for segment in list(log.segments):
             for batch, magic in sound_batches(segment, partial(losses.damaged, segment.base_offset)):
                 if magic < 2:
-                    yield from _stored(batch, index, losses)
+                    yield from _stored(batch, index, losses, self._kinds)
                     continue
                 header = read_header(batch)
                 if header.last_offset < log.start_offset:
@@ -137,47 +200,47 @@ class OffsetsTopic:
                         yield from finished
                 elif header.is_transactional:
                     kept = open_transactions.setdefault(header.producer_id, [])
-                    kept.extend(_stored(batch, index, losses))
+                    kept.extend(_stored(batch, index, losses, self._kinds))
                 else:
-                    yield from _stored(batch, index, losses)
+                    yield from _stored(batch, index, losses, self._kinds)
 
 
 class Losses:
-    """What could not be read in one partition, for one line in the broker's log."""
+    """Records of one partition that could not be read, for one line in the broker's log."""
 
     def __init__(self) -> None:
         self.count = 0
-        self._told: list[str] = []
+        self._listed: list[str] = []
 
     def add(self, what: str) -> None:
-        """Note something that is lost, in words."""
+        """Count a loss, with its description."""
         self.count += 1
-        if len(self._told) < _LOSSES_TOLD:
-            self._told.append(what)
+        if len(self._listed) < _LOSSES_LISTED:
+            self._listed.append(what)
 
     def damaged(self, segment: int, position: int, size: int) -> None:
-        """Note bytes of a segment in which there is no sound batch."""
+        """Count bytes of a segment in which there is no sound batch."""
         self.add(f"{size} bytes at position {position} of segment {segment} are no sound batch")
 
     def __str__(self) -> str:
-        more = self.count - len(self._told)
-        return "; ".join(self._told) + (f"; and {more} more" if more else "")
+        more = self.count - len(self._listed)
+        return "; ".join(self._listed) + (f"; and {more} more" if more else "")
 
 
-def _stored(batch: memoryview, index: int, losses: Losses) -> Iterator[Stored]:
-    """What the records of a sound batch say."""
+def _stored(batch: memoryview, index: int, losses: Losses, kinds: Sequence[GroupRecords]) -> Iterator[Stored]:
+    """Yield what the records of a sound batch say."""
     try:
         rows = decode_batch(batch, 0, len(batch), NAME, index, verify=False)
     except Exception as error:
         # A barrier: nothing has been taken from the batch yet. Bytes under a right checksum may be anything.
-        losses.add(f"the batch at {_offsets_of(batch)}: {_said(error)}")
+        losses.add(f"the batch at {_offsets_of(batch)}: {_described(error)}")
         return
     for row in rows:
         try:
-            stored = read_record(row.key, row.value)
+            stored = read_record(row.key, row.value, kinds)
         except Exception as error:
-            # The same for one record.
-            losses.add(f"the record at offset {row.offset}: {_said(error)}")
+            # A barrier around one record: the others are kept.
+            losses.add(f"the record at offset {row.offset}: {_described(error)}")
             continue
         if stored is not None:
             yield stored
@@ -188,7 +251,7 @@ def _marker_of(batch: memoryview, losses: Losses) -> int:
         return read_marker(batch, 0, len(batch))[0]
     except Exception as error:
         # A barrier, as in `_stored`. The transaction counts as not committed.
-        losses.add(f"the marker at {_offsets_of(batch)}: {_said(error)}")
+        losses.add(f"the marker at {_offsets_of(batch)}: {_described(error)}")
         return -1
 
 
@@ -197,10 +260,10 @@ def _offsets_of(batch: memoryview) -> str:
     return f"offsets {entry.base_offset} to {entry.last_offset}"
 
 
-def _said(error: Exception) -> str:
-    """An error in words: those of ours are sentences, others have a name."""
+def _described(error: Exception) -> str:
+    """Return the text of an error, with its class where it is not one of Penstock's."""
     return str(error) if isinstance(error, DecodeError) else f"{type(error).__name__}: {error}"
 
 
-_LOSSES_TOLD = 5
-"""Losses of one partition that are told one by one; the others are counted."""
+_LOSSES_LISTED = 5
+"""Losses of one partition that the log line lists; the others are counted."""

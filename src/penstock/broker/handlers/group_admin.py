@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.context import Context, Parts
-from penstock.broker.groups.coordinator import CLASSIC
-from penstock.broker.groups.group import Group
-from penstock.broker.groups.member import Member
-from penstock.broker.groups.states import State
+from penstock.broker.groups.classic.coordinator import CLASSIC
+from penstock.broker.groups.classic.group import Group
+from penstock.broker.groups.classic.member import Member
+from penstock.broker.groups.classic.states import State
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode

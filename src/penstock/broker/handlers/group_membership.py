@@ -14,8 +14,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.broker.context import Context, Parts
-from penstock.broker.groups.group import refused_join
-from penstock.broker.groups.member import Caller
+from penstock.broker.groups.classic.member import Caller
+from penstock.broker.groups.classic.roster import refused_join
 from penstock.broker.requests.purgatory import Wait
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.config.keys import LONG_MAX
 from penstock.broker.context import Context, Parts
-from penstock.broker.groups.offsets import NEVER_EXPIRES, Committed, Place
+from penstock.broker.groups.offsets import NEVER_EXPIRES, Committed, PartitionKey
 from penstock.broker.metadata.cluster import Topic
 from penstock.broker.requests.repetition import merged
 from penstock.broker.requests.string_lengths import STRING_BYTES_MAX
@@ -82,7 +82,7 @@ def offset_commit(request: OffsetCommitRequest, context: Context[Needs]) -> Offs
     """Store offsets of a group, for members of the generation at work or, in an empty group, for anybody."""
     service = context.node.groups
     response = OffsetCommitResponse()
-    commits: list[tuple[Place, Committed]] = []
+    commits: list[tuple[PartitionKey, Committed]] = []
     accepted: list[OffsetCommitResponsePartition] = []
     by_id = context.version >= TOPIC_IDS_SINCE
     for topic in request.topics:
@@ -126,7 +126,7 @@ def _check(topic: Topic | None, partition: OffsetCommitRequestPartition, bytes_m
 
 def _committed(
     topic: str, partition: OffsetCommitRequestPartition, request: OffsetCommitRequest, now_ms: int
-) -> tuple[Place, Committed]:
+) -> tuple[PartitionKey, Committed]:
     keep_ms = request.retention_time_ms
     committed = Committed(
         partition.committed_offset,
@@ -140,7 +140,7 @@ def _committed(
 
 
 def _commit(
-    request: OffsetCommitRequest, commits: Sequence[tuple[Place, Committed]], context: Context[Needs]
+    request: OffsetCommitRequest, commits: Sequence[tuple[PartitionKey, Committed]], context: Context[Needs]
 ) -> ErrorCode:
     """Check who commits, and store what may be stored; return the error for all of it."""
     service = context.node.groups
@@ -228,7 +228,7 @@ def _groups_once(request: OffsetFetchRequest) -> list[OffsetFetchRequestGroup]:
     return list(found.values())
 
 
-def _by_topic(offsets: Iterable[Place]) -> list[tuple[str, list[int]]]:
+def _by_topic(offsets: Iterable[PartitionKey]) -> list[tuple[str, list[int]]]:
     topics: dict[str, list[int]] = {}
     for name, index in offsets:
         topics.setdefault(name, []).append(index)
@@ -267,7 +267,7 @@ def _fetched(
     name: str,
     topic_id: bytes,
     indexes: Iterable[int],
-    find: Callable[[Place], Committed | None],
+    find: Callable[[PartitionKey], Committed | None],
     context: Context[Needs],
 ) -> OffsetFetchResponseTopics:
     topic = OffsetFetchResponseTopics(name=name, topic_id=topic_id)
@@ -294,7 +294,7 @@ def offset_delete(request: OffsetDeleteRequest, context: Context[Needs]) -> Offs
     try:
         kept = _subscribed(request.group_id, context)
         response = OffsetDeleteResponse()
-        doomed: list[Place] = []
+        doomed: list[PartitionKey] = []
         for topic in request.topics:
             answer = OffsetDeleteResponseTopic(name=topic.name)
             response.topics.append(answer)
@@ -334,7 +334,7 @@ def _subscribed(group_id: str, context: Context[Needs]) -> set[str] | None:
     return group.subscribed_topics()
 
 
-def _check_delete(place: Place, kept: set[str] | None, context: Context[Needs]) -> ErrorCode:
+def _check_delete(place: PartitionKey, kept: set[str] | None, context: Context[Needs]) -> ErrorCode:
     topic = context.node.cluster.topics.get(place[0])
     if topic is None or not 0 <= place[1] < len(topic.partitions):
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -15,7 +15,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.context import Context, Parts
-from penstock.broker.metadata.cluster import INTERNAL_TOPICS, Topic
+from penstock.broker.metadata.cluster import Topic
+from penstock.broker.metadata.internal_topics import INTERNAL_TOPICS
 from penstock.broker.metadata.planning import NewTopic, Planner, check_topic_name
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from penstock.broker.config.keys import BROKER_KEYS
 from penstock.broker.config.values import BrokerConfig, TopicConfig
+from penstock.broker.metadata.internal_topics import INTERNAL_TOPICS
 from penstock.broker.metadata.metadata_log import DIRECTORIES_SINCE, ELIGIBLE_REPLICAS_SINCE, MetadataLog
 from penstock.broker.metadata.metadata_log import TOPIC_NAME as METADATA_TOPIC
 from penstock.broker.metadata.planning import NewTopic, Planner, folded
@@ -40,10 +41,6 @@ PRODUCER_ID_BLOCK = 1000
 
 TOPICS_TOLD = 10
 """Topics that one request creates or deletes and that have a line of their own in the broker's log."""
-
-OFFSETS_TOPIC = "__consumer_offsets"
-
-INTERNAL_TOPICS = frozenset((OFFSETS_TOPIC, "__transaction_state", "__share_group_state"))
 
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 """Kinds of things that have settings, as DescribeConfigs and ConfigRecord number them."""

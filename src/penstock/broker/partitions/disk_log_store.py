@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from penstock.broker.metadata.cluster import INTERNAL_TOPICS
+from penstock.broker.metadata.internal_topics import INTERNAL_TOPICS
 from penstock.broker.metadata.metadata_log import TOPIC_NAME as METADATA_TOPIC
 from penstock.broker.metadata.takeover import check_takeover
 from penstock.broker.partitions.log_store import Flush, log_config

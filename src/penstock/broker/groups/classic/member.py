@@ -1,4 +1,4 @@
-"""One member of a group: what it has told of itself, and which of its requests wait."""
+"""One member of a classic group: its ids, timeouts and protocols, and which of its requests wait."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from penstock.broker.groups.timers import Timer
 
 Ticket = Hashable
-"""Stands for one request that waits. Whoever asks makes it up, and gets it back with the answer."""
+"""Identifies one request that waits. The caller chooses it, and gets it back with the answer."""
 
 Protocols = tuple[tuple[str, bytes], ...]
-"""What a member can do: names of protocols (assignors) in its order of preference, each with metadata."""
+"""A member's protocols (names of assignors) in its order of preference, each with metadata."""
 
 
 MEMBER_BYTES = 1500
@@ -22,7 +22,7 @@ MEMBER_BYTES = 1500
 
 
 class Tally:
-    """The bytes of memory that members take, of all groups of a coordinator."""
+    """The bytes of memory that the members of all groups of a coordinator take."""
 
     __slots__ = ("size_bytes",)
 
@@ -31,7 +31,10 @@ class Tally:
 
 
 class Caller(NamedTuple):
-    """Who asks, and in which version of the request. `host` is as Kafka writes it: ``/127.0.0.1``."""
+    """The client that sends a request, and the request's version.
+
+    `host` is as Kafka writes it: ``/127.0.0.1``.
+    """
 
     client_id: str
     host: str
@@ -39,7 +42,7 @@ class Caller(NamedTuple):
 
 
 class Member:
-    """A member. Its group changes it; others look."""
+    """A member. Only its group changes it."""
 
     __slots__ = (
         "_assignment",
@@ -78,10 +81,10 @@ class Member:
         self.protocols = protocols
         self.session = session
         self.tally: Tally | None = None
-        """What counts its bytes, while it is in a group."""
+        """The count that its bytes are part of, while it is in a group."""
         self._assignment = assignment
         self.is_new = False
-        """Whether its first JoinGroup has not been answered, so that it cannot know its own id."""
+        """Whether its first JoinGroup has not been answered, so that it does not know its own id."""
         self.join_ticket: Ticket | None = None
         self.sync_ticket: Ticket | None = None
 
@@ -94,7 +97,7 @@ class Member:
 
     @property
     def assignment(self) -> bytes:
-        """What the leader of the group has assigned to it."""
+        """What the leader of the group has assigned to it, as bytes that only clients read."""
         return self._assignment
 
     @assignment.setter
@@ -110,27 +113,27 @@ class Member:
         return MEMBER_BYTES + names + size_of_protocols(self.protocols) + len(self._assignment)
 
     def join_tally(self, tally: Tally) -> None:
-        """Be counted from now on."""
+        """Add its bytes to a count."""
         self.leave_tally()
         self.tally = tally
         tally.size_bytes += self.size_bytes
 
     def leave_tally(self) -> None:
-        """Be counted no longer."""
+        """Take its bytes out of its count."""
         if self.tally is not None:
             self.tally.size_bytes -= self.size_bytes
             self.tally = None
 
     def metadata(self, protocol: str | None) -> bytes:
-        """What it says about itself in a protocol; nothing for one it does not know."""
+        """Return its metadata of a protocol; empty for one it does not have."""
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")
 
 
 def vote(members: Iterable[Member], supported: dict[str, int], size: int, preferred: Member) -> str:
-    """The protocol that most members like best, of those that all `size` members know.
+    """Return the protocol that most members prefer, of those that all `size` members have.
 
-    `supported` counts who knows each. Each votes for the first it knows of the common ones; between as
-    many votes, the order of `preferred` (the leader) decides.
+    `supported` counts the members that have each. A member votes for the first of its own that is common;
+    between equal votes, the order of `preferred` (the leader) decides.
 
     Raises:
         ValueError: no protocol is common, which `Group.accepts` does not let happen.
@@ -147,7 +150,7 @@ def vote(members: Iterable[Member], supported: dict[str, int], size: int, prefer
 
 
 def topics_of_subscription(metadata: bytes) -> list[str] | None:
-    """The topics in the metadata of a ``consumer`` protocol; None where they cannot be read.
+    """Return the topics in the metadata of a ``consumer`` protocol; None where they cannot be read.
 
     Every version of the subscription begins with version 0: an int16 version and the names.
     """
@@ -167,7 +170,7 @@ def topics_of_subscription(metadata: bytes) -> list[str] | None:
 
 
 def size_of_protocols(protocols: Protocols) -> int:
-    """The bytes of what a member can do."""
+    """Return about how many bytes of memory protocols take."""
     return sum(PROTOCOL_BYTES + len(name) + len(metadata) for name, metadata in protocols)
 
 
@@ -176,11 +179,11 @@ PROTOCOL_BYTES = 250
 
 
 def protocols_of(pairs: Sequence[tuple[str, bytes]]) -> Protocols:
-    """The protocols of a request, as a member keeps them: each name once.
+    """Return the protocols of a request, as a member keeps them: each name once.
 
-    A request may name one twice, with other metadata. The first mention is the one that counts, as in all
-    look-ups of Apache Kafka. Kept twice, the name would be counted for two members, and the group would have
-    no protocol that as many members know as there are.
+    A request may name one twice, with other metadata. The first counts, as in all look-ups of Apache Kafka.
+    Kept twice, the name would be counted for two members, and the group would have no protocol that as many
+    members know as there are.
     """
     protocols: dict[str, bytes] = {}
     for name, metadata in pairs:

@@ -1,21 +1,22 @@
-"""A group that goes on after an exception has ended something half-way.
+"""Recovery of a classic group that an exception has left half-changed.
 
-What raised is a fault of ours, met by one request or one timer. The other members must not lose their group
-for it, so everything that is derived from them is made again, and they are asked to join again.
+The exception is a fault of the broker, met by one request or one timer. The other members must not lose
+their group for it, so everything that is derived from them is computed again, and they are asked to rejoin.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from penstock.broker.groups.group import NEW_MEMBER_TIMEOUT_S, Group, next_generation
-from penstock.broker.groups.member import Ticket
-from penstock.broker.groups.states import State
+from penstock.broker.groups.classic.group import NEW_MEMBER_TIMEOUT_S, Group
+from penstock.broker.groups.classic.member import Ticket
+from penstock.broker.groups.classic.roster import next_generation
+from penstock.broker.groups.classic.states import Bypass, State
 from penstock.protocol.error_codes import ErrorCode
 
 
 class RecoverableGroup(Group):
-    """A group as a coordinator has it. `recover` is called where it has raised."""
+    """A group that a coordinator can have recovered after it has raised."""
 
     def __init__(self, *what: Any) -> None:
         super().__init__(*what)
@@ -28,11 +29,11 @@ class RecoverableGroup(Group):
             self._is_recovering = False
 
     def recover(self, now: float, ticket: Ticket | None = None) -> None:
-        """Go on after an exception has ended something half-way, with the members that there are.
+        """Go on with the present members after an exception has left the group half-changed.
 
-        Everything that is derived from the members is made again. They are asked to join again; those that
-        wait for the others go on waiting. `ticket` is that of the request that failed: nothing will answer
-        it, and a member that it would have made is none. A group to which this happens again before its
+        Everything that is derived from the members is computed again. They are asked to join again; those
+        that wait for the others go on waiting. `ticket` is that of the request that failed: it gets no
+        answer, and a member that it has added is removed. A group to which this happens again before its
         next generation starts over.
 
         Raises:
@@ -45,7 +46,7 @@ class RecoverableGroup(Group):
             return
         self._is_recovering = True
         self._take_back(ticket)
-        self._make_again()
+        self._recompute()
         self._to_sync.clear()
         self._sync_timer.stop()
         if not self.members:
@@ -60,11 +61,11 @@ class RecoverableGroup(Group):
             )
         self._vote()
         self._is_first = False
-        self.resume_rebalance(now)
+        self.resume_rebalance(Bypass.REBUILT, now)
         self.go_on(now)
 
     def _take_back(self, ticket: Ticket | None) -> None:
-        """Forget a request that has failed, and the member that it would have made."""
+        """Drop a request that has failed, and the new member that it has added."""
         for member in list(self.members.values()):
             if ticket is not None and member.join_ticket is ticket:
                 member.join_ticket = None
@@ -75,8 +76,8 @@ class RecoverableGroup(Group):
             if ticket is not None and member.sync_ticket is ticket:
                 member.sync_ticket = None
 
-    def _make_again(self) -> None:
-        """Count anew what is counted of the members."""
+    def _recompute(self) -> None:
+        """Compute everything again that is derived from the members."""
         self.instances = {
             one.instance_id: one.id for one in self.members.values() if one.instance_id is not None
         }
@@ -88,10 +89,9 @@ class RecoverableGroup(Group):
             self.leader_id = next(iter(self.members), None)
 
     def start_over(self) -> None:
-        """Be empty, in a generation of its own. All who wait are told that they are no members.
+        """Remove all members, and begin a new, empty generation. Waiting requests get UNKNOWN_MEMBER_ID.
 
-        They join again as new ones; the offsets that were committed stay. Nothing here looks at what the
-        members have said of themselves.
+        Clients then join as new members; committed offsets stay. Nothing here reads metadata of members.
         """
         members = list(self.members.values())
         for member_id in list(self.pending):
@@ -101,14 +101,14 @@ class RecoverableGroup(Group):
         self._waiting_to_join = 0
         self._is_first = self._has_grown = self._is_recovering = False
         self.leader_id = self.protocol = None
-        self.state = State.EMPTY
+        self.bypass(Bypass.STARTED_OVER)
         self.generation = next_generation(self.generation)
         self._join_timer.stop()
         self._sync_timer.stop()
         for member in members:
             member.leave_tally()
             member.session.end()
-        self._effects.saves.append(self)
+        self._outbox.saves.append(self)
         for member in members:
             if member.join_ticket is not None:
                 self._refuse(member.join_ticket, "", ErrorCode.UNKNOWN_MEMBER_ID)

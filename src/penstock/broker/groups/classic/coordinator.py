@@ -1,7 +1,7 @@
-"""All groups of a broker: finds the one that a request is about, and keeps the timers.
+"""All classic groups of a broker: finds the group of a request, and runs the timers.
 
-Pure, as `group` is: requests and `now` in; answers come back at once or, for those that wait, through
-`effects`, as does what has to be stored. `advance` lets time pass. A simulation needs nothing else.
+No I/O: requests come in with `now`, in seconds of the monotonic clock; answers are returned or, for requests
+that wait, put into `outbox`, as are groups to be stored. `advance` fires timers.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from penstock.broker.groups.effects import Effects, GroupSettings
-from penstock.broker.groups.group import Group, refused_join
-from penstock.broker.groups.image import restore
-from penstock.broker.groups.member import Caller, Ticket
-from penstock.broker.groups.recovery import RecoverableGroup
-from penstock.broker.groups.states import Ask, State
+from penstock.broker.groups.classic.group import Group
+from penstock.broker.groups.classic.member import Caller, Ticket
+from penstock.broker.groups.classic.outbox import Outbox
+from penstock.broker.groups.classic.recovery import RecoverableGroup
+from penstock.broker.groups.classic.roster import refused_join
+from penstock.broker.groups.classic.settings import GroupSettings
+from penstock.broker.groups.classic.snapshot import restore
+from penstock.broker.groups.classic.states import Ask, State
 from penstock.broker.groups.timers import NEVER, Timers
 from penstock.broker.requests.string_lengths import STRING_BYTES_MAX
 from penstock.protocol.error_codes import ErrorCode
@@ -35,32 +37,33 @@ GROUP_BYTES = 3000
 
 
 class Coordinator:
-    """The groups. `new_id` makes a member id from the name it begins with.
+    """The classic groups. `new_id` makes a member id from the name it begins with.
 
     An exception in one group ends the request or the timer that it came from. The group goes on, as
-    `recovery` says; other groups do not notice. `caught` is told of those that come from timers, inside
-    the ``except`` block, with the name of a component and a context. Without it they are raised.
+    `recovery` says; other groups are not affected. `caught` is called for exceptions of timers, inside the
+    ``except`` block, with the name of a component and a context; without it they are raised.
     """
 
     def __init__(
         self,
         settings: GroupSettings,
         new_id: Callable[[str], str],
+        timers: Timers | None = None,
         caught: Callable[[str, str], object] | None = None,
     ) -> None:
         self.settings = settings
         self.groups: dict[str, Group] = {}
-        self.effects = Effects()
+        self.outbox: Outbox[Group] = Outbox()
         self.size_bytes = 0
         """About what the groups take in memory without their members."""
-        self.timers = Timers()
+        self.timers = timers or Timers()
         self._new_id = new_id
         self._caught = caught
 
     # --- exceptions --------------------------------------------------------------------------------------
 
     def recover(self, group: Group, now: float, ticket: Ticket | None = None) -> None:
-        """Have a group go on in which an exception has ended something half-way.
+        """Have a group go on that an exception has left half-changed.
 
         `ticket` is that of the request which raised, if it was one.
         """
@@ -73,7 +76,7 @@ class Coordinator:
 
     @contextmanager
     def _recovering(self, group: Group, now: float, ticket: Ticket | None = None) -> Iterator[None]:
-        """A block after which the group can go on, although the block may raise."""
+        """Run a block; if it raises, recover the group and raise on."""
         try:
             yield
         except Exception:
@@ -92,38 +95,38 @@ class Coordinator:
     # --- time --------------------------------------------------------------------------------------------
 
     def advance(self, now: float) -> None:
-        """Let everything happen that is due by `now`."""
+        """Fire every timer that is due by `now`."""
         self.timers.run(now)
 
     def next_deadline(self) -> float | None:
-        """When `advance` is to be called at the latest; None while nothing can become due."""
+        """Return the time by which `advance` must be called; None while no timer is set."""
         when = self.timers.next_deadline()
         return None if when == NEVER else when
 
     # --- groups ------------------------------------------------------------------------------------------
 
     def create(self, group_id: str) -> RecoverableGroup:
-        """A group that nobody has heard of, with nobody in it."""
+        """Add a new group without members. One with the same id is replaced."""
         failed = None if self._caught is None else self._timer_failed
-        group = RecoverableGroup(group_id, self.settings, self.timers, self.effects, self._new_id, failed)
+        group = RecoverableGroup(group_id, self.settings, self.timers, self.outbox, self._new_id, failed)
         self.forget(group_id)
         self.groups[group_id] = group
         self.size_bytes += GROUP_BYTES + len(group_id)
         return group
 
     def forget(self, group_id: str) -> None:
-        """There is no such group any more; none is fine."""
+        """Drop a group, if there is one with this id."""
         if self.groups.pop(group_id, None) is not None:
             self.size_bytes -= GROUP_BYTES + len(group_id)
 
     def restore(self, group_id: str, stored: GroupMetadataValue, now: float) -> Group:
-        """A group as it was stored."""
+        """Add a group as it was stored."""
         group = self.create(group_id)
         restore(group, stored, now)
         return group
 
     def delete(self, group_id: str) -> ErrorCode:
-        """Delete a group in which nobody is: NONE, GROUP_ID_NOT_FOUND or NON_EMPTY_GROUP."""
+        """Delete an empty group: return NONE, GROUP_ID_NOT_FOUND or NON_EMPTY_GROUP."""
         group = self.groups.get(group_id)
         if group is None:
             return ErrorCode.GROUP_ID_NOT_FOUND
@@ -134,14 +137,16 @@ class Coordinator:
         return error
 
     def forget_everything(self) -> None:
-        """What is stored has been deleted by force. Members that wait are told to begin anew."""
+        """Drop all groups, because their store was deleted. Waiting requests get UNKNOWN_MEMBER_ID."""
         for group in self.groups.values():
             group.disband()
         self.groups.clear()
         self.size_bytes = 0
 
     def listed(self, states: Iterable[str] = (), types: Iterable[str] = ()) -> list[Group]:
-        """The groups in these states (all if none is named) and of these types, whatever the case."""
+        """Return the groups in these states and of these types, in any case of letters; none named means
+        all.
+        """
         wanted_states = {state.lower() for state in states}
         wanted_types = {kind.lower() for kind in types}
         if wanted_types and CLASSIC not in wanted_types:
@@ -155,7 +160,7 @@ class Coordinator:
     # --- requests of members -----------------------------------------------------------------------------
 
     def join(self, request: JoinGroupRequest, caller: Caller, ticket: Ticket, now: float) -> None:
-        """JoinGroup. The answer comes through `effects`, perhaps at once."""
+        """JoinGroup. The answer comes through `outbox`, perhaps at once."""
         settings = self.settings
         timeout_ms = request.session_timeout_ms
         group = self.groups.get(request.group_id)
@@ -169,27 +174,27 @@ class Coordinator:
         elif group is None and request.member_id:
             error = ErrorCode.UNKNOWN_MEMBER_ID
         if error:
-            self.effects.replies.append((ticket, refused_join(request.member_id, error)))
+            self.outbox.replies.append((ticket, refused_join(request.member_id, error)))
             return
         found = group or self.create(request.group_id)
         with self._recovering(found, now, ticket):
             found.join(request, caller, ticket, now)
         if group is None and found.state is State.EMPTY and not found.pending:
-            # Nobody was let in: there has never been such a group.
+            # The member was refused, so the group need not exist.
             self.forget(found.id)
 
     def sync(self, request: SyncGroupRequest, ticket: Ticket, now: float) -> None:
-        """SyncGroup. The answer comes through `effects`, perhaps at once."""
+        """SyncGroup. The answer comes through `outbox`, perhaps at once."""
         group = self.groups.get(request.group_id)
         if group is None:
             missing = ErrorCode.UNKNOWN_MEMBER_ID if request.group_id else ErrorCode.INVALID_GROUP_ID
-            self.effects.replies.append((ticket, SyncGroupResponse(error_code=missing)))
+            self.outbox.replies.append((ticket, SyncGroupResponse(error_code=missing)))
         else:
             with self._recovering(group, now, ticket):
                 group.sync(request, ticket, now)
 
     def heartbeat(self, request: HeartbeatRequest, now: float) -> ErrorCode:
-        """Heartbeat: NONE, or what to do instead of going on."""
+        """Heartbeat: return NONE, or the error that tells the member what to do."""
         group = self.groups.get(request.group_id)
         if group is None:
             return ErrorCode.UNKNOWN_MEMBER_ID if request.group_id else ErrorCode.INVALID_GROUP_ID
@@ -219,7 +224,7 @@ class Coordinator:
 
 
 def _leave(group: Group, identities: list[MemberIdentity], now: float) -> list[ErrorCode]:
-    """Take members out of a group; the outcome for each."""
+    """Remove members of a group; return the outcome of each."""
     size = len(group.members)
     codes = [group.leave(one.member_id, one.group_instance_id) for one in identities]
     if len(group.members) < size:
@@ -230,7 +235,7 @@ def _leave(group: Group, identities: list[MemberIdentity], now: float) -> list[E
 
 
 def _can_be_stored(request: JoinGroupRequest) -> bool:
-    """Whether the names in a request fit the records of `__consumer_offsets` and old answers.
+    """Return whether the names in a request fit the records of `__consumer_offsets` and old answers.
 
     Both have strings of at most 32,767 bytes, where newer requests may send any length.
     """

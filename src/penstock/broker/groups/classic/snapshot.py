@@ -1,22 +1,22 @@
-"""A group as it is stored, and a group made of what was stored.
+"""The stored form of a classic group: written from a group, and read into one.
 
-Stored are the generation and its members, with what they know and own: when a generation begins, and
-again when its leader has assigned. What a rebalance at work has gathered is not stored: after a restart
-the members are asked to join again.
+The generation and its members, with their metadata and assignments, are stored when a generation begins, and
+again when its leader has assigned. A rebalance at work is not stored: after a restart the members are asked
+to join again.
 """
 
 from __future__ import annotations
 
-from penstock.broker.groups.group import Group
-from penstock.broker.groups.states import State
+from penstock.broker.groups.classic.group import Group
+from penstock.broker.groups.classic.states import Bypass, State
 from penstock.protocol.messages.group_metadata_value import GroupMetadataValue, MemberMetadata
 
 NOT_YET_MS = -1
-"""Stands for the time since when a generation is stable whose leader has not assigned anything."""
+"""The time of the last state change in a generation whose leader has not assigned yet."""
 
 
 def snapshot(group: Group, now_ms: int) -> GroupMetadataValue:
-    """What is stored of a group, which has become what it is at `now_ms`."""
+    """Return what is stored of a group. `now_ms` becomes the time of its last state change."""
     group.since_ms = now_ms
     is_assigned = group.state is not State.COMPLETING
     return GroupMetadataValue(
@@ -42,7 +42,7 @@ def snapshot(group: Group, now_ms: int) -> GroupMetadataValue:
 
 
 def restore(group: Group, stored: GroupMetadataValue, now: float) -> None:
-    """Make a new group what was stored. Every member has one session from `now` on to be heard of."""
+    """Fill a new group with what was stored. The session of every member is renewed at `now`."""
     group.generation = stored.generation
     group.protocol_type = stored.protocol_type or None
     group.protocol = stored.protocol
@@ -65,6 +65,6 @@ def restore(group: Group, stored: GroupMetadataValue, now: float) -> None:
     if not group.members:
         return
     if stored.current_state_timestamp == NOT_YET_MS and not any(m.assignment for m in group.members.values()):
-        group.resume_rebalance(now)
+        group.resume_rebalance(Bypass.READ_UNASSIGNED, now)
     else:
-        group.state = State.STABLE
+        group.bypass(Bypass.READ_ASSIGNED)

@@ -1,7 +1,9 @@
-"""The states of a group, as tables: what leads where, who is refused, and what a rejoin means.
+"""The states of a classic group, as tables: transitions, errors by state, and what a rejoin leads to.
 
-`TRANSITIONS` is all there is: a group changes its state by looking up (state, cause) here and in no
-other way. `tools/draw_group_states.py` draws the picture in the documentation from the same table.
+A group changes its state in two ways. `follow` looks up (state, cause) in `TRANSITIONS`, and raises
+`IllegalTransitionError` for a pair that is not listed. `BYPASSES` lists the states that a group is put into
+from any other: when it is read from the store, and when an exception has left it half-changed.
+`tools/draw_group_states.py` draws the picture in the documentation from `TRANSITIONS`.
 
 States and their names follow Apache Kafka's classic groups.
 """
@@ -14,16 +16,16 @@ from penstock.protocol.error_codes import ErrorCode
 
 
 class State(StrEnum):
-    """What a group is doing. The values are the words that DescribeGroups and ListGroups answer."""
+    """The state of a group. The values are the words that DescribeGroups and ListGroups answer."""
 
     EMPTY = "Empty"
-    """Nobody is in it; it may have offsets."""
+    """It has no members; it may have offsets."""
     PREPARING = "PreparingRebalance"
     """Members are asked to join again; their JoinGroup requests wait here for each other."""
     COMPLETING = "CompletingRebalance"
     """A new generation has begun; its members wait in SyncGroup for what the leader assigns."""
     STABLE = "Stable"
-    """Everybody can know what is assigned to them."""
+    """The leader has assigned; members get their assignment from SyncGroup."""
     DEAD = "Dead"
     """It has been deleted."""
 
@@ -37,7 +39,7 @@ class Cause(StrEnum):
     SYNC_IS_OVERDUE = "a member does not sync in time"
     NOT_STORED = "the disk refuses to store it"
     ALL_JOINED = "all have joined, or time is up"
-    NOBODY_LEFT = "nobody is left"
+    NO_MEMBERS_LEFT = "no members are left"
     LEADER_ASSIGNS = "the leader's assignment is stored"
     DELETED = "deleted, or expired"
 
@@ -45,7 +47,7 @@ class Cause(StrEnum):
 TRANSITIONS: dict[tuple[State, Cause], State] = {
     (State.EMPTY, Cause.MEMBER_JOINS): State.PREPARING,
     (State.PREPARING, Cause.ALL_JOINED): State.COMPLETING,
-    (State.PREPARING, Cause.NOBODY_LEFT): State.EMPTY,
+    (State.PREPARING, Cause.NO_MEMBERS_LEFT): State.EMPTY,
     (State.COMPLETING, Cause.LEADER_ASSIGNS): State.STABLE,
     (State.COMPLETING, Cause.MEMBER_JOINS): State.PREPARING,
     (State.COMPLETING, Cause.MEMBER_CHANGES): State.PREPARING,
@@ -59,7 +61,46 @@ TRANSITIONS: dict[tuple[State, Cause], State] = {
     (State.STABLE, Cause.NOT_STORED): State.PREPARING,
     (State.EMPTY, Cause.DELETED): State.DEAD,
 }
-"""From a state, by a cause, to a state. Causes that a state does not list change nothing."""
+"""From a state, by a cause, to a state. A pair that is not listed is illegal."""
+
+
+class IllegalTransitionError(Exception):
+    """A group was told a cause that its state does not list: a fault of the broker, never of a client."""
+
+    def __init__(self, state: State, cause: Cause) -> None:
+        super().__init__(f"TRANSITIONS has no row ({state.name}, {cause.name}): {cause.value}, while {state}")
+        self.state = state
+        self.cause = cause
+
+
+def follow(state: State, cause: Cause) -> State:
+    """Return the state that `cause` leads to.
+
+    Raises:
+        IllegalTransitionError: `TRANSITIONS` has no row for the pair.
+    """
+    try:
+        return TRANSITIONS[state, cause]
+    except KeyError:
+        raise IllegalTransitionError(state, cause) from None
+
+
+class Bypass(StrEnum):
+    """Why a group is put into a state without a transition."""
+
+    READ_ASSIGNED = "a generation was read from the store, with its assignments"
+    READ_UNASSIGNED = "a generation was read from the store whose leader had not assigned"
+    REBUILT = "an exception has left it half-changed; its members are asked to join again"
+    STARTED_OVER = "an exception has left it half-changed, again; its members are removed"
+
+
+BYPASSES: dict[Bypass, State] = {
+    Bypass.READ_ASSIGNED: State.STABLE,
+    Bypass.READ_UNASSIGNED: State.PREPARING,
+    Bypass.REBUILT: State.PREPARING,
+    Bypass.STARTED_OVER: State.EMPTY,
+}
+"""The state that a group is put into, whatever the one it is in."""
 
 
 class Ask(StrEnum):
@@ -81,16 +122,16 @@ REFUSALS: dict[tuple[Ask, State], ErrorCode] = {
     (Ask.DELETE, State.COMPLETING): ErrorCode.NON_EMPTY_GROUP,
     (Ask.DELETE, State.STABLE): ErrorCode.NON_EMPTY_GROUP,
 }
-"""What a member that is who it says gets for an answer where the state does not allow what it asks."""
+"""The error for a known member whose request the state forbids. A pair that is not listed is allowed."""
 
 
 class Rejoin(StrEnum):
-    """What a JoinGroup request of somebody who is a member already leads to."""
+    """What a JoinGroup request of a present member leads to."""
 
-    WAIT = "wait for the others"
-    REPEAT = "the current generation again"
+    WAIT = "wait for the other members"
+    REPEAT = "the current generation is answered again"
     REBALANCE = "a new generation"
-    RESET = "forget who you are"
+    RESET = "the member id is refused"
 
 
 REJOINS: dict[State, tuple[Rejoin, Rejoin, Rejoin]] = {
@@ -99,7 +140,7 @@ REJOINS: dict[State, tuple[Rejoin, Rejoin, Rejoin]] = {
     State.STABLE: (Rejoin.REPEAT, Rejoin.REBALANCE, Rejoin.REBALANCE),
     State.EMPTY: (Rejoin.RESET, Rejoin.RESET, Rejoin.RESET),
 }
-"""By state: for a follower with the same protocols, the leader with the same ones, anybody with others.
+"""By state: for a follower with unchanged protocols, the leader with unchanged ones, a member with others.
 
 The answer to JoinGroup may have been lost, so that it is asked again; a leader that asks again in a
 stable group has seen something its protocols do not tell, such as a topic with more partitions.

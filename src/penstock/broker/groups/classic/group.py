@@ -1,7 +1,7 @@
-"""One group: the machine that turns requests and the passing of time into answers.
+"""One classic group: the state machine that turns requests and the passing of time into answers.
 
-Requests come in with `now`; what is to be answered or stored goes into `Effects`; deadlines are timers.
-No I/O, no clock. The states and what leads from one to the next are the tables of `states`.
+Requests come in with `now`, in seconds of the monotonic clock; what is to be answered or stored goes into an
+`Outbox`; deadlines are timers. No I/O, no clock. The states and their transitions are the tables of `states`.
 
 The order of checks, the error codes and the timing follow Apache Kafka's classic groups, so that a
 client cannot tell the two apart.
@@ -13,32 +13,33 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from penstock.broker.groups.effects import Effects, GroupSettings
-from penstock.broker.groups.member import (
-    Caller,
-    Member,
-    Ticket,
-    protocols_of,
-    size_of_protocols,
-    topics_of_subscription,
-    vote,
+from penstock.broker.groups.classic.member import Caller, Member, Ticket, protocols_of
+from penstock.broker.groups.classic.roster import Roster, next_generation
+from penstock.broker.groups.classic.states import (
+    BYPASSES,
+    REFUSALS,
+    REJOINS,
+    Ask,
+    Bypass,
+    Cause,
+    Rejoin,
+    State,
+    follow,
 )
-from penstock.broker.groups.states import REFUSALS, REJOINS, TRANSITIONS, Ask, Cause, Rejoin, State
+from penstock.broker.groups.offsets import OffsetExpiration
 from penstock.broker.groups.timers import Timer, Timers
 from penstock.printable import printable
 from penstock.protocol.error_codes import ErrorCode
-from penstock.protocol.messages.join_group_response import JoinGroupResponse, JoinGroupResponseMember
 from penstock.protocol.messages.sync_group_response import SyncGroupResponse
 
 if TYPE_CHECKING:
+    from penstock.broker.groups.classic.outbox import Outbox
+    from penstock.broker.groups.classic.settings import GroupSettings
     from penstock.protocol.messages.join_group_request import JoinGroupRequest
     from penstock.protocol.messages.sync_group_request import SyncGroupRequest
 
-CONSUMER = "consumer"
-"""The protocol type whose metadata are subscriptions."""
-
 MEMBER_ID_REQUIRED_SINCE = 4
-SKIPPED_ASSIGNMENT_SINCE = 9
+"""The version of JoinGroup since which a new member is assigned an id first (KIP-394)."""
 
 ID_NAME_CHARACTERS_MAX = 255
 """How much of a client's name is taken into a member id.
@@ -47,73 +48,75 @@ An id is a string of at most 32,767 bytes in answers and in what is stored, and 
 """
 
 JOIN_RETRY_S = 1.0
-"""How long static members are waited for at least, before it is looked again whether one has joined.
+"""The least time that static members are waited for before the group checks again whether one has joined.
 
 A member's own rebalance timeout may be 0 or negative, which would have the timer due again at once.
 """
 
 NEW_MEMBER_TIMEOUT_S = 300.0
-"""A member that joins for the first time cannot send heartbeats; its first wait ends after this (Kafka's)."""
+"""The session timeout of a member that joins for the first time, and cannot send heartbeats yet (Kafka's)."""
 
 _NONE = ErrorCode.NONE
 
 
-class Group:
-    """The members of a group and its generation. `since_ms` is when it has last become what it is."""
+class Group(Roster):
+    """The members of a group, its generation and its state.
+
+    `since_ms` is the wall-clock time of the last state change that was stored, -1 if there was none.
+    """
 
     def __init__(
         self,
         group_id: str,
         settings: GroupSettings,
         timers: Timers,
-        effects: Effects,
+        outbox: Outbox[Group],
         new_id: Callable[[str], str],
         timer_failed: Callable[[Group, float], None] | None = None,
     ) -> None:
         """`timer_failed`, if there is one, is called inside the ``except`` block of a timer that raised."""
-        self.id = group_id
-        self.state = State.EMPTY
+        failed = None if timer_failed is None else partial(timer_failed, self)
+        super().__init__(group_id, timers, outbox, failed)
+        self._state = State.EMPTY
         self.since_ms = -1
-        self.generation = 0
-        self.protocol_type: str | None = None
-        self.protocol: str | None = None
-        self.leader_id: str | None = None
-        self.members: dict[str, Member] = {}
-        self.instances: dict[str, str] = {}
-        """The ids of static members, by instance id."""
-        self.pending: dict[str, Timer] = {}
-        """Ids that were given away, until somebody joins with them."""
         self._settings = settings
-        self._timers = timers
-        self._effects = effects
         self._new_id = new_id
-        self._supported: dict[str, int] = {}
-        self._waiting_to_join = 0
-        self._to_sync: set[str] = set()
         self._is_first = False
         """Whether the rebalance at work has begun with an empty group."""
         self._has_grown = False
         self._delay_left_s = 0.0
-        self._timer_failed = None if timer_failed is None else partial(timer_failed, self)
-        self._join_timer = Timer(self._join_time_is_up, self._timer_failed)
-        self._sync_timer = Timer(self._sync_time_is_up, self._timer_failed)
+        self._join_timer = Timer(self._join_time_is_up, failed)
+        self._sync_timer = Timer(self._sync_time_is_up, failed)
 
     def __repr__(self) -> str:
         members = f"{len(self.members)} members"
         return printable(f"<Group {self.id} {self.state}, generation {self.generation}, {members}>")
 
+    @property
+    def state(self) -> State:
+        """The state. `_go` and `bypass` change it, and nothing else does."""
+        return self._state
+
     def _go(self, cause: Cause) -> None:
-        """Change the state. Whatever else changes it is wrong."""
-        self.state = TRANSITIONS[self.state, cause]
+        """Change the state by the table of transitions.
+
+        Raises:
+            IllegalTransitionError: the state does not list the cause.
+        """
+        self._state = follow(self._state, cause)
+
+    def bypass(self, reason: Bypass) -> None:
+        """Put the group into the state that `BYPASSES` gives for `reason`, whatever the present one."""
+        self._state = BYPASSES[reason]
 
     def refusal(self, ask: Ask) -> ErrorCode:
-        """The error that the state answers a request with; NONE where it may go on."""
+        """Return the error that the state answers a request with; NONE where the request is allowed."""
         return REFUSALS.get((ask, self.state), _NONE)
 
     # --- JoinGroup ---------------------------------------------------------------------------------------
 
     def join(self, request: JoinGroupRequest, caller: Caller, ticket: Ticket, now: float) -> None:
-        """Somebody wants to be a member, or to be asked again what the group agrees on."""
+        """JoinGroup: let a member in, or have a member take part in the rebalance at work."""
         member_id = request.member_id
         if not self._has_room_for(member_id):
             self._refuse(ticket, "", ErrorCode.GROUP_MAX_SIZE_REACHED)
@@ -138,7 +141,7 @@ class Group:
                 self._add(request, caller, ticket, new_id, now)
 
     def _has_room_for(self, member_id: str) -> bool:
-        """In a rebalance whoever waits counts, so that the last to rejoin are those who go."""
+        """During a rebalance members that have rejoined count, so that the last to rejoin are refused."""
         size = self._settings.max_size
         if self.state is State.EMPTY:
             return True
@@ -148,7 +151,9 @@ class Group:
         return member_id in self.members or len(self.members) < size
 
     def accepts(self, request: JoinGroupRequest) -> bool:
-        """Whether a member with these protocols leaves the group one that all know."""
+        """Return whether the group still has a protocol that all know, with a member that sends this
+        request.
+        """
         if self.state is State.EMPTY:
             return bool(request.protocol_type and request.protocols)
         if request.protocol_type != self.protocol_type:
@@ -156,29 +161,12 @@ class Group:
         size = len(self.members)
         return any(self._supported.get(protocol.name, 0) == size for protocol in request.protocols)
 
-    def _give_id(self, member_id: str, session_timeout_ms: int, now: float) -> None:
-        def expire(at: float) -> None:
-            self.forget_id(member_id, at)
-
-        timer = self.pending[member_id] = Timer(expire, self._timer_failed)
-        self._effects.given_away[self.id, member_id] = self
-        self._timers.set(timer, now + session_timeout_ms / 1000)
-
     def forget_id(self, member_id: str, now: float) -> None:
-        """Member ids that were given away are not accepted any more."""
+        """Withdraw a member id that was assigned; a JoinGroup with it is refused from now on."""
         self._withdraw(member_id)
         if not self.members and not self.pending and not self.generation and self.state is State.EMPTY:
-            self._effects.unused.append(self)
+            self._outbox.unused.append(self)
         self.go_on(now)
-
-    def _withdraw(self, member_id: str) -> bool:
-        """Remove an id that was given away; whether it was."""
-        timer = self.pending.pop(member_id, None)
-        if timer is None:
-            return False
-        timer.end()
-        self._effects.given_away.pop((self.id, member_id), None)
-        return True
 
     def _join_known(self, request: JoinGroupRequest, caller: Caller, ticket: Ticket, now: float) -> None:
         member_id = request.member_id
@@ -204,16 +192,6 @@ class Group:
             else:
                 self.go_on(now)
 
-    def check_member(self, member_id: str, instance_id: str | None) -> ErrorCode:
-        """Whether somebody is the member it says it is: NONE, UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID."""
-        if instance_id is not None:
-            holder = self.instances.get(instance_id)
-            if holder is None:
-                return ErrorCode.UNKNOWN_MEMBER_ID
-            if holder != member_id:
-                return ErrorCode.FENCED_INSTANCE_ID
-        return _NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
-
     def _add(
         self, request: JoinGroupRequest, caller: Caller, ticket: Ticket, member_id: str, now: float
     ) -> None:
@@ -236,7 +214,9 @@ class Group:
     def _replace(
         self, request: JoinGroupRequest, caller: Caller, ticket: Ticket, new_id: str, now: float
     ) -> None:
-        """A static member has come back without its id: it takes the place of the one that had it."""
+        """Replace a static member by one with the same instance id, which has come back without its member
+        id.
+        """
         assert request.group_instance_id is not None
         old = self.members[self.instances[request.group_instance_id]]
         old_leader = self.leader_id
@@ -251,137 +231,13 @@ class Group:
             self._wait_to_join(member, ticket)
             self.go_on(now)
         elif self.state is State.STABLE and self._vote() == self.protocol:
-            self._effects.saves.append(self)
+            self._outbox.saves.append(self)
             self._answer_join(member, self._replaced(member, old_leader, caller.version), ticket)
         else:
             self._wait_to_join(member, ticket)
             self._rebalance(Cause.MEMBER_CHANGES, now)
 
-    def _replaced(self, member: Member, old_leader: str | None, version: int) -> JoinGroupResponse:
-        """The answer to a static member that comes back while nothing has to change.
-
-        Told that it leads, it would assign again; so it is told to skip that, or, before version 9, that
-        the one it has replaced leads.
-        """
-        if version >= SKIPPED_ASSIGNMENT_SINCE:
-            response = self._joined(member)
-            response.skip_assignment = member.id == self.leader_id
-            return response
-        response = self._joined(member, with_members=False)
-        response.leader = old_leader or ""
-        return response
-
-    def _fence(self, member: Member) -> None:
-        """Answer what waits of a member that another one has taken the place of."""
-        fenced = ErrorCode.FENCED_INSTANCE_ID
-        if member.join_ticket is not None:
-            self._refuse(member.join_ticket, member.id, fenced)
-        if member.sync_ticket is not None:
-            self._answer_sync(member, fenced)
-
-    def _update(self, member: Member, request: JoinGroupRequest, ticket: Ticket) -> None:
-        self._count(member, -1)
-        before = size_of_protocols(member.protocols)
-        member.protocols = protocols_of([(p.name, p.metadata) for p in request.protocols])
-        self._effects.tally.size_bytes += size_of_protocols(member.protocols) - before
-        member.session_timeout_ms = request.session_timeout_ms
-        member.rebalance_timeout_ms = request.rebalance_timeout_ms
-        self._count(member, 1)
-        self._wait_to_join(member, ticket)
-
     # --- members -----------------------------------------------------------------------------------------
-
-    def _new_member(
-        self, member_id: str, request: JoinGroupRequest, caller: Caller, assignment: bytes = b""
-    ) -> Member:
-        return self.make_member(
-            member_id,
-            request.group_instance_id,
-            caller.client_id,
-            caller.host,
-            request.session_timeout_ms,
-            request.rebalance_timeout_ms,
-            [(protocol.name, protocol.metadata) for protocol in request.protocols],
-            assignment,
-        )
-
-    def make_member(
-        self,
-        member_id: str,
-        instance_id: str | None,
-        client_id: str,
-        host: str,
-        session_timeout_ms: int,
-        rebalance_timeout_ms: int,
-        protocols: list[tuple[str, bytes]],
-        assignment: bytes,
-    ) -> Member:
-        """A member with its session timer, not in the group yet."""
-
-        def expire(at: float) -> None:
-            self._session_is_over(member, at)
-
-        member = Member(
-            member_id,
-            instance_id,
-            client_id,
-            host,
-            session_timeout_ms,
-            rebalance_timeout_ms,
-            protocols_of(protocols),
-            Timer(expire, self._timer_failed),
-            assignment,
-        )
-        return member
-
-    def enrol(self, member: Member) -> None:
-        """Put a member in, in the place of one with the same id (a stored group may name one twice)."""
-        older = self.members.get(member.id)
-        if older is not None:
-            self._remove(older)
-        self.members[member.id] = member
-        member.join_tally(self._effects.tally)
-        if member.instance_id is not None:
-            self.instances[member.instance_id] = member.id
-        self._count(member, 1)
-
-    def _remove(self, member: Member) -> None:
-        """Take a member out. What it has waiting is to be answered before."""
-        del self.members[member.id]
-        member.session.end()
-        member.leave_tally()
-        self._count(member, -1)
-        if member.join_ticket is not None:
-            member.join_ticket = None
-            self._waiting_to_join -= 1
-        if member.instance_id is not None and self.instances.get(member.instance_id) == member.id:
-            del self.instances[member.instance_id]
-        self._to_sync.discard(member.id)
-        if self.leader_id == member.id:
-            self.leader_id = next(iter(self.members), None)
-
-    def _drop(self, member_id: str) -> None:
-        member = self.members.get(member_id)
-        if member is not None:
-            self._remove(member)
-        self._withdraw(member_id)
-
-    def _count(self, member: Member, step: int) -> None:
-        for name, _ in member.protocols:
-            count = self._supported.get(name, 0) + step
-            if count:
-                self._supported[name] = count
-            else:
-                self._supported.pop(name, None)
-
-    def _vote(self) -> str:
-        members = self.members
-        leader = members.get(self.leader_id or "") or next(iter(members.values()))
-        return vote(members.values(), self._supported, len(members), leader)
-
-    def renew(self, member: Member, now: float) -> None:
-        """A member has been heard of: its session ends one timeout from now."""
-        self._timers.set(member.session, now + member.session_timeout_ms / 1000)
 
     def _session_is_over(self, member: Member, now: float) -> None:
         waits = member.join_ticket is not None or member.sync_ticket is not None
@@ -389,19 +245,15 @@ class Group:
             self.expel(member, now)
 
     def expel(self, member: Member, now: float) -> None:
-        """A member is gone. What it still waits for is answered with UNKNOWN_MEMBER_ID."""
+        """Remove a member, and begin a rebalance.
+
+        Its waiting requests are answered with UNKNOWN_MEMBER_ID.
+        """
         self._dismiss(member)
         self.members_have_gone(now)
 
-    def _dismiss(self, member: Member) -> None:
-        if member.join_ticket is not None:
-            self._refuse(member.join_ticket, "", ErrorCode.UNKNOWN_MEMBER_ID)
-        if member.sync_ticket is not None:
-            self._answer_sync(member, ErrorCode.UNKNOWN_MEMBER_ID)
-        self._remove(member)
-
     def members_have_gone(self, now: float) -> None:
-        """After members were taken out: begin a rebalance, or go on with the one at work."""
+        """After members were removed: begin a rebalance, or go on with the one at work."""
         if self.state in (State.STABLE, State.COMPLETING):
             self._rebalance(Cause.MEMBER_GOES, now)
         else:
@@ -410,7 +262,7 @@ class Group:
     # --- a rebalance -------------------------------------------------------------------------------------
 
     def _rebalance(self, cause: Cause, now: float) -> None:
-        """Ask everybody to join again, and wait for them."""
+        """Ask all members to join again, and wait for them."""
         for member in self.members.values():
             if member.sync_ticket is not None:
                 self._answer_sync(member, ErrorCode.REBALANCE_IN_PROGRESS)
@@ -430,16 +282,16 @@ class Group:
             self._timers.set(self._join_timer, now + self._rebalance_timeout_s())
             self.go_on(now)
 
-    def resume_rebalance(self, now: float) -> None:
-        """A restart has cut a generation short before its leader assigned: its members begin another."""
-        self.state = State.PREPARING
+    def resume_rebalance(self, reason: Bypass, now: float) -> None:
+        """Have the members of a generation that was cut short begin another."""
+        self.bypass(reason)
         self._timers.set(self._join_timer, now + self._rebalance_timeout_s())
 
     def _rebalance_timeout_s(self) -> float:
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0) / 1000
 
     def go_on(self, now: float) -> None:
-        """Complete the join phase if there is one and nobody is missing."""
+        """Complete the join phase, if the group is in one and no member is missing."""
         if (
             self.state is State.PREPARING
             and not self._is_first
@@ -450,7 +302,7 @@ class Group:
 
     def _join_time_is_up(self, now: float) -> None:
         if self._is_first and self._has_grown and self._delay_left_s > 0:
-            # More have come while a new group waits for its first members: give others the chance.
+            # More members have joined while a new group waits for its first ones: wait for others once more.
             self._has_grown = False
             full_delay_s = self._settings.initial_rebalance_delay_ms / 1000
             delay_s = min(full_delay_s, self._delay_left_s)
@@ -460,21 +312,21 @@ class Group:
             self._complete_join(now)
 
     def _complete_join(self, now: float) -> None:
-        """Begin a new generation with those who have joined."""
+        """Begin a new generation with the members that have joined."""
         for member in [m for m in self.members.values() if m.join_ticket is None and not m.is_static]:
             self._remove(member)
         if self.members and not self._elect():
-            # Static members alone, none of which is back: they have until their sessions end.
+            # Only static members, none of which has rejoined: they have until their sessions end.
             self._timers.set(self._join_timer, now + max(self._rebalance_timeout_s(), JOIN_RETRY_S))
             return
         self._join_timer.stop()
         self._to_sync.clear()
         self.generation = next_generation(self.generation)
-        # Stored before anybody hears of it: no restart may give the number away again.
-        self._effects.saves.append(self)
+        # Stored before it is answered: after a restart no other generation may have the same number.
+        self._outbox.saves.append(self)
         if not self.members:
             self.protocol = None
-            self._go(Cause.NOBODY_LEFT)
+            self._go(Cause.NO_MEMBERS_LEFT)
             return
         self.protocol = self._vote()
         self._go(Cause.ALL_JOINED)
@@ -486,16 +338,6 @@ class Group:
         self._to_sync.update(self.members)
         self._timers.set(self._sync_timer, now + self._rebalance_timeout_s())
 
-    def _elect(self) -> bool:
-        """See to it that the leader is somebody who has joined."""
-        leader = self.members.get(self.leader_id or "")
-        if leader is not None and leader.join_ticket is not None:
-            return True
-        joined = next((member for member in self.members.values() if member.join_ticket is not None), None)
-        if joined is not None:
-            self.leader_id = joined.id
-        return joined is not None
-
     def _sync_time_is_up(self, now: float) -> None:
         if self._to_sync and self.state in (State.COMPLETING, State.STABLE):
             for member_id in list(self._to_sync):
@@ -505,10 +347,10 @@ class Group:
     # --- SyncGroup ---------------------------------------------------------------------------------------
 
     def sync(self, request: SyncGroupRequest, ticket: Ticket, now: float) -> None:
-        """A member asks what is assigned to it; the leader says what is assigned to whom."""
+        """SyncGroup: tell a member what is assigned to it; take the assignment of all from the leader."""
         error = self._check_sync(request)
         if error:
-            self._effects.replies.append((ticket, SyncGroupResponse(error_code=error)))
+            self._outbox.replies.append((ticket, SyncGroupResponse(error_code=error)))
             return
         member = self.members[request.member_id]
         if member.sync_ticket is not None:
@@ -523,7 +365,7 @@ class Group:
         elif member.id == self.leader_id:
             given = {entry.member_id: entry.assignment for entry in request.assignments}
             self._go(Cause.LEADER_ASSIGNS)
-            self._effects.saves.append(self)
+            self._outbox.saves.append(self)
             for one in self.members.values():
                 one.assignment = bytes(given.get(one.id, b""))
                 if one.sync_ticket is not None:
@@ -543,7 +385,7 @@ class Group:
         return self.refusal(Ask.SYNC)
 
     def was_not_stored(self, now: float) -> None:
-        """What this group asked to be stored could not be: nobody may act on it."""
+        """Begin a rebalance, because the group could not be stored: no member may act on its assignment."""
         if self.state in (State.COMPLETING, State.STABLE):
             for member in self.members.values():
                 member.assignment = b""
@@ -552,7 +394,7 @@ class Group:
     # --- Heartbeat, LeaveGroup, OffsetCommit -------------------------------------------------------------
 
     def heartbeat(self, member_id: str, instance_id: str | None, generation: int, now: float) -> ErrorCode:
-        """A member is alive. Return the error to answer with."""
+        """Heartbeat: renew the session of a member. Return the error to answer with."""
         error = self.check_member(member_id, instance_id)
         if error:
             return error
@@ -562,9 +404,10 @@ class Group:
         return self.refusal(Ask.HEARTBEAT)
 
     def leave(self, member_id: str, instance_id: str | None) -> ErrorCode:
-        """Take a member out at its own wish, or by its instance id alone at an administrator's.
+        """LeaveGroup: remove a member by its id, or, for an administrator, by its instance id alone.
 
-        `members_have_gone` is to be called once, after all those who leave together.
+        Returns the error to answer with. The caller calls `members_have_gone` once, after all that leave
+        together.
         """
         if not member_id:
             holder = self.instances.get(instance_id) if instance_id is not None else None
@@ -581,7 +424,7 @@ class Group:
         return _NONE
 
     def check_commit(self, member_id: str, instance_id: str | None, generation: int, now: float) -> ErrorCode:
-        """Whether somebody may commit offsets; a member that may is alive."""
+        """OffsetCommit: return NONE, and renew the session, or return the error to answer with."""
         if generation < 0 and self.state is State.EMPTY:
             return _NONE
         if generation < 0 and not member_id and instance_id is None:
@@ -598,100 +441,39 @@ class Group:
 
     # --- answers -----------------------------------------------------------------------------------------
 
-    def _wait_to_join(self, member: Member, ticket: Ticket) -> None:
-        """Note who is to be answered. An older request of the same member has been given up by it."""
-        older, member.join_ticket = member.join_ticket, ticket
-        if older is None:
-            self._waiting_to_join += 1
-        else:
-            self._refuse(older, member.id, ErrorCode.REBALANCE_IN_PROGRESS)
-
-    def _answer_join(self, member: Member, response: JoinGroupResponse, ticket: Ticket) -> None:
-        if member.join_ticket is not None:
-            member.join_ticket = None
-            self._waiting_to_join -= 1
-        self._effects.replies.append((ticket, response))
-
-    def _refuse(self, ticket: Ticket, member_id: str, error: ErrorCode) -> None:
-        self._effects.replies.append((ticket, refused_join(member_id, error)))
-
-    def _joined(self, member: Member, *, with_members: bool = True) -> JoinGroupResponse:
-        members: list[JoinGroupResponseMember] = []
-        if with_members and member.id == self.leader_id:
-            members = [
-                JoinGroupResponseMember(
-                    member_id=one.id, group_instance_id=one.instance_id, metadata=one.metadata(self.protocol)
-                )
-                for one in self.members.values()
-            ]
-        return JoinGroupResponse(
-            generation_id=self.generation,
-            protocol_type=self.protocol_type,
-            protocol_name=self.protocol,
-            leader=self.leader_id or "",
-            member_id=member.id,
-            members=members,
-        )
-
-    def _answer_sync(self, member: Member, error: ErrorCode = _NONE) -> None:
-        ticket, member.sync_ticket = member.sync_ticket, None
-        assert ticket is not None
-        if error:
-            response = SyncGroupResponse(error_code=error)
-        else:
-            response = SyncGroupResponse(
-                protocol_type=self.protocol_type, protocol_name=self.protocol, assignment=member.assignment
-            )
-        self._effects.replies.append((ticket, response))
-
-    # --- what others ask ---------------------------------------------------------------------------------
+    # --- properties ----------------------------------------------------------------------------------
 
     @property
     def can_be_deleted(self) -> bool:
-        """Whether nobody is in it."""
+        """Whether the group has no members."""
         return not self.refusal(Ask.DELETE)
 
-    @property
-    def is_of_consumers(self) -> bool:
-        """Whether its members tell which topics they want."""
-        return self.protocol_type == CONSUMER
+    def offset_expiration(self) -> OffsetExpiration | None:
+        """Return which committed offsets may expire; None while none may.
 
-    def subscribed_topics(self) -> set[str] | None:
-        """The topics that its consumers want; None where that cannot be known."""
-        if not self.is_of_consumers:
-            return None
-        topics: set[str] = set()
-        for member in self.members.values():
-            subscription = topics_of_subscription(member.metadata(self.protocol))
-            if subscription is None:
-                return None
-            topics.update(subscription)
-        return topics
+        In an empty group all of them, from the time it became empty; in a group that never had members each
+        from its commit; in a stable group of consumers those of topics that no member subscribes to.
+        """
+        if self.protocol_type is None:
+            return OffsetExpiration()
+        if self.state is State.EMPTY:
+            return OffsetExpiration(since_ms=self.since_ms)
+        if self.state is State.STABLE:
+            topics = self.subscribed_topics()
+            return None if topics is None else OffsetExpiration(subscribed_topics=frozenset(topics))
+        return None
 
     def delete(self) -> None:
-        """It is no more. Ids given away are worth nothing."""
+        """Delete the group, and withdraw the member ids that were assigned."""
         self._go(Cause.DELETED)
         for member_id in list(self.pending):
             self._withdraw(member_id)
 
     def disband(self) -> None:
-        """Dismiss everybody, whatever the state; the group is not to be used any more."""
+        """Remove all members, whatever the state; the group must not be used any more."""
         for member in list(self.members.values()):
             self._dismiss(member)
         for member_id in list(self.pending):
             self._withdraw(member_id)
         for timer in (self._join_timer, self._sync_timer):
             timer.stop()
-
-
-def next_generation(generation: int) -> int:
-    """The number of the generation after this one. A stored group may have the largest there is."""
-    return generation + 1 if 0 <= generation < GENERATION_MAX else 1
-
-
-GENERATION_MAX = 2**31 - 1
-
-
-def refused_join(member_id: str, error: ErrorCode) -> JoinGroupResponse:
-    """The answer to a JoinGroup request that leads nowhere."""
-    return JoinGroupResponse(error_code=error, protocol_name=None, member_id=member_id)

@@ -1,0 +1,37 @@
+"""What the groups of one coordinator ask to be done outside: stores, answers, and what may be given up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from penstock.broker.groups.classic.member import Tally, Ticket
+
+if TYPE_CHECKING:
+    from penstock.protocol.message import Message
+
+G = TypeVar("G")
+"""The group: what is stored, and what holds member ids."""
+
+
+class Outbox(Generic[G]):
+    """Store these groups, then send these answers, in this order.
+
+    A group appends; the service that does the I/O takes.
+    """
+
+    def __init__(self) -> None:
+        self.saves: list[G] = []
+        self.replies: list[tuple[Ticket, Message]] = []
+        self.unused: list[G] = []
+        """Groups without members that have never had a generation."""
+        self.given_away: dict[tuple[str, str], G] = {}
+        """The group of every member id that was assigned (MEMBER_ID_REQUIRED) and has not joined yet, by
+        (group id, member id), the oldest first."""
+        self.tally = Tally()
+
+    def take(self) -> tuple[list[G], list[tuple[Ticket, Message]]]:
+        """Return the groups to be stored and the answers to be sent, and keep neither."""
+        taken = self.saves, self.replies
+        if self.saves or self.replies:
+            self.saves, self.replies = [], []
+        return taken

@@ -1,0 +1,40 @@
+"""The records of classic groups in `__consumer_offsets`: GroupMetadata, keys of type 2."""
+
+from __future__ import annotations
+
+from penstock.broker.groups.records import KeyAndValue, value_version
+from penstock.protocol.messages.group_metadata_key import GroupMetadataKey
+from penstock.protocol.messages.group_metadata_value import GroupMetadataValue
+
+GROUP_KEY = 2
+
+GROUP_VALUE_VERSION = 3
+"""Version 4 is flexible and adds nothing; brokers older than 3.5 cannot read it."""
+
+_GROUP_PREFIX = GROUP_KEY.to_bytes(2, "big")
+
+
+def group_record(group_id: str, value: GroupMetadataValue | None) -> KeyAndValue:
+    """Return the record for a group; None is its tombstone."""
+    key = _GROUP_PREFIX + GroupMetadataKey(group=group_id).encode(0)
+    if value is None:
+        return key, None
+    return key, GROUP_VALUE_VERSION.to_bytes(2, "big") + value.encode(GROUP_VALUE_VERSION)
+
+
+class ClassicRecords:
+    """The records of classic groups, as the store reads them."""
+
+    key_type = GROUP_KEY
+
+    def read(self, key: bytes, value: bytes | None) -> tuple[str, GroupMetadataValue | None]:
+        """Return the group's id and its state (None for a tombstone). `key` comes without its type.
+
+        Raises:
+            DecodeError: the record is damaged, or its value of a version newer than we know.
+        """
+        group_id = GroupMetadataKey.decode(key, 0).group
+        if value is None:
+            return group_id, None
+        version = value_version(value, GroupMetadataValue.VERSIONS[1], "group")
+        return group_id, GroupMetadataValue.decode(value[2:], version)

@@ -1,0 +1,14 @@
+"""The broker's settings that classic groups depend on."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class GroupSettings(NamedTuple):
+    """The values of ``group.*``; the defaults are those of Apache Kafka, but for the delay."""
+
+    initial_rebalance_delay_ms: int = 0
+    max_size: int = 2**31 - 1
+    min_session_timeout_ms: int = 6_000
+    max_session_timeout_ms: int = 1_800_000

@@ -1,0 +1,191 @@
+"""The store of groups: committed offsets in memory, and offsets and groups in `__consumer_offsets`.
+
+Knows no kind of group. A kind gives its records and their meaning as a `GroupKind`; what it wants stored is
+appended as bytes. A partition is read from its beginning before the first group in it is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Protocol
+
+from penstock.broker.groups.offsets import Committed, Offsets, PartitionKey
+from penstock.broker.groups.records import GroupRecords, KeyAndValue, StoredOffset, offset_record
+from penstock.broker.groups.topic import NAME, Logs, Losses, OffsetsTopic, Topics
+from penstock.common.logs import logger_named
+from penstock.errors import KafkaError, StorageError
+from penstock.protocol.error_codes import ErrorCode, error_for
+
+logger = logger_named("penstock.broker")
+
+
+class GroupKind(GroupRecords, Protocol):
+    """One kind of groups, as the store knows it."""
+
+    def restore(self, stored: Mapping[str, Any], with_offsets: Collection[str]) -> None:
+        """Take over the groups of one partition that was read.
+
+        `stored` has the last state of each group that has records of this kind, None where that is a
+        tombstone; `with_offsets` the ids of groups that have committed offsets.
+        """
+
+
+class GroupStore:
+    """Offsets and groups of one broker. `kinds` are those whose records are read.
+
+    `wrote` is called after every append, with the partition and the batch's bytes.
+    """
+
+    def __init__(
+        self,
+        cluster: Topics,
+        logs: Logs,
+        kinds: Sequence[GroupKind],
+        wrote: Callable[[Any, int], object],
+    ) -> None:
+        self.offsets = Offsets()
+        self.topic = OffsetsTopic(cluster, logs, wrote, kinds)
+        self._kinds = kinds
+        self._loaded: set[int] = set()
+        self._unreadable: dict[int, str] = {}
+        """The error of each partition that cannot be read, as it was logged last."""
+
+    # --- reading -----------------------------------------------------------------------------------------
+
+    def load(self, group_id: str) -> None:
+        """Read the partition that a group is stored in, if it has not been read.
+
+        Raises:
+            KafkaError: NOT_COORDINATOR (16), the log cannot be read.
+        """
+        if self.topic.exists:
+            index = self.topic.partition_of(group_id)
+            if index not in self._loaded:
+                self._load(index)
+
+    def load_all(self) -> None:
+        """Read every partition that has not been read. One that cannot be read is logged and left out."""
+        if self.topic.exists:
+            for index in self.topic.used_partitions():
+                if index not in self._loaded:
+                    with suppress(KafkaError):
+                        self._load(index)
+
+    def _load(self, index: int) -> None:
+        try:
+            self._load_partition(index)
+        except StorageError as error:
+            if self._unreadable.get(index) != str(error):
+                logger.error("the groups in %s-%d cannot be read: %s", NAME, index, error)
+            self._unreadable[index] = str(error)
+            raise error_for(ErrorCode.NOT_COORDINATOR, str(error)) from None
+
+    def _load_partition(self, index: int) -> None:
+        """Replay a partition: the last record of each offset and each group counts."""
+        groups: dict[GroupRecords, dict[str, Any]] = {kind: {} for kind in self._kinds}
+        offsets: dict[tuple[str, PartitionKey], Committed | None] = {}
+        losses = Losses()
+        if self.topic.is_begun(index):
+            for stored in self.topic.replay(index, losses):
+                if isinstance(stored, StoredOffset):
+                    offsets[stored.group_id, stored.partition] = stored.committed
+                else:
+                    groups[stored.kind][stored.group_id] = stored.value
+        if losses.count:
+            logger.error(
+                "%s-%d is damaged; passed over, so that older commits and members may count again: %s",
+                NAME,
+                index,
+                losses,
+            )
+        with_offsets: dict[str, None] = {}
+        for (group_id, partition), committed in offsets.items():
+            if committed is not None:
+                self.offsets.put(group_id, partition, committed)
+                with_offsets[group_id] = None
+        for kind in self._kinds:
+            kind.restore(groups[kind], with_offsets.keys())
+        self._loaded.add(index)
+        self._unreadable.pop(index, None)
+
+    # --- writing -----------------------------------------------------------------------------------------
+
+    def create_topic(self, now_ms: int) -> None:
+        """Create `__consumer_offsets` if it does not exist. Its partitions are empty, and count as read.
+
+        Raises:
+            StorageError: the metadata log cannot be written.
+        """
+        if not self.topic.exists:
+            self._loaded.update(range(self.topic.create(now_ms)))
+
+    def append(self, group_id: str, records: Sequence[KeyAndValue], now_ms: int) -> None:
+        """Store records of one group: all or none of them.
+
+        Raises:
+            KafkaError: MESSAGE_TOO_LARGE (10).
+            StorageError: they could not be written.
+        """
+        self.create_topic(now_ms)
+        self.topic.append(group_id, records, now_ms)
+
+    def commit(self, group_id: str, commits: Sequence[tuple[PartitionKey, Committed]], now_ms: int) -> None:
+        """Store offsets, then keep them.
+
+        Raises:
+            KafkaError: MESSAGE_TOO_LARGE (10).
+            StorageError: they could not be written; nothing has changed.
+        """
+        if commits:
+            records = [offset_record(group_id, partition, committed) for partition, committed in commits]
+            self.append(group_id, records, now_ms)
+            for partition, committed in commits:
+                self.offsets.put(group_id, partition, committed)
+
+    def remove(self, group_id: str, partitions: Iterable[PartitionKey], now_ms: int) -> None:
+        """Remove the offsets of these partitions, where there are any.
+
+        Raises:
+            StorageError: the tombstones could not be written; nothing has changed.
+        """
+        present = self.offsets.of_group(group_id)
+        removed = [partition for partition in partitions if partition in present]
+        self._remove(group_id, removed, [], now_ms)
+
+    def delete_group(self, group_id: str, tombstones: Sequence[KeyAndValue], now_ms: int) -> None:
+        """Remove all offsets of a group, and write the tombstones of its own records.
+
+        Raises:
+            StorageError: the tombstones could not be written; nothing has changed.
+        """
+        self._remove(group_id, list(self.offsets.of_group(group_id)), tombstones, now_ms)
+
+    def _remove(
+        self, group_id: str, partitions: list[PartitionKey], more: Sequence[KeyAndValue], now_ms: int
+    ) -> None:
+        records = [*(offset_record(group_id, partition, None) for partition in partitions), *more]
+        for start in range(0, len(records), _TOMBSTONES_AT_ONCE):
+            self.append(group_id, records[start : start + _TOMBSTONES_AT_ONCE], now_ms)
+        for partition in partitions:
+            self.offsets.remove(group_id, partition)
+
+    def forget_topics(self, topics: Sequence[str], now_ms: int) -> None:
+        """Remove the offsets of topics that have been deleted.
+
+        Raises:
+            KafkaError, StorageError: what is stored cannot be changed.
+        """
+        if self.topic.exists:
+            self.load_all()
+            for group_id, partitions in list(self.offsets.of_topics(topics)):
+                self.remove(group_id, partitions, now_ms)
+
+    def forget_everything(self) -> None:
+        """Start anew: `__consumer_offsets` itself has been deleted."""
+        self.offsets = Offsets()
+        self._loaded.clear()
+        self._unreadable.clear()
+
+
+_TOMBSTONES_AT_ONCE = 1000
