@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.broker.config.keys import BROKER_KEYS
+from penstock.broker.config.broker_keys import BROKER_KEYS
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "limits.md"
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from compat.scripts import APPEND, BROKER, BROKER_LOGGER, DELETE, SET, SUBTRACT, script
 from compat.transcript import Talk
+from penstock.broker.config.broker_keys import BROKER_KEYS
 from penstock.broker.config.inert_keys import settings_of_release
-from penstock.broker.config.keys import BROKER_KEYS
 
 METRICS, GROUP = 16, 32
 ABOUT_THIS_BROKER = {

@@ -33,12 +33,20 @@ if TYPE_CHECKING:
     from penstock.broker.partitions.flusher import Flusher
     from penstock.broker.partitions.log_store import LogStore
     from penstock.broker.partitions.partition import Partition
+    from penstock.broker.requests.release_profiles import Profile
     from penstock.broker.requests.routes import Interceptor, Route
     from penstock.broker.requests.side_thread import SideThread
     from penstock.broker.requests.throttling import Throttle
     from penstock.clock import Clock
 
 logger = logger_named("penstock.broker")
+
+
+def _profile(release: str) -> Profile:
+    # Imported here because few brokers behave as an older release, and starting must be fast.
+    from penstock.broker.requests.release_profiles import Profile
+
+    return Profile(release)
 
 
 class Node:
@@ -63,7 +71,7 @@ class Node:
         """What barriers report exceptions to."""
         self.limited_log = LimitedLog(clock.monotonic, logger)
         """For lines that any peer can cause."""
-        self.profile = config.profile
+        self.profile = None if config.release is None else _profile(config.release.name)
         """The release of Kafka that this broker behaves as; None for everything there is."""
         import_common()
         known = ROUTES if config.boolean("unstable.api.versions.enable") else without_unstable(ROUTES)

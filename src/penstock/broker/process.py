@@ -84,7 +84,7 @@ async def serve(config: BrokerConfig, host: str, port: int, announce: Callable[[
         gc.collect()
         gc.freeze()
         node_id, place = server.node.node_id, store.describe()
-        profile = f", as Kafka {config.profile.name}" if config.profile is not None else ""
+        profile = f", as Kafka {config.release.name}" if config.release is not None else ""
         if not store.was_clean:
             logger.warning("the last run did not end in order: logs were checked")
         if server.metrics_port is not None:

@@ -7,29 +7,15 @@ reader of a pipe went away. Set PENSTOCK_TRACEBACK=1 to see where an error came 
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import sys
 from collections.abc import Callable
 
+from penstock.common.errno_advice import advice_for
 from penstock.errors import ConfigError, PenstockError
 from penstock.printable import printable, printable_bytes
 
 FAILURE, WRONG_USE, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
-
-_OS_HINTS = {
-    errno.ENOSPC: "the disk is full; free some space, or choose another directory",
-    errno.EDQUOT: "the disk quota is used up; free some space, or choose another directory",
-    errno.EACCES: "permission denied; choose a place this user may write, or change its permissions",
-    errno.EPERM: "permission denied; choose a place this user may write, or change its permissions",
-    errno.EROFS: "the file system is read-only; choose another directory",
-    errno.ENOENT: "no such file or directory",
-    errno.ENOTDIR: "a part of this path is a file, not a directory",
-    errno.EISDIR: "this is a directory, not a file",
-    errno.EADDRINUSE: "the port is in use; choose another with --port, or 0 for any free one",
-    errno.EADDRNOTAVAIL: "this machine has no such address; choose another with --host",
-    errno.EMFILE: "too many open files; raise the limit with ulimit -n",
-}
 
 
 def guarded(call: Callable[[], int]) -> int:
@@ -97,7 +83,8 @@ def one_line(error: BaseException) -> str:
         return _text(error)
     if isinstance(error, OSError):
         place = f"{error.filename}: " if error.filename is not None else ""
-        return f"{place}{_OS_HINTS[error.errno]}" if error.errno in _OS_HINTS else _text(error)
+        advice = advice_for(error)
+        return f"{place}{advice}" if advice else _text(error)
     return f"unexpected {type(error).__name__}: {_text(error)} (a bug; PENSTOCK_TRACEBACK=1 shows where)"
 
 

@@ -1,4 +1,4 @@
-"""`server.properties` as people have it, and listeners in every spelling."""
+"""`server.properties` of distributions of Kafka, and listeners in every spelling."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from penstock.broker.config.broker_keys import BROKER_KEYS
 from penstock.broker.config.inert_keys import settings_of_release
-from penstock.broker.config.keys import BROKER_KEYS
-from penstock.broker.config.server_properties import parse_properties, read_properties
+from penstock.broker.config.server_properties import read_properties
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.network.listeners import advertised_at, listening_at
 from penstock.errors import ConfigError
@@ -45,27 +45,6 @@ log.cleaner.enable=false
 zookeeper.connect=localhost:2181
 zookeeper.connection.timeout.ms=6000
 """
-
-
-def pairs(text: str) -> dict[str, str]:
-    return {each.name: each.value for each in parse_properties(text)}
-
-
-def test_java_s_format() -> None:
-    text = (
-        "# comment\n! comment\n\n"
-        "a=1\nb : 2\nc   3\n  d\t=\t4  \n"
-        "e=one,\\\n    two,\\\n    three\n"
-        "f\\=g = x\\\\y\nu=\\u00e9\\t.\nempty=\nnothing\na=again\n"
-    )
-    assert pairs(text) == {
-        "a": "again", "b": "2", "c": "3", "d": "4", "e": "one,two,three",
-        "f=g": "x\\y", "u": "é\t.", "empty": "", "nothing": "",
-    }  # fmt: skip
-    assert [each.line for each in parse_properties("x=1\ny=\\\n2\nz=3")] == [1, 2, 4]
-    with pytest.raises(ConfigError, match="four hexadecimal"):
-        parse_properties("a=\\u12")
-    assert pairs("a=b\\") == {"a": "b"}
 
 
 def read(tmp_path: Path, text: str) -> tuple[BrokerConfig, list[str]]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.broker.config.keys import BROKER_KEYS, TOPIC_KEYS, ConfigKey
+from penstock.broker.config.broker_keys import BROKER_KEYS
+from penstock.broker.config.definition import ConfigKey
+from penstock.broker.config.topic_keys import TOPIC_KEYS
 from penstock.broker.config.values import (
     SOURCE_DEFAULT,
     SOURCE_STATIC_BROKER,

@@ -12,9 +12,11 @@ import pytest
 from broker.bench_node import NOW_MS, ask, make_node
 from broker.handlers.test_admin_changes import APPEND, BROKER, DELETE, SET, alter, described
 from penstock.broker.config.alterations import BROKER_TEXTS_MAX, KEPT_RESOURCES_MAX
+from penstock.broker.config.broker_keys import BROKER_KEYS
+from penstock.broker.config.definition import DOUBLE, ConfigKey
 from penstock.broker.config.inert_keys import broker_setting, listed_settings, settings_of_release
-from penstock.broker.config.keys import BROKER_KEYS, DOUBLE, ConfigKey
-from penstock.broker.config.log_levels import LEVELS, LOGGER_RESOURCE
+from penstock.broker.config.log_levels import LEVELS
+from penstock.broker.config.resource_types import LOGGER_RESOURCE
 from penstock.broker.config.values import BrokerConfig, canonical
 from penstock.broker.node import Node
 from penstock.broker.partitions.log_store import open_store

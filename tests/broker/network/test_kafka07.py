@@ -13,7 +13,7 @@ import pytest
 
 import penstock
 from penstock import Broker
-from penstock.broker.config.keys import BROKER_KEYS
+from penstock.broker.config.broker_keys import BROKER_KEYS
 from penstock.broker.network.kafka07 import PREFIX
 from penstock.errors import ConfigError, NetworkError
 from penstock.v07.driver import Driver07

@@ -10,7 +10,6 @@ from penstock.errors import StorageError
 from penstock.log.directory.checkpoint import read_checkpoint, read_offsets, write_checkpoint, write_offsets
 from penstock.log.directory.identity_files import (
     MetaProperties,
-    parse_properties,
     read_meta_properties,
     read_topic_id,
     write_meta_properties,
@@ -123,20 +122,13 @@ def test_meta_properties_of_kafka(tmp_path: Path) -> None:
         ("version=1\ncluster.id=x\n", "node.id"),
         ("version=1\nnode.id=x\ncluster.id=x\n", "node.id"),
         ("version=1\nnode.id=1\n", "cluster.id"),
+        ("version=1\nnode.id=1\ncluster.id=\\u12\n", "four hexadecimal digits"),
     ],
 )
 def test_meta_properties_that_make_no_sense(tmp_path: Path, text: str, reason: str) -> None:
     (tmp_path / "meta.properties").write_text(text)
     with pytest.raises(StorageError, match=reason):
         read_meta_properties(str(tmp_path))
-
-
-def test_escapes_of_java_properties() -> None:
-    assert parse_properties("! c\n# d\n a = b\\:c\\=d \nx\\ty=1\n\nempty=\n") == {
-        "a": "b:c=d",
-        "x\ty": "1",
-        "empty": "",
-    }
 
 
 def test_topic_ids(tmp_path: Path) -> None:

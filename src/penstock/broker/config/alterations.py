@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
+from penstock.broker.config.definition import LIST
 from penstock.broker.config.inert_keys import (
     BROKER,
     LISTENER,
@@ -20,8 +21,10 @@ from penstock.broker.config.inert_keys import (
     UNKNOWN,
     broker_setting,
 )
-from penstock.broker.config.keys import LIST
+from penstock.broker.config.penstock_keys import CHANGES_MAX
 from penstock.broker.config.resource_keys import check_kept, check_kept_name, kept_kinds
+from penstock.broker.config.resource_types import BROKER_RESOURCE, TOPIC_RESOURCE
+from penstock.broker.config.topic_names import check_topic_name
 from penstock.broker.config.values import (
     SUGGESTIONS_MAX,
     TOPIC_CHARACTERS_MAX,
@@ -29,9 +32,6 @@ from penstock.broker.config.values import (
     parse,
     unknown_name,
 )
-from penstock.broker.context import Parts
-from penstock.broker.metadata.cluster import BROKER_RESOURCE, TOPIC_RESOURCE, Cluster
-from penstock.broker.metadata.planning import CHANGES_MAX, check_topic_name
 from penstock.broker.requests.string_lengths import STRING_BYTES_MAX
 from penstock.common.logs import logger_named
 from penstock.errors import ConfigError, KafkaError, StorageError
@@ -40,9 +40,27 @@ from penstock.protocol.messages.config_record import ConfigRecord
 
 if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig
-    from penstock.broker.context import Context
 
 logger = logger_named("penstock.broker")
+
+
+class _Topic(Protocol):
+    @property
+    def config(self) -> TopicConfig: ...
+
+
+class ConfigTarget(Protocol):
+    """What has the settings: what alterations need of the broker's metadata."""
+
+    @property
+    def config(self) -> BrokerConfig: ...
+    @property
+    def node_id(self) -> int: ...
+    @property
+    def topics(self) -> Mapping[str, _Topic]: ...
+    @property
+    def kept(self) -> Mapping[tuple[int, str], Mapping[str, str]]: ...
+    def alter(self, records: Sequence[ConfigRecord], now_ms: int) -> object: ...
 
 
 class _Resource(Protocol):
@@ -85,23 +103,20 @@ def repeated_resources(resources: Sequence[tuple[int, str]]) -> set[tuple[int, s
     return {resource for resource, times in Counter(resources).items() if times > 1}
 
 
-class ChangesConfigs(Parts, Protocol):
-    """What changing configurations needs of a broker."""
-
-    config: BrokerConfig
-    cluster: Cluster
-
-
 def answer_each(
     resources: Sequence[R],
     plan: Callable[[R], list[ConfigRecord]],
     answer_class: Callable[..., A],
     *,
     validate_only: bool,
-    context: Context[ChangesConfigs],
+    cluster: ConfigTarget,
+    now_ms: int,
 ) -> list[A]:
-    """Carry out the changes that `plan` makes of each resource, in one step: all that are good, or none."""
-    config, cluster = context.node.config, context.node.cluster
+    """Carry out the changes that `plan` makes of each resource, in one step: all that are good, or none.
+
+    Returns an answer for each resource, in their order. With `validate_only` nothing is changed.
+    """
+    config = cluster.config
     config.suggestions_left = SUGGESTIONS_MAX
     repeated = repeated_resources([(r.resource_type, r.resource_name) for r in resources])
     most = config.integer(CHANGES_MAX)
@@ -110,11 +125,11 @@ def answer_each(
     records: list[ConfigRecord] = []
     fresh = 0
     for resource in resources:
-        place = (resource.resource_type, resource.resource_name)
-        answer = answer_class(resource_type=place[0], resource_name=place[1], error_message=None)
+        key = (resource.resource_type, resource.resource_name)
+        answer = answer_class(resource_type=key[0], resource_name=key[1], error_message=None)
         answers.append(answer)
         try:
-            if place in repeated:
+            if key in repeated:
                 raise error_for(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
             if len(good) >= most:
                 raise error_for(
@@ -122,8 +137,8 @@ def answer_each(
                     f"more than {most} resources in one request ({CHANGES_MAX}); ask again for the rest",
                 )
             planned = plan(resource)
-            is_fresh = bool(planned) and place[0] not in (TOPIC_RESOURCE, BROKER_RESOURCE)
-            if is_fresh and place not in cluster.kept:
+            is_fresh = bool(planned) and key[0] not in (TOPIC_RESOURCE, BROKER_RESOURCE)
+            if is_fresh and key not in cluster.kept:
                 if len(cluster.kept) + fresh >= KEPT_RESOURCES_MAX:
                     raise error_for(
                         ErrorCode.POLICY_VIOLATION,
@@ -137,7 +152,7 @@ def answer_each(
             good.append(answer)
     try:
         if not validate_only:
-            cluster.alter(records, context.now_ms)
+            cluster.alter(records, now_ms)
     except StorageError as error:
         logger.error("%s", error)
         for answer in good:
@@ -146,7 +161,7 @@ def answer_each(
 
 
 def plan_replacement(
-    cluster: Cluster, resource_type: int, name: str, wanted: Sequence[tuple[str, str | None]]
+    cluster: ConfigTarget, resource_type: int, name: str, wanted: Sequence[tuple[str, str | None]]
 ) -> list[ConfigRecord]:
     """Return the records after which nothing but `wanted` is set for a resource.
 
@@ -161,7 +176,7 @@ def plan_replacement(
 
 
 def plan_changes(
-    cluster: Cluster, resource_type: int, name: str, changes: Sequence[Change]
+    cluster: ConfigTarget, resource_type: int, name: str, changes: Sequence[Change]
 ) -> list[ConfigRecord]:
     """Return the records that carry out `changes`; none for what is so already.
 
@@ -230,14 +245,14 @@ def check_changes(changes: Sequence[Change]) -> None:
         raise error_for(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {','.join(null)}")
 
 
-def _check_topic(cluster: Cluster, texts: Mapping[str, str]) -> None:
+def _check_topic(cluster: ConfigTarget, texts: Mapping[str, str]) -> None:
     try:
         TopicConfig(cluster.config, texts)
     except ConfigError as error:
         raise error_for(ErrorCode.INVALID_CONFIG, str(error)) from None
 
 
-def _check_broker(cluster: Cluster, texts: Mapping[str, str], name: str) -> None:
+def _check_broker(cluster: ConfigTarget, texts: Mapping[str, str], name: str) -> None:
     """Everything that is to be set for one broker, or for all where `name` is empty."""
     settings = {setting: broker_setting(cluster.config, setting) for setting in texts}
     for change, reason in (
@@ -260,7 +275,7 @@ def _check_broker(cluster: Cluster, texts: Mapping[str, str], name: str) -> None
         raise error_for(ErrorCode.INVALID_REQUEST, str(error)) from None
 
 
-def _texts_of(cluster: Cluster, resource_type: int, name: str) -> Mapping[str, str]:
+def _texts_of(cluster: ConfigTarget, resource_type: int, name: str) -> Mapping[str, str]:
     """What is set for a resource.
 
     Raises:
@@ -289,7 +304,7 @@ def _texts_of(cluster: Cluster, resource_type: int, name: str) -> Mapping[str, s
 
 
 def _apply(
-    cluster: Cluster, texts: dict[str, str], change: Change, resource_type: int, resource: str
+    cluster: ConfigTarget, texts: dict[str, str], change: Change, resource_type: int, resource: str
 ) -> None:
     """Carry out one change on `texts`."""
     setting, operation, value = change

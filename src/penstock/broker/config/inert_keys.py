@@ -12,22 +12,21 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.broker.config.keys import (
+from penstock.broker.config.broker_keys import BROKER_KEYS, DYNAMIC_KEYS
+from penstock.broker.config.definition import (
     BOOLEAN,
-    BROKER_KEYS,
     CLASS,
     DOUBLE,
-    DYNAMIC_KEYS,
     INT,
     LIST,
     LONG,
     PASSWORD,
     SHORT,
     STRING,
-    TOPIC_KEYS,
     ConfigKey,
     idle,
 )
+from penstock.broker.config.topic_keys import TOPIC_KEYS
 
 if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig
@@ -92,8 +91,8 @@ def settings_of_release(release: str) -> Mapping[str, BrokerSetting]:
 
 def inert_keys(config: BrokerConfig) -> Mapping[str, BrokerSetting]:
     """Kafka's settings that are not among `BROKER_KEYS`: those of 4.x, or of 3.9 where an older is played."""
-    profile = config.profile
-    return settings_of_release("4" if profile is None or profile.numbers >= (4, 0) else "3")
+    release = config.release
+    return settings_of_release("4" if release is None or release.numbers >= (4, 0) else "3")
 
 
 def broker_setting(config: BrokerConfig, name: str) -> BrokerSetting:

@@ -12,9 +12,6 @@ from collections.abc import Sequence
 from penstock.broker.config.alterations import DELETE, SET, Change
 from penstock.protocol.error_codes import ErrorCode, error_for
 
-LOGGER_RESOURCE = 8
-"""The kind of thing that has loggers' levels for settings, as DescribeConfigs numbers it."""
-
 ROOT = "root"
 _OURS = "penstock"
 

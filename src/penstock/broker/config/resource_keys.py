@@ -12,17 +12,22 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from penstock.broker.config.definition import (
+    BOOLEAN,
+    INT,
+    LIST,
+    STRING,
+    ConfigKey,
+    idle,
+)
 from penstock.broker.config.inert_keys import UNKNOWN, inert_keys
-from penstock.broker.config.keys import BOOLEAN, INT, LIST, STRING, ConfigKey, idle
+from penstock.broker.config.resource_types import GROUP_RESOURCE, METRICS_RESOURCE
 from penstock.broker.config.values import SOURCE_DEFAULT, SOURCE_GROUP, SOURCE_METRICS, Setting, parse
 from penstock.errors import ConfigError
 from penstock.protocol.error_codes import ErrorCode, error_for
 
 if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig
-
-METRICS_RESOURCE, GROUP_RESOURCE = 16, 32
-"""Kinds of things that have settings, as DescribeConfigs and ConfigRecord number them."""
 
 KEPT_KINDS = (METRICS_RESOURCE, GROUP_RESOURCE)
 
@@ -97,20 +102,20 @@ _OFFSET_RESET = re.compile(
 
 def kept_kinds(config: BrokerConfig) -> tuple[int, ...]:
     """The kinds of resources whose settings the release keeps: metrics since 3.7, groups since 4.0."""
-    if config.profile is None or config.profile.numbers >= (4, 0):
+    if config.release is None or config.release.numbers >= (4, 0):
         return KEPT_KINDS
-    return (METRICS_RESOURCE,) if config.profile.numbers >= (3, 7) else ()
+    return (METRICS_RESOURCE,) if config.release.numbers >= (3, 7) else ()
 
 
 def kept_keys(config: BrokerConfig, kind: int) -> dict[str, ConfigKey]:
     """The settings that a resource of this kind may have."""
     if kind == METRICS_RESOURCE:
         return dict(_METRICS_KEYS)
-    profile = config.profile
+    release = config.release
     return {
         key.name: key
         for since, keys in _GROUP_KEYS
-        if profile is None or profile.numbers >= since
+        if release is None or release.numbers >= since
         for key in keys
     }
 
@@ -122,7 +127,7 @@ def kept_settings(
     keys = kept_keys(config, kind)
     if kind == METRICS_RESOURCE:
         found = []
-        older = config.profile is not None and config.profile.numbers < (4, 0)
+        older = config.release is not None and config.release.numbers < (4, 0)
         for name, key in keys.items():
             if name in texts:
                 setting = Setting(name, texts[name], SOURCE_METRICS)

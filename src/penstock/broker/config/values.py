@@ -12,25 +12,24 @@ from math import inf, isfinite
 from re import compile as compile_
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.broker.config.keys import (
+from penstock.broker.config.broker_keys import BROKER_KEYS
+from penstock.broker.config.definition import (
     BOOLEAN,
-    BROKER_KEYS,
     DOUBLE,
     INT,
     INT_MAX,
     LIST,
     LONG,
     LONG_MAX,
-    RETIRED_KEYS,
     SHORT,
-    TOPIC_KEYS,
     ConfigKey,
 )
+from penstock.broker.config.topic_keys import RETIRED_KEYS, TOPIC_KEYS
 from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
-    from penstock.broker.requests.release_profiles import Profile
+    from penstock.broker.config.release_settings import ReleaseSettings
 
 (
     SOURCE_TOPIC,
@@ -120,12 +119,11 @@ def _invalid(key: ConfigKey, text: str, reason: str) -> ConfigError:
     return ConfigError(f"Invalid value {text} for configuration {key.name}: {reason}")
 
 
-def _profile(as_version: str) -> Profile:
-    from penstock.broker.requests.release_profiles import (
-        Profile,  # few brokers have one, and starting is fast
-    )
+def _release_settings(as_version: str) -> ReleaseSettings:
+    # Imported here because few brokers behave as an older release, and starting must be fast.
+    from penstock.broker.config.release_settings import ReleaseSettings
 
-    return Profile(as_version)
+    return ReleaseSettings(as_version)
 
 
 TOPIC_CHARACTERS_MAX = 16_384
@@ -165,8 +163,9 @@ class BrokerConfig:
         self.settings: dict[str, str] = {}
         self.suggestions_left = SUGGESTIONS_MAX
         """For how many more unknown names a known one may be looked for; handlers set it for each request."""
-        self.profile = _profile(as_version) if as_version is not None else None
-        unknown = RETIRED_KEYS if self.profile is None else self.profile.unknown_settings
+        self.release = _release_settings(as_version) if as_version is not None else None
+        """The release of Kafka whose settings these are; None for the newest."""
+        unknown = RETIRED_KEYS if self.release is None else self.release.unknown
         self.topic_keys = {name: key for name, key in TOPIC_KEYS.items() if name not in unknown}
         """The settings of topics that there are: those of the release."""
         for name, text in (settings or {}).items():
@@ -202,8 +201,8 @@ class BrokerConfig:
 
     def default(self, name: str) -> str | None:
         """The text where nothing is set: Kafka's, of the release that the broker behaves as."""
-        if self.profile is not None and name in self.profile.defaults:
-            return self.profile.defaults[name]
+        if self.release is not None and name in self.release.defaults:
+            return self.release.defaults[name]
         return BROKER_KEYS[name].default
 
     def set_texts(self, name: str) -> Iterator[Setting]:
@@ -297,7 +296,7 @@ class TopicConfig:
         self.after_max_ms = self.integer("message.timestamp.after.max.ms")
         self.min_insync_replicas = self.integer("min.insync.replicas")
         self.down_conversion = self["message.downconversion.enable"] is True
-        self.stored_magic = 2 if broker.profile is None else broker.profile.stored_magic
+        self.stored_magic = 2 if broker.release is None else broker.release.stored_magic
         self.flushes = min(self.integer("flush.messages"), self.integer("flush.ms")) < LONG_MAX
         self.codec_name = str(self["compression.type"])
         policy = self["cleanup.policy"]
@@ -324,9 +323,9 @@ class TopicConfig:
             for setting in self.broker.set_texts(synonym):
                 text = str(setting.text)
                 return text if factor == 1 else str(_scaled(int(text), factor))
-        profile = self.broker.profile
-        if profile is not None and key.synonyms and key.synonyms[0][0] in profile.defaults:
-            return profile.defaults[key.synonyms[0][0]]
+        release = self.broker.release
+        if release is not None and key.synonyms and key.synonyms[0][0] in release.defaults:
+            return release.defaults[key.synonyms[0][0]]
         return key.default
 
     def settings(self, name: str) -> list[Setting]:

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from penstock.broker.config.penstock_keys import CHANGES_MAX
 from penstock.broker.context import Context, Parts
-from penstock.broker.metadata.planning import CHANGES_MAX
 from penstock.broker.requests.quotas import (
     CLIENT_CHARACTERS_MAX,
     ENTITY_TYPES,

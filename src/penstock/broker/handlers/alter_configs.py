@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from penstock.broker.config.alterations import ChangesConfigs, answer_each, plan_replacement
-from penstock.broker.context import Context
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.broker.config.alterations import answer_each, plan_replacement
+from penstock.broker.context import Context, Parts
 from penstock.protocol.messages.alter_configs_request import AlterConfigsRequest, AlterConfigsResource
 from penstock.protocol.messages.alter_configs_response import (
     AlterConfigsResourceResponse,
@@ -11,8 +13,18 @@ from penstock.protocol.messages.alter_configs_response import (
 )
 from penstock.protocol.messages.config_record import ConfigRecord
 
+if TYPE_CHECKING:
+    from penstock.broker.config.alterations import ConfigTarget
 
-def alter_configs(request: AlterConfigsRequest, context: Context[ChangesConfigs]) -> AlterConfigsResponse:
+
+class Needs(Parts, Protocol):
+    """The parts of a broker that this API works on."""
+
+    @property
+    def cluster(self) -> ConfigTarget: ...
+
+
+def alter_configs(request: AlterConfigsRequest, context: Context[Needs]) -> AlterConfigsResponse:
     """Change what is set for every resource; each has its own outcome."""
 
     def plan(resource: AlterConfigsResource) -> list[ConfigRecord]:
@@ -25,6 +37,7 @@ def alter_configs(request: AlterConfigsRequest, context: Context[ChangesConfigs]
             plan,
             AlterConfigsResourceResponse,
             validate_only=request.validate_only,
-            context=context,
+            cluster=context.node.cluster,
+            now_ms=context.now_ms,
         )
     )

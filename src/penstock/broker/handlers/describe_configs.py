@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from penstock.broker.config.definition import PASSWORD, ConfigKey
 from penstock.broker.config.inert_keys import (
     READ_ONLY,
     UNKNOWN,
@@ -15,9 +16,10 @@ from penstock.broker.config.inert_keys import (
     listed_settings,
     listener_setting,
 )
-from penstock.broker.config.keys import PASSWORD, ConfigKey
-from penstock.broker.config.log_levels import LOGGER_RESOURCE, level_of, loggers
+from penstock.broker.config.log_levels import level_of, loggers
 from penstock.broker.config.resource_keys import check_kept_name, kept_kinds, kept_settings
+from penstock.broker.config.resource_types import BROKER_RESOURCE, LOGGER_RESOURCE, TOPIC_RESOURCE
+from penstock.broker.config.topic_names import check_topic_name
 from penstock.broker.config.values import (
     SOURCE_DEFAULT,
     SOURCE_DYNAMIC_DEFAULT,
@@ -29,8 +31,6 @@ from penstock.broker.config.values import (
     canonical,
 )
 from penstock.broker.context import Context, Parts
-from penstock.broker.metadata.cluster import BROKER_RESOURCE, TOPIC_RESOURCE
-from penstock.broker.metadata.planning import check_topic_name
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.describe_configs_request import (

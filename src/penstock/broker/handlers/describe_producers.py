@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from penstock.broker.config.topic_names import check_topic_name
 from penstock.broker.context import Context, Parts
-from penstock.broker.metadata.planning import check_topic_name
 from penstock.broker.requests.repetition import merged
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from penstock.broker.config.topic_names import check_topic_name
 from penstock.broker.context import Context, Parts
 from penstock.broker.handlers.metadata import TOPIC_OPERATIONS
 from penstock.broker.metadata.cluster import Topic
-from penstock.broker.metadata.planning import check_topic_name
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest

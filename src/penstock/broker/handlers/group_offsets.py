@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from penstock.broker.config.keys import LONG_MAX
+from penstock.broker.config.definition import LONG_MAX
 from penstock.broker.context import Context, Parts
 from penstock.broker.groups.offsets import NEVER_EXPIRES, Committed, PartitionKey
 from penstock.broker.metadata.cluster import Topic

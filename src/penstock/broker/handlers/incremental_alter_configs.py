@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.config.alterations import (
     Change,
-    ChangesConfigs,
     answer_each,
     check_changes,
     plan_changes,
 )
-from penstock.broker.config.log_levels import LOGGER_RESOURCE, change_levels, check_node
-from penstock.broker.context import Context
+from penstock.broker.config.log_levels import change_levels, check_node
+from penstock.broker.config.resource_types import LOGGER_RESOURCE
+from penstock.broker.context import Context, Parts
 from penstock.protocol.messages.config_record import ConfigRecord
 from penstock.protocol.messages.incremental_alter_configs_request import (
     AlterConfigsResource,
@@ -23,10 +23,15 @@ from penstock.protocol.messages.incremental_alter_configs_response import (
     IncrementalAlterConfigsResponse,
 )
 
+if TYPE_CHECKING:
+    from penstock.broker.config.alterations import ConfigTarget
 
-class Needs(ChangesConfigs, Protocol):
+
+class Needs(Parts, Protocol):
     """The parts of a broker that this API works on."""
 
+    @property
+    def cluster(self) -> ConfigTarget: ...
     @property
     def node_id(self) -> int: ...
 
@@ -51,6 +56,7 @@ def incremental_alter_configs(
             plan,
             AlterConfigsResourceResponse,
             validate_only=request.validate_only,
-            context=context,
+            cluster=context.node.cluster,
+            now_ms=context.now_ms,
         )
     )

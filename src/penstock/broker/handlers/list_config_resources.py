@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from penstock.broker.config.log_levels import LOGGER_RESOURCE
-from penstock.broker.config.resource_keys import KEPT_KINDS, METRICS_RESOURCE
+from penstock.broker.config.resource_keys import KEPT_KINDS
+from penstock.broker.config.resource_types import (
+    BROKER_RESOURCE,
+    LOGGER_RESOURCE,
+    METRICS_RESOURCE,
+    TOPIC_RESOURCE,
+)
 from penstock.broker.context import Context, Parts
-from penstock.broker.metadata.cluster import BROKER_RESOURCE, TOPIC_RESOURCE
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
 from penstock.protocol.messages.list_config_resources_response import (

@@ -14,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
+from penstock.broker.config.topic_names import check_topic_name
 from penstock.broker.context import Context, Parts
 from penstock.broker.metadata.cluster import Topic
 from penstock.broker.metadata.internal_topics import INTERNAL_TOPICS
-from penstock.broker.metadata.planning import NewTopic, Planner, check_topic_name
+from penstock.broker.metadata.planning import NewTopic, Planner
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode, error_for

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from penstock.broker.config.keys import BROKER_KEYS
+from penstock.broker.config.broker_keys import BROKER_KEYS
+from penstock.broker.config.resource_types import BROKER_RESOURCE, TOPIC_RESOURCE
 from penstock.broker.config.values import BrokerConfig, TopicConfig
 from penstock.broker.metadata.internal_topics import INTERNAL_TOPICS
 from penstock.broker.metadata.metadata_log import DIRECTORIES_SINCE, ELIGIBLE_REPLICAS_SINCE, MetadataLog
@@ -41,9 +42,6 @@ PRODUCER_ID_BLOCK = 1000
 
 TOPICS_TOLD = 10
 """Topics that one request creates or deletes and that have a line of their own in the broker's log."""
-
-TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
-"""Kinds of things that have settings, as DescribeConfigs and ConfigRecord number them."""
 
 _SAME_LEADER = -2
 """In a change of a partition: it says nothing about the leader."""

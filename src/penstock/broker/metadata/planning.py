@@ -6,10 +6,11 @@ in one step.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from penstock.broker.config.penstock_keys import CHANGES_MAX
+from penstock.broker.config.topic_names import check_topic_name
 from penstock.broker.config.values import TOPIC_CHARACTERS_MAX, TopicConfig
 from penstock.errors import ConfigError, KafkaError
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -17,16 +18,8 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 if TYPE_CHECKING:
     from penstock.broker.metadata.cluster import Cluster, Topic
 
-TOPIC_NAME_LENGTH_MAX = 249
-"""A partition's directory is the name, a dash and a number; file names end at 255 bytes."""
-
 PARTITIONS_PER_REQUEST_MAX = 10_000
 """Kafka's own limit, which keeps one request from claiming all memory."""
-
-CHANGES_MAX = "penstock.request.changes.max"
-"""The setting that limits how many topics, settings' resources or quota entities one request changes."""
-
-_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 class NewTopic(NamedTuple):
@@ -234,21 +227,6 @@ class Planner:
 def excess_code(knows_quotas: bool) -> ErrorCode:
     """The error for what exceeds a request: one that clients wait and ask again for, if they know it."""
     return ErrorCode.THROTTLING_QUOTA_EXCEEDED if knows_quotas else ErrorCode.POLICY_VIOLATION
-
-
-def check_topic_name(name: str) -> None:
-    """Raises KafkaError: INVALID_TOPIC_EXCEPTION (17), with the reason."""
-    if not name:
-        reason = "the empty string is no topic name"
-    elif name in (".", ".."):
-        reason = f"{name!r} is no topic name"
-    elif len(name) > TOPIC_NAME_LENGTH_MAX:
-        reason = f"a topic name has at most {TOPIC_NAME_LENGTH_MAX} characters, not {len(name)}"
-    elif not _LEGAL_NAME.fullmatch(name):
-        reason = f"topic name {name!r} has characters other than ASCII letters, digits, '.', '_' and '-'"
-    else:
-        return
-    raise error_for(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
 
 
 def folded(name: str) -> str:

@@ -61,24 +61,6 @@ _OLDER_ERRORS = {
 }
 """What a release that does not know an error says in its place; what is not here becomes -1."""
 
-_TOPIC_SETTINGS: tuple[tuple[str, Numbers, Numbers], ...] = (
-    ("message.downconversion.enable", (2, 0), (4, 0)),
-    ("message.format.version", (0, 10), (4, 0)),
-    ("message.timestamp.difference.max.ms", (0, 10), (4, 0)),
-    ("max.compaction.lag.ms", (2, 3), ()),
-    ("local.retention.bytes", (3, 0), ()),
-    ("local.retention.ms", (3, 0), ()),
-    ("remote.storage.enable", (3, 0), ()),
-    ("message.timestamp.after.max.ms", (3, 6), ()),
-    ("message.timestamp.before.max.ms", (3, 6), ()),
-    ("compression.gzip.level", (3, 8), ()),
-    ("compression.lz4.level", (3, 8), ()),
-    ("compression.zstd.level", (3, 8), ()),
-    ("remote.log.copy.disable", (3, 9), ()),
-    ("remote.log.delete.on.disable", (3, 9), ()),
-)
-"""Settings of topics that not every release has: the first that does, the first that does not any more."""
-
 _METADATA_LEVELS: tuple[tuple[Numbers, int], ...] = (
     ((3, 3), 7),
     ((3, 4), 8),
@@ -90,18 +72,6 @@ _METADATA_LEVELS: tuple[tuple[Numbers, int], ...] = (
     ((4, 0), 25),
 )
 """The latest level of `metadata.version` that a release knows, from this one on."""
-
-_DEFAULTS: tuple[tuple[Numbers, str, str], ...] = (
-    ((0, 9), "message.max.bytes", "1000000"),
-    ((2, 0), "message.max.bytes", "1000012"),
-    ((0, 10, 1), "group.max.session.timeout.ms", "30000"),
-    ((2, 0), "group.max.session.timeout.ms", "300000"),
-    ((0, 11), "group.initial.rebalance.delay.ms", "0"),
-    ((4, 0), "log.message.timestamp.after.max.ms", str(2**63 - 1)),
-    ((4, 0), "num.recovery.threads.per.data.dir", "1"),
-    ((2, 0), "offsets.retention.minutes", "1440"),
-)
-"""Defaults that were others before a release; of several the first that applies counts."""
 
 
 class Profile:
@@ -121,7 +91,6 @@ class Profile:
         """0.8 reads every request as the version it has."""
         self.overlooks_unknown = (0, 9) <= numbers < (0, 10)
         """0.9 neither answers what it does not know nor hangs up."""
-        self.stored_magic = 0 if numbers < (0, 10) else 1 if numbers < (0, 11) else 2
         self.error_max = max(code for since, code in _HIGHEST_ERRORS if since <= numbers)
         self.creating_code = (
             ErrorCode.LEADER_NOT_AVAILABLE if numbers < FIRST_KRAFT else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -131,17 +100,9 @@ class Profile:
         """Whether acks above 1 ask for so many replicas, rather than being an error."""
         self.failures_end_waits = numbers >= (0, 9)
         """Whether a Fetch is answered at once where a partition fails."""
-        self.unknown_settings = frozenset(
-            name for name, since, until in _TOPIC_SETTINGS if numbers < since or (until and numbers >= until)
-        )
-        """Settings of topics that the release does not have."""
         levels = [level for since, level in _METADATA_LEVELS if since <= numbers]
         self.metadata_level = levels[-1] if levels else 0
         """The level of `metadata.version` that the release settles on; 0 with ZooKeeper."""
-        self.defaults: dict[str, str] = {}
-        for before, name, text in _DEFAULTS:
-            if numbers < before:
-                self.defaults.setdefault(name, text)
 
     @property
     def name(self) -> str:

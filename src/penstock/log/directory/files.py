@@ -6,32 +6,16 @@ what was being done, the reason, and what may help. The system's number stays in
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
 
+from penstock.common.errno_advice import reason_of
 from penstock.common.logs import logger_named
 from penstock.errors import StorageError
 
 logger = logger_named("penstock.log")
-
-_REASONS = {
-    errno.ENOSPC: "the disk is full; free some space and try again",
-    errno.EDQUOT: "the disk quota is used up; free some space and try again",
-    errno.EFBIG: "the file may not grow any further (file size limit of the process or the file system)",
-    errno.EACCES: "permission denied; run as the owner of the directory, or change its mode",
-    errno.EPERM: "permission denied; run as the owner of the directory, or change its mode",
-    errno.EROFS: "the file system is read-only",
-    errno.EMFILE: "too many files are open; raise the limit (ulimit -n)",
-    errno.ENFILE: "too many files are open on this machine",
-    errno.EIO: "the device reports an input/output error",
-    errno.ENOENT: "there is no such file or directory",
-    errno.ENOTDIR: "a part of the path is not a directory",
-    errno.EISDIR: "it is a directory",
-}
-
 
 FILE_MODE, DIRECTORY_MODE = 0o600, 0o700
 """Modes of what is made in a data directory: records are for the user whom the broker runs as."""
@@ -39,8 +23,7 @@ FILE_MODE, DIRECTORY_MODE = 0o600, 0o700
 
 def storage_error(action: str, path: str, error: OSError) -> StorageError:
     """Return the error to raise when the system refused to `action` (a verb, "read") `path`."""
-    reason = _REASONS.get(error.errno or 0, error.strerror or str(error))
-    failure = StorageError(f"cannot {action} {path}: {reason}")
+    failure = StorageError(f"cannot {action} {path}: {reason_of(error)}")
     failure.errno = error.errno
     return failure
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from penstock.errors import StorageError
+from penstock.common.properties_files import parse_properties
+from penstock.errors import ConfigError, StorageError
 from penstock.log.directory.files import read_text, write_text
 from penstock.protocol.uuid import uuid_from_text, uuid_to_text
 
@@ -16,7 +17,6 @@ _ADVICE = (
     "It says whose data these are: put it back from a copy; or remove it, and the directory becomes a new "
     "cluster's, with the records it holds"
 )
-_ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 
 
 class MetaProperties(NamedTuple):
@@ -25,29 +25,6 @@ class MetaProperties(NamedTuple):
     cluster_id: str
     node_id: int
     directory_id: str | None = None
-
-
-def _unescape(text: str) -> str:
-    out, escaped = [], False
-    for character in text:
-        if escaped:
-            out.append(_ESCAPES.get(character, character))
-            escaped = False
-        elif character == "\\":
-            escaped = True
-        else:
-            out.append(character)
-    return "".join(out)
-
-
-def parse_properties(text: str) -> dict[str, str]:
-    """Return what a Java properties file of one-line entries says."""
-    properties = {}
-    for line in map(str.strip, text.splitlines()):
-        if line and line[0] not in "#!":
-            key, _, value = line.partition("=")
-            properties[_unescape(key.strip())] = _unescape(value.strip())
-    return properties
 
 
 def read_meta_properties(directory: str) -> MetaProperties | None:
@@ -60,7 +37,10 @@ def read_meta_properties(directory: str) -> MetaProperties | None:
     text = read_text(path)
     if text is None:
         return None
-    properties = parse_properties(text)
+    try:
+        properties = {entry.name: entry.value for entry in parse_properties(text, path)}
+    except ConfigError as error:
+        raise StorageError(f"{error}. {_ADVICE}") from None
     version = properties.get("version", "")
     if version not in ("0", "1"):
         said = f"version {version}" if version else "no version"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from penstock.common.errno_advice import reason_of
 from penstock.errors import StorageError
 
 TEMPORARY_SUFFIX = ".unfinished"
@@ -59,14 +59,7 @@ def remove_unfinished(directory: Path) -> int:
 
 def storage_error(path: Path, error: OSError) -> StorageError:
     """`error` as one line that names the path and what to do."""
-    advice = {
-        errno.ENOSPC: "the disk is full; free some space and start again",
-        errno.EDQUOT: "the disk quota is used up; free some space and start again",
-        errno.EACCES: "not permitted; choose another directory or change its permissions",
-        errno.EPERM: "not permitted; choose another directory or change its permissions",
-        errno.EROFS: "the file system is read-only; choose another directory",
-    }.get(error.errno or 0, error.strerror or str(error))
-    return StorageError(f"cannot write {path}: {advice}")
+    return StorageError(f"cannot write {path}: {reason_of(error)}")
 
 
 def _flush(path: Path) -> None:

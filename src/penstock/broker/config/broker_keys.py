@@ -1,0 +1,269 @@
+"""The settings of the broker (server.properties): Kafka's names, types and defaults (4.x), and ours.
+
+A key without effect is accepted, because files written for Apache Kafka carry it; its description says why it
+means nothing to a single process. Kafka's other settings, which have no use here at all, are `inert_keys`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.broker.config.definition import (
+    BOOLEAN,
+    CLASS,
+    DAY_MS,
+    INT,
+    INT_MAX,
+    LIST,
+    LONG,
+    LONG_MAX,
+    SHORT,
+    STRING,
+    ConfigKey,
+    broker_key,
+    idle,
+    table,
+)
+from penstock.broker.config.penstock_keys import PENSTOCK_KEYS
+from penstock.broker.config.topic_keys import TOPIC_KEYS
+
+_NO_QUORUM = "one process is broker and controller."
+_NO_THREADS = "one event loop does all the work."
+_NO_REPLICAS = "there is one replica."
+
+
+def _idle(*column: Any, **more: Any) -> ConfigKey:
+    return idle(broker_key(*column, **more))
+
+
+def _topic_defaults() -> list[ConfigKey]:
+    """The broker keys that only give topic keys their defaults, e.g. log.retention.bytes."""
+    keys = {}
+    for key in TOPIC_KEYS.values():
+        for name, factor in key.synonyms:
+            # Only the weakest synonym carries the default: a stronger one that is unset must not hide it.
+            weakest = name == key.synonyms[-1][0]
+            default = key.default if weakest else None
+            if default is not None and factor > 1:
+                default = str(int(default) // factor)
+            doc = f"Default of the topic setting {key.name}. {key.doc}"
+            type_ = INT if factor > 1 else key.type  # hours and minutes are 32 bits wide
+            keys[name] = ConfigKey(
+                name, type_, default, doc, key.choices, key.at_least, has_effect=key.has_effect
+            )
+    return list(keys.values())
+
+
+BROKER_KEYS = table(
+    *_topic_defaults(),
+    broker_key(
+        "advertised.host.name", STRING, None, "Host told to clients, before advertised.listeners came."
+    ),
+    broker_key(
+        "advertised.port", INT, None, "Port told to clients, before advertised.listeners came.", at_least=0
+    ),
+    broker_key("host.name", STRING, None, "Address to listen on, before listeners came. Needs port."),
+    broker_key("port", INT, None, "Port to listen on, before listeners came.", at_least=0),
+    *PENSTOCK_KEYS,
+    broker_key(
+        "advertised.listeners", LIST, None, "Addresses told to clients, where they differ from listeners."
+    ),
+    broker_key(
+        "auto.create.topics.enable", BOOLEAN, "true", "Whether asking for an unknown topic creates it."
+    ),
+    _idle("auto.leader.rebalance.enable", BOOLEAN, "true", _NO_REPLICAS),
+    broker_key("broker.id", INT, None, "Older name of node.id.", at_least=-1),
+    broker_key("broker.rack", STRING, None, "Rack told to clients."),
+    broker_key(
+        "connections.max.idle.ms", LONG, "600000", "Connections without a request for this long are closed."
+    ),
+    _idle("controller.listener.names", LIST, None, _NO_QUORUM),
+    _idle("controller.quorum.bootstrap.servers", LIST, "", _NO_QUORUM),
+    _idle("controller.quorum.voters", LIST, "", _NO_QUORUM),
+    _idle("create.topic.policy.class.name", CLASS, None, "there are no policies."),
+    broker_key(
+        "default.replication.factor", INT, "1", "Replication factor of topics that name none.", at_least=1
+    ),
+    broker_key("delete.topic.enable", BOOLEAN, "true", "Whether topics can be deleted."),
+    broker_key("fetch.max.bytes", INT, "57671680", "Most bytes one Fetch answer carries.", at_least=1024),
+    broker_key(
+        "group.initial.rebalance.delay.ms",
+        INT,
+        "0",
+        "Wait for more members when a group forms. Apache Kafka's default is 3000.",
+        at_least=0,
+    ),
+    broker_key(
+        "group.max.session.timeout.ms", INT, "1800000", "Longest session timeout of a member.", at_least=1
+    ),
+    broker_key("group.max.size", INT, str(INT_MAX), "Most members of a group.", at_least=1),
+    broker_key(
+        "group.min.session.timeout.ms", INT, "6000", "Shortest session timeout of a member.", at_least=1
+    ),
+    _idle("inter.broker.listener.name", STRING, None, _NO_QUORUM),
+    broker_key(
+        "listener.security.protocol.map", STRING, "PLAINTEXT:PLAINTEXT", "Security of each listener by name."
+    ),
+    broker_key(
+        "listeners", LIST, "PLAINTEXT://127.0.0.1:9092", "Address to listen on: PLAINTEXT://HOST:PORT."
+    ),
+    broker_key("log.cleaner.enable", BOOLEAN, "true", "Whether compacted topics are compacted."),
+    broker_key(
+        "log.cleaner.backoff.ms",
+        LONG,
+        "15000",
+        "How often compacted topics are looked at for something to compact.",
+        at_least=0,
+    ),
+    broker_key(
+        "log.cleaner.dedupe.buffer.size",
+        LONG,
+        "134217728",
+        "Memory for the keys of one compaction, 24 bytes each; what is beyond waits for the next.",
+        at_least=1,
+    ),
+    _idle("log.cleaner.threads", INT, "1", _NO_THREADS, at_least=0),
+    broker_key("log.dir", LIST, None, "Data directory; empty keeps everything in memory."),
+    broker_key("log.dirs", LIST, None, "Data directory; one only."),
+    broker_key(
+        "log.flush.offset.checkpoint.interval.ms",
+        INT,
+        "60000",
+        "How often recovery points are saved.",
+        at_least=0,
+    ),
+    broker_key(
+        "log.flush.scheduler.interval.ms", LONG, str(LONG_MAX), "How often logs are checked for a due flush."
+    ),
+    broker_key(
+        "log.flush.start.offset.checkpoint.interval.ms",
+        INT,
+        "60000",
+        "How often start offsets are saved.",
+        at_least=0,
+    ),
+    broker_key(
+        "log.retention.check.interval.ms", LONG, "300000", "How often retention is applied.", at_least=1
+    ),
+    broker_key(
+        "max.connections",
+        INT,
+        str(INT_MAX),
+        "Most connections at a time; further ones are closed.",
+        at_least=0,
+    ),
+    broker_key(
+        "max.connections.per.ip",
+        INT,
+        str(INT_MAX),
+        "Most connections at a time from one address.",
+        at_least=0,
+    ),
+    broker_key(
+        "max.incremental.fetch.session.cache.slots",
+        INT,
+        "1000",
+        "Most fetch sessions that are kept; further ones replace idle ones, or are declined.",
+        at_least=0,
+    ),
+    broker_key(
+        "max.request.partition.size.limit",
+        INT,
+        "2000",
+        "Most partitions in one answer to DescribeTopicPartitions.",
+        at_least=1,
+    ),
+    _idle("metadata.log.dir", STRING, None, "metadata lives in the data directory."),
+    broker_key("node.id", INT, "1", "Number of this broker.", at_least=0),
+    _idle("num.io.threads", INT, "8", _NO_THREADS, at_least=1),
+    _idle("num.network.threads", INT, "3", _NO_THREADS, at_least=1),
+    broker_key("num.partitions", INT, "1", "Partitions of topics that name no number.", at_least=1),
+    _idle("num.recovery.threads.per.data.dir", INT, "2", _NO_THREADS, at_least=1),
+    _idle("num.replica.fetchers", INT, "1", _NO_REPLICAS),
+    broker_key(
+        "offset.metadata.max.bytes", INT, "4096", "Longest note that comes with an offset.", at_least=0
+    ),
+    broker_key(
+        "offsets.retention.check.interval.ms",
+        LONG,
+        "600000",
+        "How often offsets and groups that nobody needs any more are looked for.",
+        at_least=1,
+    ),
+    broker_key(
+        "offsets.retention.minutes", INT, "10080", "Age at which offsets of empty groups go.", at_least=1
+    ),
+    broker_key("offsets.topic.num.partitions", INT, "50", "Partitions of __consumer_offsets.", at_least=1),
+    _idle("offsets.topic.replication.factor", SHORT, "3", _NO_REPLICAS, at_least=1),
+    broker_key(
+        "offsets.topic.segment.bytes", INT, "104857600", "Segment size of __consumer_offsets.", at_least=1
+    ),
+    _idle("process.roles", LIST, "broker,controller", _NO_QUORUM, choices=("broker", "controller")),
+    broker_key(
+        "producer.id.expiration.ms",
+        INT,
+        str(DAY_MS),
+        "Idle time after which a producer's sequences go.",
+        at_least=1,
+    ),
+    broker_key(
+        "queued.max.request.bytes",
+        LONG,
+        "134217728",
+        "Most memory for requests that are still arriving; the slowest sender is disconnected. -1 no limit.",
+    ),
+    _idle("queued.max.requests", INT, "500", "a connection has one request at work.", at_least=1),
+    _idle("replica.lag.time.max.ms", LONG, "30000", _NO_REPLICAS),
+    _idle("share.coordinator.state.topic.min.isr", SHORT, "2", _NO_REPLICAS, at_least=1),
+    _idle("share.coordinator.state.topic.replication.factor", SHORT, "3", _NO_REPLICAS, at_least=1),
+    broker_key(
+        "socket.listen.backlog.size", INT, "50", "Connections that may wait to be accepted.", at_least=1
+    ),
+    broker_key(
+        "socket.receive.buffer.bytes",
+        INT,
+        "-1",
+        "Receive buffer of sockets; -1 leaves it to the system.",
+        at_least=-1,
+    ),
+    broker_key("socket.request.max.bytes", INT, "104857600", "Largest request accepted.", at_least=1),
+    broker_key(
+        "socket.send.buffer.bytes",
+        INT,
+        "-1",
+        "Send buffer of sockets; -1 leaves it to the system.",
+        at_least=-1,
+    ),
+    broker_key(
+        "transaction.max.timeout.ms", INT, "900000", "Longest transaction a producer may ask for.", at_least=1
+    ),
+    _idle("transaction.state.log.min.isr", INT, "2", _NO_REPLICAS, at_least=1),
+    broker_key(
+        "transaction.state.log.num.partitions", INT, "50", "Partitions of __transaction_state.", at_least=1
+    ),
+    _idle("transaction.state.log.replication.factor", SHORT, "3", _NO_REPLICAS, at_least=1),
+    broker_key(
+        "unstable.api.versions.enable",
+        BOOLEAN,
+        "false",
+        "Whether versions are offered that may still change.",
+    ),
+)
+
+DYNAMIC_KEYS = frozenset(
+    key.synonyms[0][0]
+    for name, key in TOPIC_KEYS.items()
+    if key.synonyms and name != "message.format.version"
+) | {
+    "log.cleaner.backoff.ms",
+    "log.cleaner.dedupe.buffer.size",
+    "log.cleaner.threads",
+    "max.connections",
+    "max.connections.per.ip",
+    "num.io.threads",
+    "num.network.threads",
+    "num.recovery.threads.per.data.dir",
+    "num.replica.fetchers",
+    "producer.id.expiration.ms",
+}
+"""Broker settings that clients may change while it runs, for one broker or for all."""

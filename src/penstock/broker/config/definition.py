@@ -1,0 +1,61 @@
+"""What is known of one setting: name, type, default, bounds, and whether it has an effect here."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+BOOLEAN, STRING, INT, SHORT, LONG, DOUBLE, LIST, CLASS, PASSWORD = range(1, 10)
+"""Types as DescribeConfigs numbers them (KIP-569)."""
+
+LONG_MAX = 2**63 - 1
+INT_MAX = 2**31 - 1
+DAY_MS = 86_400_000
+
+
+class ConfigKey(NamedTuple):
+    """One setting. `default` is text, None where there is none.
+
+    `choices`, `at_least` and `at_most` bound the value; `never` is one inside the bounds that is wrong.
+
+    `synonyms` are the broker keys that give the default, strongest first, each with the factor that
+    turns its unit into ours.
+    """
+
+    name: str
+    type: int
+    default: str | None
+    doc: str
+    choices: tuple[str, ...] = ()
+    at_least: float | None = None
+    synonyms: tuple[tuple[str, int], ...] = ()
+    at_most: float | None = None
+    never: float | None = None
+    item_pattern: str = ""
+    """What each item of a list must match, unless the list is a star."""
+
+    has_effect: bool = True
+    """False for a setting that is checked, kept and listed, and changes nothing."""
+
+
+def idle(key: ConfigKey) -> ConfigKey:
+    """Return a key without effect. The description of `key` is the reason."""
+    return key._replace(doc=f"No effect: {key.doc}", has_effect=False)
+
+
+def table(*keys: ConfigKey) -> dict[str, ConfigKey]:
+    """Return keys by name."""
+    return {key.name: key for key in keys}
+
+
+def broker_key(
+    name: str,
+    type_: int,
+    default: str | None,
+    doc: str,
+    *,
+    choices: tuple[str, ...] = (),
+    at_least: float | None = None,
+    at_most: float | None = None,
+) -> ConfigKey:
+    """Return the key of a setting of the broker."""
+    return ConfigKey(name, type_, default, doc, choices, at_least, at_most=at_most)

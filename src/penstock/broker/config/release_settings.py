@@ -1,0 +1,61 @@
+"""What a release of Apache Kafka had for settings: which there were, and other defaults."""
+
+from __future__ import annotations
+
+from penstock.protocol.releases import release
+
+Numbers = tuple[int, ...]
+
+_TOPIC_SETTINGS: tuple[tuple[str, Numbers, Numbers], ...] = (
+    ("message.downconversion.enable", (2, 0), (4, 0)),
+    ("message.format.version", (0, 10), (4, 0)),
+    ("message.timestamp.difference.max.ms", (0, 10), (4, 0)),
+    ("max.compaction.lag.ms", (2, 3), ()),
+    ("local.retention.bytes", (3, 0), ()),
+    ("local.retention.ms", (3, 0), ()),
+    ("remote.storage.enable", (3, 0), ()),
+    ("message.timestamp.after.max.ms", (3, 6), ()),
+    ("message.timestamp.before.max.ms", (3, 6), ()),
+    ("compression.gzip.level", (3, 8), ()),
+    ("compression.lz4.level", (3, 8), ()),
+    ("compression.zstd.level", (3, 8), ()),
+    ("remote.log.copy.disable", (3, 9), ()),
+    ("remote.log.delete.on.disable", (3, 9), ()),
+)
+"""Settings of topics that not every release has: the first that does, the first later one that does not."""
+
+_DEFAULTS: tuple[tuple[Numbers, str, str], ...] = (
+    ((0, 9), "message.max.bytes", "1000000"),
+    ((2, 0), "message.max.bytes", "1000012"),
+    ((0, 10, 1), "group.max.session.timeout.ms", "30000"),
+    ((2, 0), "group.max.session.timeout.ms", "300000"),
+    ((0, 11), "group.initial.rebalance.delay.ms", "0"),
+    ((4, 0), "log.message.timestamp.after.max.ms", str(2**63 - 1)),
+    ((4, 0), "num.recovery.threads.per.data.dir", "1"),
+    ((2, 0), "offsets.retention.minutes", "1440"),
+)
+"""Defaults that were different before a release; of several rows of a name the first that applies counts."""
+
+
+class ReleaseSettings:
+    """The settings of one release. `version` is its name, such as ``0.10.2``.
+
+    Raises:
+        ConfigError: there is no such release.
+    """
+
+    def __init__(self, version: str) -> None:
+        found = release(version)
+        self.name = found.name
+        self.numbers = numbers = found.numbers
+        self.stored_magic = 0 if numbers < (0, 10) else 1 if numbers < (0, 11) else 2
+        """The magic of the record batches that its brokers store."""
+        self.unknown = frozenset(
+            name for name, since, until in _TOPIC_SETTINGS if numbers < since or (until and numbers >= until)
+        )
+        """Settings of topics that the release does not have."""
+        self.defaults: dict[str, str] = {}
+        """Defaults that differ from those of today."""
+        for before, name, text in _DEFAULTS:
+            if numbers < before:
+                self.defaults.setdefault(name, text)

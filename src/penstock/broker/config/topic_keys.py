@@ -1,0 +1,307 @@
+"""The settings of topics: Kafka's names, types and defaults (4.x), and what each one does here.
+
+A key names the broker keys that give its default. A key without effect is accepted, because topics of Apache
+Kafka carry it; its description says why it means nothing to a single process.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.broker.config.definition import (
+    BOOLEAN,
+    DAY_MS,
+    DOUBLE,
+    INT,
+    LIST,
+    LONG,
+    LONG_MAX,
+    STRING,
+    ConfigKey,
+    idle,
+    table,
+)
+
+
+def _topic(
+    name: str,
+    type_: int,
+    default: str | None,
+    doc: str,
+    *synonyms: str | tuple[str, int],
+    choices: tuple[str, ...] = (),
+    at_least: float | None = None,
+    at_most: float | None = None,
+    never: float | None = None,
+) -> ConfigKey:
+    pairs = tuple(s if isinstance(s, tuple) else (s, 1) for s in synonyms)
+    return ConfigKey(name, type_, default, doc, choices, at_least, pairs, at_most, never)
+
+
+def _idle_topic(*column: Any, **more: Any) -> ConfigKey:
+    return idle(_topic(*column, **more))
+
+
+_CODECS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+
+_THROTTLED = idle(ConfigKey("", LIST, "", "there is one replica.", item_pattern="[0-9]+:[0-9]+"))
+
+TOPIC_KEYS = table(
+    _topic(
+        "cleanup.policy",
+        LIST,
+        "delete",
+        "What happens to old data: delete, compact or both.",
+        "log.cleanup.policy",
+        choices=("delete", "compact"),
+    ),
+    _topic(
+        "compression.gzip.level",
+        INT,
+        "-1",
+        "Level used when the broker itself compresses with gzip.",
+        "compression.gzip.level",
+        at_least=-1,
+        at_most=9,
+        never=0,
+    ),
+    _topic(
+        "compression.lz4.level",
+        INT,
+        "9",
+        "Level used when the broker itself compresses with lz4.",
+        "compression.lz4.level",
+        at_least=1,
+        at_most=17,
+    ),
+    _topic(
+        "compression.type",
+        STRING,
+        "producer",
+        "Codec the topic is stored in; producer keeps what was sent.",
+        "compression.type",
+        choices=_CODECS,
+    ),
+    _topic(
+        "compression.zstd.level",
+        INT,
+        "3",
+        "Level used when the broker itself compresses with zstd.",
+        "compression.zstd.level",
+        at_least=-131072,
+        at_most=22,
+    ),
+    _topic(
+        "delete.retention.ms",
+        LONG,
+        str(DAY_MS),
+        "How long tombstones stay in a compacted topic.",
+        "log.cleaner.delete.retention.ms",
+        at_least=0,
+    ),
+    _topic(
+        "file.delete.delay.ms",
+        LONG,
+        "60000",
+        "Time between taking a segment out and deleting its files.",
+        "log.segment.delete.delay.ms",
+        at_least=0,
+    ),
+    _topic(
+        "flush.messages",
+        LONG,
+        str(LONG_MAX),
+        "Records after which the log is forced to disk; 1 is every batch.",
+        "log.flush.interval.messages",
+        at_least=1,
+    ),
+    _topic(
+        "flush.ms",
+        LONG,
+        str(LONG_MAX),
+        "Milliseconds after which the log is forced to disk.",
+        "log.flush.interval.ms",
+        "log.flush.scheduler.interval.ms",
+        at_least=0,
+    ),
+    _THROTTLED._replace(name="follower.replication.throttled.replicas"),
+    _topic(
+        "index.interval.bytes",
+        INT,
+        "4096",
+        "Bytes of log between two entries of the offset index.",
+        "log.index.interval.bytes",
+        at_least=0,
+    ),
+    _THROTTLED._replace(name="leader.replication.throttled.replicas"),
+    _idle_topic(
+        "local.retention.bytes",
+        LONG,
+        "-2",
+        "there is no tiered storage.",
+        "log.local.retention.bytes",
+        at_least=-2,
+    ),
+    _idle_topic(
+        "local.retention.ms",
+        LONG,
+        "-2",
+        "there is no tiered storage.",
+        "log.local.retention.ms",
+        at_least=-2,
+    ),
+    _topic(
+        "max.compaction.lag.ms",
+        LONG,
+        str(LONG_MAX),
+        "Longest time a record stays out of reach of compaction.",
+        "log.cleaner.max.compaction.lag.ms",
+        at_least=1,
+    ),
+    _topic(
+        "max.message.bytes",
+        INT,
+        "1048588",
+        "Largest record batch accepted, as it arrives.",
+        "message.max.bytes",
+        at_least=0,
+    ),
+    _topic(
+        "message.downconversion.enable",
+        BOOLEAN,
+        "true",
+        "Whether fetchers older than 0.11 get converted records.",
+        "log.message.downconversion.enable",
+    ),
+    _idle_topic(
+        "message.format.version",
+        STRING,
+        "3.0-IV1",
+        "every release that still knows this name ignores it, or --as-version says it.",
+        "log.message.format.version",
+    ),
+    _topic(
+        "message.timestamp.after.max.ms",
+        LONG,
+        "3600000",
+        "How far ahead of the broker a create time may be.",
+        "log.message.timestamp.after.max.ms",
+        at_least=0,
+    ),
+    _topic(
+        "message.timestamp.before.max.ms",
+        LONG,
+        str(LONG_MAX),
+        "How far behind the broker a create time may be.",
+        "log.message.timestamp.before.max.ms",
+        at_least=0,
+    ),
+    _idle_topic(
+        "message.timestamp.difference.max.ms",
+        LONG,
+        str(LONG_MAX),
+        "what came before the two limits for times ahead and behind.",
+        "log.message.timestamp.difference.max.ms",
+        at_least=0,
+    ),
+    _topic(
+        "message.timestamp.type",
+        STRING,
+        "CreateTime",
+        "Whose clock stamps records: producer or broker.",
+        "log.message.timestamp.type",
+        choices=("CreateTime", "LogAppendTime"),
+    ),
+    _topic(
+        "min.cleanable.dirty.ratio",
+        DOUBLE,
+        "0.5",
+        "Share of uncompacted bytes that starts a compaction.",
+        "log.cleaner.min.cleanable.ratio",
+        at_least=0,
+        at_most=1,
+    ),
+    _topic(
+        "min.compaction.lag.ms",
+        LONG,
+        "0",
+        "Shortest time a record stays out of reach of compaction.",
+        "log.cleaner.min.compaction.lag.ms",
+        at_least=0,
+    ),
+    _topic(
+        "min.insync.replicas",
+        INT,
+        "1",
+        "Replicas that must have a record before acks=all is answered.",
+        "min.insync.replicas",
+        at_least=1,
+    ),
+    _topic(
+        "preallocate", BOOLEAN, "false", "Whether segment files are created at full size.", "log.preallocate"
+    ),
+    _idle_topic("remote.log.copy.disable", BOOLEAN, "false", "there is no tiered storage."),
+    _idle_topic("remote.log.delete.on.disable", BOOLEAN, "false", "there is no tiered storage."),
+    _idle_topic("remote.storage.enable", BOOLEAN, "false", "there is no tiered storage."),
+    _topic(
+        "retention.bytes",
+        LONG,
+        "-1",
+        "Bytes a partition may hold before old segments go; -1 no limit.",
+        "log.retention.bytes",
+    ),
+    _topic(
+        "retention.ms",
+        LONG,
+        "604800000",
+        "Age at which segments go; -1 never.",
+        "log.retention.ms",
+        ("log.retention.minutes", 60_000),
+        ("log.retention.hours", 3_600_000),
+        at_least=-1,
+    ),
+    _topic(
+        "segment.bytes",
+        INT,
+        "1073741824",
+        "Size at which a new segment begins.",
+        "log.segment.bytes",
+        at_least=14,
+    ),
+    _topic(
+        "segment.index.bytes",
+        INT,
+        "10485760",
+        "Largest size of an index file.",
+        "log.index.size.max.bytes",
+        at_least=4,
+    ),
+    _topic(
+        "segment.jitter.ms",
+        LONG,
+        "0",
+        "Random share taken off segment.ms so that partitions do not roll at once.",
+        "log.roll.jitter.ms",
+        ("log.roll.jitter.hours", 3_600_000),
+        at_least=0,
+    ),
+    _topic(
+        "segment.ms",
+        LONG,
+        "604800000",
+        "Age at which a new segment begins.",
+        "log.roll.ms",
+        ("log.roll.hours", 3_600_000),
+        at_least=1,
+    ),
+    _idle_topic(
+        "unclean.leader.election.enable",
+        BOOLEAN,
+        "false",
+        "there is one replica.",
+        "unclean.leader.election.enable",
+    ),
+)
+
+RETIRED_KEYS = frozenset(("message.format.version", "message.timestamp.difference.max.ms"))
+"""Settings of topics that only old releases have: unknown unless the broker behaves as one."""
