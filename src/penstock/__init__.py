@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.common.lazy_names import lazy_names
+from penstock.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from penstock.broker import Broker as Broker
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from penstock.tables import scan_topic as scan_topic
     from penstock.tables import write_topic as write_topic
 
-__version__ = "0.1.0"
 
 _HOMES = {
     "Admin": "client",

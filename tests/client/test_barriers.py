@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from penstock import Broker, Consumer, Producer, read_topic
-from penstock.client.blocking import background_loop as background
+from penstock.client import background_loop as background
 from penstock.client.fetch.fetcher import Fetcher
 from penstock.client.group.member import Member
 from penstock.client.produce.accumulator import Accumulator

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from penstock import Admin, Consumer, Producer, read_topic
-from penstock.client.blocking.background_loop import run
+from penstock.client.background_loop import run
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.config import ConsumerConfig
 from penstock.client.fetch.offsets import fetch_offsets

@@ -13,8 +13,8 @@ import pytest
 from client.fake_broker import fake_broker
 from client.jumping_loop import run_jumping
 from penstock import write_topic
-from penstock.client.admin.topic_settings import retention_warning, topic_settings
 from penstock.client.cluster.client import AsyncClient
+from penstock.client.cluster.topic_settings import retention_warning, topic_settings
 from penstock.client.config import ClientConfig
 from penstock.client.produce.columns import oldest_time_ms
 from penstock.protocol.api import ApiKey

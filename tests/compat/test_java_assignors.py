@@ -12,9 +12,9 @@ from collections.abc import Iterator
 import pytest
 
 from compat.peers import HERE, java, maven_classpath
-from penstock.client.group.assignors import NAMES, assignor_named
-from penstock.client.group.assignors.base import Previous
-from penstock.client.group.member_metadata import Subscription, encode_assignment, encode_subscription
+from penstock.client.assignors import NAMES, assignor_named
+from penstock.client.assignors.base import Previous
+from penstock.client.assignors.member_metadata import Subscription, encode_assignment, encode_subscription
 from penstock.model import TopicPartition
 
 pytestmark = pytest.mark.compat
@@ -93,6 +93,6 @@ def test_the_same_groups_get_the_same_assignments(name: str, release: str) -> No
 
 
 def _places(assignment: str) -> list[TopicPartition]:
-    from penstock.client.group.member_metadata import decode_assignment
+    from penstock.client.assignors.member_metadata import decode_assignment
 
     return decode_assignment(bytes.fromhex(assignment))

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from penstock.client.admin.groups import GroupDescription as GroupDescription
     from penstock.client.admin.groups import GroupListing as GroupListing
     from penstock.client.admin.groups import MemberDescription as MemberDescription
+    from penstock.client.assignors.base import Assignor as Assignor
+    from penstock.client.assignors.member_metadata import Subscription as Subscription
     from penstock.client.blocking.admin import Admin as Admin
     from penstock.client.blocking.consumer import Consumer as Consumer
     from penstock.client.blocking.producer import Producer as Producer
@@ -27,8 +29,6 @@ if TYPE_CHECKING:
     from penstock.client.fetch.offsets import list_offsets as list_offsets
     from penstock.client.fetch.ranges import OffsetRange as OffsetRange
     from penstock.client.fetch.ranges import fetch_ranges as fetch_ranges
-    from penstock.client.group.assignors.base import Assignor as Assignor
-    from penstock.client.group.member_metadata import Subscription as Subscription
     from penstock.client.group.offsets import OffsetAndMetadata as OffsetAndMetadata
     from penstock.client.produce.columns import TableDelivery as TableDelivery
     from penstock.client.produce.columns import WriteSummary as WriteSummary

@@ -21,7 +21,7 @@ from penstock.errors import ConfigError
 from penstock.records.compression.budget import UNPACKED_BYTES_MAX, UNPACKED_RECORDS_MAX, UnpackLimits
 
 if TYPE_CHECKING:
-    from penstock.client.group.assignors import Assignor
+    from penstock.client.assignors import Assignor
 
 T = TypeVar("T")
 C = TypeVar("C", bound="ClientConfig")
@@ -187,7 +187,7 @@ def optional_text(value: object) -> str | None:
 
 def assignor_choice(value: object) -> tuple[str | Assignor, ...]:
     """Names of assignors, or assignors of one's own, in the order of preference."""
-    from penstock.client.group.assignors import Assignor, assignor_named
+    from penstock.client.assignors import Assignor, assignor_named
 
     items = value.split(",") if isinstance(value, str) else value
     if not isinstance(items, (list, tuple)) or not items:

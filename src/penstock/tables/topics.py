@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from penstock.client.arguments import column_names, partition_numbers, topic_name
-from penstock.client.blocking.background_loop import run
+from penstock.client.background_loop import run
 from penstock.client.cluster.client import AsyncClient, no_such_partition
 from penstock.client.config import ConsumerConfig
 from penstock.client.fetch.offsets import fetch_known_offsets, fetch_offsets

@@ -23,8 +23,8 @@ from penstock.broker.groups.classic.member import Caller
 from penstock.broker.groups.classic.settings import GroupSettings
 from penstock.broker.groups.classic.snapshot import snapshot
 from penstock.broker.groups.service import fail_response
-from penstock.client.group.assignors import assignor_named
-from penstock.client.group.member_metadata import decode_assignment
+from penstock.client.assignors import assignor_named
+from penstock.client.assignors.member_metadata import decode_assignment
 from penstock.client.group.membership import (
     CountPartitions,
     FindCoordinator,

@@ -15,7 +15,7 @@ from collections.abc import Callable
 import pytest
 
 from penstock import Consumer, Producer, TopicPartition, read_topic
-from penstock.client.blocking.background_loop import background_loop, run
+from penstock.client.background_loop import background_loop, run
 from penstock.errors import PenstockError
 
 NewTopic = Callable[..., str]

@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 import pytest
 
-from penstock.client.group.assignors import Assignor, assignor_named
-from penstock.client.group.member_metadata import decode_subscription, encode_assignment
+from penstock.client.assignors import Assignor, assignor_named
+from penstock.client.assignors.member_metadata import decode_subscription, encode_assignment
 from penstock.client.group.membership import Membership, Phase
 from penstock.client.group.requests import (
     Change,

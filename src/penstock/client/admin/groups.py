@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.client.arguments import names, places
+from penstock.client.assignors.member_metadata import PROTOCOL_TYPE, decode_assignment, group_by_topic
 from penstock.client.cluster.answers import check_complete, left_out, only
 from penstock.client.cluster.client import MAIN
 from penstock.client.cluster.metadata import Node
 from penstock.client.group.coordinator import Coordinator
-from penstock.client.group.member_metadata import PROTOCOL_TYPE, decode_assignment, group_by_topic
 from penstock.client.group.offsets import Committable, GroupOffsets, Identity, OffsetAndMetadata
 from penstock.client.group.old_groups import peer_for_groups
 from penstock.errors import KafkaError, NetworkError, PenstockError, RequestTimeoutError

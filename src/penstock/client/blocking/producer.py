@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from penstock.client.blocking.background_loop import run
+from penstock.client.background_loop import run
 from penstock.client.produce.delivery import Delivery
 from penstock.client.produce.events import record_of
 from penstock.client.produce.producer import AsyncProducer, closing_patience_s

@@ -27,6 +27,7 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
 from penstock.protocol.messages.api_versions_response import ApiVersionsResponse
 from penstock.protocol.messages.metadata_request import MetadataRequest
+from penstock.version import __version__
 
 if TYPE_CHECKING:
     from penstock.protocol.message import Message
@@ -100,7 +101,6 @@ async def ask_versions(connection: Connection, timeout_s: float, *, unstable: bo
         KafkaError: the broker refuses to answer.
         DecodeError: the answer makes no sense.
     """
-    from penstock import __version__
 
     version = FIRST_ASKED_VERSION
     for _ in range(3):

@@ -13,10 +13,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from penstock.client.admin.topic_settings import is_compacted
 from penstock.client.cluster.answers import left_out
 from penstock.client.cluster.client import FETCH, AsyncClient
 from penstock.client.cluster.retry import Verdict, judge, timed_out
+from penstock.client.cluster.topic_settings import is_compacted
 from penstock.client.fetch.cursors import (
     Cursor,
     FetchedPart,

@@ -164,7 +164,7 @@ def list_offsets(
     config: Mapping[str, object] | None = None,
 ) -> Answers:
     """The same, blocking, on a connection of its own. `Admin.list_offsets` keeps its connection."""
-    from penstock.client.blocking.background_loop import run
+    from penstock.client.background_loop import run
     from penstock.client.config import ClientConfig
 
     parsed = ClientConfig.parse(config, {"bootstrap_servers": bootstrap_servers})

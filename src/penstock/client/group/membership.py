@@ -14,15 +14,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 
-from penstock.client.group.assignors.base import Assignor, Previous
-from penstock.client.group.errors import explain
-from penstock.client.group.member_metadata import (
+from penstock.client.assignors.base import Assignor, Previous
+from penstock.client.assignors.member_metadata import (
     NO_GENERATION,
     Subscription,
     decode_assignment,
     decode_subscription,
     encode_subscription,
 )
+from penstock.client.group.errors import explain
 from penstock.client.group.requests import (
     Call,
     Change,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from penstock.client.group.member_metadata import PROTOCOL_TYPE, encode_assignment
+from penstock.client.assignors.member_metadata import PROTOCOL_TYPE, encode_assignment
 from penstock.model import TopicPartition
 from penstock.protocol.messages.heartbeat_request import HeartbeatRequest
 from penstock.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol

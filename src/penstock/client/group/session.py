@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from penstock.client.arguments import by_place
+from penstock.client.assignors import Assignor, assignor_named
 from penstock.client.cluster.client import ANY_NODE, MAIN
-from penstock.client.group.assignors import Assignor, assignor_named
 from penstock.client.group.coordinator import Coordinator
 from penstock.client.group.errors import explain_commit
 from penstock.client.group.member import Member

@@ -13,10 +13,10 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from penstock.client.admin.topic_settings import RETENTION_SETTINGS, retention_warning, topic_settings
 from penstock.client.arguments import topic_name, whole
 from penstock.client.cluster.client import AsyncClient, no_such_partition
 from penstock.client.cluster.metadata import TopicInfo
+from penstock.client.cluster.topic_settings import RETENTION_SETTINGS, retention_warning, topic_settings
 from penstock.client.config import Partitioner, ProducerConfig
 from penstock.client.produce.accumulator import RECORD_OVERHEAD_BYTES, Accumulator
 from penstock.client.produce.delivery import Delivery

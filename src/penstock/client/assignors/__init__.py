@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 
-from penstock.client.group.assignors.base import Assignor as Assignor
+from penstock.client.assignors.base import Assignor as Assignor
 from penstock.common.suggestions import did_you_mean
 
 _HOMES = {

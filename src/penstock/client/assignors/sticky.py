@@ -12,9 +12,9 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from penstock.client.group.assignors.balancing import Claims, balance
-from penstock.client.group.assignors.base import Assignment, Assignor, Previous, java_order
-from penstock.client.group.member_metadata import NO_GENERATION, Subscription, group_by_topic, ungroup
+from penstock.client.assignors.balancing import Claims, balance
+from penstock.client.assignors.base import Assignment, Assignor, Previous, java_order
+from penstock.client.assignors.member_metadata import NO_GENERATION, Subscription, group_by_topic, ungroup
 from penstock.common.java_hash import hash_order, string_hash
 from penstock.model import TopicPartition
 

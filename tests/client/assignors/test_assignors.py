@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.client.group.assignors import NAMES, Assignor, assignor_named
-from penstock.client.group.assignors.base import Previous
-from penstock.client.group.assignors.sticky import decode_previous, encode_previous
-from penstock.client.group.member_metadata import (
+from penstock.client.assignors import NAMES, Assignor, assignor_named
+from penstock.client.assignors.base import Previous
+from penstock.client.assignors.member_metadata import (
     Subscription,
     decode_assignment,
     decode_subscription,
     encode_assignment,
     encode_subscription,
 )
+from penstock.client.assignors.sticky import decode_previous, encode_previous
 from penstock.errors import DecodeError
 from penstock.model import TopicPartition
 

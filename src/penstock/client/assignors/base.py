@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from penstock.client.group.member_metadata import NO_GENERATION, Subscription
+from penstock.client.assignors.member_metadata import NO_GENERATION, Subscription
 from penstock.model import TopicPartition
 
 Assignment = dict[str, list[TopicPartition]]

@@ -11,8 +11,8 @@ from bisect import bisect_left, insort
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from penstock.client.group.assignors.base import Assignment, java_order
-from penstock.client.group.member_metadata import Subscription
+from penstock.client.assignors.base import Assignment, java_order
+from penstock.client.assignors.member_metadata import Subscription
 from penstock.common.java_hash import hash_order, partition_hash
 from penstock.model import TopicPartition
 

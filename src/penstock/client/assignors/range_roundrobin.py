@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from penstock.client.group.assignors.base import Assignment, Assignor, java_order, ordered
-from penstock.client.group.member_metadata import Subscription
+from penstock.client.assignors.base import Assignment, Assignor, java_order, ordered
+from penstock.client.assignors.member_metadata import Subscription
 from penstock.model import TopicPartition
 
 
