@@ -69,7 +69,7 @@ def names(values: object, call: str, kind: str = "topic") -> list[str]:
     return found
 
 
-def place(value: Any) -> TopicPartition:
+def topic_partition(value: Any) -> TopicPartition:
     """One partition, given as `TopicPartition` or as (topic, number).
 
     Raises:
@@ -80,7 +80,7 @@ def place(value: Any) -> TopicPartition:
     raise ConfigError(f"{value!r} is no partition: write TopicPartition('orders', 0), or ('orders', 0)")
 
 
-def places(values: object, call: str) -> list[TopicPartition]:
+def topic_partitions(values: object, call: str) -> list[TopicPartition]:
     """Several partitions, as a list.
 
     Raises:
@@ -89,10 +89,10 @@ def places(values: object, call: str) -> list[TopicPartition]:
     is_one = isinstance(values, tuple) and len(values) == 2 and isinstance(values[0], str)
     if is_one or isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise ConfigError(f"{call} takes a list of partitions, such as [('orders', 0)], not {values!r}")
-    return [place(value) for value in values]
+    return [topic_partition(value) for value in values]
 
 
-def by_place(values: object, call: str) -> dict[TopicPartition, Any]:
+def by_partition(values: object, call: str) -> dict[TopicPartition, Any]:
     """Something for each partition.
 
     Raises:
@@ -100,7 +100,7 @@ def by_place(values: object, call: str) -> dict[TopicPartition, Any]:
     """
     if not isinstance(values, Mapping):
         raise ConfigError(f"{call} takes a mapping, such as {{('orders', 0): 42}}, not {values!r}")
-    return {place(where): value for where, value in values.items()}
+    return {topic_partition(tp): value for tp, value in values.items()}
 
 
 def partition_numbers(values: object) -> list[int]:

@@ -310,9 +310,9 @@ class AsyncAdmin(GroupAdministration, ChangeAdministration):
     ) -> Answers:
         """One offset per partition: earliest, latest or by time. See `offsets.fetch_offsets`."""
         await self.start()
-        wanted = arguments.by_place(questions, "list_offsets()")
-        for where, question in wanted.items():
-            wanted[where] = arguments.whole(question, f"the question about {where}")
+        wanted = arguments.by_partition(questions, "list_offsets()")
+        for tp, question in wanted.items():
+            wanted[tp] = arguments.whole(question, f"the question about {tp}")
         return await fetch_offsets(self._client, wanted, isolation=isolation)
 
 

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.client.arguments import by_place, names, topic_name, whole
+from penstock.client.arguments import by_partition, names, topic_name, whole
 from penstock.client.cluster.answers import check_complete, only
 from penstock.client.cluster.client import CONTROLLER
 from penstock.errors import ConfigError, KafkaError
@@ -178,17 +178,17 @@ class ChangeAdministration:
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
         await self._ready()
-        wanted = by_place(offsets, "delete_records()")
-        for where, offset in wanted.items():
-            wanted[where] = whole(offset, f"the offset for {where}")
+        wanted = by_partition(offsets, "delete_records()")
+        for tp, offset in wanted.items():
+            wanted[tp] = whole(offset, f"the offset for {tp}")
         return await self._client.retrying("deleting records", lambda: self._delete_records(wanted))
 
     async def _delete_records(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         by_leader: dict[int, dict[str, DeleteRecordsTopic]] = {}
-        for where, offset in wanted.items():
-            topics = by_leader.setdefault(await self._client.leader(where), {})
-            topic = topics.setdefault(where.topic, DeleteRecordsTopic(name=where.topic, partitions=[]))
-            topic.partitions.append(DeleteRecordsPartition(partition_index=where.partition, offset=offset))
+        for tp, offset in wanted.items():
+            topics = by_leader.setdefault(await self._client.leader(tp), {})
+            topic = topics.setdefault(tp.topic, DeleteRecordsTopic(name=tp.topic, partitions=[]))
+            topic.partitions.append(DeleteRecordsPartition(partition_index=tp.partition, offset=offset))
         answers: list[DeleteRecordsResponse] = await asyncio.gather(
             *(
                 self._client.request(
@@ -204,13 +204,13 @@ class ChangeAdministration:
         for answer in answers:
             for answered in answer.topics:
                 for result in answered.partitions:
-                    where = TopicPartition(answered.name, result.partition_index)
-                    _check(result.error_code, str(where), None)
-                    found[where] = result.low_watermark
-        for where in wanted:
-            if where not in found:
-                broker = self._client.address_of(await self._client.leader(where))
-                check_complete([where], found, broker, "DeleteRecords")
+                    tp = TopicPartition(answered.name, result.partition_index)
+                    _check(result.error_code, str(tp), None)
+                    found[tp] = result.low_watermark
+        for tp in wanted:
+            if tp not in found:
+                broker = self._client.address_of(await self._client.leader(tp))
+                check_complete([tp], found, broker, "DeleteRecords")
         return found
 
     async def describe_log_dirs(self, broker: int | None = None) -> list[LogDirectory]:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from penstock.client.arguments import names, places
+from penstock.client.arguments import names, topic_partitions
 from penstock.client.assignors.member_metadata import PROTOCOL_TYPE, decode_assignment, group_by_topic
 from penstock.client.cluster.answers import check_complete, left_out, only
 from penstock.client.cluster.client import MAIN
@@ -167,9 +167,9 @@ class GroupAdministration:
         self, group_id: str, partitions: Iterable[TopicPartition | tuple[str, int]] | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         """What a group has committed, for all partitions or some. Raises as `GroupOffsets.fetch`."""
-        asked = None if partitions is None else places(partitions, "list_group_offsets()")
+        asked = None if partitions is None else topic_partitions(partitions, "list_group_offsets()")
         found = await self._offsets(group_id).fetch(asked)
-        return {where: at for where, at in sorted(found.items()) if at is not None}
+        return {tp: at for tp, at in sorted(found.items()) if at is not None}
 
     async def alter_group_offsets(self, group_id: str, offsets: Committable) -> None:
         """Set offsets of a group without members; the group is made where it does not exist.
@@ -196,7 +196,7 @@ class GroupAdministration:
             UnsupportedVersionError: the broker is older than 2.4.
             NetworkError, RequestTimeoutError: no coordinator answers in time.
         """
-        wanted = places(partitions, "delete_group_offsets()")
+        wanted = topic_partitions(partitions, "delete_group_offsets()")
         request = OffsetDeleteRequest(
             group_id=group_id,
             topics=[
@@ -241,10 +241,7 @@ def lags(
     committed: Mapping[TopicPartition, OffsetAndMetadata], ends: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int | None]:
     """How far behind the end a group is; None where it has committed nothing."""
-    return {
-        where: max(0, end - committed[where].offset) if where in committed else None
-        for where, end in ends.items()
-    }
+    return {tp: max(0, end - committed[tp].offset) if tp in committed else None for tp, end in ends.items()}
 
 
 def no_such_group(group_id: str) -> KafkaError:

@@ -58,7 +58,7 @@ class _Balancing:
         self._owner: dict[TopicPartition, str] = {}
         self._must_revoke = False
         for member, owned in claims.owned.items():
-            self._held[member] = [where for where in owned if where.topic in self._wants[member]]
+            self._held[member] = [tp for tp in owned if tp.topic in self._wants[member]]
             self._owner.update(dict.fromkeys(owned, member))
             self._must_revoke |= len(self._held[member]) < len(owned)
         self._by_size: list[tuple[int, bytes, str]] = sorted(map(self._rank, self._held))
@@ -66,14 +66,14 @@ class _Balancing:
 
     def run(self) -> Assignment:
         everything = self._all_partitions()
-        kept = {where for held in self._held.values() for where in held}
-        loose = [where for where in everything if where not in kept]
+        kept = {tp for held in self._held.values() for tp in held}
+        loose = [tp for tp in everything if tp not in kept]
         is_new = not self._held[self._by_size[-1][2]]
-        for where in loose:
-            self._give_to_neediest(where)
+        for tp in loose:
+            self._give_to_neediest(tp)
         fixed = self._set_aside_fixed()
-        everything = [where for where in everything if len(self._takers[where.topic]) >= 2]
-        loose = [where for where in loose if len(self._takers[where.topic]) >= 2]
+        everything = [tp for tp in everything if len(self._takers[tp.topic]) >= 2]
+        loose = [tp for tp in loose if len(self._takers[tp.topic]) >= 2]
         before = {member: list(held) for member, held in self._held.items()}
         if not self._must_revoke:
             self._improve(loose)
@@ -103,13 +103,13 @@ class _Balancing:
                 return member
         return None
 
-    def _give_to_neediest(self, where: TopicPartition) -> None:
-        member = self._neediest(where.topic)
+    def _give_to_neediest(self, tp: TopicPartition) -> None:
+        member = self._neediest(tp.topic)
         if member is None:
             return
         self._unlist(member)
-        self._held[member].append(where)
-        self._owner[where] = member
+        self._held[member].append(tp)
+        self._owner[tp] = member
         insort(self._by_size, self._rank(member))
 
     # -- what cannot move
@@ -145,7 +145,7 @@ class _Balancing:
         """How much the fullest owner of any of its partitions has, for each topic."""
         largest = dict.fromkeys(self._counts, 0)
         for held in self._held.values():
-            for topic in {where.topic for where in held}:
+            for topic in {tp.topic for tp in held}:
                 largest[topic] = max(largest[topic], len(held))
         return largest
 
@@ -154,31 +154,31 @@ class _Balancing:
         is_moving = True
         while is_moving:
             is_moving = False
-            for where in candidates:
+            for tp in candidates:
                 if self._is_balanced():
                     break
-                size = len(self._held[self._owner[where]])
-                earlier = self._outdated.get(where)
+                size = len(self._held[self._owner[tp]])
+                earlier = self._outdated.get(tp)
                 if earlier in self._held and size > len(self._held[earlier]) + 1:
-                    self._move(where, earlier)
-                elif any(size > len(self._held[m]) + 1 for m in self._takers[where.topic] if m in self._held):
-                    self._move(where, self._neediest(where.topic))
+                    self._move(tp, earlier)
+                elif any(size > len(self._held[m]) + 1 for m in self._takers[tp.topic] if m in self._held):
+                    self._move(tp, self._neediest(tp.topic))
                 else:
                     continue
                 has_moved = is_moving = True
         return has_moved
 
-    def _move(self, where: TopicPartition, target: str | None) -> None:
+    def _move(self, tp: TopicPartition, target: str | None) -> None:
         assert target is not None
-        where = self._moves.better_choice(where, self._owner[where], target)
-        source = self._owner[where]
+        tp = self._moves.better_choice(tp, self._owner[tp], target)
+        source = self._owner[tp]
         self._unlist(source)
         if target != source:
             self._unlist(target)
-        self._moves.note(where, source, target)
-        self._held[source].remove(where)
-        self._held[target].append(where)
-        self._owner[where] = target
+        self._moves.note(tp, source, target)
+        self._held[source].remove(tp)
+        self._held[target].append(tp)
+        self._owner[tp] = target
         insort(self._by_size, self._rank(target))
         if target != source:
             insort(self._by_size, self._rank(source))
@@ -191,25 +191,25 @@ class _Moves:
         self._pairs: dict[TopicPartition, tuple[str, str]] = {}
         self._moved: dict[tuple[str, str, str], list[TopicPartition]] = {}
 
-    def better_choice(self, where: TopicPartition, source: str, target: str) -> TopicPartition:
+    def better_choice(self, tp: TopicPartition, source: str, target: str) -> TopicPartition:
         """A partition of the same topic that came the other way, if there is one: it goes home instead."""
-        if where in self._pairs:
-            source = self._pairs[where][0]
-        came_back = self._moved.get((where.topic, target, source))
-        return hash_order(came_back, lambda each: partition_hash(*each))[0] if came_back else where
+        if tp in self._pairs:
+            source = self._pairs[tp][0]
+        came_back = self._moved.get((tp.topic, target, source))
+        return hash_order(came_back, lambda each: partition_hash(*each))[0] if came_back else tp
 
-    def note(self, where: TopicPartition, source: str, target: str) -> None:
-        earlier = self._pairs.pop(where, None)
+    def note(self, tp: TopicPartition, source: str, target: str) -> None:
+        earlier = self._pairs.pop(tp, None)
         if earlier is not None:
-            self._moved[where.topic, *earlier].remove(where)
+            self._moved[tp.topic, *earlier].remove(tp)
             source = earlier[0]
             if source == target:
                 return
-        self._pairs[where] = (source, target)
-        self._moved.setdefault((where.topic, source, target), []).append(where)
+        self._pairs[tp] = (source, target)
+        self._moved.setdefault((tp.topic, source, target), []).append(tp)
 
 
 def _unevenness(held: Mapping[str, Sequence[TopicPartition]]) -> int:
     """The sum of the differences between any two members."""
     sizes = sorted(map(len, held.values()))
-    return sum(size * (2 * place - len(sizes) + 1) for place, size in enumerate(sizes))
+    return sum(size * (2 * index - len(sizes) + 1) for index, size in enumerate(sizes))

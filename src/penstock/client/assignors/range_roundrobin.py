@@ -23,8 +23,8 @@ class RangeAssignor(Assignor):
                 continue
             share, rest = divmod(count, len(takers))
             first = 0
-            for place, member_id in enumerate(takers):
-                last = first + share + (place < rest)
+            for index, member_id in enumerate(takers):
+                last = first + share + (index < rest)
                 assignment[member_id] += [TopicPartition(topic, number) for number in range(first, last)]
                 first = last
         return assignment

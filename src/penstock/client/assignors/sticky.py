@@ -54,8 +54,8 @@ class CooperativeStickyAssignor(Assignor):
         assignment, moving = share(partition_counts, members, told)
         if moving is None:
             moving = _moving(assignment, members)
-        for where, member in moving.items():
-            assignment[member].remove(where)
+        for tp, member in moving.items():
+            assignment[member].remove(tp)
         return assignment
 
 
@@ -148,23 +148,23 @@ def settle_claims(
         partitions, generation = told[member]
         since = NO_GENERATION if generation is None else generation
         mine = owned[member] = []
-        for where in partitions:
-            if where.topic not in partition_counts or where.partition >= partition_counts[where.topic]:
+        for tp in partitions:
+            if tp.topic not in partition_counts or tp.partition >= partition_counts[tp.topic]:
                 continue
-            other = owner_of.get(where)
+            other = owner_of.get(tp)
             if other is None:
-                mine.append(where)
-                owner_of[where] = member
+                mine.append(tp)
+                owner_of[tp] = member
                 continue
             if since < members[other].generation:
                 continue
-            if where in owned[other]:
-                owned[other].remove(where)
+            if tp in owned[other]:
+                owned[other].remove(tp)
             if since > members[other].generation:
-                mine.append(where)
+                mine.append(tp)
             else:
-                disputed.add(where)
-            owner_of[where] = member
+                disputed.add(tp)
+            owner_of[tp] = member
     return Claims(owned, disputed)
 
 
@@ -183,10 +183,10 @@ def _outdated(
             generation = NO_GENERATION
         elif generation >= newest:
             continue
-        for where in told[member].partitions:
-            if where not in found or generation > found[where][1]:
-                found[where] = (member, generation)
-    return {where: member for where, (member, _) in found.items()}
+        for tp in told[member].partitions:
+            if tp not in found or generation > found[tp][1]:
+                found[tp] = (member, generation)
+    return {tp: member for tp, (member, _) in found.items()}
 
 
 def _share_equally(
@@ -233,22 +233,22 @@ def _deal(
     """Deal what nobody has in a circle; return what had another owner before."""
     circle = deque(sorted(hungry, key=java_order))
     next_in_line = deque(sorted(content, key=java_order))
-    taken = {where for mine in assignment.values() for where in mine}
+    taken = {tp for mine in assignment.values() for tp in mine}
     moving: dict[TopicPartition, str] = {}
     for topic in sorted(partition_counts, key=java_order):
         for number in range(partition_counts[topic]):
-            where = TopicPartition(topic, number)
-            if where in taken:
+            tp = TopicPartition(topic, number)
+            if tp in taken:
                 continue
             member = circle.popleft() if circle else next_in_line.popleft()
             mine = assignment[member]
-            mine.append(where)
+            mine.append(tp)
             if len(mine) < small:
                 circle.append(member)
             elif len(mine) == small:
                 next_in_line.append(member)
-            if released.get(where, member) != member or where in claims.disputed:
-                moving[where] = member
+            if released.get(tp, member) != member or tp in claims.disputed:
+                moving[tp] = member
     return moving
 
 
@@ -258,6 +258,6 @@ def _moving(assignment: Assignment, members: Mapping[str, Subscription]) -> dict
     revoked: set[TopicPartition] = set()
     for member, partitions in assignment.items():
         owned = set(members[member].owned)
-        added.update(dict.fromkeys((where for where in partitions if where not in owned), member))
+        added.update(dict.fromkeys((tp for tp in partitions if tp not in owned), member))
         revoked |= owned.difference(partitions)
-    return {where: member for where, member in added.items() if where in revoked}
+    return {tp: member for tp, member in added.items() if tp in revoked}

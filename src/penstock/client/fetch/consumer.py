@@ -16,7 +16,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from penstock.client.arguments import column_names, milliseconds, place, places, whole
+from penstock.client.arguments import column_names, milliseconds, topic_partition, topic_partitions, whole
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.config import ConsumerConfig
 from penstock.client.fetch.cursors import Cursor, FetchedPart, FetchSettings
@@ -81,7 +81,7 @@ class AsyncConsumer(OffsetCalls):
         self._before: dict[TopicPartition, int] = {}
         """Where the partitions were before the last poll that returned something of them."""
         self._is_iterating = False
-        self._placing = threading.Lock()
+        self._position_lock = threading.Lock()
         """Held while a position is looked at and acted upon: `seek` may come from another thread."""
 
     async def start(self) -> AsyncConsumer:
@@ -161,11 +161,11 @@ class AsyncConsumer(OffsetCalls):
         """
         if self._group is not None and self._group.is_subscribed:
             raise ConfigError("assign() and subscribe() exclude each other: unsubscribe() first")
-        wanted = places(partitions, "assign()")
+        wanted = topic_partitions(partitions, "assign()")
         self._forget(self._positions.keys() - set(wanted))
         start = self._reset_marker if self._group is None else COMMITTED
         self.needs_attention = self._group is not None
-        self._positions = {where: self._positions.get(where, start) for where in wanted}
+        self._positions = {tp: self._positions.get(tp, start) for tp in wanted}
         self._paused &= set(wanted)
 
     def subscribe(
@@ -213,83 +213,83 @@ class AsyncConsumer(OffsetCalls):
         Raises:
             ConfigError: the partition is not assigned, or the offset is negative.
         """
-        where = self._assigned(partition)
+        tp = self._assigned(partition)
         offset = whole(offset, "the offset")
         if offset < 0 and offset not in (EARLIEST, LATEST):
             raise ConfigError(f"offset {offset}: offsets begin at 0")
-        with self._placing:
-            self._forget([where])
-            self._positions[where] = offset
-        self._before.pop(where, None)
+        with self._position_lock:
+            self._forget([tp])
+            self._positions[tp] = offset
+        self._before.pop(tp, None)
         if self._group is not None:
-            self._group.sought(where)
+            self._group.sought(tp)
 
     def seek_to_beginning(self, *partitions: TopicPartition | tuple[str, int]) -> None:
         """Go on at the first record of some partitions, of all by default."""
-        for where in partitions or self.assignment():
-            self.seek(where, EARLIEST)
+        for tp in partitions or self.assignment():
+            self.seek(tp, EARLIEST)
 
     def seek_to_end(self, *partitions: TopicPartition | tuple[str, int]) -> None:
         """Go on behind the last record of some partitions, of all by default."""
-        for where in partitions or self.assignment():
-            self.seek(where, LATEST)
+        for tp in partitions or self.assignment():
+            self.seek(tp, LATEST)
 
     def pause(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
         """Hand out no records of some partitions until `resume`."""
-        self._set_paused(places(partitions, "pause()"), True)
+        self._set_paused(topic_partitions(partitions, "pause()"), True)
 
     def resume(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
         """Go on with paused partitions, where they were."""
-        self._set_paused(places(partitions, "resume()"), False)
+        self._set_paused(topic_partitions(partitions, "resume()"), False)
 
     def paused(self) -> set[TopicPartition]:
         """The partitions that are paused."""
         return set(self._paused)
 
     def _set_paused(self, partitions: Iterable[TopicPartition], is_paused: bool) -> None:
-        for where in partitions:
-            self._assigned(where)
+        for tp in partitions:
+            self._assigned(tp)
             if not is_paused:
-                self._paused.discard(where)
+                self._paused.discard(tp)
                 continue
-            with self._placing:
+            with self._position_lock:
                 # What has been fetched is dropped and fetched again later: a paused partition must
                 # not fill the buffer.
-                self._forget([where])
-                self._paused.add(where)
+                self._forget([tp])
+                self._paused.add(tp)
 
     def _assigned(self, partition: TopicPartition | tuple[str, int]) -> TopicPartition:
-        where = place(partition)
-        if where not in self._positions:
-            raise ConfigError(f"partition {where} is not assigned")
-        return where
+        tp = topic_partition(partition)
+        if tp not in self._positions:
+            raise ConfigError(f"partition {tp} is not assigned")
+        return tp
 
     def _forget(self, partitions: Iterable[TopicPartition]) -> None:
         """Drop what has been fetched of some partitions, and fetch them no more."""
         gone = set(partitions)
         if self._fetcher is not None:
             self._fetcher.stop(gone)
-        if self._reading is not None and self._reading.part.where in gone:
+        if self._reading is not None and self._reading.part.tp in gone:
             self._reading = None
 
     # -- what the group gives and takes (see `penstock.client.group.session.Holder`)
 
     def hold(self, partitions: Iterable[TopicPartition]) -> None:
-        for where in partitions:
-            self._positions[where] = COMMITTED
+        for tp in partitions:
+            self._positions[tp] = COMMITTED
 
     def release(self, partitions: Iterable[TopicPartition]) -> None:
         gone = set(partitions)
         # What is being looked up may be old by the time the partition comes back.
         self._stop_starting()
         self._forget(gone)
-        for where in gone:
-            self._positions.pop(where, None)
-            self._before.pop(where, None)
+        for tp in gone:
+            self._positions.pop(tp, None)
+            self._before.pop(tp, None)
         self._paused -= gone
 
     def consumed(self) -> dict[TopicPartition, int]:
-        return {where: position for where, position in self._positions.items() if position >= 0}
+        return {tp: position for tp, position in self._positions.items() if position >= 0}
 
     def progress(self) -> object:
         reading = self._reading
@@ -297,15 +297,15 @@ class AsyncConsumer(OffsetCalls):
 
     def wake_up(self) -> None:
         if self._fetcher is not None:
-            self._fetcher.announce()
+            self._fetcher.buffer.announce()
 
     def _finished(self) -> dict[TopicPartition, int]:
         """As `consumed`, without what has been handed out last."""
         finished = self.consumed()
-        finished.update({where: at for where, at in self._before.items() if where in finished and at >= 0})
+        finished.update({tp: at for tp, at in self._before.items() if tp in finished and at >= 0})
         reading = self._reading
         if self._is_iterating and isinstance(reading, RowReading) and reading.index:
-            finished[reading.part.where] = reading.rows[reading.index - 1].offset
+            finished[reading.part.tp] = reading.rows[reading.index - 1].offset
         return finished
 
     def _come_back(self) -> None:
@@ -348,29 +348,29 @@ class AsyncConsumer(OffsetCalls):
 
     async def position(self, partition: TopicPartition) -> int:
         """The offset of the next record to be handed out. Raises as `poll`."""
-        where = self._assigned(partition)
-        if self._positions[where] < 0:
+        tp = self._assigned(partition)
+        if self._positions[tp] < 0:
             await self._look_up_positions()
-        return self._positions[where]
+        return self._positions[tp]
 
     async def lag(self, partitions: Iterable[TopicPartition] | None = None) -> dict[TopicPartition, int]:
         """How many offsets lie between the position of each partition and its end. Raises as `poll`."""
-        wanted = self.assignment() if partitions is None else places(partitions, "lag()")
-        for where in wanted:
-            self._assigned(where)
+        wanted = self.assignment() if partitions is None else topic_partitions(partitions, "lag()")
+        for tp in wanted:
+            self._assigned(tp)
         ends = await self.end_offsets(wanted)
-        return {where: max(0, ends[where] - await self.position(where)) for where in wanted}
+        return {tp: max(0, ends[tp] - await self.position(tp)) for tp in wanted}
 
     async def _look_up_positions(self) -> None:
         for marker in (COMMITTED, BY_AGE, EARLIEST, LATEST):
-            unknown = [where for where, position in self._positions.items() if position == marker]
+            unknown = [tp for tp, position in self._positions.items() if position == marker]
             found = await self._look_up(marker, unknown) if unknown else {}
-            with self._placing:
-                for where, offset in found.items():
+            with self._position_lock:
+                for tp, offset in found.items():
                     # A seek may have come in between.
-                    if self._positions.get(where) == marker:
-                        self._positions[where] = offset
-        nowhere = [where for where, position in self._positions.items() if position == NO_POSITION]
+                    if self._positions.get(tp) == marker:
+                        self._positions[tp] = offset
+        nowhere = [tp for tp, position in self._positions.items() if position == NO_POSITION]
         if nowhere:
             raise ConfigError(f"partition {nowhere[0]} has no position: seek(), or set auto.offset.reset")
 
@@ -420,11 +420,11 @@ class AsyncConsumer(OffsetCalls):
                 break  # what is behind these records is fetched again, and raises in the next poll
             if reading is None:
                 break
-            where = reading.part.where
-            self._before.setdefault(where, self._positions[where])
+            tp = reading.part.tp
+            self._before.setdefault(tp, self._positions[tp])
             found = reading.take(limit - len(records))
             records = records + found if records else found
-            self._positions[where] = reading.position
+            self._positions[tp] = reading.position
         return records
 
     def _row_reading(self) -> RowReading | None:
@@ -432,34 +432,34 @@ class AsyncConsumer(OffsetCalls):
         reading = self._reading
         while not isinstance(reading, RowReading) or reading.is_done:
             if isinstance(reading, RowReading):
-                where = reading.part.where
+                tp = reading.part.tp
                 try:
                     has_more = reading.load()
                 except DecodeError:
-                    self._forget([where])
+                    self._forget([tp])
                     raise
                 if self._reading is not reading:  # a seek has come between
                     reading = self._reading
                     continue
-                self._positions[where] = reading.position
+                self._positions[tp] = reading.position
                 if has_more:
                     break
             part = self._part_to_read(RowReading)
             if part is None:
                 return None
-            where = part.where
+            tp = part.tp
             try:
                 reading = RowReading(
                     part,
-                    self._positions[where],
+                    self._positions[tp],
                     check_crcs=self.config.check_crcs,
                     unpack=self.config.unpack_limits,
                 )
             except DecodeError:
-                self._forget([where])
+                self._forget([tp])
                 raise
             self._reading = reading
-            self._positions[where] = reading.position
+            self._positions[tp] = reading.position
         return reading
 
     async def poll_arrow(
@@ -502,16 +502,16 @@ class AsyncConsumer(OffsetCalls):
 
     def _give_back(self) -> None:
         """Go back before what has been handed out last."""
-        for where, position in self._before.items():
-            self._forget([where])
-            self._positions[where] = position
+        for tp, position in self._before.items():
+            self._forget([tp])
+            self._positions[tp] = position
         self._before.clear()
 
     @property
     def fetched_bytes(self) -> int:
         """The size of what has been fetched and not handed out."""
         held = self._reading.part.size if self._reading is not None else 0
-        return held + (self._fetcher.buffered_bytes if self._fetcher is not None else 0)
+        return held + (self._fetcher.buffer.size_bytes if self._fetcher is not None else 0)
 
     def poll_arrow_now(self, columns: Sequence[str], batch_bytes: int) -> pa.RecordBatch | None:
         """Hand out what has been fetched already, in any thread. Raises as `poll`."""
@@ -524,21 +524,21 @@ class AsyncConsumer(OffsetCalls):
                     return None
                 reading = self._reading = ColumnReading(
                     part,
-                    self._positions[part.where],
+                    self._positions[part.tp],
                     columns,
                     batch_bytes,
                     check_crcs=self.config.check_crcs,
                     unpack=self.config.unpack_limits,
                 )
-            where = reading.part.where
-            self._before.setdefault(where, self._positions[where])
+            tp = reading.part.tp
+            self._before.setdefault(tp, self._positions[tp])
             try:
                 batch = reading.take()
             except DecodeError:
-                self._forget([where])
+                self._forget([tp])
                 raise
             if self._reading is reading:
-                self._positions[where] = reading.position
+                self._positions[tp] = reading.position
             if batch is not None:
                 return batch
             self._reading = None
@@ -547,32 +547,31 @@ class AsyncConsumer(OffsetCalls):
         """The next part; or the present one, when it was being handed out the other way."""
         reading, self._reading = self._reading, None
         if reading is not None and not isinstance(reading, kind):
-            if self._positions.get(reading.part.where, reading.part.next_offset) < reading.part.next_offset:
+            if self._positions.get(reading.part.tp, reading.part.next_offset) < reading.part.next_offset:
                 return reading.part
         elif isinstance(reading, ColumnReading):
             return reading.part
         while self._fetcher is not None and (part := self._fetcher.take()) is not None:
-            if self._fetcher.cursors.get(part.where) is not part.cursor:
+            if self._fetcher.cursors.get(part.tp) is not part.cursor:
                 continue
             if part.error is not None:
-                self._handle(part.where, part.error)
+                self._handle(part.tp, part.error)
                 continue
             return part
         return None
 
-    def _handle(self, where: TopicPartition, error: PenstockError) -> None:
+    def _handle(self, tp: TopicPartition, error: PenstockError) -> None:
         """Go where ``auto.offset.reset`` says when the position is outside the log; raise other errors."""
-        self._forget([where])
+        self._forget([tp])
         reset = self._reset_marker
         if isinstance(error, KafkaError) and error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
             if reset != NO_POSITION:
-                self._positions[where] = reset
+                self._positions[tp] = reset
                 return
             raise KafkaError(
                 error.code,
                 error.name,
-                f"offset {self._positions[where]} of {where} is outside the log: "
-                "seek(), or set auto.offset.reset",
+                f"offset {self._positions[tp]} of {tp} is outside the log: seek(), or set auto.offset.reset",
             )
         raise error
 
@@ -600,7 +599,7 @@ class AsyncConsumer(OffsetCalls):
             if self._starting is None and self._missing_cursors():
                 self._starting = asyncio.create_task(self._start_cursors())
                 self._starting.add_done_callback(lambda done: done.cancelled() or done.exception())
-                self._starting.add_done_callback(lambda done: fetcher.announce())
+                self._starting.add_done_callback(lambda done: fetcher.buffer.announce())
             await fetcher.wait(deadline - time.monotonic(), self._must_look)
         finally:
             if group is not None:
@@ -608,7 +607,7 @@ class AsyncConsumer(OffsetCalls):
         if self._starting is not None and self._starting.done():
             done, self._starting = self._starting, None
             done.result()
-        return fetcher.has_parts or self.needs_attention or time.monotonic() < deadline
+        return len(fetcher.buffer) > 0 or self.needs_attention or time.monotonic() < deadline
 
     def _must_look(self) -> bool:
         return self.needs_attention or (self._starting is not None and self._starting.done())
@@ -620,7 +619,7 @@ class AsyncConsumer(OffsetCalls):
 
     def _missing_cursors(self) -> list[TopicPartition]:
         cursors = self._fetcher.cursors if self._fetcher is not None else {}
-        return [where for where in self._positions if where not in cursors and where not in self._paused]
+        return [tp for tp in self._positions if tp not in cursors and tp not in self._paused]
 
     async def _start_cursors(self) -> None:
         missing = self._missing_cursors()
@@ -628,11 +627,11 @@ class AsyncConsumer(OffsetCalls):
             return
         await self._client.topics_with(missing)
         await self._look_up_positions()
-        with self._placing:
-            for where in missing:
-                position = self._positions.get(where, NO_POSITION)
-                if position >= 0 and where not in self._paused:
-                    self._fetcher.start(Cursor(where, position, None, self.config.max_partition_fetch_bytes))
+        with self._position_lock:
+            for tp in missing:
+                position = self._positions.get(tp, NO_POSITION)
+                if position >= 0 and tp not in self._paused:
+                    self._fetcher.start(Cursor(tp, position, None, self.config.max_partition_fetch_bytes))
 
     async def __aiter__(self) -> AsyncIterator[Record]:
         """Every record, for ever. The position follows record by record."""
@@ -662,11 +661,11 @@ class AsyncConsumer(OffsetCalls):
         self._come_back()
         self._is_iterating = True
         while (reading := self._row_reading()) is not None:
-            where = reading.part.where
+            tp = reading.part.tp
             while self._reading is reading and reading.index < len(reading.rows):
                 record = reading.rows[reading.index]
                 reading.index += 1
-                self._positions[where] = reading.position
+                self._positions[tp] = reading.position
                 yield record
                 if self.needs_attention:
                     return

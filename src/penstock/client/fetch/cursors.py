@@ -46,13 +46,13 @@ class Cursor:
         "offset",
         "record_bytes",
         "size_max",
+        "tp",
         "tries",
         "violated_since",
-        "where",
     )
 
-    def __init__(self, where: TopicPartition, offset: int, end: int | None, size_max: int) -> None:
-        self.where = where
+    def __init__(self, tp: TopicPartition, offset: int, end: int | None, size_max: int) -> None:
+        self.tp = tp
         self.offset = offset
         self.end = end
         """Exclusive; None to go on for ever."""
@@ -102,7 +102,7 @@ class FetchedPart(NamedTuple):
     """What one answer holds of one partition: whole batches in offset order, or an error."""
 
     cursor: Cursor
-    where: TopicPartition
+    tp: TopicPartition
     records: memoryview
     start: int
     """The offset that was asked for; batches may begin before it."""
@@ -110,6 +110,11 @@ class FetchedPart(NamedTuple):
     aborted: Sequence[tuple[int, int]]
     high_watermark: int
     error: PenstockError | None = None
+
+    @classmethod
+    def failed(cls, cursor: Cursor, error: PenstockError) -> FetchedPart:
+        """Return the part that says that nothing comes at a cursor any more, and why."""
+        return cls(cursor, cursor.tp, memoryview(b""), cursor.offset, cursor.offset, (), -1, error)
 
     @property
     def size(self) -> int:
@@ -152,7 +157,7 @@ def fetch_request(cursors: Iterable[Cursor], cluster: Cluster, limits: FetchLimi
     """Ask for what comes at the cursors, the first one first: brokers fill the answer in this order."""
     topics: dict[str, FetchTopic] = {}
     for cursor in cursors:
-        name, partition = cursor.where
+        name, partition = cursor.tp
         topic = topics.get(name)
         if topic is None:
             topic = topics[name] = FetchTopic(topic=name, topic_id=cluster.topic_id(name))
@@ -172,7 +177,7 @@ def fetch_request(cursors: Iterable[Cursor], cluster: Cluster, limits: FetchLimi
 
 def fetch_version_limit(cursors: Iterable[Cursor], cluster: Cluster) -> int | None:
     """The highest version to use: topics without an id cannot be named in the newer ones."""
-    has_ids = all(cluster.topic_id(cursor.where.topic) != NO_TOPIC_ID for cursor in cursors)
+    has_ids = all(cluster.topic_id(cursor.tp.topic) != NO_TOPIC_ID for cursor in cursors)
     return None if has_ids else TOPIC_ID_FETCH_VERSION - 1
 
 

@@ -1,4 +1,4 @@
-"""Keeps one fetch ahead at every leader, for a changing set of cursors.
+"""Keeps one fetch under way at every leader, for a changing set of cursors.
 
 Lives on one event loop; `start`, `stop` and `take` may be called from any thread. Promises the parts of
 a partition in offset order, each once; that no more than ``buffered_bytes_max`` plus one answer per leader
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -27,6 +26,8 @@ from penstock.client.fetch.cursors import (
     fetch_version_limit,
     measure,
 )
+from penstock.client.fetch.fetch_buffer import FetchBuffer
+from penstock.common.keyed_tasks import KeyedTasks
 from penstock.common.logs import logger_named
 from penstock.errors import DecodeError, KafkaError, NetworkError, PenstockError, ProtocolViolationError
 from penstock.model import TopicPartition
@@ -74,12 +75,11 @@ class Fetcher:
         self._loop = asyncio.get_running_loop()
         self._thread_id = threading.get_ident()
         self._lock = threading.Lock()
-        self._parts: deque[FetchedPart] = deque()
-        self._buffered_bytes = 0
-        self._arrived: list[asyncio.Future[None]] = []
+        """Held while `cursors` changes."""
+        self.buffer = FetchBuffer(self._loop, settings.buffered_bytes_max)
         self._under_way: dict[int, tuple[Sequence[Cursor], float]] = {}
         """Per node: what was asked for, and when."""
-        self._errands: dict[object, asyncio.Task[None]] = {}
+        self._tasks = KeyedTasks(self._loop, self.wake)
         self._timer: asyncio.TimerHandle | None = None
         self._complain_at = 0.0
         self._is_woken = False
@@ -89,21 +89,19 @@ class Fetcher:
 
     def start(self, cursor: Cursor) -> None:
         """Fetch at a cursor, instead of the present one of the same partition."""
-        self.stop([cursor.where])
+        self.stop([cursor.tp])
         with self._lock:
-            self.cursors[cursor.where] = cursor
+            self.cursors[cursor.tp] = cursor
         self.wake()
 
     def stop(self, partitions: Iterable[TopicPartition]) -> None:
         """Fetch some partitions no more, and drop what has come of them."""
         with self._lock:
             gone = set(partitions) & self.cursors.keys()
-            for where in gone:
-                del self.cursors[where]
-            if gone:
-                self._parts = deque(part for part in self._parts if part.where not in gone)
-                self._buffered_bytes = sum(part.size for part in self._parts)
+            for tp in gone:
+                del self.cursors[tp]
         if gone:
+            self.buffer.discard(gone)
             self._on_loop(lambda: self._interrupt(gone))
 
     def _interrupt(self, gone: set[TopicPartition]) -> None:
@@ -113,9 +111,7 @@ class Fetcher:
         """
         now = self._loop.time()
         for node_id, (cursors, started) in self._under_way.items():
-            if not any(
-                cursor.where in gone and self.cursors.get(cursor.where) is not cursor for cursor in cursors
-            ):
+            if not any(cursor.tp in gone and self.cursors.get(cursor.tp) is not cursor for cursor in cursors):
                 continue
             if now - started < PARKED_AFTER_S:
                 self._loop.call_at(started + PARKED_AFTER_S, self._interrupt, gone)
@@ -143,77 +139,31 @@ class Fetcher:
     # -- what has come
 
     def take(self) -> FetchedPart | None:
-        """The next part that has come, if any."""
-        with self._lock:
-            if not self._parts:
-                return None
-            part = self._parts.popleft()
-            had_room = self._has_room
-            self._buffered_bytes -= part.size
-            has_room = self._has_room
-        if has_room and not had_room:
+        """Return the next part that has been fetched, if any. From any thread."""
+        part, has_room_again = self.buffer.take()
+        if has_room_again:
             self.wake()
         return part
-
-    @property
-    def has_parts(self) -> bool:
-        return bool(self._parts)
-
-    @property
-    def buffered_bytes(self) -> int:
-        return self._buffered_bytes
 
     async def wait(self, timeout_s: float | None, is_enough: Callable[[], bool] = lambda: False) -> bool:
         """Wait until `take` has something; False when it still has nothing after `timeout_s`.
 
-        Waiting ends as well when `is_enough()`, which is looked at again after each `announce`.
+        Waiting ends as well when `is_enough()`, which is called again after each announcement of the buffer.
         """
-        deadline = None if timeout_s is None else self._loop.time() + timeout_s
-        while not self._parts and not is_enough():
-            future: asyncio.Future[None] = self._loop.create_future()
-            self._arrived.append(future)
-            self.wake()
-            try:
-                async with asyncio.timeout_at(deadline):
-                    await future
-            except TimeoutError:
-                break
-            finally:
-                if future in self._arrived:
-                    self._arrived.remove(future)
-        return bool(self._parts)
+        return await self.buffer.wait(timeout_s, self.wake, is_enough)
 
     async def close(self) -> None:
         """Stop fetching. What has come may still be taken."""
         self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
-        errands = list(self._errands.values())
-        for task in errands:
-            task.cancel()
-        await asyncio.gather(*errands, return_exceptions=True)
-
-    @property
-    def _has_room(self) -> bool:
-        return self._buffered_bytes < self._settings.buffered_bytes_max
-
-    def _put(self, part: FetchedPart) -> None:
-        with self._lock:
-            self._parts.append(part)
-            self._buffered_bytes += part.size
-
-    def announce(self) -> None:
-        """Have everybody who waits look again. On the event loop."""
-        waiting, self._arrived = self._arrived, []
-        for future in waiting:
-            if not future.done():
-                future.set_result(None)
+        await self._tasks.close()
 
     # -- the turn
 
     def _pump(self) -> None:
         self._is_woken = False
-        if self._is_closed or not self._has_room:
+        if self._is_closed or not self.buffer.has_room:
             return
         now = self._loop.time()
         try:
@@ -235,7 +185,7 @@ class Fetcher:
             if cursor.not_before > now:
                 wake_at = min(wake_at, cursor.not_before)
                 continue
-            leader = self._client.cluster.leader(cursor.where)
+            leader = self._client.cluster.leader(cursor.tp)
             if leader is None:
                 leaderless = True
             elif leader not in self._under_way:
@@ -243,7 +193,7 @@ class Fetcher:
         for leader, cursors in by_leader.items():
             self._fetch(leader, cursors)
         if leaderless or (self._client.metadata_is_old and self.cursors):
-            self._run_errand("metadata", self._fetch_metadata())
+            self._tasks.start("metadata", self._fetch_metadata())
         return wake_at
 
     def _arm(self, when: float) -> None:
@@ -256,7 +206,7 @@ class Fetcher:
     def _fetch(self, node_id: int, cursors: Sequence[Cursor]) -> None:
         peer = self._client.live_peer(node_id, FETCH)
         if peer is None:
-            self._run_errand(node_id, self._connect(node_id, cursors))
+            self._tasks.start(node_id, self._connect(node_id, cursors))
             return
         limits = self._settings.limits
         cluster = self._client.cluster
@@ -289,11 +239,11 @@ class Fetcher:
             error = error_for(answer.error_code, f"fetching from broker {self._client.address_of(node_id)}")
             self._failed(cursors, error)
         else:
-            had_parts = len(self._parts)
+            had_parts = len(self.buffer)
             self._take_answer(node_id, answer, asked)
-            if len(self._parts) == had_parts:
+            if len(self.buffer) == had_parts:
                 self._slow_down(asked, started)
-        self.announce()
+        self.buffer.announce()
         # Straight on, so that the next answer is under way while this one is decoded.
         self._pump()
 
@@ -302,23 +252,23 @@ class Fetcher:
         answers = dict(fetch_answers(answer, self._client.cluster))
         throttle_s = self._client.throttle_s(broker, answer.throttle_time_ms)
         not_before = self._loop.time() + throttle_s if throttle_s else 0.0
-        for place, (cursor, offset) in enumerate(asked):
-            if self.cursors.get(cursor.where) is not cursor:
+        for index, (cursor, offset) in enumerate(asked):
+            if self.cursors.get(cursor.tp) is not cursor:
                 continue
-            data = answers.get(cursor.where)
+            data = answers.get(cursor.tp)
             if data is None:
                 # A broker that throttles leaves everything out (since Kafka 2.0).
                 self._failed(
                     [cursor],
-                    error_for(ErrorCode.THROTTLING_QUOTA_EXCEEDED, f"fetching {cursor.where} from {broker}")
+                    error_for(ErrorCode.THROTTLING_QUOTA_EXCEEDED, f"fetching {cursor.tp} from {broker}")
                     if throttle_s
-                    else left_out(broker, f"partition {cursor.where}", "Fetch"),
+                    else left_out(broker, f"partition {cursor.tp}", "Fetch"),
                 )
                 cursor.not_before = max(cursor.not_before, not_before)
                 continue
             cursor.not_before = not_before
             try:
-                self._take_partition(cursor, offset, data, broker, was_first=place == 0 and not throttle_s)
+                self._take_partition(cursor, offset, data, broker, was_first=index == 0 and not throttle_s)
             except ProtocolViolationError as error:
                 self._failed([cursor], error)
             except DecodeError as error:
@@ -337,7 +287,7 @@ class Fetcher:
         self, cursor: Cursor, offset: int, data: PartitionData, broker: object, *, was_first: bool
     ) -> None:
         if data.error_code:
-            what = f"fetching {cursor.where} at offset {offset} from broker {broker}"
+            what = f"fetching {cursor.tp} at offset {offset} from broker {broker}"
             self._failed([cursor], error_for(data.error_code, what))
             return
         records = memoryview(data.records) if data.records is not None else NO_RECORDS
@@ -351,27 +301,25 @@ class Fetcher:
         limit = data.high_watermark + JUMP_OFFSETS_MAX if data.high_watermark >= 0 else OFFSET_MAX
         if not offset < next_offset <= limit:
             raise ProtocolViolationError(
-                f"broker {broker} answered a fetch of {cursor.where} at offset {offset} with records that "
+                f"broker {broker} answered a fetch of {cursor.tp} at offset {offset} with records that "
                 f"end at {next_offset}; the partition ends at {data.high_watermark}"
             )
         cursor.advance(next_offset, size)
         aborted = [(a.producer_id, a.first_offset) for a in data.aborted_transactions or ()]
-        self._put(
-            FetchedPart(
-                cursor, cursor.where, records[:size], offset, next_offset, aborted, data.high_watermark
-            )
+        self.buffer.put(
+            FetchedPart(cursor, cursor.tp, records[:size], offset, next_offset, aborted, data.high_watermark)
         )
         # Who had something goes last next time: brokers fill their answers in order. A cursor with an
         # end stays first until it is there, so that ranges come one after the other.
         if cursor.end is None:
             with self._lock:
-                if self.cursors.pop(cursor.where, None) is not None:
-                    self.cursors[cursor.where] = cursor
+                if self.cursors.pop(cursor.tp, None) is not None:
+                    self.cursors[cursor.tp] = cursor
 
     def _note_cut(self, cursor: Cursor, records: memoryview, broker: object) -> None:
         """Only the beginning of a batch came: ask for more, as far as an answer may be that large."""
         wanted, batch_bytes = cursor.wanted_bytes, cut_batch_bytes(records)
-        what = f"a batch of {batch_bytes} bytes at offset {cursor.offset} of {cursor.where}"
+        what = f"a batch of {batch_bytes} bytes at offset {cursor.offset} of {cursor.tp}"
         bytes_max = min(SIZE_MAX_LIMIT, self._client.config.receive_message_max_bytes)
         if batch_bytes > bytes_max:
             name = "receive.message.max.bytes"
@@ -403,13 +351,13 @@ class Fetcher:
         elif cursor.may_have_gaps:
             self._pass_gap(cursor, visible)
         else:
-            self._run_errand(cursor, self._look_for_gap(cursor, visible, broker))
+            self._tasks.start(cursor, self._look_for_gap(cursor, visible, broker))
 
     async def _look_for_gap(self, cursor: Cursor, visible: int, broker: object) -> None:
         """Compaction may have removed all records up to the end of a log: then nothing is what there is."""
         if cursor.may_have_gaps is None:
-            cursor.may_have_gaps = await is_compacted(self._client, cursor.where.topic)
-        if self.cursors.get(cursor.where) is not cursor or not cursor.empties:
+            cursor.may_have_gaps = await is_compacted(self._client, cursor.tp.topic)
+        if self.cursors.get(cursor.tp) is not cursor or not cursor.empties:
             return
         if cursor.may_have_gaps:
             self._pass_gap(cursor, visible)
@@ -418,7 +366,7 @@ class Fetcher:
         self._failed(
             [cursor],
             ProtocolViolationError(
-                f"broker {broker} answers fetches of {cursor.where} at offset {cursor.offset} with nothing, "
+                f"broker {broker} answers fetches of {cursor.tp} at offset {cursor.offset} with nothing, "
                 f"although it says that the partition ends at {visible}{why}"
             ),
         )
@@ -427,8 +375,8 @@ class Fetcher:
         cursor.note_well()
         if cursor.end is not None:
             cursor.offset = cursor.end
-            self._put(FetchedPart(cursor, cursor.where, NO_RECORDS, cursor.end, cursor.end, (), visible))
-            self.announce()
+            self.buffer.put(FetchedPart(cursor, cursor.tp, NO_RECORDS, cursor.end, cursor.end, (), visible))
+            self.buffer.announce()
 
     def _wait_for_end(self, cursor: Cursor, visible: int) -> None:
         """The log ends before the cursor's end does: perhaps it lags behind, perhaps it was cut."""
@@ -436,9 +384,7 @@ class Fetcher:
         cursor.failing_since = cursor.failing_since or now
         cursor.not_before = now + self._client.backoff.seconds(0, self._client.dice)
         if now - cursor.failing_since >= BEYOND_END_PATIENCE_S:
-            why = (
-                f"partition {cursor.where} ends at {visible}; {cursor.offset} to {cursor.end} were asked for"
-            )
+            why = f"partition {cursor.tp} ends at {visible}; {cursor.offset} to {cursor.end} were asked for"
             self._give_up(cursor, KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, "OFFSET_OUT_OF_RANGE", why))
 
     def _failed(self, cursors: Iterable[Cursor], error: PenstockError) -> None:
@@ -448,7 +394,7 @@ class Fetcher:
         if verdict is not Verdict.FATAL:
             self._client.troubles.note("fetching", error)
         for cursor in cursors:
-            if self.cursors.get(cursor.where) is not cursor:
+            if self.cursors.get(cursor.tp) is not cursor:
                 continue
             if verdict is Verdict.FATAL:
                 self._give_up(cursor, error)
@@ -460,13 +406,13 @@ class Fetcher:
             if patience_s is None and isinstance(error, ProtocolViolationError):
                 since, patience_s = cursor.violated_since, self._settings.violation_patience_s
             if patience_s is not None and now - since >= patience_s:
-                self._give_up(cursor, timed_out(f"fetching {cursor.where}", patience_s * 1000, error))
+                self._give_up(cursor, timed_out(f"fetching {cursor.tp}", patience_s * 1000, error))
                 continue
             self._complain(cursor, error, now)
             cursor.not_before = now + self._client.backoff.seconds(cursor.tries, self._client.dice)
             cursor.tries += 1
         if verdict is Verdict.REFRESH:
-            self._run_errand("metadata", self._fetch_metadata())
+            self._tasks.start("metadata", self._fetch_metadata())
         self.wake()
 
     def _complain(self, cursor: Cursor, error: PenstockError, now: float) -> None:
@@ -474,28 +420,16 @@ class Fetcher:
         if now - cursor.failing_since >= COMPLAIN_AFTER_S and now >= self._complain_at:
             self._complain_at = now + COMPLAIN_EVERY_S
             since_s = now - cursor.failing_since
-            log.warning("nothing of %s for %.0f s, trying on: %s", cursor.where, since_s, error)
+            log.warning("nothing of %s for %.0f s, trying on: %s", cursor.tp, since_s, error)
 
     def _give_up(self, cursor: Cursor, error: PenstockError) -> None:
         cursor.is_stopped = True
-        self._put(FetchedPart(cursor, cursor.where, NO_RECORDS, cursor.offset, cursor.offset, (), -1, error))
-        self.announce()
+        self.buffer.put(
+            FetchedPart(cursor, cursor.tp, NO_RECORDS, cursor.offset, cursor.offset, (), -1, error)
+        )
+        self.buffer.announce()
 
-    # -- errands
-
-    def _run_errand(self, purpose: object, errand: Any) -> None:
-        """Run a coroutine unless one with the same purpose is under way; then look again."""
-        if purpose in self._errands or self._is_closed:
-            errand.close()
-            return
-        task = self._loop.create_task(errand)
-        self._errands[purpose] = task
-
-        def finish(_: asyncio.Task[None]) -> None:
-            del self._errands[purpose]
-            self.wake()
-
-        task.add_done_callback(finish)
+    # -- tasks in the background
 
     async def _connect(self, node_id: int, cursors: Sequence[Cursor]) -> None:
         try:
@@ -505,9 +439,9 @@ class Fetcher:
 
     async def _fetch_metadata(self) -> None:
         try:
-            await self._client.refresh(cursor.where.topic for cursor in self._cursors())
+            await self._client.refresh(cursor.tp.topic for cursor in self._cursors())
         except PenstockError as error:
-            self._failed([c for c in self._cursors() if self._client.cluster.leader(c.where) is None], error)
+            self._failed([c for c in self._cursors() if self._client.cluster.leader(c.tp) is None], error)
         else:
             self._check_topics()
         self.wake()
@@ -516,10 +450,10 @@ class Fetcher:
     def _check_topics(self) -> None:
         """Count a partition that still has no leader as a failure."""
         for cursor in self._cursors():
-            if self._client.cluster.leader(cursor.where) is None and not cursor.is_stopped:
-                topic = self._client.cluster.topics.get(cursor.where.topic)
+            if self._client.cluster.leader(cursor.tp) is None and not cursor.is_stopped:
+                topic = self._client.cluster.topics.get(cursor.tp.topic)
                 code = (topic.error_code if topic else 0) or ErrorCode.LEADER_NOT_AVAILABLE
-                self._failed([cursor], error_for(code, f"partition {cursor.where}"))
+                self._failed([cursor], error_for(code, f"partition {cursor.tp}"))
 
 
 class _Abandoned(NetworkError):

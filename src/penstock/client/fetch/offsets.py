@@ -64,21 +64,21 @@ async def fetch_offsets(
     left = dict(questions)
 
     async def attempt() -> None:
-        await client.topics_of({where.topic for where in left})
+        await client.topics_of({tp.topic for tp in left})
         by_leader: dict[int, dict[TopicPartition, int]] = {}
-        for where, question in left.items():
-            by_leader.setdefault(await client.leader(where), {})[where] = question
+        for tp, question in left.items():
+            by_leader.setdefault(await client.leader(tp), {})[tp] = question
         outcomes = await asyncio.gather(
             *(_ask(client, leader, part, isolation, answers) for leader, part in by_leader.items()),
             return_exceptions=True,
         )
-        for where in answers:
-            left.pop(where, None)
+        for tp in answers:
+            left.pop(tp, None)
         _raise_worst(outcomes)
 
     if left:
         await client.retrying("looking up offsets", attempt, timeout_ms)
-    return {where: answers[where] for where in questions}
+    return {tp: answers[tp] for tp in questions}
 
 
 def _raise_worst(outcomes: Iterable[BaseException | None]) -> None:
@@ -101,9 +101,9 @@ async def _ask(
     version = peer.versions.choose(ListOffsetsRequest)
     _check_version(questions.values(), version)
     topics: dict[str, ListOffsetsTopic] = {}
-    for where, question in questions.items():
-        topic = topics.setdefault(where.topic, ListOffsetsTopic(name=where.topic))
-        topic.partitions.append(ListOffsetsPartition(partition_index=where.partition, timestamp=question))
+    for tp, question in questions.items():
+        topic = topics.setdefault(tp.topic, ListOffsetsTopic(name=tp.topic))
+        topic.partitions.append(ListOffsetsPartition(partition_index=tp.partition, timestamp=question))
     request = ListOffsetsRequest(
         replica_id=-1,
         isolation_level=ISOLATION_LEVELS[isolation],
@@ -115,16 +115,16 @@ async def _ask(
     seen = set()
     for told in answer.topics:
         for partition in told.partitions:
-            where = TopicPartition(told.name, partition.partition_index)
-            seen.add(where)
+            tp = TopicPartition(told.name, partition.partition_index)
+            seen.add(tp)
             if partition.error_code:
-                error = error or error_for(partition.error_code, f"looking up offsets of {where}")
+                error = error or error_for(partition.error_code, f"looking up offsets of {tp}")
             elif version == 0:
-                answers[where] = (
+                answers[tp] = (
                     OffsetAt(partition.old_style_offsets[0]) if partition.old_style_offsets else None
                 )
             else:
-                answers[where] = (
+                answers[tp] = (
                     OffsetAt(partition.offset, partition.timestamp) if partition.offset >= 0 else None
                 )
     if error is not None:
@@ -149,10 +149,10 @@ async def fetch_known_offsets(
     """`EARLIEST` or `LATEST` of several partitions: these always exist. Raises as `fetch_offsets`."""
     answers = await fetch_offsets(client, dict.fromkeys(partitions, question), isolation=isolation)
     known: dict[TopicPartition, int] = {}
-    for where, answer in answers.items():
+    for tp, answer in answers.items():
         if answer is None:
-            raise error_for(ErrorCode.OFFSET_NOT_AVAILABLE, f"offsets of {where}")
-        known[where] = answer.offset
+            raise error_for(ErrorCode.OFFSET_NOT_AVAILABLE, f"offsets of {tp}")
+        known[tp] = answer.offset
     return known
 
 

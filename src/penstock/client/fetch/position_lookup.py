@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from penstock.client.arguments import by_place, places, whole
+from penstock.client.arguments import by_partition, topic_partitions, whole
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.config import ConsumerConfig
 from penstock.client.fetch.offsets import fetch_known_offsets, fetch_offsets
@@ -30,7 +30,9 @@ class OffsetCalls(CommitCalls):
 
     async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The first offset of each partition. Raises as `fetch_offsets`."""
-        return await fetch_known_offsets(self._client, places(partitions, "beginning_offsets()"), EARLIEST)
+        return await fetch_known_offsets(
+            self._client, topic_partitions(partitions, "beginning_offsets()"), EARLIEST
+        )
 
     async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The offset that the next record of each partition will get. Raises as `fetch_offsets`.
@@ -39,7 +41,7 @@ class OffsetCalls(CommitCalls):
         """
         isolation = self.config.isolation_level
         return await fetch_known_offsets(
-            self._client, places(partitions, "end_offsets()"), LATEST, isolation=isolation
+            self._client, topic_partitions(partitions, "end_offsets()"), LATEST, isolation=isolation
         )
 
     async def offsets_for_times(
@@ -49,11 +51,11 @@ class OffsetCalls(CommitCalls):
 
         Raises as `fetch_offsets`.
         """
-        questions = by_place(times, "offsets_for_times()")
-        for where, time_ms in questions.items():
-            questions[where] = whole(time_ms, f"the time for {where}, in milliseconds,")
+        questions = by_partition(times, "offsets_for_times()")
+        for tp, time_ms in questions.items():
+            questions[tp] = whole(time_ms, f"the time for {tp}, in milliseconds,")
         found = await fetch_offsets(self._client, questions)
-        return {where: None if at is None else at.offset for where, at in found.items()}
+        return {tp: None if at is None else at.offset for tp, at in found.items()}
 
     @property
     def _reset_marker(self) -> int:
@@ -71,6 +73,6 @@ class OffsetCalls(CommitCalls):
         if marker == BY_AGE:
             begin_ms = SystemClock().now_ms() - (self.config.reset_age_ms or 0)
             young = await self.offsets_for_times(dict.fromkeys(unknown, begin_ms))
-            return {where: LATEST if offset is None else offset for where, offset in young.items()}
+            return {tp: LATEST if offset is None else offset for tp, offset in young.items()}
         stored = await self.committed(unknown)
-        return {where: self._reset_marker if at is None else at.offset for where, at in stored.items()}
+        return {tp: self._reset_marker if at is None else at.offset for tp, at in stored.items()}

@@ -85,11 +85,11 @@ class RangeReader:
         """
         await self._client.bootstrap()
         try:
-            await self._client.topics_with([cursor.where for cursor in self._waiting])
+            await self._client.topics_with([cursor.tp for cursor in self._waiting])
         except KafkaError as error:
             if self._fail_on_data_loss or error.code not in _GONE:
                 raise
-            self._waiting = [cursor for cursor in self._waiting if await self._exists(cursor.where.topic)]
+            self._waiting = [cursor for cursor in self._waiting if await self._exists(cursor.tp.topic)]
         self._start_waiting()
 
     async def _exists(self, topic: str) -> bool:
@@ -104,10 +104,10 @@ class RangeReader:
     def _start_waiting(self) -> None:
         later: list[Cursor] = []
         for cursor in self._waiting:
-            if cursor.where in self._unfinished:
+            if cursor.tp in self._unfinished:
                 later.append(cursor)
             else:
-                self._unfinished[cursor.where] = cursor
+                self._unfinished[cursor.tp] = cursor
                 self._fetcher.start(cursor)
         self._waiting = later
 
@@ -134,7 +134,7 @@ class RangeReader:
         return parts
 
     def _finish(self, cursor: Cursor) -> None:
-        del self._unfinished[cursor.where]
+        del self._unfinished[cursor.tp]
         if self._waiting:
             self._start_waiting()
 
@@ -146,19 +146,19 @@ class RangeReader:
             return
         if not isinstance(error, KafkaError) or error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
             raise error
-        where, end = cursor.where, cursor.end or 0
-        first = (await fetch_known_offsets(self._client, [where], EARLIEST))[where]
+        tp, end = cursor.tp, cursor.end or 0
+        first = (await fetch_known_offsets(self._client, [tp], EARLIEST))[tp]
         if self._fail_on_data_loss:
             raise KafkaError(
                 error.code,
                 error.name,
-                f"records {cursor.offset} to {end - 1} of {where} were asked for, but are not there "
+                f"records {cursor.offset} to {end - 1} of {tp} were asked for, but are not there "
                 f"(any more): the log begins at offset {first}; retention may have removed them, or the "
                 "topic was created anew",
             )
         if cursor.offset < first < end:
-            rest = Cursor(where, first, end, cursor.size_max)
-            self._unfinished[where] = rest
+            rest = Cursor(tp, first, end, cursor.size_max)
+            self._unfinished[tp] = rest
             self._fetcher.start(rest)
         else:
             self._finish(cursor)
@@ -196,9 +196,9 @@ def decode_part(
         limit_records=unpack.max_records,
         batch_bytes=batch_bytes,
     )
-    with naming_place(part.where):
+    with naming_place(part.tp):
         for piece in pieces:
-            yield to_arrow(piece, *part.where, columns)
+            yield to_arrow(piece, *part.tp, columns)
 
 
 def fetch_ranges(
@@ -267,12 +267,12 @@ def scan_ranges(
             parts.reverse()
             while parts:
                 part = parts.pop()
-                where = part.where
+                tp = part.tp
                 decoded = decode_part(part, columns, batch_bytes, check_crcs=check_crcs, unpack=unpack)
                 # Nothing refers to a part once it is decoded: its buffer serves the next fetch.
                 del part
                 for batch in decoded:
-                    yield where, batch
+                    yield tp, batch
     finally:
         run(reader.close())
 

@@ -36,7 +36,7 @@ class RowReading:
         self.index = 0
         self._pieces = iter_rows(
             part.records,
-            *part.where,
+            *part.tp,
             start_offset=position,
             aborted=part.aborted,
             verify=check_crcs,
@@ -48,7 +48,7 @@ class RowReading:
 
     def load(self) -> bool:
         """Turn to records not handed out yet; return whether there are any."""
-        with naming_place(self.part.where):
+        with naming_place(self.part.tp):
             while self.index >= len(self.rows) and not self._is_exhausted:
                 piece = next(self._pieces, None)
                 if piece is None:
@@ -107,10 +107,10 @@ class ColumnReading:
         """The next batch; None when there is nothing left."""
         from penstock.records.arrow import to_arrow
 
-        with naming_place(self.part.where):
+        with naming_place(self.part.tp):
             piece = next(self._pieces, None)
         if piece is None:
             self.position = self.part.next_offset
             return None
         self.position = piece.next_offset
-        return to_arrow(piece, *self.part.where, self.columns)
+        return to_arrow(piece, *self.part.tp, self.columns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from penstock.client.arguments import places
+from penstock.client.arguments import topic_partitions
 from penstock.client.group.offsets import Committable, OffsetAndMetadata
 from penstock.client.group.session import GroupSession
 from penstock.errors import ConfigError, PenstockError
@@ -52,7 +52,7 @@ class CommitCalls:
             ConfigError: no ``group.id``.
             NetworkError, RequestTimeoutError: no coordinator answers in time.
         """
-        return await self._group_of("committed()").committed(places(partitions, "committed()"))
+        return await self._group_of("committed()").committed(topic_partitions(partitions, "committed()"))
 
     def _group_of(self, what: str) -> GroupSession:
         if self._group is None:

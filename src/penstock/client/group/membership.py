@@ -194,10 +194,10 @@ class Membership:
         elif change.kind is Kind.REVOKED:
             self._has_revoked |= self._granted is not None
             self.owned -= partitions
-            self._since = {where: since for where, since in self._since.items() if where in self.owned}
+            self._since = {tp: since for tp, since in self._since.items() if tp in self.owned}
             self._is_lost = self._is_lost and bool(self.owned)
         elif self._granted is not None and not self._is_lost:
-            self._since = {where: self._since.get(where, self.generation) for where in self._granted}
+            self._since = {tp: self._since.get(tp, self.generation) for tp in self._granted}
             self.owned = self._granted
             self._granted = None
             if self._has_revoked:
@@ -237,7 +237,7 @@ class Membership:
         if self._rejoin or self.phase is Phase.UNJOINED:
             if not self._is_cooperative:
                 return self.owned
-            return frozenset(where for where in self.owned if where.topic not in self.topics)
+            return frozenset(tp for tp in self.owned if tp.topic not in self.topics)
         return NOTHING
 
     # -- what the driver learns

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from penstock.client.arguments import by_place, whole
+from penstock.client.arguments import by_partition, whole
 from penstock.client.assignors.member_metadata import NO_GENERATION, group_by_topic
 from penstock.client.cluster.answers import check_complete, left_out
 from penstock.client.cluster.client import MAIN
@@ -160,7 +160,7 @@ class GroupOffsets:
         found = await self._retrying(
             "reading committed offsets", lambda: self._fetch(asked, require_stable), timeout_ms
         )
-        return found if asked is None else {where: found.get(where) for where in asked}
+        return found if asked is None else {tp: found.get(tp) for tp in asked}
 
     async def _fetch(
         self, asked: list[TopicPartition] | None, require_stable: bool
@@ -177,13 +177,13 @@ class GroupOffsets:
         found: dict[TopicPartition, OffsetAndMetadata | None] = {}
         for topic in told.topics:
             for partition in topic.partitions:
-                where = TopicPartition(topic.name, partition.partition_index)
+                tp = TopicPartition(topic.name, partition.partition_index)
                 # Version 0 reads from ZooKeeper and has an error for "nothing there".
                 if partition.error_code and partition.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                     self._note(partition.error_code)
-                    what = f"the committed offset of {where}, at broker {broker}"
+                    what = f"the committed offset of {tp}, at broker {broker}"
                     raise error_for(partition.error_code, what)
-                found[where] = (
+                found[tp] = (
                     None
                     if partition.committed_offset < 0
                     else OffsetAndMetadata(
@@ -221,7 +221,7 @@ class GroupOffsets:
 
 def _topics(offsets: Committable) -> list[OffsetCommitRequestTopic]:
     topics: dict[str, OffsetCommitRequestTopic] = {}
-    for (name, number), given in by_place(offsets, "commit()").items():
+    for (name, number), given in by_partition(offsets, "commit()").items():
         at = given if isinstance(given, OffsetAndMetadata) else OffsetAndMetadata(whole(given, "an offset"))
         if at.offset < 0:
             raise ConfigError(f"offset {at.offset} of {TopicPartition(name, number)}: offsets begin at 0")

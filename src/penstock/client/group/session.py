@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from penstock.client.arguments import by_place
+from penstock.client.arguments import by_partition
 from penstock.client.assignors import Assignor, assignor_named
 from penstock.client.cluster.client import ANY_NODE, MAIN
 from penstock.client.group.coordinator import Coordinator
@@ -174,14 +174,14 @@ class GroupSession:
             return callbacks.on_lost or callbacks.on_revoked
         # From here on a rebalance must ask for these partitions back, whatever the callback does.
         member.membership.told(change, member.now)
-        for where in change.partitions:
-            self._known.pop(where, None)
+        for tp in change.partitions:
+            self._known.pop(tp, None)
         self._holder.hold(change.partitions)
         return callbacks.on_assigned
 
     def _release(self, partitions: Iterable[TopicPartition]) -> None:
-        for where in partitions:
-            self._known.pop(where, None)
+        for tp in partitions:
+            self._known.pop(tp, None)
         self._holder.release(partitions)
 
     async def _apply_subscription(self) -> None:
@@ -263,11 +263,11 @@ class GroupSession:
 
     async def commit(self, offsets: Committable | None = None, timeout_ms: float | None = None) -> None:
         """Commit these, or where every partition is. Raises as `GroupOffsets.commit`."""
-        wanted = self._holder.consumed() if offsets is None else by_place(offsets, "commit()")
-        places = set(wanted)
-        await self._offsets.commit(wanted, lambda before: self._identify(before, places), timeout_ms)
-        for where, at in wanted.items():
-            self._known[where] = at.offset if isinstance(at, OffsetAndMetadata) else at
+        wanted = self._holder.consumed() if offsets is None else by_partition(offsets, "commit()")
+        partitions = set(wanted)
+        await self._offsets.commit(wanted, lambda before: self._identify(before, partitions), timeout_ms)
+        for tp, at in wanted.items():
+            self._known[tp] = at.offset if isinstance(at, OffsetAndMetadata) else at
 
     async def committed(
         self, partitions: Iterable[TopicPartition], timeout_ms: float | None = None
@@ -275,16 +275,16 @@ class GroupSession:
         """What the group has committed. Raises as `GroupOffsets.fetch`."""
         is_strict = self._config.isolation_level == "read_committed"
         found = await self._offsets.fetch(partitions, require_stable=is_strict, timeout_ms=timeout_ms)
-        for where, at in found.items():
+        for tp, at in found.items():
             if at is not None:
-                self._known.setdefault(where, at.offset)
+                self._known.setdefault(tp, at.offset)
         return found
 
-    def sought(self, where: TopicPartition) -> None:
+    def sought(self, tp: TopicPartition) -> None:
         """The application has gone elsewhere by itself, perhaps back: the next commit follows it."""
-        self._known.pop(where, None)
+        self._known.pop(tp, None)
 
-    def _identify(self, before: Identity | None, places: set[TopicPartition]) -> Identity:
+    def _identify(self, before: Identity | None, partitions: set[TopicPartition]) -> Identity:
         """As whom to commit. Under another generation than `before` only what has been kept all the time."""
         if not self.is_subscribed:
             return Identity()
@@ -294,7 +294,7 @@ class GroupSession:
         identity = Identity(membership.generation, membership.member_id, self._config.group_instance_id)
         if before is not None and before != identity:
             is_same_member = before.member_id == identity.member_id
-            if not is_same_member or not places <= membership.kept_since(before.generation):
+            if not is_same_member or not partitions <= membership.kept_since(before.generation):
                 raise explain_commit(ErrorCode.ILLEGAL_GENERATION, self._coordinator.group_id)
         return identity
 
@@ -330,7 +330,7 @@ class GroupSession:
         self, offsets: Committable | None, when_done: Callable[[Committable, PenstockError | None], object]
     ) -> None:
         """Commit in the background, after what is being committed already; then call `when_done`."""
-        wanted = self._holder.consumed() if offsets is None else by_place(offsets, "commit_async()")
+        wanted = self._holder.consumed() if offsets is None else by_partition(offsets, "commit_async()")
         task = asyncio.get_running_loop().create_task(self.commit(wanted))
         self._commits.add(task)
 
@@ -346,7 +346,7 @@ class GroupSession:
 
     def _moved(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Those that the coordinator does not have yet."""
-        return {where: at for where, at in offsets.items() if self._known.get(where) != at}
+        return {tp: at for tp, at in offsets.items() if self._known.get(tp) != at}
 
     async def _commit_at_last(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Commit before it is too late, if that is possible within a moment."""
@@ -370,7 +370,7 @@ class GroupSession:
         is_known = self._member is not None and self._member.membership.is_member
         if self._commits_by_itself and (is_known or not self.is_subscribed):
             # Never back behind what has been committed.
-            ahead = {where: at for where, at in offsets.items() if at > self._known.get(where, -1)}
+            ahead = {tp: at for tp, at in offsets.items() if at > self._known.get(tp, -1)}
             await self._commit_at_last(ahead)
         self._is_leaving = True
         if self._member is not None:

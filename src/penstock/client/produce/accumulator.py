@@ -96,7 +96,7 @@ class Accumulator:
     # -- filling
 
     def append(
-        self, where: TopicPartition, row: Row, size: int, clock: Callable[[], float]
+        self, tp: TopicPartition, row: Row, size: int, clock: Callable[[], float]
     ) -> tuple[Delivery, bool]:
         """Take one record of at most `size` bytes; return its delivery and whether somebody should be told.
 
@@ -107,14 +107,14 @@ class Accumulator:
             KafkaError: the record is larger than ``max.request.size``.
         """
         if size > self._record_bytes_max:
-            raise _too_large(where, size, self._record_bytes_max)
+            raise _too_large(tp, size, self._record_bytes_max)
         with self._lock:
-            queue = self._queues.get(where)
+            queue = self._queues.get(tp)
             batch = queue.open if queue is not None else None
             is_news = False
-            limit = self._limit(where.topic) if self._topic_limits else self.batch_bytes_max
+            limit = self._limit(tp.topic) if self._topic_limits else self.batch_bytes_max
             if batch is None or batch.size + size > limit:
-                batch = self._begin(where, clock())
+                batch = self._begin(tp, clock())
                 is_news = True
             index = batch.count
             batch.rows.append(row)
@@ -123,7 +123,7 @@ class Accumulator:
             self._bytes += size
             return Delivery(batch.outcome, index, row[3]), is_news
 
-    def append_encoded(self, where: TopicPartition, encoded: memoryview, count: int, now: float) -> Outcome:
+    def append_encoded(self, tp: TopicPartition, encoded: memoryview, count: int, now: float) -> Outcome:
         """Take a whole batch of magic 2 with `count` records. It is sent as soon as the order allows.
 
         Raises:
@@ -131,11 +131,11 @@ class Accumulator:
         """
         size = len(encoded)
         if count == 1 and size > self._config.max_request_size:
-            raise _too_large(where, size, self._config.max_request_size)
+            raise _too_large(tp, size, self._config.max_request_size)
         with self._lock:
             if self._closed_by is not None:
                 raise self._closed_by
-            queue = self._queues.get(where) or self._new_queue(where)
+            queue = self._queues.get(tp) or self._new_queue(tp)
             self._seal(queue)
             batch = self._new_batch(queue, now)
             batch.encoded = encoded
@@ -151,25 +151,25 @@ class Accumulator:
             for queue in self._busy.values():
                 self._seal(queue)
 
-    def _new_queue(self, where: TopicPartition) -> PartitionQueue:
-        queue = self._queues[where] = PartitionQueue(where)
+    def _new_queue(self, tp: TopicPartition) -> PartitionQueue:
+        queue = self._queues[tp] = PartitionQueue(tp)
         return queue
 
     def _limit(self, topic: str) -> int:
         return self._topic_limits.get(topic, self.batch_bytes_max)
 
-    def _begin(self, where: TopicPartition, now: float) -> Batch:
+    def _begin(self, tp: TopicPartition, now: float) -> Batch:
         if self._closed_by is not None:
             raise self._closed_by
-        queue = self._queues.get(where) or self._new_queue(where)
+        queue = self._queues.get(tp) or self._new_queue(tp)
         self._seal(queue)
         queue.open = self._new_batch(queue, now)
         return queue.open
 
     def _new_batch(self, queue: PartitionQueue, now: float) -> Batch:
-        batch = Batch(Outcome(*queue.where), now)
+        batch = Batch(Outcome(*queue.tp), now)
         self._unsettled[batch.outcome] = None
-        self._busy.setdefault(queue.where, queue)
+        self._busy.setdefault(queue.tp, queue)
         return batch
 
     def _seal(self, queue: PartitionQueue) -> None:
@@ -199,9 +199,9 @@ class Accumulator:
                 if due > now:
                     wake_at = min(wake_at, due)
                     continue
-                node = leader_of(queue.where)
+                node = leader_of(queue.tp)
                 if node is None:
-                    unroutable.append(queue.where)
+                    unroutable.append(queue.tp)
                     continue
                 if not can_take(node):
                     continue
@@ -214,9 +214,9 @@ class Accumulator:
                 sizes[node] = size + batch.size
                 served.append(queue)
             for queue in served:
-                del self._busy[queue.where]
+                del self._busy[queue.tp]
                 if queue.has_waiting:
-                    self._busy[queue.where] = queue
+                    self._busy[queue.tp] = queue
             return Drained(requests, wake_at, unroutable)
 
     def _may_send(self, queue: PartitionQueue) -> bool:
@@ -299,9 +299,7 @@ class Accumulator:
                 self._release(batch)
                 final = None
             elif code in TOO_LARGE and batch.count > 1:
-                self._topic_limits[queue.where.topic] = max(
-                    1, min(self._limit(queue.where.topic), batch.size) // 2
-                )
+                self._topic_limits[queue.tp.topic] = max(1, min(self._limit(queue.tp.topic), batch.size) // 2)
                 self._requeue(queue, batch)
                 return batch
             elif code in BROKEN_SEQUENCE and self.is_idempotent:
@@ -330,7 +328,7 @@ class Accumulator:
             middle = len(rows) // 2
             halves = []
             for first, part in ((0, rows[:middle]), (middle, rows[middle:])):
-                half = Batch(Outcome(*queue.where), batch.created)
+                half = Batch(Outcome(*queue.tp), batch.created)
                 half.rows = list(part)
                 half.count = len(part)
                 half.size = sum(map(sizes, part))
@@ -354,8 +352,8 @@ class Accumulator:
     def hinder(self, error: PenstockError, concerns: Callable[[TopicPartition], bool]) -> None:
         """Remember what holds up the waiting batches of some partitions, for the message if they expire."""
         with self._lock:
-            for where, queue in self._busy.items():
-                if concerns(where):
+            for tp, queue in self._busy.items():
+                if concerns(tp):
                     for batch in queue.waiting():
                         batch.error = error
 
@@ -376,7 +374,7 @@ class Accumulator:
                         discard(queue, batch)
                     self._give_up(batch)
                 if not queue.has_waiting:
-                    self._busy.pop(queue.where, None)
+                    self._busy.pop(queue.tp, None)
         timeout_ms = self._config.delivery_timeout_ms
         for batch in overdue:
             because = f"; the last obstacle: {batch.error}" if batch.error else ""
@@ -441,7 +439,7 @@ class Accumulator:
         while position and precedes(batch, queue.again[position - 1]):
             position -= 1
         queue.again.insert(position, batch)
-        self._busy.setdefault(queue.where, queue)
+        self._busy.setdefault(queue.tp, queue)
 
     def _is_worth_a_retry(self, batch: Batch, error: PenstockError, now: float) -> bool:
         if judge(error) is Verdict.FATAL or batch.attempts > self._config.retries:
@@ -472,11 +470,11 @@ class Accumulator:
         return True
 
 
-def _too_large(where: TopicPartition, size: int, limit: int) -> KafkaError:
+def _too_large(tp: TopicPartition, size: int, limit: int) -> KafkaError:
     return KafkaError(
         ErrorCode.MESSAGE_TOO_LARGE,
         "MESSAGE_TOO_LARGE",
-        f"a record for {where.topic!r} takes up to {size} bytes, max.request.size allows {limit}; "
+        f"a record for {tp.topic!r} takes up to {size} bytes, max.request.size allows {limit}; "
         "raise it here, and max.message.bytes at the topic",
     )
 

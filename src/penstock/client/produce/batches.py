@@ -84,11 +84,11 @@ class PartitionQueue:
         "open",
         "owner",
         "sealed",
-        "where",
+        "tp",
     )
 
-    def __init__(self, where: TopicPartition) -> None:
-        self.where = where
+    def __init__(self, tp: TopicPartition) -> None:
+        self.tp = tp
         self.open: Batch | None = None
         self.sealed: deque[Batch] = deque()
         self.again: list[Batch] = []

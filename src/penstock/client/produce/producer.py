@@ -50,15 +50,15 @@ INTERRUPTED_PATIENCE_S = 0.5
 """Ctrl-C and cancellation leave a producer this long to send what it has accepted."""
 
 
-class _TopicPlaces:
+class _TopicState:
     """The partitions of a topic as the producer needs them on every record."""
 
-    __slots__ = ("available", "count", "info", "sticky", "where")
+    __slots__ = ("available", "count", "info", "sticky", "tp")
 
     def __init__(self, info: TopicInfo, sticky: StickyChoice) -> None:
         self.info = info
         self.count = len(info.partitions)
-        self.where = [TopicPartition(info.name, partition) for partition in range(self.count)]
+        self.tp = [TopicPartition(info.name, partition) for partition in range(self.count)]
         led = [number for number, p in sorted(info.partitions.items()) if p.leader >= 0]
         self.available = led or list(range(self.count))
         self.sticky = sticky
@@ -89,7 +89,7 @@ class AsyncProducer:
         self._partitioner: Partitioner = PARTITIONERS[chosen] if isinstance(chosen, str) else chosen
         self._null_is_free = isinstance(chosen, str) and self._partitioner(None, 1) is None
         """Whether records without a key may go anywhere: the partitioner need not be asked."""
-        self._places: dict[str, _TopicPlaces] = {}
+        self._topics: dict[str, _TopicState] = {}
         self._sender: Sender | None = None
         self._encoder: ColumnEncoder | None = None
         self._is_closed = False
@@ -190,13 +190,13 @@ class AsyncProducer:
     ) -> tuple[Delivery, bool] | None:
         """Accept one record if that is possible at once, from any thread; None if it is not."""
         try:
-            places = self._places.get(topic)
+            state = self._topics.get(topic)
         except TypeError:  # a list, perhaps
             topic_name(topic)
             raise
-        if places is None or self._sender is None or self._is_closed or self._accumulator.is_full:
+        if state is None or self._sender is None or self._is_closed or self._accumulator.is_full:
             return None
-        if places.info is not self._client.cluster.topics.get(topic):
+        if state.info is not self._client.cluster.topics.get(topic):
             return None
         if type(value) is not bytes:
             value = _as_bytes("value", value)
@@ -212,21 +212,21 @@ class AsyncProducer:
             size += header_bytes
         if partition is None:
             if key is not None or not self._null_is_free:
-                partition = self._partitioner(key, places.count)
+                partition = self._partitioner(key, state.count)
             if partition is None:
-                partition = places.sticky.choose(places.available, size)
+                partition = state.sticky.choose(state.available, size)
         elif type(partition) is not int:
             partition = whole(partition, "the partition")
-        if not 0 <= partition < places.count:
+        if not 0 <= partition < state.count:
             if partition > 0:
                 return None  # the topic may have grown: `send_when_possible` asks
-            raise no_such_partition(TopicPartition(topic, partition), places.count)
+            raise no_such_partition(TopicPartition(topic, partition), state.count)
         if timestamp is None:
             timestamp = time.time_ns() // 1_000_000
         elif type(timestamp) is not int or not -(1 << 63) <= timestamp < 1 << 63:
             timestamp = _whole_ms(timestamp)
         accepted = self._accumulator.append(
-            places.where[partition], (key, value, headers, timestamp), size, time.monotonic
+            state.tp[partition], (key, value, headers, timestamp), size, time.monotonic
         )
         if accepted[1]:
             self._sender.wake()
@@ -247,7 +247,7 @@ class AsyncProducer:
         partition = None if partition is None else whole(partition, "the partition")
         while True:
             await self.get_ready(topic, deadline)
-            if partition is not None and partition >= self._places[topic].count:
+            if partition is not None and partition >= self._topics[topic].count:
                 await self._client.topics_with([TopicPartition(topic, partition)])
                 continue
             accepted = self.try_send(topic, value, key, partition, timestamp, headers)
@@ -267,7 +267,7 @@ class AsyncProducer:
                 f"buffer.memory = {self.config.buffer_memory} bytes are waiting to be acknowledged"
             )
 
-    async def _know(self, topic: str, deadline: float) -> _TopicPlaces:
+    async def _know(self, topic: str, deadline: float) -> _TopicState:
         """The partitions of a topic, up to date."""
         topic_name(topic)
         info = self._client.cluster.topics.get(topic)
@@ -276,13 +276,13 @@ class AsyncProducer:
             info = await self._client.retrying(
                 f"getting to know topic {topic!r}", lambda: self._client.topic(topic), left_ms
             )
-        places = self._places.get(topic)
-        if places is None:
+        state = self._topics.get(topic)
+        if state is None:
             sticky = StickyChoice(self._accumulator.batch_bytes_max, self._client.dice)
-            places = self._places[topic] = _TopicPlaces(info, sticky)
-        elif places.info is not info:
-            places = self._places[topic] = _TopicPlaces(info, places.sticky)
-        return places
+            state = self._topics[topic] = _TopicState(info, sticky)
+        elif state.info is not info:
+            state = self._topics[topic] = _TopicState(info, state.sticky)
+        return state
 
     # -- columns
 
@@ -318,8 +318,8 @@ class AsyncProducer:
             from penstock.client.produce.columns import ColumnEncoder
 
             self._encoder = ColumnEncoder(self.config, self._client.dice)
-        places = self._places[topic]
-        return self._encoder.encode(chunk, places.count, places.available)
+        state = self._topics[topic]
+        return self._encoder.encode(chunk, state.count, state.available)
 
     def append_encoded(
         self, topic: str, batch: EncodedBatch, delivery: TableDelivery, *, even_if_full: bool = False
@@ -328,8 +328,8 @@ class AsyncProducer:
         if self._accumulator.is_full and not even_if_full:
             return False
         assert self._sender is not None
-        where = self._places[topic].where[batch.partition]
-        outcome = self._accumulator.append_encoded(where, batch.data, batch.record_count, time.monotonic())
+        tp = self._topics[topic].tp[batch.partition]
+        outcome = self._accumulator.append_encoded(tp, batch.data, batch.record_count, time.monotonic())
         delivery.add(outcome, batch)
         self._sender.wake()
         return True

@@ -20,6 +20,7 @@ from penstock.client.config import ProducerConfig
 from penstock.client.produce.accumulator import Accumulator
 from penstock.client.produce.batch_payload import payload_for, row_size, rows_of
 from penstock.client.produce.batches import NO_PRODUCER_ID, Batch, ProducerId
+from penstock.common.keyed_tasks import KeyedTasks
 from penstock.common.logs import logger_named
 from penstock.errors import (
     DecodeError,
@@ -65,8 +66,8 @@ class Sender:
         self._next_expiry = 0.0
         self._in_flight: dict[int, int] = defaultdict(int)
         self._muted_until: dict[int, float] = {}
-        self._errands: dict[object, asyncio.Task[None]] = {}
-        """Tasks under way by purpose: a node to connect to, metadata, a producer id."""
+        self._tasks = KeyedTasks(self._loop, self.wake)
+        """Connecting to a node (by its id), metadata, a producer id."""
         self._room: list[asyncio.Future[None]] = []
 
     def wake(self) -> None:
@@ -98,10 +99,7 @@ class Sender:
         self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
-        errands = list(self._errands.values())
-        for task in errands:
-            task.cancel()
-        await asyncio.gather(*errands, return_exceptions=True)
+        await self._tasks.close()
         self._wake_room()
 
     # -- the turn
@@ -126,10 +124,10 @@ class Sender:
             self._next_expiry = min(self._accumulator.expire(now), latest)
             self._wake_room()
         if self._accumulator.wants_epoch:
-            self._run_errand("producer id", self._fetch_owner())
+            self._tasks.start("producer id", self._fetch_owner())
         wake_at = self._send_due(now)
         if self._client.metadata_is_old and self._client.is_reached:
-            self._run_errand("metadata", self._fetch_metadata())
+            self._tasks.start("metadata", self._fetch_metadata())
         return min(wake_at, self._next_expiry)
 
     def _send_due(self, now: float) -> float:
@@ -137,7 +135,7 @@ class Sender:
             drained = self._accumulator.drain(now, self._client.cluster.leader, self._can_take)
             if drained.unroutable:
                 self._note_unroutable(drained.unroutable)
-                self._run_errand("metadata", self._fetch_metadata())
+                self._tasks.start("metadata", self._fetch_metadata())
             if not drained.requests:
                 return drained.wake_at
             for node_id, batches in drained.requests.items():
@@ -153,7 +151,7 @@ class Sender:
     def _can_take(self, node_id: int) -> bool:
         peer = self._client.live_peer(node_id)
         if peer is None:
-            self._run_errand(node_id, self._connect(node_id))
+            self._tasks.start(node_id, self._connect(node_id))
             return False
         if self._in_flight[node_id] >= self._config.max_in_flight_requests_per_connection:
             return False
@@ -262,8 +260,8 @@ class Sender:
 
     def _judge(self, batch: Batch, answer: PartitionProduceResponse | None, broker: object) -> None:
         if answer is None:
-            where = f"partition {batch.outcome.topic}-{batch.outcome.partition}"
-            self._fail([batch], left_out(broker, where, "Produce"))
+            tp = f"partition {batch.outcome.topic}-{batch.outcome.partition}"
+            self._fail([batch], left_out(broker, tp, "Produce"))
         elif answer.error_code:
             self._fail([batch], _produce_error(batch, answer))
         else:
@@ -279,7 +277,7 @@ class Sender:
         if verdict is not Verdict.FATAL:
             self._client.troubles.note("producing", error)
         if verdict is Verdict.REFRESH:
-            self._run_errand("metadata", self._fetch_metadata())
+            self._tasks.start("metadata", self._fetch_metadata())
         self._wake_room()
         self.wake()
 
@@ -302,21 +300,7 @@ class Sender:
                 if not future.done():
                     future.set_result(None)
 
-    # -- errands
-
-    def _run_errand(self, purpose: object, errand: Any) -> None:
-        """Run a coroutine unless one with the same purpose is under way; then look again."""
-        if purpose in self._errands or self._is_closed:
-            errand.close()
-            return
-        task = self._loop.create_task(errand)
-        self._errands[purpose] = task
-
-        def finish(_: asyncio.Task[None]) -> None:
-            del self._errands[purpose]
-            self.wake()
-
-        task.add_done_callback(finish)
+    # -- tasks in the background
 
     async def _connect(self, node_id: int) -> None:
         """The client spaces failed attempts out by itself."""
@@ -380,22 +364,22 @@ class Sender:
     def _note(self, error: PenstockError, node_id: int | None = None) -> None:
         """Remember the obstacle with the batches that it holds up."""
         leader = self._client.cluster.leader
-        self._accumulator.hinder(error, lambda where: node_id is None or leader(where) == node_id)
+        self._accumulator.hinder(error, lambda tp: node_id is None or leader(tp) == node_id)
 
-    def _note_unroutable(self, places: Sequence[TopicPartition]) -> None:
-        for where in places:
-            topic = self._client.cluster.topics.get(where.topic)
+    def _note_unroutable(self, partitions: Sequence[TopicPartition]) -> None:
+        for tp in partitions:
+            topic = self._client.cluster.topics.get(tp.topic)
             code = (topic.error_code if topic else 0) or ErrorCode.LEADER_NOT_AVAILABLE
-            hindered = {where}
-            self._accumulator.hinder(error_for(code, f"partition {where}"), hindered.__contains__)
+            hindered = {tp}
+            self._accumulator.hinder(error_for(code, f"partition {tp}"), hindered.__contains__)
 
 
 def _produce_error(batch: Batch, answer: PartitionProduceResponse) -> KafkaError:
-    where = f"{batch.outcome.topic}-{batch.outcome.partition}"
+    tp = f"{batch.outcome.topic}-{batch.outcome.partition}"
     details = [answer.error_message] if answer.error_message else []
     details += [
         f"record {e.batch_index} of the batch: {e.batch_index_error_message}"
         for e in answer.record_errors[:3]
         if e.batch_index_error_message
     ]
-    return error_for(answer.error_code, f"writing to {where}" + "".join(f" ({detail})" for detail in details))
+    return error_for(answer.error_code, f"writing to {tp}" + "".join(f" ({detail})" for detail in details))
