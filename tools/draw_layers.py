@@ -27,6 +27,7 @@ CAPTIONS = {
     "v07": "Kafka 0.7, both ends",
     "log": "batches by offset, Kafka's directory",
     "cloudevents": "events ↔ records",
+    "security": "SCRAM, TLS, tokens, hidden passwords",
     "protocol": "bytes ↔ messages",
     "records": "bytes ↔ columns",
     "model": "shared nouns",
@@ -65,6 +66,8 @@ FILLS = (
     "#aecbe4",
     "#a5c5e0",
     "#9cbfdc",
+    "#93b9d8",
+    "#8ab3d4",
 )
 LEFT, WIDTH, GAP, HEIGHT, PITCH, TOP = 40, 640, 14, 52, 62, 24
 TEXT_LEFT = 726
