@@ -62,6 +62,13 @@ class NetworkError(PenstockError, ConnectionError):
     """A peer cannot be reached, or the connection ended while answers were due."""
 
 
+class AuthenticationError(PenstockError):
+    """The two ends do not accept each other: password, token, certificate, mechanism, protocol of the port.
+
+    Never worth another try with the same settings.
+    """
+
+
 class RequestTimeoutError(PenstockError, TimeoutError):
     """No answer, or no success in spite of retries, within the time allowed."""
 
@@ -89,7 +96,28 @@ class KafkaError(PenstockError):
         self.detail = _cut(detail or message)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_kafka_error, (self.code, self.name, self.args[0], self.retriable, self.detail))
+        values = (type(self), self.code, self.name, self.args[0], self.retriable, self.detail)
+        return (_kafka_error, values)
+
+
+class AuthorizationError(KafkaError):
+    """A broker knows who asks, and does not allow it. Another try helps after the rights have changed."""
+
+
+class TopicAuthorizationError(AuthorizationError):
+    """A right on a topic is missing (Kafka error 29)."""
+
+
+class GroupAuthorizationError(AuthorizationError):
+    """A right on a group is missing (Kafka error 30)."""
+
+
+class ClusterAuthorizationError(AuthorizationError):
+    """A right on the cluster is missing (Kafka error 31)."""
+
+
+class TransactionalIdAuthorizationError(AuthorizationError):
+    """A right on a transactional id is missing (Kafka error 53)."""
 
 
 MESSAGE_CHARACTERS_MAX = 2000
@@ -100,5 +128,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= MESSAGE_CHARACTERS_MAX else f"{text[: MESSAGE_CHARACTERS_MAX - 1]}…"
 
 
-def _kafka_error(code: int, name: str, message: str, retriable: bool, detail: str) -> KafkaError:
-    return KafkaError(code, name, message, retriable=retriable, detail=detail)
+def _kafka_error(
+    kind: type[KafkaError], code: int, name: str, message: str, retriable: bool, detail: str
+) -> KafkaError:
+    return kind(code, name, message, retriable=retriable, detail=detail)

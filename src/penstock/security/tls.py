@@ -1,0 +1,242 @@
+"""A TLS connection without I/O, either side: ciphertext in, plaintext out, and the other way round.
+
+Promises:
+- TLS 1.2 at least. What OpenSSL wants to tell the peer, alerts of a failed handshake included, is in
+  `to_send`.
+- Plaintext is read into the caller's buffer. Little is kept between calls: neither OpenSSL nor the queues
+  hold more than `SLICE_BYTES` and one record, so that an idle connection costs a tenth of asyncio's.
+- Failures raise TlsError with one line that says which end refused what. A peer that does not speak TLS at
+  all is told from its first byte.
+- The end without close_notify counts as an end (Apache Kafka sends none): requests and answers have lengths.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections import deque
+from typing import TYPE_CHECKING
+
+from penstock.errors import AuthenticationError
+from penstock.security.tls_reasons import certificate_names, not_tls, why_refused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from typing_extensions import Buffer
+
+SLICE_BYTES = 32 << 10
+"""How much ciphertext OpenSSL is given at a time. Its buffers never shrink."""
+
+RECORD_BYTES = 16 << 10
+"""The longest plaintext of one record (RFC 8446, section 5.1)."""
+
+SEND_BYTES = 64 << 10
+"""How much ciphertext is collected before it is taken out of OpenSSL's buffer."""
+
+INTERNAL_ERROR_ALERT = bytes.fromhex("15030300020250")
+"""What Apache Kafka answers bytes that are no TLS; clients recognise it."""
+
+
+class TlsError(AuthenticationError):
+    """The two ends do not agree on TLS: protocol, certificate, host name. Never worth another try."""
+
+
+class TlsConnection:
+    """One side of one connection.
+
+    A client begins with `start`. Both sides then feed `receive`, call `read_into` until it returns 0, and
+    send what `to_send` returns, also after a TlsError and after `close`.
+    """
+
+    __slots__ = (
+        "_failure",
+        "_incoming",
+        "_is_first",
+        "_is_server",
+        "_outgoing",
+        "_pending",
+        "_queue",
+        "_tls",
+        "_written",
+        "is_ended",
+        "is_ready",
+        "server_name",
+    )
+
+    def __init__(self, context: ssl.SSLContext, *, is_server: bool, server_name: str | None = None) -> None:
+        """`server_name` is the host that a client connects to: sent as SNI, and looked up in the
+        certificate.
+        """
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        self.server_name = None if server_name is None else server_name.rstrip(".")
+        self._tls = context.wrap_bio(
+            self._incoming, self._outgoing, server_side=is_server, server_hostname=self.server_name
+        )
+        self._is_server = is_server
+        self._is_first = True
+        self._failure: TlsError | None = None
+        self._pending: memoryview | None = None
+        self._queue: deque[memoryview] = deque()
+        self._written: list[bytes] = []
+        self.is_ready = False
+        """Whether the handshake is over, as far as this side can tell."""
+        self.is_ended = False
+        """Whether the peer has said that nothing more comes."""
+
+    @property
+    def version(self) -> str | None:
+        """``TLSv1.3`` or ``TLSv1.2``, once the handshake is over."""
+        return self._tls.version()
+
+    @property
+    def cipher(self) -> str | None:
+        """The cipher's name in OpenSSL, once the handshake is over."""
+        cipher = self._tls.cipher()
+        return None if cipher is None else cipher[0]
+
+    def peer_certificate(self) -> bytes | None:
+        """The peer's certificate in DER, where it was asked for, sent and verified; None otherwise."""
+        return self._tls.getpeercert(True) if self.is_ready else None
+
+    def start(self) -> None:
+        """Begin the handshake: a client's first message is then in `to_send`."""
+        self._shake_hands()
+
+    def receive(self, data: Buffer) -> None:
+        """Take ciphertext. `data` is lent until `read_into` returns 0: it is read by and by.
+
+        Raises:
+            TlsError: the peer does not speak TLS, or the handshake failed. Send what `to_send` has, then
+            close.
+        """
+        view = memoryview(data)
+        if not view.nbytes:
+            return
+        if self._is_first:
+            self._is_first = False
+            other = not_tls(bytes(view[:4]), is_server=self._is_server)
+            if other is not None:
+                if self._is_server:
+                    self._written.append(INTERNAL_ERROR_ALERT)
+                raise TlsError(other)
+        self._pending = view
+        while not self.is_ready and self._feed():
+            self._shake_hands()
+
+    def receive_end(self) -> None:
+        """The peer has closed the socket.
+
+        Raises:
+            TlsError: in the middle of the handshake, after the peer had begun to answer it.
+        """
+        self._incoming.write_eof()
+        self.is_ended = True
+        if not self.is_ready and not self._is_first:
+            raise TlsError("the peer ended the connection in the middle of the TLS handshake")
+
+    def read_into(self, buffer: Buffer) -> int:
+        """Fill the buffer with plaintext as far as there is some; the number of bytes. 0: nothing more now.
+
+        Raises:
+            TlsError: the peer refuses this side's certificate (TLS 1.3 tells it so late), or a record is
+            damaged.
+        """
+        if not self.is_ready:
+            return 0
+        if self._failure is not None:
+            raise self._failure
+        view = memoryview(buffer)
+        read: Callable[[int, memoryview], int] = self._tls.read  # type: ignore[assignment]
+        filled, room = 0, view.nbytes
+        while filled < room:
+            try:
+                count = read(room - filled, view[filled:])
+            except ssl.SSLWantReadError:
+                if not self._feed():
+                    break
+                continue
+            except ssl.SSLError as error:
+                if isinstance(error, (ssl.SSLZeroReturnError, ssl.SSLEOFError)):
+                    self.is_ended = True
+                    self._pending = None
+                    break
+                self._pending = None
+                self._failure = self._error(error)
+                if filled:
+                    break  # what came before the error is worked off first
+                raise self._failure from None
+            if not count:
+                self.is_ended = True
+                break
+            filled += count
+        return filled
+
+    def write(self, data: Buffer) -> None:
+        """Encrypt; what is written before the handshake is over waits for its end, and is lent until then."""
+        view = memoryview(data)
+        if view.nbytes != len(view):
+            view = view.cast("B")
+        if not self.is_ready:
+            self._queue.append(view)
+            return
+        self._encrypt(view)
+
+    def to_send(self) -> list[bytes]:
+        """Ciphertext that is due, in order; empty for nothing."""
+        if self._outgoing.pending:
+            self._written.append(self._outgoing.read())
+        if not self._written:
+            return []
+        written, self._written = self._written, []
+        return written
+
+    def close(self) -> None:
+        """Say to the peer that nothing more comes: close_notify is then in `to_send`."""
+        if self.is_ready:
+            try:
+                self._tls.unwrap()
+            except (ssl.SSLError, ValueError, OSError):
+                return
+
+    # -- within
+
+    def _feed(self) -> bool:
+        """Give OpenSSL the next slice of what was received; False when there is none."""
+        pending = self._pending
+        if pending is None:
+            return False
+        if pending.nbytes <= SLICE_BYTES:
+            self._incoming.write(pending)
+            self._pending = None
+        else:
+            self._incoming.write(pending[:SLICE_BYTES])
+            self._pending = pending[SLICE_BYTES:]
+        return True
+
+    def _shake_hands(self) -> None:
+        try:
+            self._tls.do_handshake()
+        except ssl.SSLWantReadError:
+            return
+        except (ssl.SSLError, ssl.CertificateError) as error:
+            self._pending = None
+            raise self._error(error) from None
+        self.is_ready = True
+        while self._queue:
+            self._encrypt(self._queue.popleft())
+
+    def _encrypt(self, view: memoryview) -> None:
+        write, size = self._tls.write, view.nbytes
+        position = 0
+        while position < size:
+            try:
+                position += write(view[position : position + RECORD_BYTES])
+            except ssl.SSLError as error:
+                raise self._error(error) from None
+            if self._outgoing.pending >= SEND_BYTES:
+                self._written.append(self._outgoing.read())
+
+    def _error(self, error: Exception) -> TlsError:
+        names = certificate_names(self._tls) if isinstance(error, ssl.SSLCertVerificationError) else ""
+        return TlsError(why_refused(error, self._is_server, self.server_name, names))
