@@ -68,6 +68,11 @@ class AuthenticationError(PenstockError):
     Never worth another try with the same settings.
     """
 
+    is_of_one_broker = False
+    """Whether another broker of the cluster may well accept, as with a certificate that has expired on
+    one.
+    """
+
 
 class RequestTimeoutError(PenstockError, TimeoutError):
     """No answer, or no success in spite of retries, within the time allowed."""

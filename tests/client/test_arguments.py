@@ -138,7 +138,7 @@ def test_admin(admin: Admin, call: Callable[[Any], object], message: str) -> Non
         (lambda s: read_topic("t", s, columns=["wert"]), "a topic has no column 'wert'"),
         (lambda s: read_topic("t", s, partitions="0"), "partitions is '0': numbers are needed"),
         (lambda s: read_topic("t", s, partitions=["0"]), "a partition is '0': a whole number is needed"),
-        (lambda s: read_topic("t", s, config=["a=b"]), "config is ['a=b']: a mapping of options is needed"),
+        (lambda s: read_topic("t", s, config=["a=b"]), "config is list: a mapping of options is needed"),
         (lambda s: read_topic("t", s, config={7: 1}), "7 is no name of an option"),
     ],
 )

@@ -247,12 +247,13 @@ def real_kafka(
     directory: Path | None = None,
     heap_mb: int = 512,
     in_order: bool = False,
+    first_port: int | None = None,
 ) -> Iterator[str]:
     """Run a release of Apache Kafka, one broker on a free port of loopback; yields its bootstrap servers.
 
     `version` may be shortened (``3.9``). `settings` go over ours into server.properties. Data are in
     `directory`/data, or in a temporary directory that goes away at the end. It ends by SIGKILL, or by SIGTERM
-    with `in_order`.
+    with `in_order`. Where `settings` name listeners, `first_port` is that of one without TLS and SASL.
     """
     version = release(version)
     classpath = maven_classpath(f"kafka-{version}")
@@ -262,6 +263,7 @@ def real_kafka(
                 stack.enter_context(tempfile.TemporaryDirectory(prefix="kafka-", ignore_cleanup_errors=True))
             )
         port, second_port = free_ports(2)
+        port = first_port or port
         merged = {**_settings(version, port, second_port, directory), **(settings or {})}
         properties = _properties(directory / "server.properties", merged)
         if version >= "3":

@@ -22,6 +22,7 @@ from penstock.records.compression.budget import UNPACKED_BYTES_MAX, UNPACKED_REC
 
 if TYPE_CHECKING:
     from penstock.client.assignors import Assignor
+    from penstock.client.security.settings import SecuritySettings
 
 T = TypeVar("T")
 C = TypeVar("C", bound="ClientConfig")
@@ -175,12 +176,6 @@ def offset_reset(value: object) -> str:
     return synonyms.get(word, "none" if word == "error" else word)
 
 
-def plaintext_only(value: object) -> str:
-    if str(value).strip().lower() != "plaintext":
-        raise ValueError("only PLAINTEXT is there; TLS and SASL are not supported yet")
-    return "plaintext"
-
-
 def optional_text(value: object) -> str | None:
     return None if value is None or value == "" else text(value)
 
@@ -232,7 +227,10 @@ class ClientConfig:
 
     bootstrap_servers: tuple[Address, ...] = _option((), parse_addresses, "metadata.broker.list")
     client_id: str = _option("penstock", text)
-    security_protocol: str = _option("plaintext", plaintext_only)
+    security: SecuritySettings | None = None
+    """How connections are secured, from the settings ``security.protocol``, ``ssl.*`` and ``sasl.*``;
+    None: not.
+    """
     request_timeout_ms: float = _option(30_000.0, milliseconds(1), "socket.timeout.ms")
     default_api_timeout_ms: float = _option(60_000.0, milliseconds(1))
     retry_backoff_ms: float = _option(100.0, milliseconds())
@@ -260,13 +258,20 @@ class ClientConfig:
             ConfigError: a name is unknown or given twice, a value is malformed, or options contradict.
         """
         if config is not None and not isinstance(config, Mapping):
-            raise ConfigError(f"config is {config!r}: a mapping of options is needed")
+            raise ConfigError(f"config is {type(config).__name__}: a mapping of options is needed")
         known = _known_names(cls)
         values: dict[str, Any] = {}
+        secured: dict[str, object] = {}
         for name, value in _pairs(config, keywords):
             if not isinstance(name, str):
                 raise ConfigError(f"{name!r} is no name of an option: names are text")
-            option = known.get(name.replace("_", ".") if "." not in name else name)
+            dotted = name.replace("_", ".") if "." not in name else name
+            if dotted.startswith(SECURITY_NAMES):
+                if dotted in secured:
+                    raise ConfigError(f"option {name!r}: given twice")
+                secured[dotted] = value
+                continue
+            option = known.get(dotted)
             if option is None:
                 raise ConfigError(_unknown(name, known, cls))
             if option.name in values:
@@ -274,9 +279,15 @@ class ClientConfig:
             try:
                 values[option.name] = option.metadata["parse"](value)
             except ValueError as error:
-                raise ConfigError(f"option {name!r} = {value!r}: {error}") from None
+                # A mapping in the wrong place may hold passwords.
+                shown = type(value).__name__ if isinstance(value, Mapping) else repr(value)
+                raise ConfigError(f"option {name!r} = {shown}: {error}") from None
         if not values.get("bootstrap_servers"):
             raise ConfigError('option "bootstrap.servers" is missing: where is Kafka, as host:port?')
+        if secured:
+            from penstock.client.security.options import parse_security
+
+            values["security"] = parse_security(secured)
         made = cls(**values)
         made.check()
         return made
@@ -388,12 +399,16 @@ class ConsumerConfig(ClientConfig):
             )
 
 
+SECURITY_NAMES = (
+    "security.", "ssl.", "sasl.", "enable.ssl.", "enable.sasl.", "https.ca.", "oauth.cb",
+)  # fmt: skip
+"""Beginnings of names that `penstock.client.security.options` reads, which is imported only then."""
+
+
 NOT_THERE_YET = {
     "group.remote.assignor": "the group protocol of KIP-848 is not supported yet",
     "transactional.id": "transactions are not supported yet",
     "transaction.timeout.ms": "transactions are not supported yet",
-    "sasl.": "SASL is not supported yet",
-    "ssl.": "TLS is not supported yet",
     "key.serializer": "keys are bytes: serialise them yourself",
     "value.serializer": "values are bytes: serialise them yourself",
     "key.deserializer": "keys are bytes: deserialise them yourself",
@@ -412,6 +427,8 @@ def _pairs(
 def _known_names(config_class: type[ClientConfig]) -> dict[str, Field[Any]]:
     known: dict[str, Field[Any]] = {}
     for option in fields(config_class):
+        if not option.metadata:
+            continue
         known[option.name.replace("_", ".")] = option
         for alias in option.metadata["aliases"]:
             known[alias] = option

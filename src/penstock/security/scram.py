@@ -23,7 +23,7 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from enum import Enum
 
-from penstock.errors import PenstockError
+from penstock.errors import AuthenticationError
 from penstock.security.secrets import Secret, revealed
 
 HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
@@ -51,7 +51,7 @@ EXTENSION = re.compile(r"([a-zA-Z]+)=([^\x00,]*)")
 NUMBER = re.compile(r"[1-9][0-9]{0,9}")
 
 
-class ScramError(PenstockError):
+class ScramError(AuthenticationError):
     """A message of the peer breaks the rules of SCRAM, or proves the wrong password."""
 
 

@@ -40,6 +40,8 @@ INTERNAL_ERROR_ALERT = bytes.fromhex("15030300020250")
 class TlsError(AuthenticationError):
     """The two ends do not agree on TLS: protocol, certificate, host name. Never worth another try."""
 
+    is_of_one_broker = True
+
 
 class TlsConnection:
     """One side of one connection.

@@ -13,7 +13,7 @@ import pytest
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.cluster.other_protocols import HTTP, TLS, expects_tls, known_beginning
 from penstock.client.config import Address, ClientConfig
-from penstock.errors import NetworkError
+from penstock.errors import AuthenticationError, NetworkError
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -75,7 +75,7 @@ def error_at(serve: Serve) -> str:
         async with listening(serve) as address:
             config = ClientConfig.parse({"bootstrap.servers": str(address)}, {})
             async with AsyncClient(config) as client:
-                with pytest.raises(NetworkError) as caught:
+                with pytest.raises((NetworkError, AuthenticationError)) as caught:
                     await client.refresh()
                 return str(caught.value)
 

@@ -18,16 +18,18 @@ from penstock.client.cluster.connection import Connection, connect
 from penstock.client.cluster.metadata import Cluster, TopicInfo
 from penstock.client.cluster.negotiation import NodeVersions, negotiate
 from penstock.client.cluster.obstacles import UNREACHABLE_S, Troubles, register
+from penstock.client.cluster.other_protocols import explained, wants_sasl
 from penstock.client.cluster.retry import Backoff, Verdict, judge, timed_out
 from penstock.client.config import Address, ClientConfig
 from penstock.common.logs import logger_named
 from penstock.common.reused_buffers import ReusedMemory
-from penstock.errors import ConfigError, KafkaError, NetworkError, PenstockError
+from penstock.errors import AuthenticationError, ConfigError, KafkaError, NetworkError, PenstockError
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 
 if TYPE_CHECKING:
+    from penstock.client.cluster.secured import SecuredOpener
     from penstock.protocol.message import Message
 
 T = TypeVar("T")
@@ -71,6 +73,11 @@ class AsyncClient:
         self.dice = random.Random().random
         self._reconnect = Backoff(config.reconnect_backoff_ms, config.reconnect_backoff_max_ms)
         self._memory = ReusedMemory()
+        self._secured: SecuredOpener | None = None
+        if config.security is not None:
+            from penstock.client.cluster.secured import SecuredOpener
+
+            self._secured = SecuredOpener(config.security, config, self._memory)
         self._peers: dict[tuple[Address, str], Peer] = {}
         self._opening: dict[tuple[Address, str], asyncio.Task[Peer]] = {}
         self._failures: dict[Address, tuple[int, float]] = {}
@@ -267,14 +274,22 @@ class AsyncClient:
         )
         candidates += [address for address in self.config.bootstrap_servers if address not in candidates]
         reasons: list[str] = []
+        refused: AuthenticationError | None = None
         for address in candidates:
             try:
                 return await self._open(address, purpose)
+            except AuthenticationError as error:
+                if not error.is_of_one_broker:
+                    raise
+                refused = error
+                reasons.append(str(error))
             except PenstockError as error:
                 # This broker is at fault in any case; another one may answer as it should.
                 reasons.append(str(error))
         where = ", ".join(str(address) for address in self.config.bootstrap_servers)
         why = "; ".join(dict.fromkeys(_without(where, reason) for reason in reasons))
+        if refused is not None:
+            raise refused
         raise NetworkError(
             f"no broker answered at {where}: {why}; is it running? is bootstrap.servers right?"
         )
@@ -324,16 +339,28 @@ class AsyncClient:
 
         Raises what `penstock.client.cluster.connection.connect` raises.
         """
+        if self._secured is not None:
+            return await self._secured.connect(address)
         return await connect(address, self.config, self._memory)
 
     async def _greet(self, address: Address) -> Peer:
-        """Connect and learn the versions. Whoever told them once is never taken for too old to know them."""
-        connection, versions = await negotiate(
-            lambda: self.connect(address),
-            self.config.api_version_request_timeout_ms / 1000,
-            is_ancient=self._is_ancient.get(address) if self.config.api_version_request else True,
-            unstable=self.config.unstable_api_versions_enable,
-        )
+        """Connect, learn the versions, authenticate. A broker that told its versions once is no ancient
+        one.
+        """
+        is_ancient = self._is_ancient.get(address) if self.config.api_version_request else True
+        try:
+            connection, versions = await negotiate(
+                lambda: self.connect(address),
+                self.config.api_version_request_timeout_ms / 1000,
+                is_ancient=is_ancient if self._secured is None else False,
+                unstable=self.config.unstable_api_versions_enable,
+            )
+            if self._secured is not None:
+                await self._secured.authenticate(connection, versions)
+        except NetworkError as error:
+            if address in self._is_ancient:
+                raise
+            raise await explained(error, address, self.config.security) from error
         self._is_ancient[address] = versions.is_ancient
         return Peer(connection, versions)
 
@@ -378,7 +405,14 @@ class AsyncClient:
         )
         if version == 0 and asked is None:
             request.topics = []
-        answer = await peer.connection.request(request, version, self.request_timeout_s)
+        try:
+            answer = await peer.connection.request(request, version, self.request_timeout_s)
+        except NetworkError as error:
+            security = self.config.security
+            if self.is_reached or (security is not None and security.uses_sasl):
+                raise
+            address = peer.connection.address
+            raise await wants_sasl(address, self.connect, uses_tls=security is not None) or error from None
         if answer.error_code:
             raise error_for(answer.error_code, "metadata")
         if version == 0 and not asked:

@@ -22,10 +22,10 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from penstock.client.cluster.other_protocols import known_beginning
+from penstock.client.cluster.other_protocols import TLS, known_beginning
 from penstock.client.config import Address, ClientConfig
 from penstock.common.reused_buffers import ReusedMemory
-from penstock.errors import DecodeError, NetworkError, PenstockError, RequestTimeoutError
+from penstock.errors import AuthenticationError, DecodeError, NetworkError, PenstockError, RequestTimeoutError
 from penstock.printable import printable
 from penstock.protocol.connection.client import ClientConnection
 from penstock.protocol.connection.errors import CorrelationError, FrameSizeError, UnexpectedFrameError
@@ -76,8 +76,6 @@ class Connection(asyncio.BufferedProtocol):
         )
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._is_encrypted = False
-        """Whether the transport encrypts: then bytes must not reach the socket past it."""
         self._timer: asyncio.TimerHandle | None = None
         self.is_clogged = False
         """Whether more than `UNSENT_BYTES_MAX` are unsent, so that nothing more should be sent yet."""
@@ -179,7 +177,7 @@ class Connection(asyncio.BufferedProtocol):
         transport = self._transport
         assert transport is not None
         rest: Sequence[Buffer] = chunks
-        if not (self._is_encrypted or transport.get_write_buffer_size()):
+        if not transport.get_write_buffer_size():
             try:
                 rest = _after(chunks, self._sock.sendmsg(chunks[:IOV_MAX]))
             except (BlockingIOError, InterruptedError):
@@ -195,7 +193,6 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        self._is_encrypted = transport.get_extra_info("sslcontext") is not None
         transport.set_write_buffer_limits(high=UNSENT_BYTES_MAX)
 
     def get_buffer(self, sizehint: int) -> Buffer:
@@ -236,10 +233,12 @@ class Connection(asyncio.BufferedProtocol):
             why = f": {_why(exc)}" if exc is not None else ""
             self.close(NetworkError(f"broker {self.address} ended the connection{while_due}{why}"))
 
-    def _described(self, error: DecodeError) -> DecodeError:
+    def _described(self, error: DecodeError) -> PenstockError:
         """What the broker did wrong, with its address."""
         if isinstance(error, FrameSizeError):
             other = known_beginning(error.beginning)
+            if other is TLS:
+                return AuthenticationError(f"{self.address} {other}")
             if other is not None:
                 return FrameSizeError(f"{self.address} {other}", error.size)
             return FrameSizeError(
@@ -275,12 +274,7 @@ async def connect(address: Address, config: ClientConfig, memory: ReusedMemory) 
     Raises:
         NetworkError: name not known, connection refused, no answer in time.
     """
-    timeout_s = config.socket_connection_setup_timeout_ms / 1000
-    try:
-        async with asyncio.timeout(timeout_s):
-            sock = await _open_socket(address, config)
-    except TimeoutError:
-        raise NetworkError(f"{address}: no connection within {timeout_s:g} s") from None
+    sock = await open_socket(address, config)
     loop = asyncio.get_running_loop()
     try:
         _, connection = await loop.create_connection(
@@ -291,6 +285,20 @@ async def connect(address: Address, config: ClientConfig, memory: ReusedMemory) 
         sock.close()
         raise NetworkError(f"{address}: {_why(error)}") from error
     return connection
+
+
+async def open_socket(address: Address, config: ClientConfig) -> socket.socket:
+    """A connected socket.
+
+    Raises:
+        NetworkError: name not known, connection refused, no answer in time.
+    """
+    timeout_s = config.socket_connection_setup_timeout_ms / 1000
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await _open_socket(address, config)
+    except TimeoutError:
+        raise NetworkError(f"{address}: no connection within {timeout_s:g} s") from None
 
 
 async def _open_socket(address: Address, config: ClientConfig) -> socket.socket:

@@ -16,6 +16,7 @@ from penstock.client.cluster.connection import Connection
 from penstock.client.cluster.other_protocols import TLS, expects_tls
 from penstock.client.config import Address
 from penstock.errors import (
+    AuthenticationError,
     DecodeError,
     NetworkError,
     PenstockError,
@@ -164,7 +165,7 @@ async def negotiate(
         connection.close()
         if isinstance(error, PenstockError) and silence is not None:
             if await expects_tls(connection.address):
-                raise NetworkError(f"{connection.address} {TLS}") from error
+                raise AuthenticationError(f"{connection.address} {TLS}") from error
             raise NetworkError(f"{connection.address}: {silence}; is it a Kafka broker?") from error
         raise
     if silence is not None:

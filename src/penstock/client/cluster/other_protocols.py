@@ -8,16 +8,23 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from penstock.errors import AuthenticationError, NetworkError, PenstockError
+
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from penstock.client.cluster.connection import Connection
     from penstock.client.config import Address
+    from penstock.client.security.settings import SecuritySettings
+
+UNSUPPORTED_SASL_MECHANISM = 33
+"""What a SASL listener answers a mechanism that it does not offer, with those that it does."""
 
 PROBE_S = 2.0
 """How long a TLS handshake may take before the peer counts as one that does not speak TLS."""
 
-TLS = (
-    "expects TLS, which this client does not speak yet: name a listener of the protocol PLAINTEXT in "
-    "bootstrap.servers"
-)
+TLS = "expects TLS: set security.protocol=SSL, or SASL_SSL where it wants a password or token as well"
+NO_TLS = "does not speak TLS: set security.protocol=PLAINTEXT, or SASL_PLAINTEXT with sasl.mechanism"
 HTTP = "speaks HTTP: bootstrap.servers wants the port of a Kafka broker"
 
 
@@ -44,3 +51,54 @@ async def expects_tls(address: Address, timeout_s: float = PROBE_S) -> bool:
         return False
     writer.transport.abort()
     return True
+
+
+async def explained(
+    error: NetworkError, address: Address, security: SecuritySettings | None
+) -> PenstockError:
+    """Why a first contact ended, where the port turns out to speak another protocol; otherwise `error`."""
+    if security is not None and security.uses_tls and await speaks_kafka_plainly(address):
+        return AuthenticationError(f"{address} {NO_TLS}")
+    if security is not None and not security.uses_tls and await expects_tls(address):
+        return AuthenticationError(f"{address} {TLS}")
+    return error
+
+
+async def speaks_kafka_plainly(address: Address, timeout_s: float = PROBE_S) -> bool:
+    """Whether a peer answers ApiVersions version 0 without TLS."""
+    question = bytes.fromhex("0000000a 0012 0000 00000001 0000")
+    try:
+        async with asyncio.timeout(timeout_s):
+            reader, writer = await asyncio.open_connection(*address)
+            try:
+                writer.write(question)
+                answer = await reader.readexactly(8)
+            finally:
+                writer.transport.abort()
+    except (OSError, TimeoutError, EOFError):
+        return False
+    return answer[0] == 0 and answer[4:] == question[8:12]
+
+
+async def wants_sasl(
+    address: Address, connect: Callable[[Address], Awaitable[Connection]], *, uses_tls: bool
+) -> AuthenticationError | None:
+    """The error for a broker that closes on requests because it wants SASL first; None if it does not."""
+    from penstock.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
+
+    try:
+        connection = await connect(address)
+        try:
+            answer = await connection.request(SaslHandshakeRequest(mechanism=""), 1, PROBE_S)
+        finally:
+            connection.close()
+    except PenstockError:
+        return None
+    if answer.error_code != UNSUPPORTED_SASL_MECHANISM:
+        return None
+    protocol = "SASL_SSL" if uses_tls else "SASL_PLAINTEXT"
+    enabled = ", ".join(sorted(answer.mechanisms)[:20])
+    return AuthenticationError(
+        f"{address} wants clients to authenticate: set security.protocol={protocol}, and sasl.mechanism "
+        f"to one of: {enabled}"
+    )

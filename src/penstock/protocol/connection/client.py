@@ -56,7 +56,7 @@ class ClientConnection(FrameReader, Generic[Token]):
         take: returns a writable view for an answer that does not fit into 16 KiB, of exactly its size.
     """
 
-    __slots__ = ("_client_id", "_correlation_id", "_failure", "_in_flight")
+    __slots__ = ("_client_id", "_correlation_id", "_failure", "_in_flight", "_is_raw")
 
     def __init__(
         self,
@@ -70,6 +70,15 @@ class ClientConnection(FrameReader, Generic[Token]):
         self._correlation_id = 0
         self._in_flight: deque[tuple[int, type[Message], int, Token]] = deque()
         self._failure: DecodeError | None = None
+        self._is_raw = False
+
+    def expect_raw_frames(self, is_raw: bool) -> None:
+        """Whether what comes are SASL tokens behind their size, without correlation id: for `next_frame`.
+
+        Brokers before 1.0 send them between SaslHandshake version 0 and the end of authentication.
+        """
+        self._is_raw = is_raw
+        self._size_min = 0 if is_raw else ANSWER_BYTES_MIN
 
     def request(self, message: Message, version: int, token: Token) -> list[Any]:
         """Return the bytes of a request that gets an answer, as chunks to be written one after the other.
@@ -134,6 +143,11 @@ class ClientConnection(FrameReader, Generic[Token]):
         return len(self._in_flight)
 
     @property
+    def requests_sent(self) -> int:
+        """How many requests were made, answered or not."""
+        return self._correlation_id
+
+    @property
     def is_receiving(self) -> bool:
         """Whether part of an answer has arrived."""
         return self._frame is not None or self._end > self._position
@@ -165,6 +179,6 @@ class ClientConnection(FrameReader, Generic[Token]):
         return ConnectionStateError(f"no request on a connection that has failed: {self._failure}")
 
     def _new_frame(self, size: int) -> memoryview:
-        if not self._in_flight:
+        if not (self._in_flight or self._is_raw):
             raise UnexpectedFrameError(f"{size} bytes were announced while no request was in flight")
         return self._take(size)

@@ -1,0 +1,131 @@
+"""Credentials of a client: makes a mechanism for each authentication, and keeps the token until it ages."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from typing import TYPE_CHECKING
+
+from penstock.client.security.mechanisms import Gssapi, Mechanism, OAuthBearer, Plain, Scram, check_library
+from penstock.errors import NetworkError, PenstockError
+from penstock.security.oauth import OAuthError, Token, client_message, token_of, unsecured_token
+
+if TYPE_CHECKING:
+    from penstock.client.security.settings import OAuthSettings, SecuritySettings
+
+REFRESH_AFTER = 0.8
+"""The part of a token's life after which the next one is asked for: Java's
+``sasl.login.refresh.window.factor``.
+"""
+
+PROVIDER_TIMEOUT_S = 60.0
+"""How long a callback for tokens may take."""
+
+
+class Credentials:
+    """What one client proves itself with. Used on its event loop only."""
+
+    def __init__(self, settings: SecuritySettings) -> None:
+        check_library(settings.mechanism)
+        self._settings = settings
+        self._tokens = TokenSource(settings.oauth) if settings.mechanism == "OAUTHBEARER" else None
+
+    async def mechanism(self, host: str) -> Mechanism:
+        """A mechanism for one authentication with a broker at `host`.
+
+        Raises:
+            AuthenticationError: no token could be had, or Kerberos has no ticket.
+            NetworkError: the provider of tokens cannot be reached.
+        """
+        settings = self._settings
+        name = settings.mechanism
+        if self._tokens is not None:
+            return OAuthBearer(client_message(await self._tokens.token()))
+        if name == "GSSAPI":
+            service, principal = settings.kerberos_service, settings.kerberos_principal
+            return await asyncio.to_thread(Gssapi, service, host, principal, settings.kerberos_keytab)
+        assert settings.password is not None
+        if name == "PLAIN":
+            return Plain(settings.username, settings.password)
+        return Scram(name, settings.username, settings.password, is_token=settings.is_token)
+
+
+class TokenSource:
+    """The present token; asks for the next one when most of its life is over."""
+
+    def __init__(self, settings: OAuthSettings) -> None:
+        self._settings = settings
+        self._token: Token | None = None
+        self._refresh_at_s = 0.0
+        self._lock = asyncio.Lock()
+
+    async def token(self) -> Token:
+        """A token that is valid for a while; the old one where a new one cannot be had and it is still valid.
+
+        Raises:
+            AuthenticationError: the provider refuses, or returns no token.
+            NetworkError: it cannot be reached.
+        """
+        async with self._lock:
+            now = time.time()
+            if self._token is not None and now < self._refresh_at_s:
+                return self._token
+            try:
+                token = await self._fetch(now)
+            except PenstockError:
+                old = self._token
+                if old is not None and old.expires_at_s is not None and now < old.expires_at_s - 1:
+                    return old
+                raise
+            if token.expires_at_s is not None and token.expires_at_s <= now:
+                raise OAuthError(
+                    f"the token ended {now - token.expires_at_s:.0f} s ago by this machine's clock"
+                )
+            self._token = token
+            life_s = 0.0 if token.expires_at_s is None else token.expires_at_s - now
+            self._refresh_at_s = now + REFRESH_AFTER * life_s
+            return token
+
+    async def _fetch(self, now: float) -> Token:
+        settings = self._settings
+        if settings.provider is not None:
+            token = await self._called()
+        elif settings.unsecured_subject is not None:
+            claims = {"sub": settings.unsecured_subject, **settings.unsecured_claims}
+            token = unsecured_token(claims, now, settings.unsecured_lifetime_s)
+        else:
+            from penstock.client.security.oidc import fetch_token
+
+            token = await asyncio.to_thread(fetch_token, settings)
+        return token._replace(extensions={**settings.extensions, **token.extensions})
+
+    async def _called(self) -> Token:
+        provider, argument = self._settings.provider, self._settings.provider_argument
+        assert provider is not None
+        arguments = (argument,) if _wants_argument(provider) else ()
+        try:
+            async with asyncio.timeout(PROVIDER_TIMEOUT_S):
+                if inspect.iscoroutinefunction(provider):
+                    value = await provider(*arguments)
+                else:
+                    value = await asyncio.to_thread(provider, *arguments)
+                    if inspect.isawaitable(value):
+                        value = await value
+        except PenstockError:
+            raise
+        except TimeoutError:
+            raise NetworkError(f"the token callback took longer than {PROVIDER_TIMEOUT_S:g} s") from None
+        except Exception as error:
+            raise OAuthError(f"the token callback failed: {type(error).__name__}: {error}") from error
+        return token_of(value)
+
+
+def _wants_argument(provider: object) -> bool:
+    """Whether a callback has a parameter without default: librdkafka's gets its configuration text."""
+    try:
+        parameters = inspect.signature(provider).parameters.values()  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return any(each.kind in positional and each.default is each.empty for each in parameters)

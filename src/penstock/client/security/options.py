@@ -1,0 +1,389 @@
+"""Names of settings of security, in Java, librdkafka and other clients, and what they come to.
+
+Promises that a name that is not known, a value that is malformed and settings that contradict each other are
+refused at once, with what to do; and that no message quotes a secret.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from penstock.client.security.settings import (
+    PROTOCOLS,
+    SUPPORTED_MECHANISMS,
+    OAuthSettings,
+    SecuritySettings,
+)
+from penstock.common.suggestions import did_you_mean
+from penstock.errors import ConfigError
+from penstock.security.jaas import LoginModule, parse_jaas
+from penstock.security.secrets import Secret, resolved
+from penstock.security.tls_context import PEM_BEGIN, TlsSettings
+
+log = logging.getLogger("penstock.client")
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError("expected text")
+    return value.strip()
+
+
+def _secret(value: object) -> Secret:
+    if isinstance(value, Secret):
+        return value
+    if not isinstance(value, str):
+        raise ValueError("expected text")
+    return resolved(value)
+
+
+def _boolean(value: object) -> bool:
+    word = str(value).strip().lower()
+    if word in ("true", "1", "yes", "on"):
+        return True
+    if word in ("false", "0", "no", "off"):
+        return False
+    raise ValueError("expected true or false")
+
+
+def _names(value: object) -> tuple[str, ...]:
+    items = value.split(",") if isinstance(value, str) else value
+    if not isinstance(items, (list, tuple)):
+        raise ValueError("expected names, separated by commas")
+    return tuple(str(item).strip() for item in items if str(item).strip())
+
+
+def _verified_host(value: object) -> bool:
+    word = str(value).strip().lower()
+    if word in ("https", "true"):
+        return True
+    if word in ("", "none", "false"):
+        return False
+    raise ValueError("expected https, or none (or nothing) to verify no host names")
+
+
+def _milliseconds(value: object) -> float:
+    try:
+        number = float(str(value))
+    except ValueError:
+        raise ValueError("expected a number of milliseconds") from None
+    if not 0 < number < 2**31:
+        raise ValueError("expected a number of milliseconds above 0")
+    return number
+
+
+def _callback(value: object) -> Callable[..., Any]:
+    method = value if callable(value) else getattr(value, "token", None)
+    if not callable(method):
+        raise ValueError("expected a function, or an object with a method token()")
+    return method
+
+
+def _as_is(value: object) -> Any:
+    return value
+
+
+def _extensions(value: object) -> dict[str, str]:
+    if isinstance(value, Mapping):
+        return {str(key): str(item) for key, item in value.items()}
+    pairs = [part.partition("=") for part in _text(value).split(",") if part.strip()]
+    if not all(equals for _, equals, _ in pairs):
+        raise ValueError("expected key=value, separated by commas")
+    return {key.strip(): item.strip() for key, _, item in pairs}
+
+
+OPTIONS: Mapping[str, tuple[str, Callable[[object], Any]]] = {
+    "security.protocol": ("protocol", _text),
+    "ssl.context": ("ssl_context", _as_is),
+    # CAs
+    "ssl.ca.location": ("ca", _text),
+    "ssl.cafile": ("ca", _text),
+    "ssl.ca.pem": ("ca_inline", _text),
+    "ssl.truststore.location": ("truststore", _text),
+    "ssl.truststore.type": ("truststore_type", _text),
+    "ssl.truststore.password": ("truststore_password", _secret),
+    "ssl.truststore.certificates": ("ca_inline", _text),
+    "ssl.crl.location": ("crl", _text),
+    "ssl.crlfile": ("crl", _text),
+    # the client's own certificate
+    "ssl.certificate.location": ("certificate", _text),
+    "ssl.certfile": ("certificate", _text),
+    "ssl.certificate.pem": ("certificate", _text),
+    "ssl.keystore.certificate.chain": ("certificate", _text),
+    "ssl.key.location": ("key", _secret),
+    "ssl.keyfile": ("key", _secret),
+    "ssl.key.pem": ("key", _secret),
+    "ssl.keystore.key": ("key", _secret),
+    "ssl.key.password": ("key_password", _secret),
+    "ssl.password": ("key_password", _secret),
+    "ssl.keystore.location": ("keystore", _text),
+    "ssl.keystore.type": ("keystore_type", _text),
+    "ssl.keystore.password": ("keystore_password", _secret),
+    # what is spoken and verified
+    "ssl.endpoint.identification.algorithm": ("verify_host", _verified_host),
+    "ssl.check.hostname": ("verify_host", _verified_host),
+    "enable.ssl.certificate.verification": ("verify", _boolean),
+    "ssl.enabled.protocols": ("versions", _names),
+    "ssl.cipher.suites": ("ciphers", _text),
+    "ssl.ciphers": ("ciphers", _text),
+    "ssl.curves.list": ("curve", _text),
+    # SASL
+    "sasl.mechanism": ("mechanism", _text),
+    "sasl.mechanisms": ("mechanism", _text),
+    "sasl.username": ("username", _secret),
+    "sasl.plain.username": ("username", _secret),
+    "sasl.password": ("password", _secret),
+    "sasl.plain.password": ("password", _secret),
+    "sasl.jaas.config": ("jaas", _secret),
+    # OAUTHBEARER
+    "sasl.oauthbearer.token.provider": ("provider", _callback),
+    "sasl.oauth.token.provider": ("provider", _callback),
+    "oauth.cb": ("provider", _callback),
+    "sasl.oauthbearer.config": ("provider_argument", _text),
+    "sasl.oauthbearer.method": ("oauth_method", _text),
+    "sasl.oauthbearer.token.endpoint.url": ("token_endpoint", _text),
+    "sasl.oauthbearer.client.id": ("client_id", _text),
+    "sasl.oauthbearer.client.credentials.client.id": ("client_id", _text),
+    "sasl.oauthbearer.client.secret": ("client_secret", _secret),
+    "sasl.oauthbearer.client.credentials.client.secret": ("client_secret", _secret),
+    "sasl.oauthbearer.scope": ("scope", _text),
+    "sasl.oauthbearer.extensions": ("extensions", _extensions),
+    "sasl.oauthbearer.header.urlencode": ("is_header_urlencoded", _boolean),
+    "enable.sasl.oauthbearer.unsecure.jwt": ("unsecured", _boolean),
+    "sasl.login.connect.timeout.ms": ("connect_timeout_ms", _milliseconds),
+    "https.ca.location": ("https_ca", _text),
+    "https.ca.pem": ("https_ca", _text),
+    # GSSAPI
+    "sasl.kerberos.service.name": ("kerberos_service", _text),
+    "sasl.kerberos.principal": ("kerberos_principal", _text),
+    "sasl.kerberos.keytab": ("kerberos_keytab", _text),
+}
+"""Every name that is acted upon, what it is called here, and how it is read."""
+
+INERT = frozenset(
+    (
+        "ssl.protocol",
+        "ssl.provider",
+        "ssl.providers",
+        "ssl.keymanager.algorithm",
+        "ssl.trustmanager.algorithm",
+        "ssl.secure.random.implementation",
+        "ssl.sigalgs.list",
+        "ssl.ca.certificate.stores",
+        "ssl.engine.location",
+        "ssl.engine.id",
+        "ssl.engine.factory.class",
+        "security.providers",
+        "sasl.login.class",
+        "sasl.login.callback.handler.class",
+        "sasl.client.callback.handler.class",
+        "sasl.login.read.timeout.ms",
+        "sasl.login.retry.backoff.ms",
+        "sasl.login.retry.backoff.max.ms",
+        "sasl.login.refresh.window.factor",
+        "sasl.login.refresh.window.jitter",
+        "sasl.login.refresh.min.period.seconds",
+        "sasl.login.refresh.buffer.seconds",
+        "sasl.kerberos.kinit.cmd",
+        "sasl.kerberos.ticket.renew.jitter",
+        "sasl.kerberos.ticket.renew.window.factor",
+        "sasl.kerberos.min.time.before.relogin",
+    )
+)
+"""Names that belong to a JVM or to OpenSSL's plumbing: accepted, so that files can be shared, and without
+effect.
+"""
+
+TLS_FIELDS = frozenset(TlsSettings.__dataclass_fields__)
+
+
+def parse_security(given: Mapping[str, object]) -> SecuritySettings | None:
+    """Settings from dotted names; None for PLAINTEXT.
+
+    Raises:
+        ConfigError: see the promise of this module.
+    """
+    values, spelt = _read(given)
+    protocol = values.pop("protocol", "PLAINTEXT").upper()
+    if protocol not in PROTOCOLS:
+        raise ConfigError(
+            f"option 'security.protocol' = {protocol!r}: expected one of {', '.join(PROTOCOLS)}"
+            f"{did_you_mean(protocol, PROTOCOLS, 3, quoted=True)}"
+        )
+    if protocol == "PLAINTEXT":
+        if spelt:
+            log.warning(
+                "%s has no effect: security.protocol is PLAINTEXT; is SSL or SASL_SSL meant?",
+                ", ".join(sorted(spelt.values())),
+            )
+        return None
+    tls = TlsSettings(**{name: value for name, value in values.items() if name in TLS_FIELDS})
+    settings: dict[str, Any] = {"protocol": protocol, "tls": _checked_tls(tls, spelt)}
+    if "ssl_context" in values:
+        settings["ssl_context"] = values["ssl_context"]
+    if protocol.startswith("SASL"):
+        _read_sasl(values, settings)
+    return SecuritySettings(**settings)
+
+
+def _read(given: Mapping[str, object]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Values by what they are called here, and how the user called those."""
+    values: dict[str, Any] = {}
+    spelt: dict[str, str] = {}
+    for name, value in given.items():
+        if name in INERT:
+            continue
+        known = OPTIONS.get(name)
+        if known is None:
+            hint = did_you_mean(name, [*OPTIONS, *INERT], 3, quoted=True)
+            raise ConfigError(f"unknown option {name!r}{hint}")
+        key, parse = known
+        if value is None:
+            continue
+        if key in values:
+            raise ConfigError(
+                f"options {spelt.get(key, key)!r} and {name!r} are two names for the same: give one"
+            )
+        try:
+            values[key] = parse(value)
+        except ConfigError as error:
+            raise ConfigError(f"option {name!r}: {error}") from None
+        except ValueError as error:
+            quoted = "" if parse in (_secret, _callback, _as_is) else f" = {value!r}"
+            raise ConfigError(f"option {name!r}{quoted}: {error}") from None
+        if key != "protocol":
+            spelt[key] = name
+    return values, spelt
+
+
+def _checked_tls(tls: TlsSettings, spelt: Mapping[str, str]) -> TlsSettings:
+    if tls.keystore is not None and (tls.certificate is not None or tls.key is not None):
+        raise ConfigError(
+            f"options 'ssl.keystore.location' and {spelt.get('certificate') or spelt.get('key')!r}: "
+            "certificate and key come from a store, or from elsewhere, not from both"
+        )
+    if tls.ca is not None and PEM_BEGIN not in tls.ca and tls.ca_inline is not None:
+        raise ConfigError(f"options {spelt['ca']!r} and {spelt['ca_inline']!r}: give one source of CAs")
+    for key in ("certificate", "ca_inline"):
+        text = getattr(tls, key)
+        if (
+            text is not None
+            and spelt[key].endswith((".pem", ".chain", ".certificates"))
+            and PEM_BEGIN not in text
+        ):
+            raise ConfigError(f"option {spelt[key]!r}: a PEM text is expected (-----BEGIN CERTIFICATE-----)")
+    return tls
+
+
+def _read_sasl(values: Mapping[str, Any], settings: dict[str, Any]) -> None:
+    jaas = parse_jaas(values["jaas"].reveal()) if "jaas" in values else None
+    mechanism = _mechanism(values.get("mechanism", ""), jaas)
+    settings["mechanism"] = mechanism
+    username, password = values.get("username"), values.get("password")
+    if jaas is not None and mechanism in ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"):
+        if username is not None or password is not None:
+            raise ConfigError("options 'sasl.jaas.config' and 'sasl.username': give one of them")
+        username, password = jaas.options.get("username"), jaas.options.get("password")
+        settings["is_token"] = (jaas.text("tokenauth") or "").lower() == "true"
+    if mechanism in ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"):
+        if not username or not password:
+            what = "sasl.username" if not username else "sasl.password"
+            raise ConfigError(f"option {what!r} is missing (or in sasl.jaas.config): {mechanism} needs both")
+        settings["username"], settings["password"] = username.reveal(), password
+    elif mechanism == "OAUTHBEARER":
+        settings["oauth"] = _oauth(values, jaas)
+    elif mechanism == "GSSAPI":
+        _read_kerberos(values, jaas, settings)
+
+
+def _mechanism(given: str, jaas: LoginModule | None) -> str:
+    if "," in given:
+        raise ConfigError(f"option 'sasl.mechanism' = {given!r}: one name is expected")
+    mechanism = given.upper()
+    derived = None if jaas is None else jaas.mechanism
+    if not mechanism:
+        if derived is None:
+            raise ConfigError(
+                f"option 'sasl.mechanism' is missing: one of {', '.join(SUPPORTED_MECHANISMS)}; the broker's "
+                "administrator knows which"
+            )
+        if derived == "SCRAM":
+            raise ConfigError("option 'sasl.mechanism' is missing: SCRAM-SHA-256 or SCRAM-SHA-512?")
+        log.info("sasl.mechanism is not set: %s follows from sasl.jaas.config", derived)
+        mechanism = derived
+    elif derived is not None and not mechanism.startswith(derived):
+        raise ConfigError(
+            f"option 'sasl.mechanism' = {mechanism!r}: sasl.jaas.config has the module of {derived}"
+        )
+    if mechanism == "AWS_MSK_IAM":
+        raise ConfigError(
+            "sasl.mechanism AWS_MSK_IAM is Java's; here, IAM works by OAUTHBEARER with a token callback: "
+            "set sasl.mechanism=OAUTHBEARER and sasl.oauthbearer.token.provider (docs/how-to/security.md)"
+        )
+    if mechanism not in SUPPORTED_MECHANISMS:
+        raise ConfigError(
+            f"option 'sasl.mechanism' = {given!r}: expected one of {', '.join(SUPPORTED_MECHANISMS)}"
+            f"{did_you_mean(mechanism, SUPPORTED_MECHANISMS, 3, quoted=True)}"
+        )
+    return mechanism
+
+
+def _oauth(values: Mapping[str, Any], jaas: LoginModule | None) -> OAuthSettings:
+    made: dict[str, Any] = {
+        key: values[key]
+        for key in ("provider", "provider_argument", "token_endpoint", "client_id", "client_secret", "scope",
+                    "is_header_urlencoded")
+        if key in values
+    }  # fmt: skip
+    extensions = dict(values.get("extensions", {}))
+    claims: dict[str, object] = {}
+    if jaas is not None:
+        made.setdefault("client_id", jaas.text("clientId"))
+        made.setdefault("client_secret", jaas.options.get("clientSecret"))
+        made.setdefault("scope", jaas.text("scope"))
+        for key, value in jaas.options.items():
+            if key.startswith("extension_"):
+                extensions.setdefault(key.removeprefix("extension_"), value.reveal())
+            elif key.startswith("unsecuredLoginStringClaim_"):
+                claims[key.removeprefix("unsecuredLoginStringClaim_")] = value.reveal()
+            elif key.startswith("unsecuredLoginExtension_"):
+                extensions.setdefault(key.removeprefix("unsecuredLoginExtension_"), value.reveal())
+    if claims or values.get("unsecured"):
+        # Java makes such tokens without being asked; the switch has the name that librdkafka gave it.
+        if not values.get("unsecured"):
+            raise ConfigError(
+                "sasl.jaas.config asks for a token without signature (unsecuredLogin…), which proves "
+                "nothing: set enable.sasl.oauthbearer.unsecure.jwt=true if this is for development"
+            )
+        made["unsecured_subject"] = str(claims.get("sub") or made.get("provider_argument") or "admin")
+        made["unsecured_claims"] = claims
+    if "https_ca" in values:
+        made["ca"] = values["https_ca"]
+    if "connect_timeout_ms" in values:
+        made["connect_timeout_s"] = values["connect_timeout_ms"] / 1000
+    settings = OAuthSettings(**made, extensions=extensions)
+    ways = [settings.provider, settings.token_endpoint, settings.unsecured_subject]
+    if not any(ways):
+        raise ConfigError(
+            "OAUTHBEARER needs a source of tokens: sasl.oauthbearer.token.endpoint.url with client id and "
+            "secret, or a callback as sasl.oauthbearer.token.provider"
+        )
+    if settings.token_endpoint and not settings.token_endpoint.startswith(("https://", "http://", "file:")):
+        raise ConfigError("option 'sasl.oauthbearer.token.endpoint.url': expected https://… or file:/…")
+    if settings.token_endpoint and not settings.token_endpoint.startswith("file:") and not settings.client_id:
+        raise ConfigError("option 'sasl.oauthbearer.client.id' is missing: the token endpoint asks for it")
+    return settings
+
+
+def _read_kerberos(values: Mapping[str, Any], jaas: LoginModule | None, settings: dict[str, Any]) -> None:
+    named = {
+        "kerberos_service": "serviceName",
+        "kerberos_principal": "principal",
+        "kerberos_keytab": "keyTab",
+    }
+    for key, option in named.items():
+        value = values.get(key) or (None if jaas is None else jaas.text(option))
+        if value:
+            settings[key] = value

@@ -1,0 +1,68 @@
+"""What a client needs to know to secure its connections, whatever the settings were called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from penstock.security.secrets import Secret
+from penstock.security.tls_context import TlsSettings
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable
+
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+SUPPORTED_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OAuthSettings:
+    """Where tokens come from: a callback, or an OIDC provider by the grant of client credentials."""
+
+    provider: Callable[..., Any] | None = None
+    """Called for each token: returns text, or a tuple, or a `penstock.security.oauth.Token`; may be async."""
+    provider_argument: str = ""
+    """What a callback that wants an argument gets: librdkafka's ``sasl.oauthbearer.config``."""
+    token_endpoint: str | None = None
+    client_id: str | None = None
+    client_secret: Secret | None = None
+    scope: str | None = None
+    extensions: Mapping[str, str] = field(default_factory=dict)
+    is_header_urlencoded: bool = False
+    ca: str | None = None
+    """File or PEM text of the CAs of the provider; None: those of the system."""
+    unsecured_subject: str | None = None
+    """Principal of a token without signature, for brokers under development; None: no such token is made."""
+    connect_timeout_s: float = 10.0
+    unsecured_claims: Mapping[str, object] = field(default_factory=dict)
+    unsecured_lifetime_s: float = 3600.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecuritySettings:
+    """How connections are secured. `repr` shows no secret."""
+
+    protocol: str
+    """One of `PROTOCOLS`, never ``PLAINTEXT``: that has no settings."""
+    tls: TlsSettings = field(default_factory=TlsSettings)
+    ssl_context: ssl.SSLContext | None = None
+    """A context of the application's own, in place of `tls`."""
+    mechanism: str = ""
+    username: str = ""
+    password: Secret | None = None
+    is_token: bool = False
+    """Whether user name and password are those of a delegation token."""
+    oauth: OAuthSettings = field(default_factory=OAuthSettings)
+    kerberos_service: str = "kafka"
+    kerberos_principal: str | None = None
+    kerberos_keytab: str | None = None
+
+    @property
+    def uses_tls(self) -> bool:
+        return self.protocol in ("SSL", "SASL_SSL")
+
+    @property
+    def uses_sasl(self) -> bool:
+        return self.protocol in ("SASL_PLAINTEXT", "SASL_SSL")

@@ -1,0 +1,183 @@
+"""OAUTHBEARER without I/O: bearer tokens, the client's message (RFC 7628), and what callbacks return.
+
+The signature of a token is verified by `penstock.security.token_validation`; what this module reads from one
+is only used to know when to ask for the next.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from penstock.errors import AuthenticationError
+from penstock.security.secrets import Secret, revealed
+
+SEPARATOR = "\x01"
+DUMMY_ANSWER = b"\x01"
+"""What a client says to a server that has refused its token, so that the server may end the exchange."""
+
+MESSAGE_BYTES_MAX = 256 << 10
+"""The longest message that is looked at; tokens have a few kilobytes."""
+
+TOKEN_TEXT = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
+EXTENSION_NAME = re.compile(r"[A-Za-z]+")
+EXTENSION_VALUE = re.compile(r"[\x21-\x7e \t\r\n]+")
+MILLISECONDS_FROM = 1e11
+"""Expiries above are milliseconds: as seconds they would be after the year 5000."""
+
+
+class OAuthError(AuthenticationError):
+    """A token, or a message that carries one, is malformed or not accepted."""
+
+
+class Token(NamedTuple):
+    """A bearer token: its text, when it ends in seconds since 1970, and what the broker is told besides."""
+
+    text: Secret
+    expires_at_s: float | None = None
+    extensions: Mapping[str, str] = {}
+    principal: str = ""
+
+
+class ClientMessage(NamedTuple):
+    """What a client sends first."""
+
+    token: Secret
+    authorization_id: str
+    extensions: dict[str, str]
+
+
+def token_of(value: object) -> Token:
+    """What a callback returned, as a token: text, `Token`, or librdkafka's tuple of two to four parts.
+
+    The tuple is text, expiry in seconds (or milliseconds, as the signer of AWS gives it), principal,
+    extensions.
+
+    Raises:
+        OAuthError: it is none of these, or the text is no token.
+    """
+    if isinstance(value, Token):
+        token = value
+    elif isinstance(value, (str, Secret)):
+        token = Token(Secret(revealed(value)))
+    elif isinstance(value, tuple) and 2 <= len(value) <= 4 and isinstance(value[0], (str, Secret)):
+        token = _of_tuple(value)
+    else:
+        raise OAuthError(
+            f"the token callback returned {type(value).__name__}: expected text, or (text, expiry in "
+            "seconds, principal, extensions)"
+        )
+    text = token.text.reveal()
+    if not TOKEN_TEXT.fullmatch(text):
+        raise OAuthError("the token callback returned a text that is no bearer token (RFC 6750)")
+    if token.expires_at_s is None:
+        expiry = claims_of(text).get("exp")
+        if isinstance(expiry, (int, float)) and not isinstance(expiry, bool):
+            token = token._replace(expires_at_s=float(expiry))
+    return token
+
+
+def _of_tuple(value: tuple[Any, ...]) -> Token:
+    text, expiry, *rest = value
+    if expiry is not None and (isinstance(expiry, bool) or not isinstance(expiry, (int, float))):
+        raise OAuthError("the token callback returned an expiry that is no number of seconds")
+    if expiry is not None and expiry > MILLISECONDS_FROM:
+        expiry /= 1000
+    # The signer of AWS returns (text, expiry); librdkafka's callback adds the principal, then the extensions.
+    extensions = next((part for part in rest if isinstance(part, Mapping)), {})
+    principal = next((part for part in rest if isinstance(part, str)), "")
+    return Token(Secret(revealed(text)), expiry, extensions, principal)
+
+
+def claims_of(text: str) -> dict[str, Any]:
+    """The claims of a JWT, not verified; empty for what is no JWT."""
+    parts = text.split(".")
+    if len(parts) != 3:
+        return {}
+    try:
+        claims = json.loads(base64url_decoded(parts[1]))
+    except (ValueError, RecursionError):
+        return {}
+    return claims if isinstance(claims, dict) else {}
+
+
+def client_message(token: Token) -> bytes:
+    """The first message of a client.
+
+    Raises:
+        OAuthError: an extension has a name or value that cannot be sent.
+    """
+    pairs = [f"auth=Bearer {token.text.reveal()}"]
+    for key, value in token.extensions.items():
+        if not EXTENSION_NAME.fullmatch(key) or key == "auth" or not EXTENSION_VALUE.fullmatch(value):
+            raise OAuthError(f"extension {key!r} cannot be sent: a name is letters, a value printable ASCII")
+        pairs.append(f"{key}={value}")
+    return f"n,,{SEPARATOR}{SEPARATOR.join(pairs)}{SEPARATOR}{SEPARATOR}".encode()
+
+
+def read_client_message(message: bytes) -> ClientMessage:
+    """Read the first message of a client.
+
+    Raises:
+        OAuthError: it is malformed, or the scheme is not Bearer.
+    """
+    if len(message) > MESSAGE_BYTES_MAX:
+        raise OAuthError(f"the client's message has more than {MESSAGE_BYTES_MAX} bytes")
+    try:
+        text = bytes(message).decode()
+    except UnicodeDecodeError:
+        raise OAuthError("the client's message is not UTF-8") from None
+    match = re.fullmatch(r"n,(?:a=([^,\x01]+))?,\x01((?:[^\x01]+\x01)+)\x01", text)
+    if match is None:
+        raise OAuthError("the client's message of OAUTHBEARER is malformed")
+    authorization_id = (match[1] or "").replace("=2C", ",").replace("=3D", "=")
+    pairs: dict[str, str] = {}
+    for pair in match[2].split(SEPARATOR)[:-1]:
+        key, equals, value = pair.partition("=")
+        if not equals or not EXTENSION_NAME.fullmatch(key) or not EXTENSION_VALUE.fullmatch(value):
+            raise OAuthError("a pair of the client's message of OAUTHBEARER is malformed")
+        if key in pairs:
+            raise OAuthError("a key of the client's message of OAUTHBEARER comes twice")
+        pairs[key] = value
+    scheme, _, token = pairs.pop("auth", "").partition(" ")
+    token = token.strip(" ")
+    if scheme.lower() != "bearer" or not TOKEN_TEXT.fullmatch(token):
+        raise OAuthError("the client's message of OAUTHBEARER has no bearer token")
+    return ClientMessage(Secret(token), authorization_id, pairs)
+
+
+def unsecured_token(claims: Mapping[str, object], now_s: float, lifetime_s: float) -> Token:
+    """A token without signature, which proves nothing: for brokers under development that accept such."""
+    body = {**claims, "iat": int(now_s), "exp": int(now_s + lifetime_s)}
+    parts = [base64url(json.dumps(part).encode()) for part in ({"alg": "none"}, body)]
+    return Token(Secret(".".join([*parts, ""])), now_s + lifetime_s)
+
+
+def refusal_of(challenge: bytes) -> str:
+    """What a server says of a token that it refuses: RFC 7628's JSON as one line."""
+    try:
+        said = json.loads(challenge)
+    except (ValueError, RecursionError):
+        return "no reason that can be read"
+    if not isinstance(said, dict):
+        return "no reason that can be read"
+    status = str(said.get("status", "invalid_token"))[:200]
+    scope = said.get("scope")
+    return f"{status} (scope wanted: {str(scope)[:200]})" if scope else status
+
+
+def base64url(data: bytes) -> str:
+    """Base64 for URLs, without padding (RFC 7515)."""
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def base64url_decoded(text: str) -> bytes:
+    """The bytes of `base64url`. Raises ValueError."""
+    try:
+        return base64.b64decode(text.encode() + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except binascii.Error as error:
+        raise ValueError(str(error)) from None
