@@ -1,5 +1,4 @@
-"""What several rooms need and none owns: optional libraries, suggestions for misspelt words, Java's hash,
-advice for errno, and what barriers report exceptions to.
+"""Shared by several rooms: optional libraries, suggestions, Java's hash, advice for errno, buffers, threads.
 
 Knows nothing of Kafka's protocol, of records or of sockets. Imports nothing of the package but `errors`
 and `model`.
