@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from penstock.printable import printable
 
 if TYPE_CHECKING:
-    from penstock.cloudevents.binding import Outcome
+    from penstock.cloudevents.read_record import Outcome
 
 Header = tuple[str, bytes | None]
 """One record header: name and value. Names may repeat; a value may be null."""

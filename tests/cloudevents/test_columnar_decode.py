@@ -176,6 +176,6 @@ def test_data_that_do_not_stand_there_as_they_are_need_no_asking(text_data, monk
     records = [to_record(event, mode="structured", text_data=text_data) for event in events]
     if text_data:  # written by others, with every character beyond ASCII escaped
         records += [(None, json.dumps(json.loads(value)).encode(), headers) for _, value, headers in records]
-    monkeypatch.setattr("penstock.cloudevents.columnar.decode.from_record", None)
+    monkeypatch.setattr("penstock.cloudevents.columnar.located_rows.from_record", None)
     out = decode_events(batch_of(records))
     assert out.column("data").to_pylist() == [text.encode() for text in texts] * (1 + text_data)

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from cloudevents_cases import TEXTS
 from penstock.cloudevents import AttributeType, InvalidEventError
-from penstock.cloudevents.columnar import headers, texts
-from penstock.cloudevents.columnar.envelopes import marked
+from penstock.cloudevents.columnar import header_read_kernels as headers
+from penstock.cloudevents.columnar import texts
+from penstock.cloudevents.columnar.json_scan_kernels import marked
 from penstock.cloudevents.columnar.memory import first_marked, pointer, word_at
 from penstock.cloudevents.columnar.texts import is_plain
 from penstock.cloudevents.event import check_core
@@ -159,15 +160,15 @@ UNCOMPILED = """
 import random
 from cloudevents_cases import batch_of, outcomes, random_parts
 from penstock.cloudevents import Event, decode_events, encode_events, from_record
-from penstock.cloudevents.columnar import decode, encode
+from penstock.cloudevents.columnar import encode, located_rows
 from penstock.records.kernels.jit import COMPILED
 
-assert not COMPILED and not decode.USE_KERNELS and not encode.USE_KERNELS
+assert not COMPILED and not located_rows.USE_KERNELS and not encode.USE_KERNELS
 rng = random.Random(7)
 records = [random_parts(rng) for _ in range(400)]
 results = []
 for use in (False, True):
-    decode.USE_KERNELS = encode.USE_KERNELS = use
+    located_rows.USE_KERNELS = encode.USE_KERNELS = use
     table = decode_events(batch_of(records))
     events = table.filter(table.column("error").is_null())
     written = [encode_events(events, mode=mode, text_data=True) for mode in ("binary", "structured")]
@@ -178,5 +179,9 @@ assert results[0] == results[1]
 
 def test_uncompiled_kernels_give_the_same():
     tests = Path(__file__).parents[1]
-    environment = {**os.environ, "PENSTOCK_NO_JIT": "1", "PYTHONPATH": str(tests)}
+    environment = {
+        **os.environ,
+        "PENSTOCK_NO_JIT": "1",
+        "PYTHONPATH": os.pathsep.join([str(tests), *sys.path]),
+    }
     subprocess.run([sys.executable, "-W", "error", "-c", UNCOMPILED], check=True, env=environment)

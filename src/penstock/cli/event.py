@@ -17,7 +17,7 @@ from penstock.errors import ConfigError, DecodeError, EncodeError
 from penstock.printable import printable_bytes
 
 if TYPE_CHECKING:
-    from penstock.cloudevents.formats.lines import LineOptions
+    from penstock.cloudevents.lines import LineOptions
     from penstock.model import Record
 
 READ_BYTES = 1 << 16
@@ -166,7 +166,7 @@ def decode(
     """
     from penstock.cloudevents import Event
     from penstock.cloudevents.formats.json_format import write_event
-    from penstock.cloudevents.formats.lines import decode_line
+    from penstock.cloudevents.lines import decode_line
 
     options = _options(strict, types, assume_structured=assume_structured, text_data=text_data)
     if jsonl:
@@ -211,7 +211,7 @@ def encode(
     Many, one a line, each with an "event", and a "key" and more "headers" if you like:
       penstock event encode --jsonl --mode binary events.jsonl
     """
-    from penstock.cloudevents.formats.lines import encode_line
+    from penstock.cloudevents.lines import encode_line
 
     _check_mode(mode, event_format, binary_headers)
     options = _options(
@@ -308,7 +308,7 @@ def convert(
       penstock event convert --from protobuf --to json event.bin
       penstock event convert --to json-batch event.json
     """
-    from penstock.cloudevents.formats.lines import convert_line
+    from penstock.cloudevents.lines import convert_line
 
     _check_mode(mode, event_format, binary_headers)
     options = _options(
@@ -415,7 +415,7 @@ def _lines(file: IO[bytes]) -> Iterator[list[bytes]]:
 
 def _options(strict: bool, types: tuple[str, ...], **others: Any) -> LineOptions:
     from penstock.cloudevents import WELL_KNOWN_EXTENSIONS, AttributeType
-    from penstock.cloudevents.formats.lines import LineOptions
+    from penstock.cloudevents.lines import LineOptions
 
     by_name = {kind.value.lower(): kind for kind in AttributeType}
     declared = dict(WELL_KNOWN_EXTENSIONS)
@@ -490,7 +490,7 @@ def _broken_events(
 def _broken_lines(file: IO[bytes], options: LineOptions) -> Iterator[tuple[str, str | None]]:
     import json
 
-    from penstock.cloudevents.formats.lines import decode_line
+    from penstock.cloudevents.lines import decode_line
 
     number = broken = 0
     for lines in _lines(file):
@@ -506,7 +506,7 @@ def _broken_lines(file: IO[bytes], options: LineOptions) -> Iterator[tuple[str, 
 
 
 def _record_line(record: Record, options: LineOptions) -> bytes:
-    from penstock.cloudevents.formats.lines import describe_record
+    from penstock.cloudevents.lines import describe_record
 
     place = {
         "topic": record.topic,

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import re
 
+from penstock.cloudevents.grammar import MEDIA_TYPE, TOKEN
 from penstock.cloudevents.outcome import InvalidEventError, shown
 from penstock.cloudevents.repeats import remembered
 
-_TOKEN = r"[!#$%&'*+\-.0-9A-Z^_`a-z{|}~]++"
-_QUOTED = r'"(?:[\t !#-\[\]-~]|\\[\t -~])*+"'
-_MEDIA_TYPE = re.compile(rf"{_TOKEN}/{_TOKEN}(?:[ \t]*+;[ \t]*+{_TOKEN}=(?:{_TOKEN}|{_QUOTED}))*+[ \t]*+")
-_CHARSET = re.compile(rf';[ \t]*charset=(?:"([^"\\]*)"|({_TOKEN}))', re.IGNORECASE)
+_is_media_type = re.compile(MEDIA_TYPE).fullmatch
+_CHARSET = re.compile(rf';[ \t]*charset=(?:"([^"\\]*)"|({TOKEN}))', re.IGNORECASE)
 
 
 @remembered(maxsize=1024)
 def is_media_type(text: str) -> bool:
     """Is it type/subtype with well-formed parameters?"""
-    return _MEDIA_TYPE.fullmatch(text) is not None
+    return _is_media_type(text) is not None
 
 
 def check_media_type(name: str, text: str) -> None:
@@ -46,7 +45,7 @@ def is_text(text: str) -> bool:
 
 @remembered(maxsize=1024)
 def charset_of(text: str) -> str:
-    """The Python codec for the charset parameter; UTF-8 where there is none or nobody knows it."""
+    """The Python codec for the charset parameter; UTF-8 where there is none, or an unknown one."""
     import codecs
 
     match = _CHARSET.search(text)

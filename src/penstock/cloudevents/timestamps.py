@@ -9,29 +9,20 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
+from penstock.cloudevents.grammar import COMMON_TIMESTAMP, TIMESTAMP
 from penstock.cloudevents.outcome import InvalidEventError, shown
 
-_TIMESTAMP = re.compile(
-    r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt](?:[01][0-9]|2[0-3]):[0-5][0-9]:([0-5][0-9]|60)(?:\.([0-9]+))?"
-    r"(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
-)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST = datetime(1, 1, 1, tzinfo=UTC)
 _LAST = datetime.max.replace(tzinfo=UTC)
 _ONE_SECOND = timedelta(seconds=1)
-_parts_of = _TIMESTAMP.fullmatch
-COMMON_FORM = (
-    r"[1-8][0-9]{3}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?"
-    r"(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
-)
-"""Most of what is seen, as a pattern without groups, which take time. `parse_common` reads such texts."""
-
-_is_common = re.compile(COMMON_FORM).fullmatch
+_parts_of = re.compile(TIMESTAMP).fullmatch
+_is_common = re.compile(COMMON_TIMESTAMP).fullmatch
 _from_text = datetime.fromisoformat
 
 
 def parse_common(text: str) -> datetime:
-    """The moment that a text of the `COMMON_FORM` names.
+    """The moment that a text of the form `COMMON_TIMESTAMP` names.
 
     Raises:
         ValueError: the calendar has no such date.

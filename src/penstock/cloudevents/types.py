@@ -15,6 +15,15 @@ from datetime import datetime
 from enum import Enum
 from types import MappingProxyType
 
+from penstock.cloudevents.grammar import (
+    FORBIDDEN_CODE_POINTS,
+    INTEGER,
+    INTEGER_CHARACTERS_MAX,
+    INTEGER_MAX,
+    INTEGER_MIN,
+    NAME,
+    RESERVED_NAME,
+)
 from penstock.cloudevents.outcome import InvalidEventError, shown
 from penstock.cloudevents.timestamps import format_timestamp, parse_timestamp
 from penstock.cloudevents.uris import check_uri, check_uri_reference
@@ -27,7 +36,7 @@ class Timestamp(str):
 
     @property
     def moment(self) -> datetime | None:
-        """As a `datetime`, cut to microseconds; None where no datetime can say it."""
+        """As a `datetime`, cut to microseconds; None where it is not representable as a `datetime`."""
         return parse_timestamp("timestamp", self)
 
 
@@ -88,21 +97,14 @@ WELL_KNOWN_EXTENSIONS: Mapping[str, AttributeType] = MappingProxyType(
 )
 """The documented extensions and their types. Everything else in a header is a String unless declared."""
 
-INTEGER_MIN, INTEGER_MAX = -(2**31), 2**31 - 1
-
-_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
-_NAME = re.compile(r"[a-z0-9]+")
-# Rule T3, with the last two code points of each plane among the noncharacters.
-_FORBIDDEN = re.compile(
-    "[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef"
-    + "".join(f"{chr(plane << 16 | 0xFFFE)}{chr(plane << 16 | 0xFFFF)}" for plane in range(17))
-    + "]"
-)
+_INTEGER = re.compile(INTEGER)
+_NAME = re.compile(NAME)
+_FORBIDDEN = re.compile(f"[{''.join(f'{chr(first)}-{chr(last)}' for first, last in FORBIDDEN_CODE_POINTS)}]")
 
 
 def is_attribute_name(name: str) -> bool:
     """Rule C3: lower-case letters and digits, and not ``data``."""
-    return _NAME.fullmatch(name) is not None and name != "data"
+    return _NAME.fullmatch(name) is not None and name != RESERVED_NAME
 
 
 def check_string(name: str, text: str) -> None:
@@ -122,7 +124,7 @@ def check_integer(name: str, value: int) -> None:
 
 def read_integer(name: str, text: str) -> int:
     """Raises: InvalidEventError: T2, `text` is no canonical Integer."""
-    if _INTEGER.fullmatch(text) is None or len(text) > 11:
+    if _INTEGER.fullmatch(text) is None or len(text) > INTEGER_CHARACTERS_MAX:
         raise InvalidEventError("T2", f"{name} is not an Integer: {shown(text)}")
     value = int(text)
     check_integer(name, value)

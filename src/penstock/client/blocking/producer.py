@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
     from penstock.client.produce.columns import TableDelivery
     from penstock.cloudevents import Event
-    from penstock.cloudevents.binding import KeyMapper, Mode
     from penstock.cloudevents.formats.registry import FormatName
+    from penstock.cloudevents.headers import Mode
+    from penstock.cloudevents.write_record import KeyMapper
 
 T = TypeVar("T")
 S = TypeVar("S", bound="Blocking")

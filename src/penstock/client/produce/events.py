@@ -9,8 +9,9 @@ from penstock.errors import ConfigError
 from penstock.model import Header
 
 if TYPE_CHECKING:
-    from penstock.cloudevents.binding import KeyMapper, Mode
     from penstock.cloudevents.formats.registry import FormatName
+    from penstock.cloudevents.headers import Mode
+    from penstock.cloudevents.write_record import KeyMapper
 
 
 def record_of(

@@ -34,8 +34,9 @@ if TYPE_CHECKING:
 
     from penstock.client.produce.columns import ColumnEncoder, EncodedBatch, TableDelivery
     from penstock.cloudevents import Event
-    from penstock.cloudevents.binding import KeyMapper, Mode
     from penstock.cloudevents.formats.registry import FormatName
+    from penstock.cloudevents.headers import Mode
+    from penstock.cloudevents.write_record import KeyMapper
 
 
 RETENTION_LOOK_MS = 3_600_000

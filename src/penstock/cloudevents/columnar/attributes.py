@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.cloudevents.binding import Mode, content_type_header
 from penstock.cloudevents.columnar.arrays import (
     Entries,
     Texts,
@@ -44,8 +43,10 @@ from penstock.cloudevents.columnar.texts import KNOWN_TEXTS
 from penstock.cloudevents.columnar.validate_kernels import check_entries, check_texts, is_ordinary
 from penstock.cloudevents.event import JSON_TYPE, REQUIRED, Event, imply_json
 from penstock.cloudevents.event import SPECVERSION as SPECVERSION_TEXT
+from penstock.cloudevents.headers import Mode
 from penstock.cloudevents.outcome import InvalidEventError
 from penstock.cloudevents.types import AttributeType, AttributeValue, canonical_text
+from penstock.cloudevents.write_record import content_type_header
 from penstock.errors import ConfigError
 from penstock.records.kernels.memory import empty
 

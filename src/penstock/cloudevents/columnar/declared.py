@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.cloudevents.columnar.arrays import read_only
-from penstock.cloudevents.columnar.headers import (
+from penstock.cloudevents.columnar.header_read_kernels import (
     BINARY_KIND,
     BOOLEAN_KIND,
     INTEGER_KIND,

@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.cloudevents.binding import CONTENT_TYPE, KeyMapper, Mode, partitionkey_mapper, to_record
 from penstock.cloudevents.columnar import envelope_write_kernels, header_write_kernels
 from penstock.cloudevents.columnar.arrays import (
     Texts,
@@ -25,7 +24,7 @@ from penstock.cloudevents.columnar.arrays import (
     zeros,
 )
 from penstock.cloudevents.columnar.attributes import SLOTS, Attributes
-from penstock.cloudevents.columnar.decode import EVENT_SCHEMA
+from penstock.cloudevents.columnar.event_columns import EVENT_SCHEMA
 from penstock.cloudevents.columnar.memory import Bytes, Int32s, addresses
 from penstock.cloudevents.columnar.validate_kernels import (
     BASE64,
@@ -35,11 +34,14 @@ from penstock.cloudevents.columnar.validate_kernels import (
     as_null_flags,
     judge_data,
 )
-from penstock.cloudevents.formats.json_format import MEDIA_TYPE, is_text_in_utf8, json_text
+from penstock.cloudevents.formats.json_format import MEDIA_TYPE, is_text_in_utf8
+from penstock.cloudevents.formats.json_scan import json_text
 from penstock.cloudevents.formats.registry import FormatName, format_named
+from penstock.cloudevents.headers import CONTENT_TYPE, Mode
 from penstock.cloudevents.mediatype import is_json
 from penstock.cloudevents.outcome import InvalidEventError
 from penstock.cloudevents.types import WELL_KNOWN_EXTENSIONS, AttributeType
+from penstock.cloudevents.write_record import KeyMapper, partitionkey_mapper, to_record
 from penstock.errors import ConfigError, EncodeError
 from penstock.records.arrow import HEADER_TYPE, HEADERS_TYPE
 from penstock.records.kernels.jit import COMPILED

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from penstock.cloudevents.columnar.envelopes import BACKSLASHES, QUOTES
-from penstock.cloudevents.columnar.headers import BOOLEAN_KIND, INTEGER_KIND, kind_of
+from penstock.cloudevents.columnar.header_read_kernels import BOOLEAN_KIND, INTEGER_KIND, kind_of
+from penstock.cloudevents.columnar.json_scan_kernels import BACKSLASHES, QUOTES
 from penstock.cloudevents.columnar.memory import (
     Bytes,
     Int32s,

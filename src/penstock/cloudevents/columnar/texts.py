@@ -11,6 +11,16 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.cloudevents.columnar.memory import Bytes, Int32s, byte_at, int_at, pointer, put_int, word_at
+from penstock.cloudevents.grammar import (
+    DIGITS,
+    HEX_DIGITS,
+    LETTERS,
+    PATH_MARKS,
+    SCHEME_MARKS,
+    SUB_DELIMITERS,
+    TOKEN_MARKS,
+    UNRESERVED_MARKS,
+)
 from penstock.records.kernels.jit import kernel
 
 # Character classes, one bit each.
@@ -19,16 +29,15 @@ ALPHA, DIGIT, HEX, TOKEN, UNRESERVED, PCHAR, SCHEME = 1, 2, 4, 8, 16, 32, 64
 
 def _classes() -> Bytes:
     table = np.zeros(256, np.uint8)
-    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-    digits = "0123456789"
+    alphanumeric, in_any_part = LETTERS + DIGITS, LETTERS + DIGITS + UNRESERVED_MARKS + SUB_DELIMITERS
     for characters, bit in (
-        (letters, ALPHA),
-        (digits, DIGIT),
-        (digits + "ABCDEFabcdef", HEX),
-        (letters + digits + "!#$%&'*+-.^_`{|}~", TOKEN),
-        (letters + digits + "-._~!$&'()*+,;=", UNRESERVED),  # with sub-delims: what may stand in any part
-        (letters + digits + "-._~!$&'()*+,;=:@", PCHAR),
-        (letters + digits + "+-.", SCHEME),
+        (LETTERS, ALPHA),
+        (DIGITS, DIGIT),
+        (HEX_DIGITS, HEX),
+        (alphanumeric + TOKEN_MARKS, TOKEN),
+        (in_any_part, UNRESERVED),
+        (in_any_part + PATH_MARKS, PCHAR),
+        (alphanumeric + SCHEME_MARKS, SCHEME),
     ):
         for character in characters:
             table[ord(character)] |= bit

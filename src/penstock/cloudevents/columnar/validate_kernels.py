@@ -6,8 +6,7 @@ the functions for one event to decide.
 
 from __future__ import annotations
 
-from penstock.cloudevents.columnar.envelopes import marked, skip_value
-from penstock.cloudevents.columnar.headers import (
+from penstock.cloudevents.columnar.header_read_kernels import (
     EXTENSION,
     core_slot,
     is_extension_name,
@@ -16,6 +15,7 @@ from penstock.cloudevents.columnar.headers import (
     is_valid_extension,
     kind_of,
 )
+from penstock.cloudevents.columnar.json_scan_kernels import marked, skip_value
 from penstock.cloudevents.columnar.memory import (
     Bytes,
     Int32s,

@@ -8,13 +8,10 @@ JSON data with white space around them do too: in `data` it would be lost.
 
 from __future__ import annotations
 
-import json
-import re
 from binascii import b2a_base64
 from collections.abc import Iterable, Mapping
 from json.encoder import encode_basestring as _quote
 from types import MappingProxyType
-from typing import Any, NoReturn
 
 from penstock.cloudevents.event import (
     NO_EXTENSIONS,
@@ -25,6 +22,16 @@ from penstock.cloudevents.event import (
     check_partitionkey,
     check_specversion,
     make_event,
+)
+from penstock.cloudevents.formats.json_scan import (
+    Members,
+    Span,
+    json_text,
+    read_utf8,
+    scan_object,
+    scan_object_at,
+    scan_value,
+    skip_white_space,
 )
 from penstock.cloudevents.formats.layouts import Layouts
 from penstock.cloudevents.formats.typed import read_extension
@@ -43,30 +50,8 @@ from penstock.cloudevents.types import (
 MEDIA_TYPE = "application/cloudevents+json"
 BATCH_MEDIA_TYPE = "application/cloudevents-batch+json"
 
-_SPACES = " \t\n\r"
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise InvalidEventError("J19", f"{name} is not JSON")
-
-
-def _whole_number(text: str) -> int:
-    # Python refuses to read very long integers; no attribute can hold one, and data are kept as text.
-    return int(text) if len(text) < 20 else 10**20
-
-
-_raw_decode = json.JSONDecoder(parse_int=_whole_number, parse_constant=_refuse_constant).raw_decode
-# The same without the look at long numbers: it raises ValueError, or StopIteration where nothing is.
-_decoder: Any = json.JSONDecoder(parse_constant=_refuse_constant)
-_scan_value = _decoder.scan_once
-_skip_white_space = re.compile(rf"[{_SPACES}]*").match
-
 _check_repeated = remembered(maxsize=8192)(check_core)
 _layouts = Layouts()
-
-Members = dict[str, object]
-Span = tuple[int, int]
-"""Where a value begins and ends in the text."""
 
 
 def read_event(
@@ -97,17 +82,10 @@ def read_event(
 def has_required_members(data: bytes) -> bool:
     """Is it a JSON object with members for all four required attributes (rule D10)?"""
     try:
-        members, _ = _scan(_read_utf8(data))
+        members, _ = _scan(read_utf8(data))
     except InvalidEventError:
         return False
     return members.keys() >= set(REQUIRED)
-
-
-def _read_utf8(data: bytes) -> str:
-    try:
-        return str(data, "utf-8").removeprefix("\ufeff")
-    except UnicodeDecodeError:
-        raise InvalidEventError("J19", "the value is not UTF-8 text") from None
 
 
 def _read_by_layout(text: str, lenient: bool, extension_types: Mapping[str, AttributeType]) -> Event | None:
@@ -137,7 +115,7 @@ def _read_by_layout(text: str, lenient: bool, extension_types: Mapping[str, Attr
             others: Members = {name: match[place] for name, place in layout.extensions}
             extensions = _read_extensions(others, lenient, extension_types)
         if layout.has_data:
-            value, end = _scan_value(text, begin)
+            value, end = scan_value(text, begin)
             if data_base64 is not None or text[end:] != "}":
                 return None
             if holds_json:
@@ -152,39 +130,6 @@ def _read_by_layout(text: str, lenient: bool, extension_types: Mapping[str, Attr
     return make_event(
         id, source, type, subject, time, time_text, content_type, dataschema, extensions, payload, implied
     )
-
-
-def scan_object(text: str) -> tuple[Members, dict[str, Span]]:
-    """The members of the one JSON object that `text` must be, and where in it their values stand.
-
-    Raises:
-        InvalidEventError: it is no JSON object (J1), or has a member twice (D18).
-    """
-    try:
-        members, spans, end = _scan_object(text, _skip(text, 0))
-        if _skip(text, end) != len(text):
-            raise InvalidEventError("J1", "there is more text after the JSON object")
-    except InvalidEventError:
-        raise
-    except (ValueError, IndexError):
-        raise InvalidEventError("J1", _why_no_object(text)) from None
-    except RecursionError:
-        raise InvalidEventError("J1", "the JSON is nested too deeply") from None
-    return members, spans
-
-
-def _why_no_object(text: str) -> str:
-    """What is in place of a JSON object."""
-    if _skip(text, 0) == len(text):
-        return "the value is empty, not a JSON object"
-    try:
-        found = _decoder.decode(text)
-    except json.JSONDecodeError as error:
-        problem = error.msg[:1].lower() + error.msg[1:]
-        return f"the value is not JSON: {problem} at line {error.lineno}, column {error.colno}"
-    except (ValueError, RecursionError):
-        return "the value is not JSON"
-    return f"the value is JSON, but {'an array, ' if isinstance(found, list) else ''}not an object"
 
 
 @remembered(maxsize=8192)
@@ -207,46 +152,6 @@ def _check_all_repeated(source: str, type: str, content_type: str | None, datasc
 def _scan(text: str) -> tuple[Members, Span | None]:
     members, spans = scan_object(text)
     return members, spans.get("data")
-
-
-def _skip(text: str, position: int) -> int:
-    """Where the next character that is no white space stands, or the end of the text."""
-    match = _skip_white_space(text, position)
-    return match.end() if match else position
-
-
-def _scan_object(text: str, start: int) -> tuple[Members, dict[str, Span], int]:
-    """The members of the object that begins at `start`, the places of their values, and where it ends.
-
-    Raises:
-        ValueError, IndexError: the text is not JSON, or not an object.
-    """
-    if text[start] != "{":
-        raise ValueError("not an object")
-    members: Members = {}
-    spans: dict[str, Span] = {}
-    position = _skip(text, start + 1)
-    if text[position] == "}":
-        return members, spans, position + 1
-    while True:
-        if text[position] != '"':
-            raise ValueError("a member has no name")
-        name, position = _raw_decode(text, position)
-        position = _skip(text, position)
-        if text[position] != ":":
-            raise ValueError("no colon")
-        begin = _skip(text, position + 1)
-        value, end = _raw_decode(text, begin)
-        if name in members:
-            raise InvalidEventError("D18", f"the member {shown(name)} is there twice")
-        members[name] = value
-        spans[name] = begin, end
-        position = _skip(text, end)
-        if text[position] == "}":
-            return members, spans, position + 1
-        if text[position] != ",":
-            raise ValueError("no comma")
-        position = _skip(text, position + 1)
 
 
 def _read_object(
@@ -440,28 +345,6 @@ def _write_data(data: bytes, content_type: str | None, text_data: bool, no_json:
     return f',"data_base64":"{_base64(data)}"'
 
 
-def json_text(data: bytes) -> str | None:
-    """`data` as text if it is one JSON value with nothing around it, else None."""
-    try:
-        text = data.decode()
-        _, end = _scan_value(text, 0)
-    except StopIteration:
-        return None
-    except (ValueError, RecursionError):
-        return _json_text_carefully(data)
-    return text if end == len(text) else None
-
-
-def _json_text_carefully(data: bytes) -> str | None:
-    """The same for JSON with numbers that are too long for Python's integers."""
-    try:
-        text = data.decode()
-        _, end = _raw_decode(text, 0)
-    except (ValueError, RecursionError):
-        return None
-    return text if end == len(text) else None
-
-
 def read_batch(
     data: bytes,
     *,
@@ -473,26 +356,26 @@ def read_batch(
     Raises:
         InvalidEventError: it is not a JSON array, or one of its events is not valid.
     """
-    text = _read_utf8(data)
+    text = read_utf8(data)
     events: list[Event] = []
     try:
-        position = _skip(text, 0)
+        position = skip_white_space(text, 0)
         if text[position] != "[":
             raise ValueError("no array")
-        position = _skip(text, position + 1)
+        position = skip_white_space(text, position + 1)
         more = text[position] != "]"
         position += not more
         while more:
             if text[position] != "{":
                 raise InvalidEventError("J18", "it is not a JSON object")
-            members, spans, end = _scan_object(text, position)
+            members, spans, end = scan_object_at(text, position)
             events.append(_read_object(text, members, spans.get("data"), lenient, extension_types))
-            position = _skip(text, end)
+            position = skip_white_space(text, end)
             more = text[position] == ","
             if not more and text[position] != "]":
                 raise ValueError("no comma")
-            position = _skip(text, position + 1)
-        if _skip(text, position) != len(text):
+            position = skip_white_space(text, position + 1)
+        if skip_white_space(text, position) != len(text):
             raise ValueError("more text")
     except InvalidEventError as error:
         raise in_batch(error, len(events)) from None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from penstock.cloudevents.timestamps import COMMON_FORM
+from penstock.cloudevents.grammar import COMMON_TIMESTAMP
 from penstock.cloudevents.types import is_attribute_name
 
 LAYOUTS_MAX = 8
@@ -51,7 +51,7 @@ class Layout:
 def _member(name: str) -> str:
     if name == "specversion":
         return '"specversion": ?"1\\.0"'
-    return f'"{name}": ?"({COMMON_FORM})"' if name == "time" else f'"{name}": ?{_VALUE}'
+    return f'"{name}": ?"({COMMON_TIMESTAMP})"' if name == "time" else f'"{name}": ?{_VALUE}'
 
 
 class Layouts:

@@ -11,12 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from penstock.cloudevents.event import REQUIRED, Event
 from penstock.cloudevents.formats.json_format import encode_text, is_text_in_utf8
 from penstock.cloudevents.formats.typed import build_event
+from penstock.cloudevents.grammar import INTEGER_MAX, INTEGER_MIN
 from penstock.cloudevents.mediatype import essence
 from penstock.cloudevents.outcome import InvalidEventError, in_batch, shown
 from penstock.cloudevents.timestamps import instant, timestamp_of
 from penstock.cloudevents.types import (
-    INTEGER_MAX,
-    INTEGER_MIN,
     URI,
     WELL_KNOWN_EXTENSIONS,
     AttributeType,

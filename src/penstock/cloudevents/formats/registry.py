@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Literal, Protocol
 
 from penstock.cloudevents.event import Event
+from penstock.cloudevents.formats import avro_format, json_format, protobuf_format
 from penstock.cloudevents.types import AttributeType
 
 FormatName = Literal["json", "avro", "protobuf"]
@@ -25,14 +24,9 @@ class Format(Protocol):
     def write_event(self, event: Event, *, text_data: bool = ...) -> bytes: ...
 
 
-_MODULES = {"json": "json_format", "avro": "avro_format", "protobuf": "protobuf_format"}
+_FORMATS: Mapping[str, Format] = {"json": json_format, "avro": avro_format, "protobuf": protobuf_format}
 
 
-@lru_cache(maxsize=16)
 def format_named(name: str) -> Format | None:
-    """The format called `name`, which is what follows the ``+`` of its media type."""
-    module = _MODULES.get(name)
-    if module is None:
-        return None
-    rendering: Format = importlib.import_module(f"penstock.cloudevents.formats.{module}")
-    return rendering
+    """The format called `name`, which is what follows the ``+`` of its media type; None for others."""
+    return _FORMATS.get(name)

@@ -36,7 +36,7 @@ from penstock.spark.source.schema import CLOUDEVENTS_COLUMNS, EVENT_COLUMNS
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from penstock.cloudevents.binding import Profile
+    from penstock.cloudevents.read_record import Profile
 
 CORE = ("specversion", "id", "source", "type", "time", "subject", "dataschema", "datacontenttype")
 REQUIRED = ("ce_specversion", "ce_id", "ce_source", "ce_type")

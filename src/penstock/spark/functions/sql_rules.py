@@ -1,7 +1,8 @@
 """The rules for attributes as Spark column expressions: what is wrong with a text, or null.
 
-The same rules in the same order as `penstock.cloudevents` has them, in SQL functions that the JVM runs
-by itself. A text that is quoted in a reason stands there as it is in Python where it is plain ASCII.
+The rules and their order are those of `penstock.cloudevents`, the patterns come from its `grammar`; here
+they are SQL functions that the JVM evaluates without Python. A reason quotes a text as Python does where it
+is plain ASCII.
 """
 
 from __future__ import annotations
@@ -9,63 +10,40 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 
-from penstock.cloudevents.types import INTEGER_MAX, INTEGER_MIN, AttributeType
+from penstock.cloudevents.grammar import (
+    BASE64,
+    CANONICAL_TIMESTAMP,
+    FORBIDDEN_CODE_POINTS,
+    INTEGER,
+    INTEGER_CHARACTERS_MAX,
+    INTEGER_MAX,
+    INTEGER_MIN,
+    LOOSE_BASE64,
+    MEDIA_TYPE,
+    NAME,
+    RELATIVE_REFERENCE,
+    RESERVED_NAME,
+    TIMESTAMP,
+    URI,
+)
+from penstock.cloudevents.types import AttributeType
 
 MICROS_MIN, MICROS_MAX = -62_135_596_800_000_000, 253_402_300_799_999_999
-"""What a `datetime` can say in UTC: the years 1 to 9999."""
+"""The times that a `datetime` in UTC can represent: the years 1 to 9999."""
 
 _DAY_MICROS = 86_400_000_000
-_FORBIDDEN = (
-    r"[\x00-\x1f\x7f-\x9f\x{fdd0}-\x{fdef}"
-    + "".join(rf"\x{{{plane << 16 | 0xFFFE:x}}}\x{{{plane << 16 | 0xFFFF:x}}}" for plane in range(17))
-    + "]"
-)
-_TOKEN = r"[!#$%&'*+\-.0-9A-Z^_`a-z{|}~]++"
-_QUOTED = r'"(?:[\t !#-\[\]-~]|\\[\t -~])*+"'
-_MEDIA_TYPE = rf"\A{_TOKEN}/{_TOKEN}(?:[ \t]*+;[ \t]*+{_TOKEN}=(?:{_TOKEN}|{_QUOTED}))*+[ \t]*+\z"
+_FORBIDDEN = "[" + "".join(f"\\x{{{first:x}}}-\\x{{{last:x}}}" for first, last in FORBIDDEN_CODE_POINTS) + "]"
 
-_UNIT = r"[A-Za-z0-9\-._~!$&'()*+,;="
-_PERCENT = r"%[0-9A-Fa-f]{2}"
-_SEGMENTS = rf"(?:/(?:{_UNIT}:@]|{_PERCENT})*+)*+"
-_ROOTLESS = rf"(?:{_UNIT}:@]|{_PERCENT})++{_SEGMENTS}"
-_NO_SCHEME = rf"(?:{_UNIT}@]|{_PERCENT})++{_SEGMENTS}"
-_H16 = r"[0-9A-Fa-f]{1,4}"
-_BYTE = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9][0-9]|[0-9])"
-_LS32 = rf"(?:{_H16}:{_H16}|{_BYTE}\.{_BYTE}\.{_BYTE}\.{_BYTE})"
-_IPV6 = "|".join(
-    [
-        rf"(?:{_H16}:){{6}}{_LS32}",
-        rf"::(?:{_H16}:){{5}}{_LS32}",
-        *(
-            rf"(?:(?:{_H16}:){{0,{before}}}{_H16})?::(?:{_H16}:){{{4 - before}}}{_LS32}"
-            for before in range(5)
-        ),
-        rf"(?:(?:{_H16}:){{0,5}}{_H16})?::{_H16}",
-        rf"(?:(?:{_H16}:){{0,6}}{_H16})?::",
-    ]
-)
-_AUTHORITY = (
-    rf"(?:(?:{_UNIT}:]|{_PERCENT})*+@)?"
-    rf"(?:\[(?:{_IPV6}|[vV][0-9A-Fa-f]+\.{_UNIT}:]+)\]|(?:{_UNIT}]|{_PERCENT})*+)(?::[0-9]*+)?"
-)
-_HIERARCHY = rf"//{_AUTHORITY}{_SEGMENTS}|/(?:{_ROOTLESS})?+"
-_TAIL = rf"(?:\?(?:{_UNIT}:@/?]|{_PERCENT})*+)?+(?:#(?:{_UNIT}:@/?]|{_PERCENT})*+)?+\z"
-_URI = rf"\A[A-Za-z][A-Za-z0-9+.\-]*+:(?:{_HIERARCHY}|(?:{_ROOTLESS})?+){_TAIL}"
-_RELATIVE = rf"\A(?:{_HIERARCHY}|(?:{_NO_SCHEME})?+){_TAIL}"
 
-_TIMESTAMP = (
-    r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt](?:[01][0-9]|2[0-3]):[0-5][0-9]:(?:[0-5][0-9]|60)(?:\.[0-9]+)?"
-    r"(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])\z"
-)
-_CANONICAL_TIME = (
-    r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-5][0-9]"
-    r"(?:\.(?!000)[0-9]{3}|\.[0-9]{3}(?!000)[0-9]{3})?Z\z"
-)
-_BASE64 = (
-    r"\A(?:[A-Za-z0-9+/]{4})*+"
-    r"(?:[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?+\z"
-)
-_LOOSE_BASE64 = r"\A(?:[A-Za-z0-9+/]{4})*+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?+\z"
+def _whole(pattern: str) -> str:
+    """The pattern of Java for texts that match throughout."""
+    return rf"\A(?:{pattern})\z"
+
+
+_MEDIA_TYPE, _URI, _RELATIVE = _whole(MEDIA_TYPE), _whole(URI), _whole(RELATIVE_REFERENCE)
+_TIMESTAMP, _CANONICAL_TIME = _whole(TIMESTAMP), _whole(CANONICAL_TIMESTAMP)
+_BASE64, _LOOSE_BASE64 = _whole(BASE64), _whole(LOOSE_BASE64)
+_INTEGER, _NAME = _whole(INTEGER), _whole(NAME)
 
 
 def problem(rule: str, *parts: str | Column) -> Column:
@@ -95,7 +73,7 @@ def apart(array: Column) -> Column:
 
 def is_attribute_name(name: Column) -> Column:
     """Rule C3."""
-    return name.rlike(r"\A[a-z0-9]+\z") & (name != "data")
+    return name.rlike(_NAME) & (name != RESERVED_NAME)
 
 
 def wrong_utf8(name: str | Column, text: Column) -> Column:
@@ -180,7 +158,7 @@ def _number(text: Column, first: int, size: int) -> Column:
 
 
 def micros_of(text: Column) -> Column:
-    """Microseconds since 1970 of a valid timestamp; null where no `datetime` can say it."""
+    """Microseconds since 1970 of a valid timestamp; null where it is not representable as a `datetime`."""
     date = F.make_date(*(_number(text, *place) for place in ((1, 4), (6, 2), (9, 2))))
     clock = [_number(text, *place) for place in ((12, 2), (15, 2), (18, 2))]
     seconds = F.unix_date(date).cast("bigint") * 86_400 + clock[0] * 3600 + clock[1] * 60 + clock[2]
@@ -190,9 +168,11 @@ def micros_of(text: Column) -> Column:
     sign = F.when(F.substring(zone, 1, 1) == "-", -60).otherwise(60)
     offset = (_number(zone, 2, 2) * 60 + _number(zone, 5, 2)) * sign
     micros = (seconds - offset) * 1_000_000 + fraction
-    # Python has no room for what follows the last second of the year 9999, whatever the zone.
-    is_sayable = ~text.rlike(r"\A(?:0000|9999-12-31[Tt]23:59:60)") & micros.between(MICROS_MIN, MICROS_MAX)
-    return F.when(is_sayable, micros)
+    # Python represents nothing after the last second of the year 9999, in any zone.
+    is_representable = ~text.rlike(r"\A(?:0000|9999-12-31[Tt]23:59:60)") & micros.between(
+        MICROS_MIN, MICROS_MAX
+    )
+    return F.when(is_representable, micros)
 
 
 def is_canonical_time(text: Column) -> Column:
@@ -243,7 +223,7 @@ def wrong_typed(name: str | Column, kind: AttributeType, text: Column) -> Column
         return F.when(~text.isin("true", "false"), problem("T1", name, " is not a Boolean: ", shown(text)))
     if kind is AttributeType.INTEGER:
         number = text.try_cast("bigint")
-        is_number = text.rlike(r"\A-?(?:0|[1-9][0-9]*)\z") & (F.length(text) <= 11)
+        is_number = text.rlike(_INTEGER) & (F.length(text) <= INTEGER_CHARACTERS_MAX)
         return F.when(~is_number, problem("T2", name, " is not an Integer: ", shown(text))).when(
             ~number.between(INTEGER_MIN, INTEGER_MAX),
             problem("T2", name, " does not fit a signed 32-bit Integer"),

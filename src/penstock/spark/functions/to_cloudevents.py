@@ -25,9 +25,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from penstock.cloudevents.binding import partitionkey_mapper
 from penstock.cloudevents.event import CORE as CORE_NAMES
 from penstock.cloudevents.types import WELL_KNOWN_EXTENSIONS, AttributeType
+from penstock.cloudevents.write_record import partitionkey_mapper
 from penstock.errors import ConfigError
 from penstock.spark.functions.sql_rules import (
     MICROS_MAX,
@@ -44,8 +44,9 @@ from penstock.spark.functions.sql_rules import (
 from penstock.spark.source.schema import EVENT_COLUMNS, HEADERS_TYPE
 
 if TYPE_CHECKING:
-    from penstock.cloudevents.binding import KeyMapper, Mode
     from penstock.cloudevents.formats.registry import FormatName
+    from penstock.cloudevents.headers import Mode
+    from penstock.cloudevents.write_record import KeyMapper
 
 SLOTS = ("specversion", "id", "source", "type", "datacontenttype", "dataschema", "subject", "time")
 """The core attributes, in the order in which they are written."""

@@ -11,7 +11,7 @@ import pytest
 from cloudevents_cases import READING, WRITING, as_bytes, expected, named, parts_of, random_parts
 from penstock.cloudevents import Event, from_record, partitionkey_mapper
 from penstock.cloudevents.formats.json_format import read_event
-from penstock.cloudevents.formats.lines import LineOptions, convert_line, decode_line, encode_line
+from penstock.cloudevents.lines import LineOptions, convert_line, decode_line, encode_line
 from penstock.cloudevents.types import canonical_text
 
 

@@ -1,17 +1,13 @@
-"""The Kafka protocol binding for one record: (key, value, headers) to an event and back.
+"""A Kafka record (key, value, headers) to an event, or to what it is instead.
 
-Promises: the value of a binary-mode record is the data byte for byte, null for no data; the key is
-the caller's unless a key mapper was asked for; nothing is invented on reading; reading never raises,
-whatever the record holds.
-
-Headers are what confluent-kafka, kafka-python and aiokafka hand out and take: a sequence of (name,
-bytes) pairs. Names may repeat, values may be None, and the whole may be None.
+Nothing is invented, and nothing is raised for what the record holds. Headers are what confluent-kafka,
+kafka-python and aiokafka hand out: a sequence of pairs of name and bytes. Names may repeat, values may be
+None, and the whole may be None.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -19,7 +15,6 @@ from penstock.cloudevents.event import (
     CORE,
     JSON_TYPE,
     NO_EXTENSIONS,
-    SPECVERSION,
     Event,
     check_core,
     check_partitionkey,
@@ -27,7 +22,18 @@ from penstock.cloudevents.event import (
     make_event,
 )
 from penstock.cloudevents.formats.json_format import has_required_members
-from penstock.cloudevents.formats.registry import Format, FormatName, format_named
+from penstock.cloudevents.formats.registry import Format, format_named
+from penstock.cloudevents.headers import (
+    CONTENT_TYPE,
+    PREFIX,
+    SPECVERSION_BYTES,
+    STRUCTURED_PREFIX,
+    HeaderPairs,
+    Headers,
+    Mode,
+    header_pairs,
+    is_structured,
+)
 from penstock.cloudevents.mediatype import essence
 from penstock.cloudevents.outcome import NO_CLAIM, InvalidEvent, InvalidEventError, NotAnEvent, shown
 from penstock.cloudevents.repeats import remembered
@@ -36,39 +42,22 @@ from penstock.cloudevents.types import (
     WELL_KNOWN_EXTENSIONS,
     AttributeType,
     AttributeValue,
-    canonical_text,
     check_string,
     is_attribute_name,
     read_text,
 )
 from penstock.cloudevents.uris import check_uri_reference
 from penstock.common.logs import logger_named
-from penstock.errors import ConfigError, DecodeError, EncodeError
+from penstock.errors import ConfigError, DecodeError
 
 Profile = Literal["strict", "lenient"]
-Mode = Literal["binary", "structured"]
-HeaderPairs = Iterable[tuple[str, Any]]
-Headers = HeaderPairs | Mapping[str, Any] | None
 Outcome = Event | NotAnEvent | InvalidEvent
-RecordParts = tuple[bytes | None, bytes | None, list[tuple[str, bytes]]]
-KeyMapper = Callable[[Event], bytes | str | None]
-
-PREFIX = "ce_"
-CONTENT_TYPE = "content-type"
-STRUCTURED_PREFIX = b"application/cloudevents"
 REQUIRED_SET = frozenset(("ce_id", "ce_source", "ce_specversion", "ce_type"))
 
 _CORE_HEADERS = frozenset(PREFIX + name for name in CORE)
-_SPECVERSION_BYTES = SPECVERSION.encode()
 _SEQUENCES = (list, tuple)
 _log = logger_named("penstock.cloudevents")
 _warned = False
-
-
-def partitionkey_mapper(event: Event) -> bytes | None:
-    """The ready key mapper (rule K19): the UTF-8 bytes of `partitionkey`, None where there is none."""
-    value = event.extensions.get("partitionkey")
-    return None if value is None else canonical_text(value).encode()
 
 
 def from_message(message: Any, **options: Any) -> Outcome:
@@ -80,158 +69,6 @@ def from_message(message: Any, **options: Any) -> Outcome:
     parts = [getattr(message, name) for name in ("key", "value", "headers")]
     key, value, headers = [part() if callable(part) else part for part in parts]
     return from_record(key, value, headers, **options)
-
-
-def to_record(
-    event: Event,
-    *,
-    mode: Mode = "binary",
-    key: bytes | str | None = None,
-    key_mapper: KeyMapper | None = None,
-    event_format: FormatName = "json",
-    text_data: bool = False,
-    binary_headers: bool = False,
-    headers: Iterable[tuple[str, bytes]] = (),
-    magic: int = 2,
-) -> RecordParts:
-    """The record (key, value, headers) that carries `event`.
-
-    The key is `key`, unless `key_mapper` returns one. In structured mode `event_format` renders the
-    value, `text_data` is its option, and `binary_headers` adds the ``ce_`` headers for routing
-    (rule K33). `headers` are sent along, after the event's own. `magic` below 2 means a broker so
-    old that records have no headers.
-
-    Raises:
-        EncodeError: the combination is not possible: binary mode without headers (K9); one of `headers`
-            would pass for an attribute, to a reader that folds the case of names as well (C23); or a key
-            or header is of another type than bytes (a key may be text, a header's value None).
-        InvalidEventError: K14, no binary record can carry the event: its data are themselves an event
-            in an event format.
-    """
-    if key_mapper is not None:
-        mapped = key_mapper(event)
-        key = key if mapped is None else mapped
-    if key is not None and key.__class__ is not bytes:
-        key = _key_bytes(key)
-    if mode == "binary":
-        if magic < 2:
-            raise EncodeError("K9: records of this message format have no headers; use mode='structured'")
-        value = event.data
-        content_type = event.datacontenttype or (JSON_TYPE if event.json_implied else None)
-        written = _attribute_headers(
-            event, None if content_type is None else content_type_header(content_type)
-        )
-    elif mode == "structured":
-        rendering, header = _rendering(event_format)
-        value = rendering.write_event(event, text_data=text_data)
-        written = [header]
-        if binary_headers:
-            written += _attribute_headers(event, None)
-        if magic < 2:
-            written = []
-    else:
-        raise ConfigError(f"mode must be 'binary' or 'structured', not {mode!r}")
-    if headers:
-        written += _extra_headers(headers)
-    return key, value, written
-
-
-@lru_cache(maxsize=16)
-def _rendering(event_format: str) -> tuple[Format, tuple[str, bytes]]:
-    """The event format of that name, and the header that announces it."""
-    rendering = format_named(event_format)
-    if rendering is None:
-        raise ConfigError(f"no event format is called {event_format!r}")
-    return rendering, (CONTENT_TYPE, rendering.MEDIA_TYPE.encode())
-
-
-@remembered(maxsize=1024)
-def content_type_header(content_type: str) -> bytes:
-    """The header content-type of a binary record whose data are of that type.
-
-    Raises:
-        InvalidEventError: K14, the record would pass for a structured one.
-    """
-    raw = content_type.encode()
-    if _is_structured(raw):
-        reason = f"with data of {shown(content_type)} a binary record would pass for a structured one"
-        raise InvalidEventError("K14", f"{reason}; use mode='structured'")
-    return raw
-
-
-def _attribute_headers(event: Event, content_type: bytes | None) -> list[tuple[str, bytes]]:
-    """One header per attribute, in the order of rule V5."""
-    headers = [
-        ("ce_specversion", _SPECVERSION_BYTES),
-        ("ce_id", event.id.encode()),
-        ("ce_source", event.source.encode()),
-        ("ce_type", event.type.encode()),
-    ]
-    if content_type is not None:
-        headers.append((CONTENT_TYPE, content_type))
-    if event.dataschema is not None:
-        headers.append(("ce_dataschema", event.dataschema.encode()))
-    if event.subject is not None:
-        headers.append(("ce_subject", event.subject.encode()))
-    if event.time_text is not None:
-        headers.append(("ce_time", event.time_text.encode()))
-    if event.extensions:
-        headers += [
-            (PREFIX + name, canonical_text(value).encode())
-            for name, value in sorted(event.extensions.items())
-        ]
-    return headers
-
-
-def _extra_headers(headers: Iterable[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
-    """The headers that a caller sends along, checked: what no reader may take for a part of the event."""
-    extra: list[tuple[str, bytes]] = []
-    for name, value in header_pairs(headers):
-        if not isinstance(name, str):
-            raise EncodeError(f"a header's name is text, not {type(name).__name__}")
-        if _could_pass_for_a_part(name):
-            raise EncodeError(
-                f"C23: the header {name!r} would pass for a part of the event; use another name"
-            )
-        if isinstance(value, (bytearray, memoryview)):
-            value = bytes(value)
-        if value is not None and not isinstance(value, bytes):
-            hint = "; encode it, for instance with .encode()" if isinstance(value, str) else ""
-            raise EncodeError(f"the header {name!r} is bytes or None, not {type(value).__name__}{hint}")
-        extra.append((name, value))  # type: ignore[arg-type]  # null is a value that a header may have
-    return extra
-
-
-def _key_bytes(key: object) -> bytes:
-    if isinstance(key, str):
-        return key.encode()
-    if isinstance(key, (bytes, bytearray, memoryview)):
-        return bytes(key)
-    raise EncodeError(f"a record's key is bytes, text or None, not {type(key).__name__}")
-
-
-def other_headers(headers: Headers) -> list[tuple[str, Any]]:
-    """The headers that are no part of an event, bytes untouched (rules D7, C23).
-
-    `to_record` takes them as `headers`: names such as ``CE_ID``, which a lenient reader takes for an
-    attribute, are left out.
-    """
-    return [(name, value) for name, value in header_pairs(headers) if not _could_pass_for_a_part(name)]
-
-
-def _could_pass_for_a_part(name: str) -> bool:
-    """Whether any reader may take a header for a part of the event: some fold case or strip white space."""
-    folded = name.strip().lower()
-    return folded.startswith(PREFIX) or folded == CONTENT_TYPE
-
-
-def header_pairs(headers: Headers) -> HeaderPairs:
-    """Whatever shape headers come in, as pairs."""
-    if headers.__class__ is list or headers.__class__ is tuple:  # an isinstance of Mapping takes longer
-        return headers
-    if headers is None:
-        return ()
-    return headers.items() if isinstance(headers, Mapping) else headers
 
 
 def from_record(
@@ -289,7 +126,7 @@ def from_record(
 def content_mode(headers: Headers, *, profile: Profile = "strict") -> Mode:
     """The mode of a record that `from_record` has found to be an event (rule K14)."""
     attributes, content_type, _ = _select(header_pairs(headers), profile == "lenient")
-    return "structured" if _is_structured(content_type) or REQUIRED_SET.isdisjoint(attributes) else "binary"
+    return "structured" if is_structured(content_type) or REQUIRED_SET.isdisjoint(attributes) else "binary"
 
 
 class _OutOfTheOrdinary(Exception):
@@ -340,7 +177,7 @@ def _select(pairs: HeaderPairs, lenient: bool) -> tuple[dict[str, bytes | None],
     if len(content_types) > 1 and not lenient and len(set(content_types)) > 1:
         conflict = CONTENT_TYPE
         # Enough to tell whether the record claims to be an event.
-        content_types.sort(key=_is_structured)
+        content_types.sort(key=is_structured)
     return attributes, content_types[-1], conflict
 
 
@@ -359,17 +196,13 @@ def _as_bytes(value: Any) -> bytes | None:
     raise DecodeError(f"a record's key, value and headers are bytes or None, not {type(value).__name__}")
 
 
-def _is_structured(content_type: bytes | None) -> bool:
-    return content_type is not None and content_type[:23].lower() == STRUCTURED_PREFIX
-
-
 def _judge_conflict(
     conflict: str, attributes: dict[str, bytes | None], content_type: bytes | None
 ) -> InvalidEvent | NotAnEvent | None:
     """Rule D3. In structured mode the value is the truth, whatever the ``ce_`` headers say (K33)."""
-    if _is_structured(content_type) and conflict != CONTENT_TYPE:
+    if is_structured(content_type) and conflict != CONTENT_TYPE:
         return None
-    if not _is_structured(content_type) and REQUIRED_SET.isdisjoint(attributes):
+    if not is_structured(content_type) and REQUIRED_SET.isdisjoint(attributes):
         return NO_CLAIM
     return InvalidEvent("D3", f"the header {shown(conflict)} is there twice, with different values")
 
@@ -402,7 +235,7 @@ def _format_of(content_type: bytes) -> Format:
 @remembered(maxsize=1024)
 def _format_or_none(content_type: bytes) -> Format | None:
     """The format of a structured record; None for the content type of a binary one."""
-    return _format_of(content_type) if _is_structured(content_type) else None
+    return _format_of(content_type) if is_structured(content_type) else None
 
 
 def _read_structured(
@@ -431,7 +264,7 @@ def _read_binary(
         )
     except KeyError as missing:
         raise InvalidEventError("C1", f"the required header {missing.args[0]} is missing") from None
-    if specversion != _SPECVERSION_BYTES:
+    if specversion != SPECVERSION_BYTES:
         check_specversion(_required("specversion", specversion))
     id_text = _required("id", id)
     if not (id_text.isascii() and id_text.isprintable()):

@@ -21,21 +21,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.cloudevents.binding import (
-    KeyMapper,
-    Mode,
-    Outcome,
-    Profile,
-    content_mode,
-    from_record,
-    other_headers,
-    to_record,
-)
 from penstock.cloudevents.event import Event
-from penstock.cloudevents.formats.json_format import Members, Span, read_event, scan_object, write_event
+from penstock.cloudevents.formats.json_format import read_event, write_event
+from penstock.cloudevents.formats.json_scan import Members, Span, scan_object
 from penstock.cloudevents.formats.registry import FormatName
+from penstock.cloudevents.headers import Mode, other_headers
 from penstock.cloudevents.outcome import InvalidEventError, NotAnEvent, shown
+from penstock.cloudevents.read_record import Outcome, Profile, content_mode, from_record
 from penstock.cloudevents.types import WELL_KNOWN_EXTENSIONS, AttributeType
+from penstock.cloudevents.write_record import KeyMapper, to_record
 from penstock.errors import EncodeError
 
 RECORD = ("key", "value", "headers")
