@@ -92,13 +92,13 @@ def layers() -> list[list[str]]:
 
 
 def rooms() -> list[Room]:
-    """Where every room stands."""
+    """The position of every room."""
     placed = []
     for row, names in enumerate(layers()):
         width = (WIDTH - GAP * (len(names) - 1)) // len(names)
         for column, name in enumerate(names):
-            place = LEFT + column * (width + GAP)
-            placed.append(Room(name, place, TOP + row * PITCH, width, FILLS[row]))
+            x = LEFT + column * (width + GAP)
+            placed.append(Room(name, x, TOP + row * PITCH, width, FILLS[row]))
     return placed
 
 

@@ -262,8 +262,8 @@ def test_a_broker_process_says_where_it_listens_and_keeps_its_log(tmp_path: Path
 
 def test_starting_a_broker_needs_neither_click_nor_rich() -> None:
     code = (
-        "import sys; from penstock.cli import main, broker;"
-        "broker.run = lambda settings: 0;"
+        "import sys; from penstock.broker import command_line; from penstock.cli import main;"
+        "command_line.run = lambda settings: 0;"
         "main(['broker', '--port', '0', '-o', 'num.partitions=2']);"
         "print(*(name for name in ('click', 'rich', 'asyncio', 'argparse') if name in sys.modules))"
     )

@@ -7,7 +7,8 @@ import random
 
 import pytest
 
-from penstock.cli import broker, broker_command
+from penstock.broker import command_line
+from penstock.cli import broker_command
 from penstock.cli.options import delimiter, pairs, unescape
 from penstock.cli.produce import split
 from penstock.errors import ConfigError
@@ -92,21 +93,25 @@ NOT_PLAIN = [
 
 @pytest.mark.parametrize("words", PLAIN, ids=" ".join)
 def test_both_readers_of_broker_options_agree(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[broker.Settings] = []
+    seen: list[command_line.Settings] = []
     monkeypatch.setattr(broker_command, "run", lambda settings: seen.append(settings) or 0)
     broker_command.command.main(args=words, standalone_mode=False)
     (clicks,) = seen
-    plain = broker.read_plain(words)
+    plain = command_line.read_plain(words)
     assert plain is not None
-    for name in broker.Settings.__slots__:
-        assert getattr(plain, name) == getattr(clicks, name)
+    assert plain == clicks
 
 
 @pytest.mark.parametrize("words", NOT_PLAIN, ids=" ".join)
 def test_what_needs_words_is_left_to_click(words: list[str]) -> None:
-    assert broker.read_plain(words) is None
+    assert command_line.read_plain(words) is None
 
 
-def test_the_table_names_every_option_of_the_command() -> None:
+def test_the_table_makes_every_option_of_the_command() -> None:
     known = {opt for param in broker_command.command.params for opt in param.opts}
-    assert known == set(broker.SPELLINGS)
+    assert known == {spelling for option in command_line.OPTIONS for spelling in option.spellings}
+
+
+@pytest.mark.parametrize("option", command_line.OPTIONS, ids=lambda option: option.name)
+def test_the_usage_names_every_option(option: command_line.Option) -> None:
+    assert f"[{option.spellings[-1]} {option.metavar}]" in command_line.usage("penstock")

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from cloudevents_cases import TEXTS
 from penstock.cloudevents import AttributeType, InvalidEventError
-from penstock.cloudevents.columnar import header_read_kernels as headers
-from penstock.cloudevents.columnar import texts
-from penstock.cloudevents.columnar.json_scan_kernels import marked
-from penstock.cloudevents.columnar.memory import first_marked, pointer, word_at
-from penstock.cloudevents.columnar.texts import is_plain
+from penstock.cloudevents.columnar.kernels import header_read_kernels as headers
+from penstock.cloudevents.columnar.kernels import texts
+from penstock.cloudevents.columnar.kernels.json_scan_kernels import marked
+from penstock.cloudevents.columnar.kernels.memory import first_marked, pointer, word_at
+from penstock.cloudevents.columnar.kernels.texts import is_plain
 from penstock.cloudevents.event import check_core
 from penstock.cloudevents.mediatype import is_json
 from penstock.cloudevents.types import read_text

@@ -1,8 +1,8 @@
-"""The command line: ``penstock broker | topic | group | produce | consume | event | wire | schema | demo``.
+"""The command line: one module for each noun, as in ``penstock topic create``.
 
-One module per noun. `penstock broker` is started by tests and by people who wait for it, so its plain
-form goes straight to the broker; everything else, `--help` and every mistake included, goes through
-click. Both read the same table of options (`penstock.cli.broker`).
+`penstock broker` has to start fast, so a command line without a mistake is read without importing click;
+``--help``, mistakes and all other commands go through click. Both ways read the table of options in
+`penstock.broker.command_line`.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str], *, is_process: bool) -> int:
     if words[:1] == ["broker"]:
-        from penstock.cli import broker
+        from penstock.broker import command_line
 
-        settings = broker.read_plain(words[1:])
+        settings = command_line.read_plain(words[1:])
         if settings is not None:
-            return broker.run(settings)
+            return command_line.run(settings)
     from penstock.cli.commands import run
 
     return run(words, is_process=is_process)

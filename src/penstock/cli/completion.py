@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 import click
 from click.shell_completion import CompletionItem, get_completion_class, shell_complete
 
+from penstock.cli.definition_names import known_names
 from penstock.cli.options import DEFAULT_BOOTSTRAP, pairs
 from penstock.errors import PenstockError
 
@@ -59,14 +60,12 @@ def groups(context: click.Context, param: click.Parameter, incomplete: str) -> l
 
 def definitions(context: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Names of APIs and messages, or else files."""
-    from penstock.cli.schema import known_names
-
     found = _beginning(incomplete, known_names())
     return [CompletionItem(name) for name in found] or [CompletionItem(incomplete, type="file")]
 
 
 def ask(context: click.Context, incomplete: str, find: Callable[[Admin], Iterable[str]]) -> list[str]:
-    """What the cluster at ``-b`` knows. Somebody presses a key and waits: no answer is no error."""
+    """What the cluster at ``-b`` knows; nothing where it does not answer."""
     from penstock.client import Admin
 
     given = context.params

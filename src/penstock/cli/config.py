@@ -85,7 +85,7 @@ def get(bootstrap: str, properties: tuple[str, ...], words: tuple[str, ...], bro
     put(_shown(settings[name]))
 
 
-@command.command("set")
+@command.command("set", short_help="Change settings of TOPIC, of a broker or of all brokers.")
 @bootstrap_option()
 @property_option()
 @click.argument("words", metavar="[TOPIC] NAME=VALUE...", nargs=-1, shell_complete=_topic_then_names)

@@ -61,7 +61,7 @@ POLL_MS = 200
     "-e", "--exit", "exit_at_end", is_flag=True, help="Exit when everything there is has been printed."
 )
 @click.option(
-    "-f", "--format", "layout", metavar="FORMAT", help="How to print a message; the tokens are below."
+    "-f", "--format", "layout", metavar="FORMAT", help="How to print a message; the tokens are above."
 )
 @click.option("-J", "--json", "as_json", is_flag=True, help="Print each message as one line of JSON.")
 @click.option("-K", "--key-delimiter", metavar="TEXT", help="Print the key and this text before the value.")

@@ -14,7 +14,7 @@ from penstock.cli.interrupts import before_the_end
 from penstock.errors import MissingDependencyError
 
 
-@click.command("demo")
+@click.command("demo", short_help="Replay a year of flights through a broker and Spark.")
 @click.option(
     "--output",
     type=click.Path(file_okay=False, path_type=Path),

@@ -3,108 +3,35 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
 from functools import partial
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 import click
 
 from penstock.cli import completion
+from penstock.cli.event_input import broken_events, broken_lines, events_in, transform
+from penstock.cli.event_options import (
+    FILE,
+    MEDIA_TYPES,
+    check_mode,
+    header_of,
+    jsonl_option,
+    key_mapper_if,
+    line_options,
+    profile_options,
+    reading_options,
+    text_option,
+    writing_options,
+)
 from penstock.cli.formats import Printer
 from penstock.cli.options import bootstrap_option, pairs, property_option
 from penstock.cli.outcome import FAILURE, is_terminal, put, put_bytes, say
-from penstock.errors import ConfigError, DecodeError, EncodeError
+from penstock.errors import ConfigError
 from penstock.printable import printable_bytes
 
 if TYPE_CHECKING:
     from penstock.cloudevents.lines import LineOptions
     from penstock.model import Record
-
-READ_BYTES = 1 << 16
-LINE_BYTES_MAX = 256 << 20
-"""A line that is longer is refused, so that nobody's file fills the memory."""
-
-MEDIA_TYPES = {
-    "json": "application/cloudevents+json",
-    "json-batch": "application/cloudevents-batch+json",
-    "avro": "application/cloudevents+avro",
-    "protobuf": "application/cloudevents+protobuf",
-    "protobuf-batch": "application/cloudevents-batch+protobuf",
-}
-TYPES = ("Boolean", "Integer", "String", "Binary", "URI", "URI-reference", "Timestamp")
-
-_CONTROLS = frozenset(range(32)) - frozenset(b"\t\n\r")
-"""Bytes that no JSON has."""
-
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-
-
-def profile_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """What decides which events are valid."""
-    for option in (
-        click.option(
-            "--type",
-            "types",
-            metavar="NAME=TYPE",
-            multiple=True,
-            help=f"Declare the type of an extension: {', '.join(TYPES)}. May be repeated.",
-        ),
-        click.option(
-            "--strict/--lenient",
-            "strict",
-            default=True,
-            help="Take the binding at its word (default), or read what sloppy producers mean.",
-        ),
-    ):
-        command = option(command)
-    return command
-
-
-def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """What decides which records are events."""
-    assume = click.option(
-        "--assume-structured", is_flag=True, help="Read records without content-type as structured JSON."
-    )
-    return assume(profile_options(command))
-
-
-def writing_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """How events become records."""
-    for option in (
-        click.option("--key-from-partitionkey", is_flag=True, help="partitionkey, where set, is the key."),
-        click.option("--binary-headers", is_flag=True, help="Structured: the ce_ headers as well."),
-        text_option(),
-        click.option(
-            "--format",
-            "event_format",
-            type=click.Choice(["json", "avro", "protobuf"]),
-            default="json",
-            show_default=True,
-            help="Structured: the event format of the value.",
-        ),
-        click.option(
-            "--mode",
-            type=click.Choice(["binary", "structured"]),
-            default="binary",
-            show_default=True,
-            help="Data in the value and the rest in headers; or all of it in the value.",
-        ),
-    ):
-        command = option(command)
-    return command
-
-
-def text_option() -> Decorator:
-    return click.option(
-        "--text-data", is_flag=True, help="JSON format: UTF-8 text as a string instead of base64."
-    )
-
-
-def jsonl_option(help: str = "Many: one JSON object a line, in and out.") -> Decorator:
-    return click.option("--jsonl", is_flag=True, help=help)
-
-
-FILE = click.argument("file", metavar="[FILE]", type=click.File("rb"), default="-")
 
 
 @click.group("event")
@@ -168,18 +95,18 @@ def decode(
     from penstock.cloudevents.formats.json_format import write_event
     from penstock.cloudevents.lines import decode_line
 
-    options = _options(strict, types, assume_structured=assume_structured, text_data=text_data)
+    options = line_options(strict, types, assume_structured=assume_structured, text_data=text_data)
     if jsonl:
         if headers:
             raise ConfigError("with --jsonl the headers stand in the lines: leave out -H")
         transform(file, partial(decode_line, options=options))
         return 0
     value = file.read()
-    outcome = options.outcome(None, value, [_header(word) for word in headers])
+    outcome = options.outcome(None, value, [header_of(word) for word in headers])
     if not isinstance(outcome, Event):
         say(f"{outcome}{_advice(outcome, value)}")
         return FAILURE
-    _out(write_event(outcome, text_data=text_data, one_line=True) + b"\n")
+    put_bytes(write_event(outcome, text_data=text_data, one_line=True) + b"\n")
     return 0
 
 
@@ -213,15 +140,15 @@ def encode(
     """
     from penstock.cloudevents.lines import encode_line
 
-    _check_mode(mode, event_format, binary_headers)
-    options = _options(
+    check_mode(mode, event_format, binary_headers)
+    options = line_options(
         strict,
         types,
         mode=mode,
         event_format=event_format,
         text_data=text_data,
         binary_headers=binary_headers,
-        key_mapper=_key_mapper(key_from_partitionkey),
+        key_mapper=key_mapper_if(key_from_partitionkey),
     )
     if jsonl:
         transform(file, partial(encode_line, options=options))
@@ -232,7 +159,7 @@ def encode(
     key, value, headers = options.record(options.event(body))
     shown = [b"key: " + (b"(null)" if key is None else key)]
     shown += [name.encode() + b": " + (content or b"") for name, content in headers]
-    _out(b"\n".join(shown) + b"\n\n" + (b"(null)" if value is None else value) + b"\n")
+    put_bytes(b"\n".join(shown) + b"\n\n" + (b"(null)" if value is None else value) + b"\n")
 
 
 @command.command("validate")
@@ -260,13 +187,13 @@ def validate(
 
     Exits with 1 when anything is not valid.
     """
-    options = _options(strict, types, assume_structured=assume_structured)
+    options = line_options(strict, types, assume_structured=assume_structured)
     if jsonl and event_format:
         raise ConfigError("--jsonl reads records, --format says what a file of events is: choose one")
     broken = 0
     for file in files or (sys.stdin.buffer,):
         name = "stdin" if file is sys.stdin.buffer else str(getattr(file, "name", "stdin"))
-        problems = _broken_lines(file, options) if jsonl else _broken_events(file, event_format, options)
+        problems = broken_lines(file, options) if jsonl else broken_events(file, event_format, options)
         for place, problem in problems:
             broken += problem is not None
             put(f"{name}{place}: {'valid' if problem is None else problem}")
@@ -310,8 +237,8 @@ def convert(
     """
     from penstock.cloudevents.lines import convert_line
 
-    _check_mode(mode, event_format, binary_headers)
-    options = _options(
+    check_mode(mode, event_format, binary_headers)
+    options = line_options(
         strict,
         types,
         assume_structured=assume_structured,
@@ -319,7 +246,7 @@ def convert(
         event_format=event_format,
         text_data=text_data,
         binary_headers=binary_headers,
-        key_mapper=_key_mapper(key_from_partitionkey),
+        key_mapper=key_mapper_if(key_from_partitionkey),
     )
     if jsonl:
         if source or target:
@@ -330,8 +257,8 @@ def convert(
         raise ConfigError("say what to write with --to, or give --jsonl to convert records")
     from penstock.cloudevents import write_events
 
-    events = _events(file.read(), source, options, "--from")
-    _out(write_events(events, MEDIA_TYPES[target], text_data=text_data))
+    events = events_in(file.read(), source, options, "--from")
+    put_bytes(write_events(events, MEDIA_TYPES[target], text_data=text_data))
 
 
 @command.command("read")
@@ -378,7 +305,7 @@ def read(
     from penstock.cli.positions import parse_span
     from penstock.client import Consumer
 
-    options = _options(strict, types, assume_structured=assume_structured, text_data=text_data)
+    options = line_options(strict, types, assume_structured=assume_structured, text_data=text_data)
     printer: Printer = partial(_record_line if jsonl else _summary, options=options)
     if is_terminal():
         printer = _for_terminal(printer)
@@ -389,56 +316,6 @@ def read(
         reading.print_to(sys.stdout.buffer, printer, count, unbuffered=False)
 
 
-def transform(file: IO[bytes], line_to_line: Callable[[bytes], str]) -> None:
-    """Write a line for each line of `file`, as soon as it is there."""
-    for lines in _lines(file):
-        _out("".join(map(line_to_line, lines)).encode())
-
-
-def _lines(file: IO[bytes]) -> Iterator[list[bytes]]:
-    """The lines of `file`, as many at a time as have come. A line beyond the limit is cut there."""
-    read = getattr(file, "read1", file.read)
-    rest: list[bytes] = []
-    rest_bytes = 0
-    while chunk := read(READ_BYTES):
-        *whole, last = chunk.split(b"\n")
-        if whole:
-            whole[0] = b"".join([*rest, whole[0]])
-            rest, rest_bytes = [], 0
-            yield whole
-        if rest_bytes < LINE_BYTES_MAX:
-            rest.append(last)
-            rest_bytes += len(last)
-    if rest_bytes:
-        yield [b"".join(rest)]
-
-
-def _options(strict: bool, types: tuple[str, ...], **others: Any) -> LineOptions:
-    from penstock.cloudevents import WELL_KNOWN_EXTENSIONS, AttributeType
-    from penstock.cloudevents.lines import LineOptions
-
-    by_name = {kind.value.lower(): kind for kind in AttributeType}
-    declared = dict(WELL_KNOWN_EXTENSIONS)
-    for name, word in pairs(types, "--type").items():
-        if word.lower() not in by_name:
-            raise ConfigError(f"--type {name}={word}: there are {', '.join(TYPES)}")
-        declared[name] = by_name[word.lower()]
-    return LineOptions(profile="strict" if strict else "lenient", extension_types=declared, **others)
-
-
-def _key_mapper(wanted: bool) -> Any:
-    from penstock.cloudevents import partitionkey_mapper
-
-    return partitionkey_mapper if wanted else None
-
-
-def _check_mode(mode: str, event_format: str, binary_headers: bool) -> None:
-    """Refuse what would have no effect."""
-    if mode == "binary" and (binary_headers or event_format != "json"):
-        option = "--binary-headers" if binary_headers else "--format"
-        raise ConfigError(f"{option} is for structured records: add --mode structured")
-
-
 def _advice(outcome: object, value: bytes) -> str:
     """What to do about a record that is not an event, though its value is one."""
     from penstock.cloudevents import NotAnEvent
@@ -447,62 +324,6 @@ def _advice(outcome: object, value: bytes) -> str:
     if not isinstance(outcome, NotAnEvent) or not has_required_members(value):
         return ""
     return f"; the value is one, though: add -H content-type={MEDIA_TYPES['json']}, or --assume-structured"
-
-
-def _header(word: str) -> tuple[str, bytes | None]:
-    name, equals, value = word.partition("=")
-    if not name:
-        raise ConfigError(f"-H wants NAME=VALUE, not {word!r}")
-    return name, value.encode("utf-8", "surrogateescape") if equals else None
-
-
-def _events(body: bytes, event_format: str | None, options: LineOptions, option: str) -> list[Any]:
-    """The events in a file; `option` is the one that says what format they are in."""
-    from penstock.cloudevents import InvalidEventError, read_events
-
-    if event_format is None:
-        start = body.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
-        given = "json-batch" if start == b"[" else "json"
-    else:
-        given = event_format
-    try:
-        return read_events(
-            body, MEDIA_TYPES[given], lenient=options.lenient, extension_types=options.extension_types
-        )
-    except InvalidEventError as error:
-        if event_format is None and error.rule in ("J1", "J19") and _CONTROLS.intersection(body[:64]):
-            advice = f"; if it is Avro or Protobuf, say so with {option}"
-            raise InvalidEventError(error.rule, error.reason + advice) from None
-        raise
-
-
-def _broken_events(
-    file: IO[bytes], event_format: str | None, options: LineOptions
-) -> Iterator[tuple[str, str | None]]:
-    try:
-        _events(file.read(), event_format, options, "--format")
-    except (DecodeError, EncodeError, ValueError) as error:
-        yield "", str(error)
-    else:
-        yield "", None
-
-
-def _broken_lines(file: IO[bytes], options: LineOptions) -> Iterator[tuple[str, str | None]]:
-    import json
-
-    from penstock.cloudevents.lines import decode_line
-
-    number = broken = 0
-    for lines in _lines(file):
-        for line in lines:
-            number += 1
-            # What else a line holds comes back with it, numbers of any length among it.
-            answer = json.loads(decode_line(line, options), parse_int=str)
-            if "error" in answer:
-                broken += 1
-                yield f":{number}", f"{answer['rule']}: {answer['error']}"
-    if not broken:
-        yield "", None
 
 
 def _record_line(record: Record, options: LineOptions) -> bytes:
@@ -547,7 +368,3 @@ def _shown(data: bytes | None) -> str:
     if not text.isprintable() or len(text) > 200:
         return f"({len(data)} bytes)"
     return text or "(empty)"
-
-
-def _out(data: bytes) -> None:
-    put_bytes(data)

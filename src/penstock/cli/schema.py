@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from penstock.cli import completion
+from penstock.cli.definition_names import known_names
 from penstock.cli.outcome import FAILURE, put, readable
 from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError, DecodeError
@@ -129,7 +130,7 @@ def check(old: str, new: str, quiet: bool) -> int:
     return FAILURE if breaks else 0
 
 
-@command.command("sizes")
+@command.command("sizes", short_help="What each integer field of a sample costs in other encodings.")
 @click.argument("definition", metavar="DEFINITION", shell_complete=completion.definitions)
 @click.argument("sample", metavar="SAMPLE.json")
 @click.option(
@@ -183,14 +184,6 @@ def _definitions(word: str) -> list[Definition]:
         if word == str(api.key) or word.lower() == api.name.lower():
             return [load_definition(f"{api.name}{kind}") for kind in ("Request", "Response")]
     raise ConfigError(f"there is no message, API or file called {word!r}{did_you_mean(word, known_names())}")
-
-
-def known_names() -> list[str]:
-    """The names of all APIs and messages."""
-    from penstock.protocol.api import API_TABLE
-    from penstock.protocol.message_index import HOMES
-
-    return [*(api.name for api in API_TABLE.values()), *HOMES]
 
 
 def _in_version(definitions: list[Definition], version: int | None) -> list[Definition]:

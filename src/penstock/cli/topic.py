@@ -150,7 +150,7 @@ def _bound(word: str) -> tuple[int, int]:
     return int(index), int(offset)
 
 
-@command.command("describe")
+@command.command("describe", short_help="Partitions of TOPIC, and settings that are not the default.")
 @bootstrap_option()
 @property_option()
 @click.argument("name", metavar="TOPIC", shell_complete=completion.topics)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.cloudevents.columnar.memory import Bytes, Int32s
+from penstock.cloudevents.columnar.kernels.memory import Bytes, Int32s
 from penstock.errors import ConfigError
 from penstock.records.kernels.memory import empty
 

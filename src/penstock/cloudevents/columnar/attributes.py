@@ -27,9 +27,9 @@ from penstock.cloudevents.columnar.arrays import (
     zeros,
 )
 from penstock.cloudevents.columnar.declared import TIMESTAMP, declared_table, type_of_column
-from penstock.cloudevents.columnar.header_write_kernels import MICROS_MAX, MICROS_MIN, write_times
-from penstock.cloudevents.columnar.memory import Bytes, Int32s
-from penstock.cloudevents.columnar.spans import (
+from penstock.cloudevents.columnar.kernels.header_write_kernels import MICROS_MAX, MICROS_MIN, write_times
+from penstock.cloudevents.columnar.kernels.memory import Bytes, Int32s
+from penstock.cloudevents.columnar.kernels.spans import (
     CONTENT_TYPE,
     DATASCHEMA,
     ID,
@@ -39,8 +39,8 @@ from penstock.cloudevents.columnar.spans import (
     TIME,
     TYPE,
 )
-from penstock.cloudevents.columnar.texts import KNOWN_TEXTS
-from penstock.cloudevents.columnar.validate_kernels import check_entries, check_texts, is_ordinary
+from penstock.cloudevents.columnar.kernels.texts import KNOWN_TEXTS
+from penstock.cloudevents.columnar.kernels.validate_kernels import check_entries, check_texts, is_ordinary
 from penstock.cloudevents.event import JSON_TYPE, REQUIRED, Event, imply_json
 from penstock.cloudevents.event import SPECVERSION as SPECVERSION_TEXT
 from penstock.cloudevents.headers import Mode

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.cloudevents.columnar.arrays import read_only
-from penstock.cloudevents.columnar.header_read_kernels import (
+from penstock.cloudevents.columnar.kernels.header_read_kernels import (
     BINARY_KIND,
     BOOLEAN_KIND,
     INTEGER_KIND,
@@ -20,7 +20,7 @@ from penstock.cloudevents.columnar.header_read_kernels import (
     TIME_KIND,
     URI_KIND,
 )
-from penstock.cloudevents.columnar.memory import Bytes, Int32s
+from penstock.cloudevents.columnar.kernels.memory import Bytes, Int32s
 from penstock.cloudevents.types import AttributeType
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")

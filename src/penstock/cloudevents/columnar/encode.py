@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.cloudevents.columnar import envelope_write_kernels, header_write_kernels
 from penstock.cloudevents.columnar.arrays import (
     Texts,
     constant_texts,
@@ -25,8 +24,9 @@ from penstock.cloudevents.columnar.arrays import (
 )
 from penstock.cloudevents.columnar.attributes import SLOTS, Attributes
 from penstock.cloudevents.columnar.event_columns import EVENT_SCHEMA
-from penstock.cloudevents.columnar.memory import Bytes, Int32s, addresses
-from penstock.cloudevents.columnar.validate_kernels import (
+from penstock.cloudevents.columnar.kernels import envelope_write_kernels, header_write_kernels
+from penstock.cloudevents.columnar.kernels.memory import Bytes, Int32s, addresses
+from penstock.cloudevents.columnar.kernels.validate_kernels import (
     BASE64,
     QUOTED,
     UNSURE,

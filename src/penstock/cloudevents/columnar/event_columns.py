@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.cloudevents.columnar import spans as table
 from penstock.cloudevents.columnar.arrays import read_only, text_array, zeros
-from penstock.cloudevents.columnar.data_decode_kernels import gather_data
 from penstock.cloudevents.columnar.declared import ARROW_TYPES, TIMESTAMP
-from penstock.cloudevents.columnar.envelope_read_kernels import IMPLIED
+from penstock.cloudevents.columnar.kernels import spans as table
+from penstock.cloudevents.columnar.kernels.data_decode_kernels import gather_data
+from penstock.cloudevents.columnar.kernels.envelope_read_kernels import IMPLIED
+from penstock.cloudevents.columnar.kernels.memory import Bytes, Int32s
+from penstock.cloudevents.columnar.kernels.texts import TIME_EXACT, TIME_WITH_TEXT
 from penstock.cloudevents.columnar.located_rows import CORE_SLOTS, LocatedRows
-from penstock.cloudevents.columnar.memory import Bytes, Int32s
-from penstock.cloudevents.columnar.texts import TIME_EXACT, TIME_WITH_TEXT
 from penstock.cloudevents.event import JSON_TYPE
 from penstock.cloudevents.outcome import NO_CLAIM, InvalidEventError
 from penstock.cloudevents.types import AttributeType, Timestamp, read_text

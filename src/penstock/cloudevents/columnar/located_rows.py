@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.cloudevents.columnar import spans as table
 from penstock.cloudevents.columnar.arrays import (
     HeaderLists,
     Texts,
@@ -25,16 +24,22 @@ from penstock.cloudevents.columnar.arrays import (
     zeros,
 )
 from penstock.cloudevents.columnar.declared import declared_table
-from penstock.cloudevents.columnar.envelope_read_kernels import IMPLIED, SHAPE_MEMBERS, read_envelopes
-from penstock.cloudevents.columnar.header_read_kernels import (
+from penstock.cloudevents.columnar.kernels import spans as table
+from penstock.cloudevents.columnar.kernels.envelope_read_kernels import IMPLIED, SHAPE_MEMBERS, read_envelopes
+from penstock.cloudevents.columnar.kernels.header_read_kernels import (
     ASSUME_STRUCTURED,
     ENTRIES,
     ENVELOPES,
     LENIENT,
     find_attributes,
 )
-from penstock.cloudevents.columnar.memory import Bytes, Int32s
-from penstock.cloudevents.columnar.texts import KNOWN_TEXTS, TIME_EXACT, TIME_ONLY_TEXT, TIME_WITH_TEXT
+from penstock.cloudevents.columnar.kernels.memory import Bytes, Int32s
+from penstock.cloudevents.columnar.kernels.texts import (
+    KNOWN_TEXTS,
+    TIME_EXACT,
+    TIME_ONLY_TEXT,
+    TIME_WITH_TEXT,
+)
 from penstock.cloudevents.event import JSON_TYPE, Event
 from penstock.cloudevents.outcome import NotAnEvent
 from penstock.cloudevents.read_record import Profile, from_record

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.cloudevents.columnar.data_decode_kernels import decoded_size, unescaped_size
-from penstock.cloudevents.columnar.header_read_kernels import (
+from penstock.cloudevents.columnar.kernels.data_decode_kernels import decoded_size, unescaped_size
+from penstock.cloudevents.columnar.kernels.header_read_kernels import (
     ASK_SLOT,
     BOOLEAN_KIND,
     ENTRIES,
@@ -25,7 +25,7 @@ from penstock.cloudevents.columnar.header_read_kernels import (
     kind_of,
     put_entry,
 )
-from penstock.cloudevents.columnar.json_scan_kernels import (
+from penstock.cloudevents.columnar.kernels.json_scan_kernels import (
     BASE64_TEXT,
     ESCAPED,
     FALSE,
@@ -39,8 +39,16 @@ from penstock.cloudevents.columnar.json_scan_kernels import (
     skip_string,
     skip_value,
 )
-from penstock.cloudevents.columnar.memory import Bytes, Int32s, Ints, byte_at, int_at, pointer, put_int
-from penstock.cloudevents.columnar.spans import (
+from penstock.cloudevents.columnar.kernels.memory import (
+    Bytes,
+    Int32s,
+    Ints,
+    byte_at,
+    int_at,
+    pointer,
+    put_int,
+)
+from penstock.cloudevents.columnar.kernels.spans import (
     ASK,
     CONTENT_TYPE,
     DATA,
@@ -54,7 +62,7 @@ from penstock.cloudevents.columnar.spans import (
     TYPE,
     Spans,
 )
-from penstock.cloudevents.columnar.texts import (
+from penstock.cloudevents.columnar.kernels.texts import (
     KNOWN_MEDIA_TYPES,
     KNOWN_SOURCES,
     NO_TIME,

@@ -9,8 +9,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.cloudevents.columnar.memory import Bytes, Int32s, Ints, byte_at, int_at, pointer, put_int
-from penstock.cloudevents.columnar.spans import (
+from penstock.cloudevents.columnar.kernels.memory import (
+    Bytes,
+    Int32s,
+    Ints,
+    byte_at,
+    int_at,
+    pointer,
+    put_int,
+)
+from penstock.cloudevents.columnar.kernels.spans import (
     ASK,
     BINARY,
     CONTENT_TYPE,
@@ -32,7 +40,7 @@ from penstock.cloudevents.columnar.spans import (
     VALUE_SIZE,
     Spans,
 )
-from penstock.cloudevents.columnar.texts import (
+from penstock.cloudevents.columnar.kernels.texts import (
     KNOWN_MEDIA_TYPES,
     KNOWN_SOURCES,
     NO_TIME,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.cloudevents.columnar.memory import (
+from penstock.cloudevents.columnar.kernels.memory import (
     Bytes,
     Int32s,
     Ints,
@@ -22,7 +22,7 @@ from penstock.cloudevents.columnar.memory import (
     pointer,
     put_byte,
 )
-from penstock.cloudevents.columnar.texts import same_bytes
+from penstock.cloudevents.columnar.kernels.texts import same_bytes
 from penstock.records.kernels.jit import kernel
 
 Spans = NDArray[np.int32]

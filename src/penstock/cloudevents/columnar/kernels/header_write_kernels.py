@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from penstock.cloudevents.columnar.envelope_write_kernels import (
+from penstock.cloudevents.columnar.kernels.envelope_write_kernels import (
     BUFFER_SIZE,
     FACTS,
     HAS_NULLS,
     PREFIX_SIZE,
     put_text,
 )
-from penstock.cloudevents.columnar.memory import (
+from penstock.cloudevents.columnar.kernels.memory import (
     Bytes,
     Int32s,
     Ints,
@@ -26,8 +26,8 @@ from penstock.cloudevents.columnar.memory import (
     put_byte,
     put_int,
 )
-from penstock.cloudevents.columnar.spans import copy_short
-from penstock.cloudevents.columnar.texts import NO_DAY
+from penstock.cloudevents.columnar.kernels.spans import copy_short
+from penstock.cloudevents.columnar.kernels.texts import NO_DAY
 from penstock.records.kernels.jit import kernel
 
 DAY_MICROS = 86_400_000_000

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.cloudevents.columnar.memory import Bytes, byte_at, first_marked, pointer, word_at
-from penstock.cloudevents.columnar.texts import (
+from penstock.cloudevents.columnar.kernels.memory import Bytes, byte_at, first_marked, pointer, word_at
+from penstock.cloudevents.columnar.kernels.texts import (
     DELETES,
     DIGIT,
     HEX,

@@ -10,7 +10,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.cloudevents.columnar.memory import Bytes, Int32s, byte_at, int_at, pointer, put_int, word_at
+from penstock.cloudevents.columnar.kernels.memory import (
+    Bytes,
+    Int32s,
+    byte_at,
+    int_at,
+    pointer,
+    put_int,
+    word_at,
+)
 from penstock.cloudevents.grammar import (
     DIGITS,
     HEX_DIGITS,

@@ -6,7 +6,7 @@ the functions for one event to decide.
 
 from __future__ import annotations
 
-from penstock.cloudevents.columnar.header_read_kernels import (
+from penstock.cloudevents.columnar.kernels.header_read_kernels import (
     EXTENSION,
     core_slot,
     is_extension_name,
@@ -15,8 +15,8 @@ from penstock.cloudevents.columnar.header_read_kernels import (
     is_valid_extension,
     kind_of,
 )
-from penstock.cloudevents.columnar.json_scan_kernels import marked, skip_value
-from penstock.cloudevents.columnar.memory import (
+from penstock.cloudevents.columnar.kernels.json_scan_kernels import marked, skip_value
+from penstock.cloudevents.columnar.kernels.memory import (
     Bytes,
     Int32s,
     byte_at,
@@ -25,8 +25,8 @@ from penstock.cloudevents.columnar.memory import (
     put_int,
     word_at,
 )
-from penstock.cloudevents.columnar.spans import CONTENT_TYPE, ID, SPECVERSION, SUBJECT, TIME, TYPE
-from penstock.cloudevents.columnar.texts import (
+from penstock.cloudevents.columnar.kernels.spans import CONTENT_TYPE, ID, SPECVERSION, SUBJECT, TIME, TYPE
+from penstock.cloudevents.columnar.kernels.texts import (
     NO_TIME,
     character,
     is_json_type,

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from penstock.cloudevents.columnar.header_read_kernels import BOOLEAN_KIND, INTEGER_KIND, kind_of
-from penstock.cloudevents.columnar.json_scan_kernels import BACKSLASHES, QUOTES
-from penstock.cloudevents.columnar.memory import (
+from penstock.cloudevents.columnar.kernels.header_read_kernels import BOOLEAN_KIND, INTEGER_KIND, kind_of
+from penstock.cloudevents.columnar.kernels.json_scan_kernels import BACKSLASHES, QUOTES
+from penstock.cloudevents.columnar.kernels.memory import (
     Bytes,
     Int32s,
     byte_at,
@@ -26,9 +26,9 @@ from penstock.cloudevents.columnar.memory import (
     put_byte,
     word_at,
 )
-from penstock.cloudevents.columnar.spans import copy_short
-from penstock.cloudevents.columnar.texts import has_no, is_plain
-from penstock.cloudevents.columnar.validate_kernels import BASE64, NO_DATA, QUOTED, VERBATIM
+from penstock.cloudevents.columnar.kernels.spans import copy_short
+from penstock.cloudevents.columnar.kernels.texts import has_no, is_plain
+from penstock.cloudevents.columnar.kernels.validate_kernels import BASE64, NO_DATA, QUOTED, VERBATIM
 from penstock.records.kernels.jit import kernel
 
 _ALPHABET = np.frombuffer(

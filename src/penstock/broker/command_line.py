@@ -1,0 +1,187 @@
+"""The options of a broker process: one table for ``penstock broker`` and ``python -m penstock.broker``.
+
+A broker starts in about the time that importing click takes, so command lines that need neither help nor an
+error message are read here, without click. `penstock.cli.broker_command` builds its click options, which
+explain and complain, from the same table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from penstock.errors import ConfigError
+
+
+class Option(NamedTuple):
+    """One option. `name` is the field of `Settings`; ports may be settings under a name of their own."""
+
+    name: str
+    spellings: tuple[str, ...]
+    kind: Literal["text", "port", "file", "setting"]
+    metavar: str
+    help: str
+    setting: str | None = None
+
+
+OPTIONS = (
+    Option(
+        "data_dir",
+        ("-d", "--data-dir"),
+        "text",
+        "DIR",
+        "Keep the log here, in Kafka's own layout. Without it: in memory.",
+    ),
+    Option("host", ("--host",), "text", "ADDRESS", "Address to listen on, 127.0.0.1 by default."),
+    Option(
+        "port",
+        ("--port",),
+        "port",
+        "PORT",
+        "Port to listen on, 9092 by default; 0 takes a free one and says which.",
+    ),
+    Option(
+        "config",
+        ("-o", "--override", "--config"),
+        "setting",
+        "NAME=VALUE",
+        "A broker setting under Kafka's name, as in server.properties. May be repeated.",
+    ),
+    Option(
+        "as_version",
+        ("--as-version",),
+        "text",
+        "RELEASE",
+        "Behave as this release of Apache Kafka: 0.8.2, 0.9, 0.10.2, 0.11, 1.1, 2.8, 3.9, 4.0 ...",
+    ),
+    Option(
+        "config_file",
+        ("--config-file",),
+        "file",
+        "FILE",
+        "A server.properties as Apache Kafka has it; other options go before it.",
+    ),
+    Option(
+        "metrics_port",
+        ("--metrics-port",),
+        "port",
+        "PORT",
+        "Serve /metrics for Prometheus on this port of 127.0.0.1.",
+        setting="penstock.metrics.port",
+    ),
+    Option(
+        "listen_07",
+        ("--listen-0.7",),
+        "port",
+        "PORT",
+        "Speak Kafka 0.7 on this port as well, with topics of its own.",
+        setting="penstock.0.7.port",
+    ),
+)
+
+_BY_SPELLING = {spelling: option for option in OPTIONS for spelling in option.spellings}
+
+
+class Settings(NamedTuple):
+    """What to start.
+
+    `data_dir` None keeps everything in memory. Host and port None leave the choice to ``listeners`` among the
+    Kafka settings in `config`, and without it to the broker's defaults.
+    """
+
+    data_dir: str | None
+    host: str | None
+    port: int | None
+    config: Mapping[str, str]
+    as_version: str | None = None
+    config_file: str | None = None
+
+
+def settings_of(values: Mapping[str, str], config: Mapping[str, str]) -> Settings:
+    """The settings for texts by the names of `OPTIONS`; ports are decimal numbers."""
+    own = {
+        option.setting: values[option.name]
+        for option in OPTIONS
+        if option.setting is not None and option.name in values
+    }
+    port = values.get("port")
+    return Settings(
+        values.get("data_dir"),
+        values.get("host"),
+        None if port is None else int(port),
+        {**config, **own},
+        values.get("as_version"),
+        values.get("config_file"),
+    )
+
+
+def read(words: Sequence[str]) -> Settings:
+    """The settings that `words` ask for.
+
+    Raises:
+        ConfigError: a word is no option, or a value is missing or does not fit.
+    """
+    values: dict[str, str] = {}
+    config: dict[str, str] = {}
+    rest = iter(words)
+    for word in rest:
+        spelling, joined, value = word.partition("=")
+        option = _BY_SPELLING.get(spelling)
+        if option is None or (joined and not spelling.startswith("--")):
+            raise ConfigError(f"there is no option {word!r}")
+        if not joined:
+            value = next(rest, "")
+        if not value or value.startswith("-"):
+            raise ConfigError(f"{spelling} wants a value, {option.metavar}")
+        if option.kind == "setting":
+            name, equals, text = value.partition("=")
+            if not name or not equals:
+                raise ConfigError(f"{spelling} wants NAME=VALUE, not {value!r}")
+            config[name] = text
+        elif option.kind == "port" and not _is_port(value):
+            raise ConfigError(f"{spelling} {value!r} is no port: 0 to 65535")
+        else:
+            values[option.name] = value
+    return settings_of(values, config)
+
+
+def read_plain(words: Sequence[str]) -> Settings | None:
+    """The settings that `words` ask for, or None where they hold a mistake or ask for help."""
+    try:
+        return read(words)
+    except ConfigError:
+        return None
+
+
+def _is_port(text: str) -> bool:
+    """Whether a text is a decimal number from 0 to 65535."""
+    return text.isascii() and text.isdecimal() and int(text) <= 65535
+
+
+def usage(program: str) -> str:
+    """One line that names every option by its last spelling."""
+    return " ".join(
+        [f"usage: {program}"]
+        + [
+            f"[{option.spellings[-1]} {option.metavar}]{'...' if option.kind == 'setting' else ''}"
+            for option in OPTIONS
+        ]
+    )
+
+
+def run(settings: Settings) -> int:
+    """Serve until SIGTERM or Ctrl-C; returns the exit code.
+
+    Raises:
+        PenstockError: the port is in use, the directory cannot be written, a setting is unknown.
+    """
+    from penstock.broker.process import run_broker
+
+    return run_broker(
+        data_dir=settings.data_dir,
+        host=settings.host,
+        port=settings.port,
+        config=settings.config,
+        as_version=settings.as_version,
+        config_file=settings.config_file,
+    )

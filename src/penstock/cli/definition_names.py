@@ -1,0 +1,11 @@
+"""Names of definitions, for completion and for suggestions."""
+
+from __future__ import annotations
+
+
+def known_names() -> list[str]:
+    """The names of all APIs and messages."""
+    from penstock.protocol.api import API_TABLE
+    from penstock.protocol.message_index import HOMES
+
+    return [*(api.name for api in API_TABLE.values()), *HOMES]

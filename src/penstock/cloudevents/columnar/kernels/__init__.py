@@ -1,0 +1,1 @@
+"""Compiled loops over records and columns of events: reading, validating and writing headers, envelopes and data."""
