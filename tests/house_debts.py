@@ -140,7 +140,6 @@ LONGER_THAN_500_LINES: frozenset[str] = frozenset(
         "client/fetch/consumer.py",
         "client/fetch/fetcher.py",
         "client/group/membership.py",
-        "cloudevents/columnar/kernels/texts.py",
         "log/segmented.py",
         "log/segments/segment.py",
         "protocol/schema/rules.py",

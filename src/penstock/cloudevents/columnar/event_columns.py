@@ -14,7 +14,7 @@ from penstock.cloudevents.columnar.kernels import spans as table
 from penstock.cloudevents.columnar.kernels.data_decode_kernels import gather_data
 from penstock.cloudevents.columnar.kernels.envelope_read_kernels import IMPLIED
 from penstock.cloudevents.columnar.kernels.memory import Bytes, Int32s
-from penstock.cloudevents.columnar.kernels.texts import TIME_EXACT, TIME_WITH_TEXT
+from penstock.cloudevents.columnar.kernels.timestamp_kernels import TIME_EXACT, TIME_WITH_TEXT
 from penstock.cloudevents.columnar.located_rows import CORE_SLOTS, LocatedRows
 from penstock.cloudevents.event import JSON_TYPE
 from penstock.cloudevents.outcome import NO_CLAIM, InvalidEventError

@@ -34,12 +34,8 @@ from penstock.cloudevents.columnar.kernels.header_read_kernels import (
     find_attributes,
 )
 from penstock.cloudevents.columnar.kernels.memory import Bytes, Int32s
-from penstock.cloudevents.columnar.kernels.texts import (
-    KNOWN_TEXTS,
-    TIME_EXACT,
-    TIME_ONLY_TEXT,
-    TIME_WITH_TEXT,
-)
+from penstock.cloudevents.columnar.kernels.texts import KNOWN_TEXTS
+from penstock.cloudevents.columnar.kernels.timestamp_kernels import TIME_EXACT, TIME_ONLY_TEXT, TIME_WITH_TEXT
 from penstock.cloudevents.event import JSON_TYPE, Event
 from penstock.cloudevents.outcome import NotAnEvent
 from penstock.cloudevents.read_record import Profile, from_record

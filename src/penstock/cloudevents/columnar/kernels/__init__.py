@@ -1,1 +1,1 @@
-"""Compiled loops over records and columns of events: reading, validating and writing headers, envelopes and data."""
+"""Compiled loops over records and events: to read, validate and write headers, envelopes and data."""

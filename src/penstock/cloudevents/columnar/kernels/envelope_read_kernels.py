@@ -65,15 +65,14 @@ from penstock.cloudevents.columnar.kernels.spans import (
 from penstock.cloudevents.columnar.kernels.texts import (
     KNOWN_MEDIA_TYPES,
     KNOWN_SOURCES,
-    NO_TIME,
     is_base64,
     is_json_type,
     is_known,
-    read_time,
     remember,
     same_bytes,
     same_letters,
 )
+from penstock.cloudevents.columnar.kernels.timestamp_kernels import NO_TIME, read_time
 from penstock.records.kernels.jit import kernel
 
 SHAPE_MEMBERS = 32

@@ -43,7 +43,6 @@ from penstock.cloudevents.columnar.kernels.spans import (
 from penstock.cloudevents.columnar.kernels.texts import (
     KNOWN_MEDIA_TYPES,
     KNOWN_SOURCES,
-    NO_TIME,
     is_base64,
     is_boolean,
     is_integer,
@@ -52,12 +51,12 @@ from penstock.cloudevents.columnar.kernels.texts import (
     is_string,
     is_uri,
     lower,
-    read_time,
     remember,
     same_bytes,
     same_letters,
     skip_blanks,
 )
+from penstock.cloudevents.columnar.kernels.timestamp_kernels import NO_TIME, read_time
 from penstock.records.kernels.jit import kernel
 
 # Bits of `options`.

@@ -27,7 +27,7 @@ from penstock.cloudevents.columnar.kernels.memory import (
     put_int,
 )
 from penstock.cloudevents.columnar.kernels.spans import copy_short
-from penstock.cloudevents.columnar.kernels.texts import NO_DAY
+from penstock.cloudevents.columnar.kernels.timestamp_kernels import NO_DAY
 from penstock.records.kernels.jit import kernel
 
 DAY_MICROS = 86_400_000_000

@@ -27,15 +27,14 @@ from penstock.cloudevents.columnar.kernels.memory import (
 )
 from penstock.cloudevents.columnar.kernels.spans import CONTENT_TYPE, ID, SPECVERSION, SUBJECT, TIME, TYPE
 from penstock.cloudevents.columnar.kernels.texts import (
-    NO_TIME,
     character,
     is_json_type,
     is_known,
-    read_time,
     remember,
     same_bytes,
     skip_plain,
 )
+from penstock.cloudevents.columnar.kernels.timestamp_kernels import NO_TIME, read_time
 from penstock.records.kernels.jit import kernel
 
 # How data stand in an envelope. UNSURE: the functions for one event must say.
