@@ -200,3 +200,34 @@ def test_the_map_names_exactly_the_rooms_of_the_tree() -> None:
     shown = re.findall(r"^ *([a-z0-9_]+)/ ", draw_map.current_map(page), re.MULTILINE)
     assert sorted(shown) == sorted(room.name for room in ROOMS)
     assert len(draw_map.current_map(page).splitlines()) < 66, "one page"
+
+
+def test_the_documents_name_modules_that_exist() -> None:
+    """Paths such as ``log/contract.py`` or ``broker/config/``, in the package or the repository."""
+    missing = set()
+    pages = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    named = {
+        (page, word)
+        for page in pages
+        for word in re.findall(
+            r"`([a-z0-9_]+(?:/[a-z0-9_.]+)*/(?:[a-z0-9_]+\.py)?)`", page.read_text("utf-8")
+        )
+    }
+    assert len(named) > 50
+    for page, word in named:
+        if not (PACKAGE / word).exists() and not (ROOT / word).exists():
+            missing.add(f"{page.relative_to(ROOT).as_posix()}: {word}")
+    hold(missing, house_debts.NAMED_BUT_MISSING)
+
+
+def test_journeys_go_down_the_layers_only() -> None:
+    """Each step of a journey in ARCHITECTURE.md is in the layer of the step before, or below."""
+    draw_layers = tool("draw_layers")
+    level = {room: number for number, layer in enumerate(draw_layers.layers()) for room in layer}
+    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    journeys = re.findall(r"^### ([^\n]*): (\d+) modules\n(.*?)(?=^##)", page, re.MULTILINE | re.DOTALL)
+    assert len(journeys) == 5
+    for title, count, text in journeys:
+        steps = re.findall(r"(?:^|and )\d\. `([a-z0-9_]+)/[a-z0-9_/]+\.py`", text, re.MULTILINE)
+        assert len(steps) == int(count), title
+        assert [level[room] for room in steps] == sorted(level[room] for room in steps), title
