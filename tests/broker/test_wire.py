@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -67,12 +67,18 @@ def test_any_chunking_of_the_requests_gives_the_same_answers(client: WireClient)
     stream = b"".join(
         client.bytes_of(one, version) for one, version in zip(requests, (3, 9, 12, 0), strict=True)
     )
-    for step in (1, 2, 3, 5, 64, 100, len(stream)):
+    for number, step in enumerate((1, 2, 3, 5, 64, 100, len(stream))):
         for start in range(0, len(stream), step):
             client.socket.sendall(stream[start : start + step])
             if step < 4:
                 time.sleep(0.0005)
-        assert [client.receive()[0] for _ in requests] == [1, 2, 3, 4]
+        answers = [client.receive() for _ in requests]
+        assert [correlation_id for correlation_id, _ in answers] == [1, 2, 3, 4]
+        versions, produced, fetched, old_versions = [answer for _, answer in answers]
+        assert versions.error_code == old_versions.error_code == 0
+        assert {api.api_key for api in versions.api_keys} == {api.api_key for api in old_versions.api_keys}
+        assert produced.responses[0].partition_responses[0].base_offset == number
+        assert values_in(fetched) == [b"a"] * (number + 1)
 
 
 def test_a_hundred_requests_in_flight_are_answered_in_order(client: WireClient) -> None:
@@ -130,14 +136,28 @@ def test_requests_behind_a_long_poll_wait_their_turn(client: WireClient, broker:
     assert [client.receive()[0] for _ in range(200)] == list(range(2, 202))
 
 
-def test_whoever_leaves_during_a_long_poll_is_forgotten(broker: Broker) -> None:
+def test_a_client_that_leaves_during_a_long_poll_is_forgotten(broker: Broker) -> None:
+    assert broker.server is not None
+    parked = broker.server.node.parking
     for _ in range(20):
         with WireClient(broker.port) as client:
-            client.send(fetch_of(max_wait_ms=60_000), 12)
-            time.sleep(0.002)
+            client.send(fetch_of(max_wait_ms=600_000), 12)
+            until(lambda: len(parked) == 1)
+        until(lambda: len(parked) == 0)
     with WireClient(broker.port) as producer:
-        producer.ask(produce_request(batch_of(b"a")), 9)
+        assert (
+            producer.ask(produce_request(batch_of(b"a")), 9).responses[0].partition_responses[0].error_code
+            == 0
+        )
     assert is_well(broker.port)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for what another thread does; ten seconds are a failure."""
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
 
 
 def test_no_acks_no_answer(client: WireClient) -> None:

@@ -248,19 +248,21 @@ def test_acks_above_one() -> None:
 
 
 def test_a_fetch_that_fails_waits_in_0_8() -> None:
-    def seconds(as_version: str) -> float:
+    """A later release answers at once: well before a wait that is longer than the socket's timeout."""
+
+    def seconds(as_version: str, max_wait_ms: int) -> float:
         with client_of(as_version) as client:
             ask_for_topic(client)
             begin = time.monotonic()
             good = FetchPartition(partition=0, partition_max_bytes=1000)
             bad = FetchPartition(partition=7, partition_max_bytes=1000)
             topics = [FetchTopic(topic="t", partitions=[good, bad])]
-            answer = client.ask(FetchRequest(min_bytes=1, max_wait_ms=200, topics=topics), 0)
+            answer = client.ask(FetchRequest(min_bytes=1, max_wait_ms=max_wait_ms, topics=topics), 0)
             assert [each.error_code for each in answer.responses[0].partitions] == [0, 3]
             return time.monotonic() - begin
 
-    assert seconds("0.8.2") >= 0.2
-    assert seconds("0.9") < 0.2
+    assert seconds("0.8.2", 200) >= 0.2
+    assert seconds("0.9", 600_000) < 600
 
 
 def test_errors_that_were_not_known_yet() -> None:

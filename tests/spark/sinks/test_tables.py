@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 
 import duckdb
@@ -49,12 +48,14 @@ def test_two_queries_share_a_directory_by_prefix(tmp_path: Path) -> None:
     right.commit(0, rows(2))
     assert read_all(tmp_path) == [1, 2]
     assert left.read()["n"].to_pylist() == [1]
+    assert right.read()["n"].to_pylist() == [2]
 
 
 def test_empty_batches_leave_only_the_columns(tmp_path: Path) -> None:
     table = ParquetTable(tmp_path)
     table.commit(0, rows())
     assert read_all(tmp_path) == []
+    assert table.read().schema == rows().schema
     table.commit(1, rows())
     assert len(list(table.files())) == 1
     table.commit(1, rows(7))
@@ -70,6 +71,7 @@ def test_leftovers_are_hidden_and_then_removed(tmp_path: Path) -> None:
     assert read_all(tmp_path) == [1]
     ParquetTable(tmp_path)
     assert not leftover.exists()
+    assert read_all(tmp_path) == [1]
 
 
 def test_killed_at_any_moment_no_reader_sees_a_part(tmp_path: Path) -> None:
@@ -78,23 +80,25 @@ def test_killed_at_any_moment_no_reader_sees_a_part(tmp_path: Path) -> None:
         import pyarrow as pa
         from penstock.spark.sinks.tables import ParquetTable
         table = ParquetTable(sys.argv[1])
-        print("ready", flush=True)
         for batch in range(10**6):
             first = batch % 5 * 1000
             table.commit(batch % 5, pa.table({"n": pa.array(range(first, first + 1000))}))
+            print(batch, flush=True)
     """)
-    for pause in (0.01, 0.05, 0.1):
+    for commits in (1, 3, 12):
         process = subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE)
         assert process.stdout is not None
-        process.stdout.readline()
-        time.sleep(pause)
+        for batch in range(commits):
+            assert process.stdout.readline() == b"%d\n" % batch
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         process.stdout.close()
-        if list(tmp_path.glob("*.parquet")):
-            seen = read_all(tmp_path)
-            assert len(seen) % 1000 == 0
-            assert len(set(seen)) == len(seen)
+        seen = read_all(tmp_path)
+        batches = {number // 1000 for number in seen}
+        assert batches >= set(range(min(commits, 5)))
+        assert seen == [
+            number for batch in sorted(batches) for number in range(batch * 1000, batch * 1000 + 1000)
+        ]
 
 
 def test_refusals(tmp_path: Path) -> None:
