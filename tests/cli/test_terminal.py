@@ -244,6 +244,8 @@ class HostileAdmin:
 def test_what_a_broker_says(run: Run, monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
     monkeypatch.setattr("penstock.client.Admin", HostileAdmin, raising=False)
     _, out, err = run(*words)
+    assert "\x1b[2J" not in out + err
+    assert out + err != ""
     if words[-1] != "m":
         assert "\\x1b[2J\\x1b]0;owned\\x07\\nforged line\\r\\x9b31m\\u202e\\u2028[red]\\udc80" in out + err
 
