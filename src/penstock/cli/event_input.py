@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 READ_BYTES = 1 << 16
 LINE_BYTES_MAX = 256 << 20
-"""A line that is longer is refused, so that nobody's file fills the memory."""
+"""Longer lines are refused, so that no file fills the memory."""
 
 _CONTROLS = frozenset(range(32)) - frozenset(b"\t\n\r")
 """Bytes that no JSON has."""

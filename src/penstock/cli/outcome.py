@@ -73,7 +73,7 @@ def say(line: str) -> None:
     waiting = sys.modules.get("penstock.cli.waiting")
     if waiting is not None:
         waiting.step_aside()
-    with contextlib.suppress(OSError):  # where nobody listens any more, the exit code still tells
+    with contextlib.suppress(OSError):  # a closed stderr: the exit code still tells
         print(f"penstock: {printable(line)}", file=sys.stderr, flush=True)
 
 

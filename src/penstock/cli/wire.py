@@ -140,7 +140,7 @@ def encode(
 
 
 def _lines(source: str | None, complete: Callable[[bytes], str]) -> int:
-    """Answer each line with one. Whoever waits for an answer before the next line gets it."""
+    """Answer each line with one line, at once: a program may wait for it before it sends the next."""
     stream = _stdin() if source in (None, "-") else open(str(source), "rb")  # noqa: SIM115
     with stream:
         for line in stream:

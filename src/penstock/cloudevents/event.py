@@ -81,7 +81,7 @@ class Event(_Fields):
     """A CloudEvent 1.0.
 
     `time_text` is the timestamp as it was written; `time` the same as a `datetime`, cut to
-    microseconds, or None where no datetime can say it. `data` is None for an event without data,
+    microseconds, or None where it is not representable. `data` is None for an event without data,
     which is not the same as ``b""``. `extensions` maps names to `str`, `int`, `bool` or `bytes`.
     `json_implied` says that the event came as JSON without a `datacontenttype`, which makes its
     data JSON (rule J8); `content_type` takes that into account.
@@ -252,7 +252,7 @@ def make_event(
 
 
 def imply_json(event: Event) -> Event:
-    """The same event as if it had come as JSON without a `datacontenttype`, when it has data."""
+    """Mark the event as read from JSON without a `datacontenttype`, if it has data; returns the event itself."""
     if event.datacontenttype is None and event.data is not None:
         object.__setattr__(event, "json_implied", True)
     return event
@@ -330,7 +330,7 @@ def _read_extensions(
 
 
 def _advise_other_name(name: str) -> None:
-    """Say once that the name of an extension is one that not everybody can take (rule C4)."""
+    """Log once that some implementations refuse the name of an extension (rule C4)."""
     if name in _advised or len(_advised) >= _ADVICE_MAX:
         return
     _advised.add(name)

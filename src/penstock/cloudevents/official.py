@@ -17,7 +17,7 @@ from penstock.errors import MissingDependencyError
 
 
 def from_sdk(event: Any, *, extension_types: Mapping[str, AttributeType] = WELL_KNOWN_EXTENSIONS) -> Event:
-    """The same event as ours. Takes objects of version 2 and of version 1 of the SDK.
+    """An event of the CloudEvents SDK as an `Event`. Takes objects of version 2 and of version 1 of the SDK.
 
     Data that are no bytes are JSON values where the content is JSON, or nothing says what it is, and
     text otherwise.
@@ -46,21 +46,21 @@ def from_sdk(event: Any, *, extension_types: Mapping[str, AttributeType] = WELL_
 
 
 def to_sdk(event: Event, *, parse_data: bool = False) -> Any:
-    """The same event as a `cloudevents.core.v1.event.CloudEvent`.
+    """The event as a `cloudevents.core.v1.event.CloudEvent` of the SDK.
 
     Data stay bytes; with `parse_data` JSON becomes Python values, as the SDK's own readers have it.
     Timestamps become `datetime` and lose what that cannot say.
 
     Raises:
         MissingDependencyError: the package ``cloudevents`` is not installed.
-        InvalidEventError: T7, no `datetime` can say the time.
+        InvalidEventError: T7, the time is not representable as a `datetime`.
     """
     try:
         from cloudevents.core.v1.event import CloudEvent
     except ImportError:
         raise MissingDependencyError("to_sdk needs the official SDK: pip install 'cloudevents>=2'") from None
     if event.time_text is not None and event.time is None:
-        raise InvalidEventError("T7", f"no datetime can say the time {event.time_text}")
+        raise InvalidEventError("T7", f"the time {event.time_text} is not representable as a datetime")
     attributes: dict[str, Any] = dict(event.attributes())
     if event.content_type is not None:
         attributes["datacontenttype"] = event.content_type

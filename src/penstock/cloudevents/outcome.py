@@ -28,7 +28,7 @@ class InvalidEventError(PenstockError, ValueError):
 
 
 def in_batch(error: InvalidEventError, before: int) -> InvalidEventError:
-    """The same about an event of a batch that has so many before it; people count from one."""
+    """The error with the number of its event in a batch, counted from one; `before` events precede it."""
     return InvalidEventError(error.rule, f"event {before + 1} of the batch: {error.reason}")
 
 
@@ -43,7 +43,7 @@ class NotAnEvent(NamedTuple):
 
 
 class InvalidEvent(NamedTuple):
-    """A record that claims to be an event and breaks a rule, or whose format nobody here can read."""
+    """A record that claims to be an event and breaks a rule, or is in a format that is not supported here."""
 
     rule: str
     reason: str

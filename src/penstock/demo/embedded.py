@@ -2,7 +2,7 @@
 
 A demo that is killed alone leaves its broker behind. The next one finds it by the file that says which
 process it is, and stops it before it starts its own: what was on its way into the log has then arrived,
-and nobody writes behind the new replay's back.
+and no earlier process writes while the new replay does.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The demo's directory: where everything is, what the run was asked for, and who is using it now.
 
-The intent is on disk before anything else happens. Whoever starts again with the same arguments resumes;
+The intent is on disk before anything else happens. A start with the same arguments resumes;
 with others, the directory is refused, because half of what is in it would be about something else.
 """
 

@@ -52,7 +52,7 @@ class Topics:
         self.names = names
 
     def refuse_filled(self) -> None:
-        """Raise ConfigError where one of the topics holds records already: they are somebody else's."""
+        """Raise ConfigError where one of the topics holds records already: another program's."""
         with Admin(bootstrap_servers=self.bootstrap_server) as admin:
             there = set(admin.list_topics()).intersection(self.names.values())
             for topic in admin.describe_topics(sorted(there)):

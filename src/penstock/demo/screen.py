@@ -164,7 +164,7 @@ class _Bar:
 
 
 class _Lines:
-    """The same as lines, one each time another PLAIN_STEP is done."""
+    """Progress for output that is no terminal: a line each time another PLAIN_STEP is done."""
 
     def __init__(self, screen: Screen, topic: str, total: int) -> None:
         self._screen = screen

@@ -99,7 +99,7 @@ class Connection07:
         self.close()
 
     def close(self) -> None:
-        """Hang up; whoever waits for an answer gets NetworkError."""
+        """Close the connection; calls that wait for an answer raise NetworkError."""
         self._is_closed = True
         self._disconnect()
 

@@ -195,7 +195,7 @@ class Driver07:
         check_crcs: bool = True,
         unpack: UnpackLimits = DEFAULT_LIMITS,
     ) -> Iterator[pa.RecordBatch]:
-        """The same as Arrow batches with the columns `names`; `partition` there is `shown_partition`."""
+        """The messages as Arrow batches with the columns `names`; `partition` there is `shown_partition`."""
         need_arrow("reading into Arrow")
         from penstock.v07 import columns
 

@@ -120,7 +120,7 @@ class Server:
         self._flusher = loop.create_task(self._flush_regularly())
 
     async def stop(self) -> None:
-        """Stop listening, take in what has arrived, hang up on everybody.
+        """Stop listening, process what has arrived, close all connections.
 
         Producers are told nothing, so what they have sent is worth a little waiting.
         """
@@ -275,7 +275,7 @@ class Server:
 
 
 def _has_unread(writer: asyncio.StreamWriter) -> bool:
-    """Has the kernel bytes from this peer that nobody has read?"""
+    """Whether the kernel has bytes from this peer that were not read yet."""
     waiting = bytearray(4)
     try:
         fcntl.ioctl(writer.get_extra_info("socket").fileno(), termios.FIONREAD, waiting)

@@ -41,7 +41,7 @@ def zeros(size: int, dtype: type) -> Any:
 
 
 def read_only(array: Any) -> Any:
-    """The same array, not to be written to: kernels are compiled once per kind of array."""
+    """The array, marked read-only: kernels are compiled once per kind of array."""
     array.flags.writeable = False
     return array
 
@@ -145,7 +145,7 @@ def map_entries(array: Any) -> Entries:
 
 
 def constant_texts(text: bytes, size: int) -> Texts:
-    """The same text in every row."""
+    """A column that repeats one text in every row."""
     data = np.tile(np.frombuffer(text, np.uint8), size)
     ends = np.arange(0, (size + 1) * len(text), len(text), dtype=np.int32)
     return Texts(read_only(ends), read_only(data), _NOTHING)

@@ -62,7 +62,7 @@ def declared_table(extension_types: Mapping[str, AttributeType], *, strict: bool
 
 @lru_cache(maxsize=16)
 def _table(types: tuple[tuple[str, AttributeType], ...], strict: bool) -> Declared:
-    """The same for every batch of a query: making it takes as long as decoding hundreds of events."""
+    """Cached: making the table takes as long as decoding hundreds of events."""
     kinds = {name: _KINDS[kind] for name, kind in types}
     if strict and kinds.get("partitionkey", STRING_KIND) == STRING_KIND:
         kinds["partitionkey"] = KEY_KIND

@@ -142,7 +142,7 @@ def _keys(batch: Any, attributes: Attributes, key_mapper: KeyMapper | None) -> A
 
 
 def _write_rows(attributes: Attributes, mode: Mode, options: Mapping[str, Any]) -> tuple[Any, Any]:
-    """The same records by way of `to_record`."""
+    """The records made one by one with `to_record`."""
     values: list[bytes | None] = []
     headers: list[list[tuple[str, bytes]] | None] = []
     for row in range(attributes.size):
@@ -229,7 +229,7 @@ class _Writing:
         return self._header_lists(list_ends, name_ends, *parts)
 
     def _only_header(self, name: str, value: str) -> Any:
-        """The same header for every row."""
+        """A column of headers that repeats one header in every row."""
         ends = zeros(self.size + 1, np.int32)
         np.cumsum(self.wrong == 0, out=ends[1:])
         parts = [constant_texts(text.encode(), int(ends[-1]))[:2] for text in (name, value)]

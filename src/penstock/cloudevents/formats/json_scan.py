@@ -124,7 +124,7 @@ def json_text(data: bytes) -> str | None:
 
 
 def _json_text_carefully(data: bytes) -> str | None:
-    """The same for JSON with numbers that are too long for Python's integers."""
+    """`json_text` for JSON with numbers that are too long for Python's integers."""
     try:
         text = data.decode()
         _, end = decode_at(text, 0)

@@ -14,7 +14,7 @@ from penstock.cloudevents.grammar import COMMON_TIMESTAMP
 from penstock.cloudevents.types import is_attribute_name
 
 LAYOUTS_MAX = 8
-"""So many are remembered, and no more learnt: whoever sends others gains nothing by it, and costs nothing."""
+"""Layouts that are remembered. Further ones are not learnt: they take the general way, at no extra cost."""
 
 MEMBERS_MAX = 24
 NAME_CHARACTERS_MAX = 64

@@ -30,7 +30,7 @@ def leave_quietly(daemon: Any) -> None:
 
 
 def leave_planner_quietly() -> None:
-    """The same for the process this is called in, if it is one of Spark's workers."""
+    """Call `leave_quietly` for this process, if it is one of Spark's workers."""
     main = sys.modules["__main__"]
     spec = getattr(main, "__spec__", None)
     if spec is not None and spec.name == "pyspark.daemon":

@@ -131,7 +131,7 @@ def _home_without_vector_module(home: Path) -> Path:
         try:
             cache.mkdir(parents=True, exist_ok=True, mode=0o700)
             if cache.stat().st_uid != os.getuid():
-                continue  # in a shared temporary directory anybody may have taken the name
+                continue  # in a shared temporary directory another user may have taken the name
             if _holds(made, wrapper):
                 return made
             _make_home(home, made, wrapper)

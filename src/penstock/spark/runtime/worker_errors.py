@@ -17,7 +17,7 @@ HIDE = "SPARK_HIDE_TRACEBACK"
 def plain_errors() -> Iterator[None]:
     """Let a PenstockError leave a Spark worker without its stack, which says nothing to a user.
 
-    A worker ends with the error it reports, so that the setting cannot hide what anybody else raises.
+    A worker ends with the error it reports, so that the setting cannot hide errors of other code.
     Other exceptions are bugs and keep their stack.
     """
     try:

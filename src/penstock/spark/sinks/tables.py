@@ -30,7 +30,7 @@ class ParquetTable:
         table = ParquetTable("delays")
         query = frame.writeStream.foreachBatch(table.write).option("checkpointLocation", "state").start()
 
-    The batch ids count within one checkpoint. Whoever deletes the checkpoint deletes the table too, or
+    The batch ids count within one checkpoint. Delete the table together with its checkpoint, or
     its new batches replace old ones of the same number.
     """
 

@@ -1,4 +1,4 @@
-"""The same questions and the same fetching as elsewhere, asked of one broker of Kafka 0.7.
+"""Offsets, partitions and ranges of one broker of Kafka 0.7, for planning and fetching.
 
 Offsets are bytes there, so a range can only end where a message does: at the ends that the broker names.
 `options` refuses what would cut ranges anywhere else.

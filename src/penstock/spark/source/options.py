@@ -84,7 +84,7 @@ class Selection:
         return topic in self.topics or any(topic == chosen.topic for chosen in self.partitions)
 
     def among(self, topics: Container[str]) -> Selection:
-        """The same without what names a topic that is not in `topics`."""
+        """This selection without the topics that are not in `topics`."""
         return replace(
             self,
             topics=tuple(topic for topic in self.topics if topic in topics),

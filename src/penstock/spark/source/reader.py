@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from penstock.spark.source.brokers07 import Brokers07
 
 UNLIMITED_ROWS = 2**62
-"""A limit nobody reaches, for queries that only have a lower one."""
+"""An upper limit that is never reached, for queries that only have a lower one."""
 
 
 PACKED_ROWS_MAX = 1_000

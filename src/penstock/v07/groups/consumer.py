@@ -1,8 +1,8 @@
 """The group consumer of Kafka 0.7: members share the partitions of all brokers through ZooKeeper.
 
-Nobody is asked who owns what: every member reads the same nodes and computes the same answer
+No coordinator assigns partitions: every member reads the same nodes and computes the same answer
 (`coordination.assign`). A member gives up all it owns before it claims anything, and claims by creating an
-ephemeral node for each partition; where somebody else's is still there, it lets go again and retries.
+ephemeral node for each partition; where another member's is still there, it releases its own and retries.
 
 One worker thread does all that; one fetcher thread per broker fills the streams.
 """

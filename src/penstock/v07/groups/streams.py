@@ -71,7 +71,7 @@ class Stream:
             return dict(self._positions)
 
     def put(self, generation: int, place: Place, messages: list[Message]) -> bool:
-        """Add a chunk, waiting for room; False when the generation is over and nobody wants it."""
+        """Add a chunk, waiting for room; False when the generation is over and the chunk is dropped."""
         with self._changed:
             while len(self._chunks) >= self._chunks_max and generation == self._generation:
                 self._changed.wait()

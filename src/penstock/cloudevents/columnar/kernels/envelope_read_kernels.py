@@ -194,7 +194,7 @@ def read_envelope(
 ) -> tuple[int, int, int, int]:
     """Fill in the spans of one structured row of a batch of `rows`.
 
-    Returns (the next free entry, or -1 where somebody must be asked; microseconds of the time and
+    Returns (the next free entry, or -1 where `from_record` must be asked; microseconds of the time and
     how they relate to its text; what is to know of the data).
     """
     entry = first_entry
@@ -294,7 +294,7 @@ def place_data(
 ) -> tuple[int, int, int]:
     """What is to know of the data, where they begin, and where they end, or would once they are decoded.
 
-    -1 where somebody must be asked. Without a media type `media_end` is 0.
+    -1 where `from_record` must be asked. Without a media type `media_end` is 0.
     """
     if kind < 0:
         return 0, at, end

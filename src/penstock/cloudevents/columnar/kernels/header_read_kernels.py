@@ -209,7 +209,7 @@ def is_prefixed(names: Bytes, at: int, size: int) -> bool:
 
 @kernel
 def is_prefixed_loosely(names: Bytes, at: int, size: int) -> bool:
-    """The same in any case, as the lenient profile has it."""
+    """Whether a header begins with ``ce_`` in any case, as the lenient profile accepts it."""
     if size < 3 or lower(byte_at(names, at)) != 0x63:
         return False
     return lower(byte_at(names, at + 1)) == 0x65 and byte_at(names, at + 2) == 0x5F

@@ -51,7 +51,7 @@ if numba is None:
         target[to : to + 16] = source[start : start + 16]
 
     def addresses(arrays: Sequence[Any]) -> Any:
-        """What `bytes_of` and `ints_of` find the arrays by, which somebody has to keep meanwhile."""
+        """What `bytes_of` and `ints_of` find the arrays by, which the caller has to keep alive meanwhile."""
         return arrays
 
     def bytes_of(arrays: Any, index: int) -> Any:
@@ -159,7 +159,7 @@ else:
         return types.void(target, types.int64, source, types.int64), generate
 
     def addresses(arrays: Sequence[Any]) -> Any:
-        """What `bytes_of` and `ints_of` find the arrays by, which somebody has to keep meanwhile."""
+        """What `bytes_of` and `ints_of` find the arrays by, which the caller has to keep alive meanwhile."""
         return np.array([array.ctypes.data for array in arrays], np.int64)
 
     def _pointer_among(arrays: Any, index: Any, element: Any) -> Any:

@@ -156,7 +156,7 @@ def skip_class(data: Bytes, at: int, end: int, bit: int) -> int:
 
 @kernel
 def skip_uri_part(data: Bytes, at: int, end: int, bit: int) -> int:
-    """The same with percent-encoded bytes; -1 where a percent sign is not followed by two digits."""
+    """Past characters of a class and percent-encoded bytes; -1 where a percent sign lacks its two digits."""
     while at < end:
         byte = byte_at(data, at)
         if byte == 0x25:  # %
