@@ -11,7 +11,7 @@ import pytest
 
 from penstock import Broker, Consumer, Producer, TopicPartition
 from penstock.cli import main
-from penstock.cli.group_reset import Target, To, parse_places, parse_target, parse_time, planned
+from penstock.cli.group_reset import Target, To, parse_target, parse_time, parse_topics, planned
 from penstock.client.blocking.admin import Admin
 from penstock.errors import ConfigError
 
@@ -136,7 +136,7 @@ def test_times_are_milliseconds_or_iso_8601() -> None:
 
 
 def test_places_are_topics_with_partitions() -> None:
-    assert parse_places(["a", "b:2,0", "b:1", "a:3"]) == {"a": None, "b": [0, 1, 2]}
+    assert parse_topics(["a", "b:2,0", "b:1", "a:3"]) == {"a": None, "b": [0, 1, 2]}
 
 
 @pytest.mark.parametrize(

@@ -225,13 +225,13 @@ class Reading:
             if records:
                 waiting.step_aside()
             for record in records:
-                place = TopicPartition(record.topic, record.partition)
-                if place not in self._unfinished:
+                tp = TopicPartition(record.topic, record.partition)
+                if tp not in self._unfinished:
                     continue
-                if self._exit_at_end and record.offset >= self._ends[place]:
+                if self._exit_at_end and record.offset >= self._ends[tp]:
                     continue
                 if self._stop_ms is not None and record.timestamp >= self._stop_ms:
-                    self._finish(place)
+                    self._finish(tp)
                     continue
                 output.write(printer(record))
                 if unbuffered:
@@ -244,14 +244,14 @@ class Reading:
         """Cross out the partitions whose end has been reached. Control records move positions, too."""
         if not self._exit_at_end:
             return
-        for place in sorted(self._unfinished):
-            if self._consumer.position(place) >= self._ends[place]:
-                self._finish(place)
+        for tp in sorted(self._unfinished):
+            if self._consumer.position(tp) >= self._ends[tp]:
+                self._finish(tp)
 
-    def _finish(self, place: TopicPartition) -> None:
-        self._unfinished.discard(place)
-        self._consumer.pause([place])
+    def _finish(self, tp: TopicPartition) -> None:
+        self._unfinished.discard(tp)
+        self._consumer.pause([tp])
         if not self._quiet:
-            end = f"{place.topic} [{place.partition}] at offset {self._consumer.position(place)}"
+            end = f"{tp.topic} [{tp.partition}] at offset {self._consumer.position(tp)}"
             waiting.step_aside()
             note(f"% Reached end of topic {end}")

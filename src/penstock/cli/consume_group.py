@@ -81,8 +81,8 @@ def print_to(
     """Print until there is a reason to stop. What has been printed is committed, what has not is not."""
     consumer.subscribe(
         topics[0] if len(topics) == 1 else topics,
-        on_assigned=None if quiet else lambda places: _tell("assigned", places),
-        on_revoked=None if quiet else lambda places: _tell("revoked", places),
+        on_assigned=None if quiet else lambda partitions: _tell("assigned", partitions),
+        on_revoked=None if quiet else lambda partitions: _tell("revoked", partitions),
     )
     left = -1 if count is None else count
     if not exit_at_end:
@@ -103,7 +103,7 @@ def print_to(
             return
 
 
-def _tell(word: str, places: Sequence[object]) -> None:
-    if places:
+def _tell(word: str, partitions: Sequence[object]) -> None:
+    if partitions:
         waiting.step_aside()
-        note(f"% {word}: {', '.join(map(str, places))}")
+        note(f"% {word}: {', '.join(map(str, partitions))}")

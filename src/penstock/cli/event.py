@@ -194,9 +194,9 @@ def validate(
     for file in files or (sys.stdin.buffer,):
         name = "stdin" if file is sys.stdin.buffer else str(getattr(file, "name", "stdin"))
         problems = broken_lines(file, options) if jsonl else broken_events(file, event_format, options)
-        for place, problem in problems:
+        for location, problem in problems:
             broken += problem is not None
-            put(f"{name}{place}: {'valid' if problem is None else problem}")
+            put(f"{name}{location}: {'valid' if problem is None else problem}")
     return FAILURE if broken else 0
 
 
@@ -329,13 +329,13 @@ def _advice(outcome: object, value: bytes) -> str:
 def _record_line(record: Record, options: LineOptions) -> bytes:
     from penstock.cloudevents.lines import describe_record
 
-    place = {
+    location = {
         "topic": record.topic,
         "partition": record.partition,
         "offset": record.offset,
         "timestamp": record.timestamp,
     }
-    return describe_record(record.key, record.value, record.headers, options, **place).encode()
+    return describe_record(record.key, record.value, record.headers, options, **location).encode()
 
 
 def _for_terminal(printer: Printer) -> Printer:
@@ -348,14 +348,14 @@ def _summary(record: Record, options: LineOptions) -> bytes:
     from penstock.cloudevents import Event
 
     outcome = options.outcome(record.key, record.value, record.headers)
-    place = f"{record.topic}/{record.partition}/{record.offset}"
+    location = f"{record.topic}/{record.partition}/{record.offset}"
     if not isinstance(outcome, Event):
-        return f"{place}  {outcome}\n".encode()
+        return f"{location}  {outcome}\n".encode()
     attributes = outcome.attributes()
     words = [str(attributes.pop(name)) for name in ("type", "source", "id")]
     attributes.pop("specversion")
     words += [f"{name}={value!s}" for name, value in attributes.items()]
-    return f"{place}  {'  '.join(words)}  {_shown(outcome.data)}\n".encode()
+    return f"{location}  {'  '.join(words)}  {_shown(outcome.data)}\n".encode()
 
 
 def _shown(data: bytes | None) -> str:

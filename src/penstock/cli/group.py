@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from penstock.cli import completion
-from penstock.cli.group_reset import Target, parse_places, parse_target, planned
+from penstock.cli.group_reset import Target, parse_target, parse_topics, planned
 from penstock.cli.options import bootstrap_option, pairs, property_option
 from penstock.cli.outcome import put, readable
 from penstock.errors import ConfigError
@@ -70,8 +70,8 @@ def describe_groups(bootstrap: str, properties: tuple[str, ...], names: tuple[st
 def _print_group(group: GroupDescription) -> None:
     node = group.coordinator
     assignor = f", assignor {group.assignor}" if group.assignor else ""
-    where = f"coordinator {node.node_id} at {node.host}:{node.port}"
-    put(f"group {group.group_id}, {group.state}{assignor}, {where}")
+    tp = f"coordinator {node.node_id} at {node.host}:{node.port}"
+    put(f"group {group.group_id}, {group.state}{assignor}, {tp}")
     rows = [
         (m.member_id, m.group_instance_id or "-", m.client_id, m.host, _places(m.partitions))
         for m in group.members
@@ -92,19 +92,19 @@ def show_lag(bootstrap: str, properties: tuple[str, ...], name: str) -> None:
     with Admin(bootstrap_servers=bootstrap, config=pairs(properties, "-X")) as admin:
         (group,) = admin.describe_groups([name])
         committed = admin.list_group_offsets(name)
-        readers = {where: member for member in group.members for where in member.partitions}
-        places = sorted(committed.keys() | readers.keys())
-        ends = _known(admin.list_offsets(dict.fromkeys(places, LATEST)))
+        readers = {tp: member for member in group.members for tp in member.partitions}
+        tps = sorted(committed.keys() | readers.keys())
+        ends = _known(admin.list_offsets(dict.fromkeys(tps, LATEST)))
     behind = lags(committed, ends)
     rows = []
-    for where in places:
-        offset, lag, reader = committed.get(where), behind.get(where), readers.get(where)
+    for tp in tps:
+        offset, lag, reader = committed.get(tp), behind.get(tp), readers.get(tp)
         rows.append(
             (
-                where.topic,
-                str(where.partition),
+                tp.topic,
+                str(tp.partition),
                 "-" if offset is None else str(offset.offset),
-                str(ends.get(where, "-")),
+                str(ends.get(tp, "-")),
                 "-" if lag is None else str(lag),
                 "-" if reader is None else reader.group_instance_id or reader.member_id,
             )
@@ -163,19 +163,19 @@ def reset_offsets(
 
 
 def _reset(admin: Admin, name: str, topics: Sequence[str], target: Target, execute: bool) -> None:
-    committed = {where: at.offset for where, at in admin.list_group_offsets(name).items()}
-    places = _places_to_reset(admin, name, topics, committed)
-    first = _known(admin.list_offsets(dict.fromkeys(places, EARLIEST)))
-    last = _known(admin.list_offsets(dict.fromkeys(places, LATEST)))
+    committed = {tp: at.offset for tp, at in admin.list_group_offsets(name).items()}
+    tps = _partitions_to_reset(admin, name, topics, committed)
+    first = _known(admin.list_offsets(dict.fromkeys(tps, EARLIEST)))
+    last = _known(admin.list_offsets(dict.fromkeys(tps, LATEST)))
     at_time = (
-        {where: None if at is None else at.offset for where, at in found.items()}
-        if target.time_ms is not None and (found := admin.list_offsets(dict.fromkeys(places, target.time_ms)))
+        {tp: None if at is None else at.offset for tp, at in found.items()}
+        if target.time_ms is not None and (found := admin.list_offsets(dict.fromkeys(tps, target.time_ms)))
         else {}
     )
-    plan = planned(target, places, committed, first, last, at_time)
+    plan = planned(target, tps, committed, first, last, at_time)
     _print_table(
         ("topic", "partition", "committed", "new"),
-        [(p.topic, str(p.partition), str(committed.get(p, "-")), str(plan[p])) for p in places],
+        [(p.topic, str(p.partition), str(committed.get(p, "-")), str(plan[p])) for p in tps],
     )
     if not execute:
         put("nothing has been changed; add --execute to do it")
@@ -184,23 +184,23 @@ def _reset(admin: Admin, name: str, topics: Sequence[str], target: Target, execu
     put(f"the offsets of group {name} have been set")
 
 
-def _places_to_reset(
+def _partitions_to_reset(
     admin: Admin, name: str, topics: Sequence[str], committed: Iterable[TopicPartition]
 ) -> list[TopicPartition]:
     if not topics:
-        places = sorted(committed)
-        if not places:
+        tps = sorted(committed)
+        if not tps:
             raise ConfigError(f"group {name!r} has committed nothing: say which --topic to set")
-        return places
-    asked = parse_places(topics)
+        return tps
+    asked = parse_topics(topics)
     counts = {t.name: len(t.partitions) for t in admin.describe_topics(list(asked))}
-    places = []
+    tps = []
     for topic, numbers in asked.items():
         for number in range(counts[topic]) if numbers is None else numbers:
             if number >= counts[topic]:
                 raise ConfigError(f"topic {topic!r} has no partition {number}, only 0 to {counts[topic] - 1}")
-            places.append(TopicPartition(topic, number))
-    return sorted(places)
+            tps.append(TopicPartition(topic, number))
+    return sorted(tps)
 
 
 @command.command("delete")
@@ -226,14 +226,14 @@ def delete_groups(
             admin.delete_groups(names)
             return
         for name in names:
-            gone = [where for where in admin.list_group_offsets(name) if where.topic in topics]
+            gone = [tp for tp in admin.list_group_offsets(name) if tp.topic in topics]
             if not gone:
                 raise ConfigError(f"group {name!r} has no offsets of {' or '.join(topics)}")
             admin.delete_group_offsets(name, gone)
 
 
 def _known(answers: Answers) -> dict[TopicPartition, int]:
-    return {where: at.offset for where, at in answers.items() if at is not None}
+    return {tp: at.offset for tp, at in answers.items() if at is not None}
 
 
 def _places(partitions: Iterable[TopicPartition]) -> str:

@@ -103,28 +103,28 @@ def _duration_ms(word: str) -> int:
     return duration
 
 
-def parse_places(words: Iterable[str]) -> dict[str, list[int] | None]:
+def parse_topics(words: Iterable[str]) -> dict[str, list[int] | None]:
     """Topics with the partitions after a colon; None for all of them.
 
     Raises:
         ConfigError: something else than numbers and commas follows the colon.
     """
-    places: dict[str, list[int] | None] = {}
+    tps: dict[str, list[int] | None] = {}
     for word in words:
         topic, colon, numbers = word.partition(":")
         if not topic or (colon and not re.fullmatch(r"\d+(,\d+)*", numbers, flags=re.ASCII)):
             raise ConfigError(f"--topic {word!r}: want TOPIC, or TOPIC:0,1 for some of its partitions")
-        before = places.get(topic, [])
+        before = tps.get(topic, [])
         if not colon or before is None:
-            places[topic] = None
+            tps[topic] = None
         else:
-            places[topic] = sorted({*before, *map(int, numbers.split(","))})
-    return places
+            tps[topic] = sorted({*before, *map(int, numbers.split(","))})
+    return tps
 
 
 def planned(
     target: Target,
-    places: Iterable[TopicPartition],
+    tps: Iterable[TopicPartition],
     committed: Offsets,
     first: Offsets,
     last: Offsets,
@@ -136,17 +136,17 @@ def planned(
         ConfigError: a shift of a partition for which nothing was committed.
     """
     plan = {}
-    for where in places:
-        if target.to is To.SHIFT and where not in committed:
-            raise ConfigError(f"nothing was committed for {where}: there is nothing to shift")
-        young = at_time.get(where)
+    for tp in tps:
+        if target.to is To.SHIFT and tp not in committed:
+            raise ConfigError(f"nothing was committed for {tp}: there is nothing to shift")
+        young = at_time.get(tp)
         wanted = {
-            To.EARLIEST: first[where],
-            To.LATEST: last[where],
+            To.EARLIEST: first[tp],
+            To.LATEST: last[tp],
             To.OFFSET: target.number,
-            To.TIME: last[where] if young is None else young,
-            To.AGE: last[where] if young is None else young,
-            To.SHIFT: committed.get(where, 0) + target.number,
+            To.TIME: last[tp] if young is None else young,
+            To.AGE: last[tp] if young is None else young,
+            To.SHIFT: committed.get(tp, 0) + target.number,
         }[target.to]
-        plan[where] = min(max(wanted, first[where]), last[where])
+        plan[tp] = min(max(wanted, first[tp]), last[tp])
     return plan

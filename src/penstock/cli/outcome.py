@@ -82,9 +82,9 @@ def one_line(error: BaseException) -> str:
     if isinstance(error, PenstockError):
         return _text(error)
     if isinstance(error, OSError):
-        place = f"{error.filename}: " if error.filename is not None else ""
+        path = f"{error.filename}: " if error.filename is not None else ""
         advice = advice_for(error)
-        return f"{place}{advice}" if advice else _text(error)
+        return f"{path}{advice}" if advice else _text(error)
     return f"unexpected {type(error).__name__}: {_text(error)} (a bug; PENSTOCK_TRACEBACK=1 shows where)"
 
 

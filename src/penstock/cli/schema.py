@@ -194,7 +194,7 @@ def _in_version(definitions: list[Definition], version: int | None) -> list[Defi
 
 
 def _pairs(old: str, new: str) -> Iterator[tuple[Definition, Definition | str]]:
-    """What belongs together: (old, new), or what is wrong in the place of the new one."""
+    """What belongs together: (old, new), or what is wrong instead of the new one."""
     from penstock.protocol.schema.definition import DefinitionError
     from penstock.protocol.schema.loader import read_definition
 

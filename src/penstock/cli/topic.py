@@ -138,8 +138,8 @@ def trim_topic(bootstrap: str, properties: tuple[str, ...], name: str, before: t
             (topic,) = admin.describe_topics([name])
             bounds = {partition.partition: HIGH_WATERMARK for partition in topic.partitions}
         starts = admin.delete_records({(name, index): offset for index, offset in bounds.items()})
-    for place in sorted(starts):
-        put(f"{place.topic} {place.partition} {starts[place]}")
+    for tp in sorted(starts):
+        put(f"{tp.topic} {tp.partition} {starts[tp]}")
 
 
 def _bound(word: str) -> tuple[int, int]:
@@ -160,16 +160,16 @@ def describe_topic(bootstrap: str, properties: tuple[str, ...], name: str) -> No
 
     with Admin(bootstrap_servers=bootstrap, config=pairs(properties, "-X")) as admin:
         (topic,) = admin.describe_topics([name])
-        places = [TopicPartition(name, partition.partition) for partition in topic.partitions]
-        first = admin.list_offsets(dict.fromkeys(places, EARLIEST))
-        last = admin.list_offsets(dict.fromkeys(places, LATEST))
+        tps = [TopicPartition(name, partition.partition) for partition in topic.partitions]
+        first = admin.list_offsets(dict.fromkeys(tps, EARLIEST))
+        last = admin.list_offsets(dict.fromkeys(tps, LATEST))
         settings = admin.describe_config(name)
     put(f"topic {name}, id {topic.topic_id or 'none'}")
     rows = [("partition", "leader", "replicas", "in sync", "first offset", "next offset")]
-    for place, partition in zip(places, topic.partitions, strict=True):
+    for tp, partition in zip(tps, topic.partitions, strict=True):
         copies = (_numbers(partition.replicas), _numbers(partition.in_sync_replicas))
-        ends = (_offset(first[place]), _offset(last[place]))
-        rows.append((str(place.partition), str(partition.leader), *copies, *ends))
+        ends = (_offset(first[tp]), _offset(last[tp]))
+        rows.append((str(tp.partition), str(partition.leader), *copies, *ends))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         put("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)))

@@ -252,7 +252,7 @@ def make_event(
 
 
 def imply_json(event: Event) -> Event:
-    """Mark the event as read from JSON without a `datacontenttype`, if it has data; returns the event itself."""
+    """Mark the event as read from JSON without a `datacontenttype`, if it has data; returns it."""
     if event.datacontenttype is None and event.data is not None:
         object.__setattr__(event, "json_implied", True)
     return event

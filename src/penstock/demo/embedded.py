@@ -76,8 +76,8 @@ class EmbeddedBroker:
 
 
 def _command(output: Output, port: int) -> list[str]:
-    where = ["--data-dir", str(output.broker_directory), "--host", HOST, "--port", str(port)]
-    return [sys.executable, "-m", "penstock", "broker", *where]
+    options = ["--data-dir", str(output.broker_directory), "--host", HOST, "--port", str(port)]
+    return [sys.executable, "-m", "penstock", "broker", *options]
 
 
 class Leftover(NamedTuple):

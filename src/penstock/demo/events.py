@@ -58,12 +58,12 @@ def observation_events(observations: pa.Table) -> pa.RecordBatch:
 
 def delay_events(cells: pa.Table) -> pa.RecordBatch:
     """One event per cell of the result, `id` such as ``EWR-UA-2013-01-01T10:00Z``."""
-    place = pc.binary_join_element_wise(cells["origin"], cells["carrier"], "-")
+    route = pc.binary_join_element_wise(cells["origin"], cells["carrier"], "-")
     return attributes(
-        ids=pc.binary_join_element_wise(place, hour_text(cells["hour"]), "-"),
+        ids=pc.binary_join_element_wise(route, hour_text(cells["hour"]), "-"),
         source=DELAYS_SOURCE,
         kind=DELAYS_TYPE,
-        subject=place,
+        subject=route,
         time=cells["hour"],
         data=json_objects(cells.drop_columns(["hour"])),
         key=cells["origin"],

@@ -51,7 +51,7 @@ class Good(NamedTuple):
 
 
 class Planted(NamedTuple):
-    """A malformed record and its place: right after departure number `after`, in `partition`."""
+    """A malformed record and its position: right after departure number `after`, in `partition`."""
 
     kind: str
     after: int
@@ -63,7 +63,7 @@ class Planted(NamedTuple):
 
 
 def plant(events: int, partitions: int, event_at: Callable[[int], Good], seed: int = SEED) -> list[Planted]:
-    """`MALFORMED_COUNT` records, all kinds in turn, ordered by place among so many `events` (at least one).
+    """`MALFORMED_COUNT` records, all kinds in turn, ordered by position among `events` (at least one).
 
     `event_at` gives the event of a number, to be spoilt.
     """

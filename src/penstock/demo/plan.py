@@ -29,7 +29,7 @@ class Plan:
     """The records of one topic in the order of the replay, and the partition of each.
 
     `encode(start, stop)` makes the records of the good events start to stop: a batch with the columns
-    key, value, headers and timestamp. `planted` are the malformed ones, ordered by place.
+    key, value, headers and timestamp. `planted` are the malformed ones, ordered by position.
     """
 
     def __init__(

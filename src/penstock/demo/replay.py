@@ -56,10 +56,8 @@ class Topics:
         with Admin(bootstrap_servers=self.bootstrap_server) as admin:
             there = set(admin.list_topics()).intersection(self.names.values())
             for topic in admin.describe_topics(sorted(there)):
-                places = [TopicPartition(topic.name, partition.partition) for partition in topic.partitions]
-                if any(
-                    end and end.offset for end in admin.list_offsets(dict.fromkeys(places, LATEST)).values()
-                ):
+                tps = [TopicPartition(topic.name, partition.partition) for partition in topic.partitions]
+                if any(end and end.offset for end in admin.list_offsets(dict.fromkeys(tps, LATEST)).values()):
                     raise ConfigError(
                         f"topic {topic.name!r} on {self.bootstrap_server} holds records that are not this "
                         "demo's: choose other names with --topic-prefix, or delete the topic"

@@ -151,8 +151,8 @@ def _cluster(options: Options, output: Output, screen: Screen) -> Iterator[tuple
         return
     output.remember(options.intent)
     with EmbeddedBroker.start(output, options.port) as broker:
-        place = shown(output.broker_directory)
-        screen.say(f"broker: process {broker.pid} on {broker.bootstrap_server}, data in {place}")
+        directory = shown(output.broker_directory)
+        screen.say(f"broker: process {broker.pid} on {broker.bootstrap_server}, data in {directory}")
         yield broker.bootstrap_server, broker
 
 

@@ -1,6 +1,6 @@
 """Fetched bytes of Kafka 0.7 to Arrow, in the columns that everything else has.
 
-Messages have a payload and a place, so `key` and `headers` are null and empty and `timestamp` is -1. The
+Messages have a payload and an offset, so `key` and `headers` are null and empty and `timestamp` is -1. The
 `offset` is the byte at which the outermost message starts: what to ask a broker for to see it again.
 
 Messages are scanned by a compiled loop, checksums included: plain ones, and those in a wrapper once it is
@@ -105,7 +105,7 @@ def scan(
 ) -> int:
     """Find the payloads of plain messages from `position` on; return how many.
 
-    Each goes to `starts` and `ends`. `out` gets the place where it stopped and why.
+    Each goes to `starts` and `ends`. `out` gets the position at which it stopped and the reason.
     """
     count = 0
     reason = 0
@@ -269,11 +269,11 @@ class _Wrappers:
         source = np.concatenate(self._sets, out=empty(self.size, np.uint8))
         counts = [len(starts) for starts in self._starts]
         starts, ends = np.concatenate(self._starts), np.concatenate(self._ends)
-        places = np.repeat(np.array(self._offsets, dtype=np.int64), counts)
+        offsets = np.repeat(np.array(self._offsets, dtype=np.int64), counts)
         next_offset = self._next_offset
         self._clear()
         if len(starts):
-            yield Decoded(_columns(_gathered(source, starts, ends), places), next_offset)
+            yield Decoded(_columns(_gathered(source, starts, ends), offsets), next_offset)
 
 
 def to_batches(
@@ -293,10 +293,10 @@ def to_batches(
 
 
 def _plain(source: Bytes, starts: Ints, ends: Ints, base_offset: int, position: int) -> RecordColumns:
-    places = empty(len(starts), np.int64)
-    places[0] = base_offset + position
-    places[1:] = ends[:-1] + base_offset
-    return _columns(_gathered(source, starts, ends), places)
+    offsets = empty(len(starts), np.int64)
+    offsets[0] = base_offset + position
+    offsets[1:] = ends[:-1] + base_offset
+    return _columns(_gathered(source, starts, ends), offsets)
 
 
 def _gathered(source: Bytes, starts: Ints, ends: Ints) -> BytesColumn:
@@ -317,13 +317,13 @@ def _unpacked(rows: Sequence[tuple[bytes, int]]) -> RecordColumns:
     return _columns(BytesColumn(data, offsets), np.array([offset for _, offset in rows], dtype=np.int64))
 
 
-def _columns(values: BytesColumn, places: Ints) -> RecordColumns:
-    count = len(places)
+def _columns(values: BytesColumn, offsets: Ints) -> RecordColumns:
+    count = len(offsets)
     zeros = np.zeros(count + 1, dtype=np.int32)
     nothing = BytesColumn(NO_BYTES, np.zeros(1, dtype=np.int32))
     return RecordColumns(
         count,
-        offsets=places,
+        offsets=offsets,
         timestamps=np.full(count, NO_TIMESTAMP, dtype=np.int64),
         timestamp_types=np.full(count, int(TimestampType.NONE), dtype=np.int32),
         key=BytesColumn(NO_BYTES, zeros, np.zeros(count // 8 + 1, dtype=np.uint8), count),

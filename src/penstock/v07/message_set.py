@@ -5,7 +5,7 @@ CRC-32 of the payload, and the payload. A set is messages back to back. N messag
 making their set the payload of one wrapper, which may be nested. Offsets are byte positions and belong to
 outermost messages only.
 
-Source: seed 002 and the compression page of that age; edge cases as in release 0.7.2.
+Source: "Writing a Driver for Kafka" and the compression page of that age; edge cases as in release 0.7.2.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class _Outer(NamedTuple):
 
 
 def _read(data: memoryview, start: int, stop: int) -> _Outer:
-    """The message between two places, its CRC checked."""
+    """The message between two positions, its CRC checked."""
     size = stop - start - LENGTH_BYTES
     magic = data[start + 4] if size else -1
     if magic not in (0, 1):

@@ -115,10 +115,12 @@ class Producer07:
             return self._dice.choice(self._fixed), ANY_PARTITION
         for _ in range(READ_RETRIES + 1):
             brokers = self._cluster.brokers()
-            places = destinations(self._cluster.counts(topic), brokers)
-            if places:
-                place: BrokerPartition = self._dice.choice(places) if key is None else choose(places, key)
-                return brokers[place.broker_id], place.partition
+            partitions = destinations(self._cluster.counts(topic), brokers)
+            if partitions:
+                partition: BrokerPartition = (
+                    self._dice.choice(partitions) if key is None else choose(partitions, key)
+                )
+                return brokers[partition.broker_id], partition.partition
             self._cluster.forget()
         raise NetworkError(f"ZooKeeper lists no live Kafka 0.7 broker for topic {topic!r}: start one")
 

@@ -216,7 +216,7 @@ class Server:
         inline = UnpackBudget(INLINE_UNPACKED_BYTES, INLINE_RECORDS)
         full: UnpackBudget | None = None
         for part in parts:
-            placed, data = self.topics.place(part), memoryview(part.messages)
+            assigned, data = self.topics.choose_partition(part), memoryview(part.messages)
             try:
                 inline.take_bytes(len(data))
                 judged = judge(data, inline)
@@ -224,7 +224,7 @@ class Server:
                 if full is None:
                     full = UnpackBudget(*self._unpack_limits, pause)
                 judged = await self._judge_aside(data, full)
-            self.topics.store(placed, judged)
+            self.topics.store(assigned, judged)
 
     async def _judge_aside(self, data: memoryview, budget: UnpackBudget) -> Judged:
         self._held_bytes += len(data)

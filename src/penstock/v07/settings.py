@@ -38,9 +38,9 @@ NUMBERS: Mapping[str, _Setting] = {
     RECORDS_OPTION: _Setting("250000", 1),
 }
 """Whole numbers. Two defaults are not those of release 0.7.2. `log.flush.interval` is 500 there: with 0, what
-is produced is readable at once. `log.file.size` is "512MB by default" in seed 002, and in the sample file of
-the release, whose code has 1 GiB. The last two are ours: what one request may have decompressed, and how many
-messages it may hold in wrappers. A request beyond them ends its connection."""
+is produced is readable at once. `log.file.size` is 512 MiB in "Writing a Driver for Kafka" and in the sample
+file of the release, whose code has 1 GiB. The last two are ours: what one request may have decompressed, and
+how many messages it may hold in wrappers. A request beyond them ends its connection."""
 
 TEXTS: Mapping[str, str] = {"hostname": "", "zk.connect": "", "zk.digest": ""}
 """`zk.digest`, user:password, is ours: with it the nodes of this broker belong to that user alone."""

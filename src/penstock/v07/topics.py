@@ -95,7 +95,7 @@ class Topics:
         self._check(topic, partition)
         return self._logs.get((topic, partition))
 
-    def place(self, part: ProducePart) -> ProducePart:
+    def choose_partition(self, part: ProducePart) -> ProducePart:
         """Say where a message set goes that may go to any partition, and see that there is a log for it.
 
         Raises:
@@ -112,12 +112,12 @@ class Topics:
         return ProducePart(topic, partition, data)
 
     def produce(self, part: ProducePart) -> None:
-        """Append a message set: `place`, `judge` and `store`, which say what they raise."""
-        placed = self.place(part)
-        self.store(placed, judge(memoryview(part.messages)))
+        """Append a message set: `choose_partition`, `judge` and `store`, which say what they raise."""
+        assigned = self.choose_partition(part)
+        self.store(assigned, judge(memoryview(part.messages)))
 
     def store(self, part: ProducePart, judged: Judged) -> None:
-        """Append a message set that has a place and was judged.
+        """Append a message set whose partition is chosen and that was judged.
 
         One that is too large is dropped, with a warning: 0.7 has no way to say so.
 

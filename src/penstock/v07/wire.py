@@ -1,6 +1,6 @@
 """Requests and responses of Kafka 0.7: five request types, one response header.
 
-Source: the request and response layouts of "Writing a Driver for Kafka" (seed 002), with what it leaves
+Source: the request and response layouts of "Writing a Driver for Kafka", with what it leaves
 open settled as release 0.7.2 behaves. Frames are an int32 length and that many bytes, big-endian
 throughout. PRODUCE and MULTIPRODUCE are never answered; the others are, in order.
 
@@ -162,7 +162,7 @@ def decode_request(body: memoryview) -> Request:
 
 
 class _Reader:
-    """A place in a frame, and the fields that follow it."""
+    """A position in a frame, and the fields that follow it."""
 
     def __init__(self, data: memoryview) -> None:
         self._data = data

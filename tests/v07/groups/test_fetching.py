@@ -16,7 +16,7 @@ from penstock.v07.driver import BrokerAddress
 from penstock.v07.groups import fetching as fetching_module
 from penstock.v07.groups.coordination import BrokerPartition, parse_offset
 from penstock.v07.groups.fetching import Fetcher07, Target
-from penstock.v07.groups.streams import ConsumedMessage, Place, Stream
+from penstock.v07.groups.streams import BrokerTopicPartition, ConsumedMessage, Stream
 from penstock.v07.message_set import HEADER_BYTES, LENGTH_BYTES
 
 FETCH_BYTES = 4096
@@ -24,7 +24,7 @@ INSIDE = LENGTH_BYTES + HEADER_BYTES[1]
 """Where the payload of the first message begins: no message begins there."""
 
 
-def place(partition: int) -> Place:
+def place(partition: int) -> BrokerTopicPartition:
     return "t", BrokerPartition(0, partition)
 
 
@@ -44,7 +44,7 @@ def fetching(
     """A stream that a fetcher fills from the stored offsets of partitions."""
     stream = Stream("s-0", 100)
 
-    def reset(driver: Driver07, at: Place, error: PenstockError | None) -> int:
+    def reset(driver: Driver07, at: BrokerTopicPartition, error: PenstockError | None) -> int:
         if error is not None and reset_to == "never":
             raise error
         return (driver.earliest if reset_to == "smallest" else driver.latest)(at[0], at[1].partition)

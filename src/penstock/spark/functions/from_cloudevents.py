@@ -228,8 +228,8 @@ def _error(types: dict[str, AttributeType]) -> Column:
 
 def _first_conflict(keys: Column) -> Column:
     """The attribute whose different values come first, of headers that are all different."""
-    places = F.sequence(F.lit(0), F.size(keys) - 1)
-    doubled = F.filter(places, lambda at: F.array_position(keys, F.get(keys, at)) <= at)
+    indices = F.sequence(F.lit(0), F.size(keys) - 1)
+    doubled = F.filter(indices, lambda at: F.array_position(keys, F.get(keys, at)) <= at)
     return F.when(
         F.size(F.array_distinct(keys)) < F.size(keys), F.get(keys, F.try_element_at(doubled, F.lit(1)))
     )

@@ -66,7 +66,7 @@ def apart(array: Column) -> Column:
     than the 64 KB that a method can have (and than the 8 KB that a JVM compiles): Spark logs the attempt as
     an error, with hundreds of lines of code, before it compiles the projection by itself, in many small
     methods. A sort with a comparator cannot take part, so Spark does the latter at once; by a comparator to
-    which all elements are equal nothing changes places. The projection has to use what this returns.
+    which all elements are equal nothing is reordered. The projection has to use what this returns.
     """
     return F.array_sort(array, lambda one, other: F.lit(0))
 
@@ -107,11 +107,11 @@ def _code_point(character: Column) -> Column:
     """The code point of one character, from its UTF-8 bytes."""
     digits = F.hex(character.cast("binary"))
 
-    def byte(place: int) -> Column:
-        return F.conv(F.substring(digits, 2 * place + 1, 2), 16, 10).cast("bigint")
+    def byte(index: int) -> Column:
+        return F.conv(F.substring(digits, 2 * index + 1, 2), 16, 10).cast("bigint")
 
-    def low(place: int) -> Column:
-        return byte(place) % 64
+    def low(index: int) -> Column:
+        return byte(index) % 64
 
     size = F.length(digits)
     return (
@@ -142,7 +142,7 @@ def wrong_media_type(name: str | Column, text: Column) -> Column:
 
 def wrong_timestamp(name: str | Column, text: Column) -> Column:
     """T7."""
-    year, month, day = (_number(text, *place) for place in ((1, 4), (6, 2), (9, 2)))
+    year, month, day = (_number(text, *index) for index in ((1, 4), (6, 2), (9, 2)))
     is_leap = (year % 4 == 0) & ((year % 100 != 0) | (year % 400 == 0))
     days = (
         F.when(month == 2, F.when(is_leap, 29).otherwise(28)).when(month.isin(4, 6, 9, 11), 30).otherwise(31)
@@ -159,8 +159,8 @@ def _number(text: Column, first: int, size: int) -> Column:
 
 def micros_of(text: Column) -> Column:
     """Microseconds since 1970 of a valid timestamp; null where it is not representable as a `datetime`."""
-    date = F.make_date(*(_number(text, *place) for place in ((1, 4), (6, 2), (9, 2))))
-    clock = [_number(text, *place) for place in ((12, 2), (15, 2), (18, 2))]
+    date = F.make_date(*(_number(text, *index) for index in ((1, 4), (6, 2), (9, 2))))
+    clock = [_number(text, *index) for index in ((12, 2), (15, 2), (18, 2))]
     seconds = F.unix_date(date).cast("bigint") * 86_400 + clock[0] * 3600 + clock[1] * 60 + clock[2]
     digits = F.regexp_extract(text, r"\.([0-9]+)", 1)
     fraction = F.coalesce(F.rpad(F.substring(digits, 1, 6), 6, "0").try_cast("bigint"), F.lit(0))

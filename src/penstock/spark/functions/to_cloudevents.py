@@ -328,8 +328,8 @@ def _error(df: DataFrame, types: dict[str, AttributeType]) -> Column:
 
 def _wrong_names() -> Column:
     keys = F.col("_entries.key")
-    places = F.sequence(F.lit(0), F.size(keys) - 1)
-    doubled = F.filter(places, lambda at: F.array_position(keys, F.get(keys, at)) <= at)
+    indices = F.sequence(F.lit(0), F.size(keys) - 1)
+    doubled = F.filter(indices, lambda at: F.array_position(keys, F.get(keys, at)) <= at)
     twice = F.get(keys, F.try_element_at(doubled, F.lit(1)))
     bad_name = F.exists(keys, lambda key: ~F.is_valid_utf8(key))
     bad = F.filter("_entries", lambda entry: ~F.is_valid_utf8(entry.value))

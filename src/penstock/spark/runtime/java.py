@@ -139,7 +139,7 @@ def _home_without_vector_module(home: Path) -> Path:
             continue
         return made
     raise ConfigError(
-        f"no place to write a small program that starts {home}: set XDG_CACHE_HOME to a writable one"
+        f"no directory for a small program that starts {home}: set XDG_CACHE_HOME to a writable one"
     )
 
 
@@ -168,7 +168,9 @@ def _make_home(home: Path, made: Path, wrapper: str) -> None:
         program.write_text(wrapper, encoding="utf-8")
         program.chmod(0o755)
         if subprocess.run([program, "-version"], capture_output=True, timeout=30).returncode != 0:
-            raise OSError(f"{program} does not run")  # e.g. a file system mounted noexec: try the next place
+            raise OSError(
+                f"{program} does not run"
+            )  # e.g. a file system mounted noexec: try the next directory
         if made.exists():
             shutil.rmtree(made)
         building.rename(made)

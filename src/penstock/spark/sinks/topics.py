@@ -129,9 +129,9 @@ class TopicSink:
             count = brokers.partition_counts(Selection(topics=(self.topic,))).get(self.topic)
             if count is None:
                 raise ConfigError(f"unknown topic {self.topic!r}: create it before writing to it")
-            places = [TopicPartition(self.topic, partition) for partition in range(count)]
-            ends = brokers.lookup(dict.fromkeys(places, LATEST))
-        return {where.partition: offset or 0 for where, offset in ends.items()}
+            tps = [TopicPartition(self.topic, partition) for partition in range(count)]
+            ends = brokers.lookup(dict.fromkeys(tps, LATEST))
+        return {tp.partition: offset or 0 for tp, offset in ends.items()}
 
     def _written_since(self, positions: Mapping[int, int]) -> Sequence[Hashable]:
         """The identities of all records at or after `positions`."""

@@ -82,7 +82,7 @@ class Brokers:
 
     async def _partition_counts(self, selection: Selection) -> dict[str, int]:
         client = await self._connected()
-        names = sorted({*selection.topics, *(where.topic for where in selection.partitions)})
+        names = sorted({*selection.topics, *(tp.topic for tp in selection.partitions)})
 
         async def ask() -> None:
             await client.refresh(names, all_topics=selection.pattern is not None)
@@ -107,14 +107,10 @@ class Brokers:
 
     async def _still_there(self, questions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         client = await self._connected()
-        names = {where.topic for where in questions}
+        names = {tp.topic for tp in questions}
         await client.retrying("looking up topics", lambda: client.refresh(names))
         counts = await self._counts_of(sorted(names))
-        return {
-            where: question
-            for where, question in questions.items()
-            if where.partition < counts.get(where.topic, 0)
-        }
+        return {tp: question for tp, question in questions.items() if tp.partition < counts.get(tp.topic, 0)}
 
     async def _lookup(self, questions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
         client = await self._connected()
@@ -139,4 +135,4 @@ class Brokers:
                 left = existing
         else:
             answers = {}
-        return {where: None if answer is None else answer.offset for where, answer in answers.items()}
+        return {tp: None if answer is None else answer.offset for tp, answer in answers.items()}

@@ -40,7 +40,7 @@ class Brokers07:
             KafkaError: an illegal topic name.
             NetworkError: the broker does not answer.
         """
-        names = {*selection.topics, *(where.topic for where in selection.partitions)}
+        names = {*selection.topics, *(tp.topic for tp in selection.partitions)}
         return {topic: len(self._topics.partitions(topic)) for topic in sorted(names)}
 
     def lookup(self, questions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
@@ -49,13 +49,13 @@ class Brokers07:
         Raises:
             NetworkError: the broker does not answer.
         """
-        return {where: self._offset(where, question) for where, question in questions.items()}
+        return {tp: self._offset(tp, question) for tp, question in questions.items()}
 
-    def _offset(self, where: TopicPartition, question: int) -> int:
+    def _offset(self, tp: TopicPartition, question: int) -> int:
         if question in (EARLIEST, LATEST):
-            first, last = self._topics.bounds(*where)
+            first, last = self._topics.bounds(*tp)
             return first if question == EARLIEST else last
-        return self._topics.offset_before(*where, question)
+        return self._topics.offset_before(*tp, question)
 
 
 def fetch07(

@@ -4,7 +4,7 @@
 
 Spark finds it by itself, on the driver and on every executor that has this package, through the module
 `pyspark_penstock`, which imports this one when an object is to be made. Objects here are pickled by
-reference to their classes, and stay light to import: numpy and numba have no place on the planning side.
+reference to their classes, and stay light to import: numpy and numba are not loaded for planning.
 """
 
 # ruff: noqa: N802 - the names of methods are Spark's

@@ -88,8 +88,8 @@ def _positions(keep: pa.BooleanArray) -> pa.Array:
 
 def _first_error(batch: pa.RecordBatch, errors: pa.Array) -> str:
     row, error = next((i, text) for i, text in enumerate(errors.to_pylist()) if text is not None)
-    where = ""
+    location = ""
     if {"topic", "partition", "offset"} <= set(batch.schema.names):
         topic, partition, offset = (batch.column(n)[row].as_py() for n in ("topic", "partition", "offset"))
-        where = f"{topic}-{partition} at offset {offset}: "
-    return f"{where}{error}; set cloudevents.invalid to 'keep' or 'drop' to go on"
+        location = f"{topic}-{partition} at offset {offset}: "
+    return f"{location}{error}; set cloudevents.invalid to 'keep' or 'drop' to go on"

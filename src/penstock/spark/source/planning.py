@@ -45,8 +45,8 @@ class OffsetRange(NamedTuple):
 def offsets_to_json(offsets: Mapping[TopicPartition, int]) -> OffsetsJson:
     """Offsets as Spark's checkpoint keeps them, in order of topic and partition number."""
     document: OffsetsJson = {}
-    for where in sorted(offsets):
-        document.setdefault(where.topic, {})[str(where.partition)] = offsets[where]
+    for tp in sorted(offsets):
+        document.setdefault(tp.topic, {})[str(tp.partition)] = offsets[tp]
     return document
 
 
@@ -73,14 +73,14 @@ def select_partitions(selection: Selection, partition_counts: Mapping[str, int])
         ConfigError: a topic or partition named one by one does not exist.
     """
     if selection.partitions:
-        for where in selection.partitions:
-            if where.topic not in partition_counts:
+        for tp in selection.partitions:
+            if tp.topic not in partition_counts:
                 raise ConfigError(
-                    f"unknown topic {where.topic!r}: create it first, or correct the option assign"
+                    f"unknown topic {tp.topic!r}: create it first, or correct the option assign"
                 )
-            count = partition_counts[where.topic]
-            if where.partition >= count:
-                raise ConfigError(f"assign names {where}, but topic {where.topic!r} has {count} partitions")
+            count = partition_counts[tp.topic]
+            if tp.partition >= count:
+                raise ConfigError(f"assign names {tp}, but topic {tp.topic!r} has {count} partitions")
         return list(selection.partitions)
     for topic in selection.topics:
         if topic not in partition_counts:
@@ -109,8 +109,8 @@ def resolve(bound: Bound, partitions: Sequence[TopicPartition], lookup: Lookup) 
         found = _look_up_ends(questions, lookup)
     else:
         answers = lookup(questions) if questions else {}
-        found = {where: answers.get(where) for where in questions}
-    late = [where for where, offset in found.items() if offset is None]
+        found = {tp: answers.get(tp) for tp in questions}
+    late = [tp for tp, offset in found.items() if offset is None]
     if late and not bound.late_means_latest:
         raise ConfigError(
             f"{bound.option}: no record of {', '.join(map(str, late))} is that late; "
@@ -118,7 +118,7 @@ def resolve(bound: Bound, partitions: Sequence[TopicPartition], lookup: Lookup) 
         )
     if late:
         found.update(lookup(dict.fromkeys(late, LATEST)))
-    return {where: offset for where, offset in found.items() if offset is not None}
+    return {tp: offset for tp, offset in found.items() if offset is not None}
 
 
 def _refuse_other_partitions(
@@ -139,7 +139,7 @@ def _refuse_other_partitions(
 
 def _look_up_ends(offsets: Mapping[TopicPartition, int], lookup: Lookup) -> dict[TopicPartition, int | None]:
     """Offsets with EARLIEST and LATEST replaced by what they mean now."""
-    ends = {where: offset for where, offset in offsets.items() if offset in (EARLIEST, LATEST)}
+    ends = {tp: offset for tp, offset in offsets.items() if offset in (EARLIEST, LATEST)}
     return {**offsets, **(lookup(ends) if ends else {})}
 
 
@@ -158,20 +158,20 @@ def batch_ranges(
     earliest = lookup(dict.fromkeys(start, EARLIEST))
     latest = lookup(dict.fromkeys(start, LATEST))
     ranges = []
-    for where in sorted(start):
-        first, last = earliest.get(where) or 0, latest.get(where) or 0
-        begin, until = start[where], end[where]
+    for tp in sorted(start):
+        first, last = earliest.get(tp) or 0, latest.get(tp) or 0
+        begin, until = start[tp], end[tp]
         if fail_on_data_loss and begin < first and begin < until:
             raise DataLossError(
-                f"{where} starts at offset {first}: {begin} to {first - 1} are gone; {DATA_LOSS_ADVICE}"
+                f"{tp} starts at offset {first}: {begin} to {first - 1} are gone; {DATA_LOSS_ADVICE}"
             )
         if fail_on_data_loss and until > last:
             raise DataLossError(
-                f"{where} ends at offset {last}, before the {until} asked for; {DATA_LOSS_ADVICE}"
+                f"{tp} ends at offset {last}, before the {until} asked for; {DATA_LOSS_ADVICE}"
             )
         begin, until = max(begin, first), min(until, last)
         if begin < until:
-            ranges.append(OffsetRange(where.topic, where.partition, begin, until))
+            ranges.append(OffsetRange(tp.topic, tp.partition, begin, until))
     return ranges
 
 
@@ -192,21 +192,21 @@ def stream_ranges(
     """
     losses = discontinuities(start, end)
     ranges = []
-    for where in sorted(end):
-        first, until = earliest.get(where), end[where]
+    for tp in sorted(end):
+        first, until = earliest.get(tp), end[tp]
         if first is None:
-            losses.append(f"{where} is gone")
+            losses.append(f"{tp} is gone")
             continue
-        begin = start.get(where)
+        begin = start.get(tp)
         if begin is None:
             begin = first
             if first > 0:
-                losses.append(f"{where} is new here and starts at offset {first}: 0 to {first - 1} are gone")
+                losses.append(f"{tp} is new here and starts at offset {first}: 0 to {first - 1} are gone")
         elif begin < first and begin < until:
-            losses.append(f"{where} starts at offset {first}: {begin} to {min(first, until) - 1} are gone")
+            losses.append(f"{tp} starts at offset {first}: {begin} to {min(first, until) - 1} are gone")
         begin = max(begin, first)
         if begin < until:
-            ranges.append(OffsetRange(where.topic, where.partition, begin, until))
+            ranges.append(OffsetRange(tp.topic, tp.partition, begin, until))
     refuse_losses(losses, fail_on_data_loss=fail_on_data_loss)
     return ranges
 
@@ -218,9 +218,9 @@ def discontinuities(start: Mapping[TopicPartition, int], end: Mapping[TopicParti
     if gone:
         losses.append(f"{', '.join(map(str, gone))} of the checkpoint are gone or no longer selected")
     losses += [
-        f"{where} went back from offset {start[where]} to {end[where]}: was the topic created anew?"
-        for where in sorted(end)
-        if where in start and end[where] < start[where]
+        f"{tp} went back from offset {start[tp]} to {end[tp]}: was the topic created anew?"
+        for tp in sorted(end)
+        if tp in start and end[tp] < start[tp]
     ]
     return losses
 
@@ -243,24 +243,24 @@ def limit_rows(
     Every partition gets a share in proportion to its backlog, and at least one record, as in Spark's
     Kafka source, so that small partitions do not starve. `start` must name every partition of `latest`.
     """
-    backlog = {where: max(0, latest[where] - start[where]) for where in latest}
+    backlog = {tp: max(0, latest[tp] - start[tp]) for tp in latest}
     total = sum(backlog.values())
     if total <= rows_max:
         return dict(latest)
     ends = {}
     before = 0
-    for where in sorted(backlog):
-        size = backlog[where]
+    for tp in sorted(backlog):
+        size = backlog[tp]
         # Shares of the running total: what one rounds down, the next gets, and the sum is the limit.
         share = rows_max * (before + size) // total - rows_max * before // total
         before += size
-        ends[where] = start[where] + min(size, max(1, share)) if size else latest[where]
+        ends[tp] = start[tp] + min(size, max(1, share)) if size else latest[tp]
     return ends
 
 
 def backlog_rows(start: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]) -> int:
     """How many offsets lie between the two, in partitions that both name."""
-    return sum(max(0, latest[where] - start[where]) for where in latest if where in start)
+    return sum(max(0, latest[tp] - start[tp]) for tp in latest if tp in start)
 
 
 def split_ranges(

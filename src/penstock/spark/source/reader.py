@@ -179,7 +179,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             until = offsets_from_json(end)
             brokers = self._connected()
             counts = brokers.partition_counts(self._options.selection)
-            existing = [where for where in until if where.partition < counts.get(where.topic, 0)]
+            existing = [tp for tp in until if tp.partition < counts.get(tp.topic, 0)]
             earliest = brokers.lookup(dict.fromkeys(existing, EARLIEST))
             ranges = stream_ranges(
                 offsets_from_json(start),
@@ -299,4 +299,4 @@ def _tasks(options: ReadOptions, ranges: list[OffsetRange]) -> list[InputPartiti
 
 
 def _known(answers: Mapping[Any, int | None]) -> Offsets:
-    return {where: offset for where, offset in answers.items() if offset is not None}
+    return {tp: offset for tp, offset in answers.items() if offset is not None}

@@ -37,7 +37,7 @@ from penstock.v07.groups.coordination import (
     threads,
 )
 from penstock.v07.groups.fetching import Fetcher07, Target
-from penstock.v07.groups.streams import ConsumedMessage, Place, Stream
+from penstock.v07.groups.streams import BrokerTopicPartition, ConsumedMessage, Stream
 
 if TYPE_CHECKING:
     from kazoo.client import KazooClient
@@ -107,8 +107,8 @@ class GroupConsumer07:
         self._hosts = zookeeper
         self._digest = digest
         self._by_name = {stream.name: stream for stream in self.streams}
-        self._owned: dict[Place, str] = {}
-        self._committed: dict[Place, int] = {}
+        self._owned: dict[BrokerTopicPartition, str] = {}
+        self._committed: dict[BrokerTopicPartition, int] = {}
         self._fetchers: list[Fetcher07] = []
         self._client: KazooClient | None = None
         self._cluster: Cluster07 | None = None
@@ -198,7 +198,7 @@ class GroupConsumer07:
             yield message
 
     @property
-    def owned(self) -> dict[Place, str]:
+    def owned(self) -> dict[BrokerTopicPartition, str]:
         """What this member owns: topic and broker-partition, and the stream that reads it."""
         return dict(self._owned)
 
@@ -310,39 +310,37 @@ class GroupConsumer07:
 
         assert self._client is not None
         owned, self._owned = self._owned, {}
-        for topic, place in owned:
+        for topic, tp in owned:
             with contextlib.suppress(NoNodeError):
-                self._client.delete(owner_path(self.group, topic, place))
+                self._client.delete(owner_path(self.group, topic, tp))
 
-    def _claim(self, own: Mapping[Place, str]) -> bool:
+    def _claim(self, own: Mapping[BrokerTopicPartition, str]) -> bool:
         assert self._client is not None
-        for (topic, place), stream in own.items():
-            path = owner_path(self.group, topic, place)
+        for (topic, tp), stream in own.items():
+            path = owner_path(self.group, topic, tp)
             if not zookeeper.hold(self._client, path, stream.encode(), creator=self.member):
                 self._release()
                 return False
-            self._owned[topic, place] = stream
+            self._owned[topic, tp] = stream
         return True
 
     # --- fetching ----------------------------------------------------------------------------------------
 
-    def _start_fetching(self, own: Mapping[Place, str]) -> None:
+    def _start_fetching(self, own: Mapping[BrokerTopicPartition, str]) -> None:
         assert self._cluster is not None
         brokers = self._cluster.brokers()
-        starts: dict[Place, tuple[int | None, bool]] = {}
-        for place in own:
-            address = brokers.get(place[1].broker_id)
+        starts: dict[BrokerTopicPartition, tuple[int | None, bool]] = {}
+        for tp in own:
+            address = brokers.get(tp[1].broker_id)
             if address is not None:
-                starts[place] = self._start_of(place, address)
+                starts[tp] = self._start_of(tp, address)
         targets: dict[BrokerAddress, list[Target]] = {}
         for name, stream in self._by_name.items():
-            places = {
-                place: starts[place] for place, owner in own.items() if owner == name and place in starts
-            }
-            generation = stream.own({place: at for place, (at, _) in places.items() if at is not None})
-            for place, (start, is_stored) in places.items():
-                target = Target(place, start, stream, generation, is_proven=not is_stored)
-                targets.setdefault(brokers[place[1].broker_id], []).append(target)
+            tps = {tp: starts[tp] for tp, owner in own.items() if owner == name and tp in starts}
+            generation = stream.own({tp: at for tp, (at, _) in tps.items() if at is not None})
+            for tp, (start, is_stored) in tps.items():
+                target = Target(tp, start, stream, generation, is_proven=not is_stored)
+                targets.setdefault(brokers[tp[1].broker_id], []).append(target)
         self._fetchers = [
             Fetcher07(
                 address,
@@ -363,7 +361,7 @@ class GroupConsumer07:
         fetchers, self._fetchers = self._fetchers, []
         for fetcher in fetchers:
             fetcher.ask_to_stop()
-        positions: dict[Place, int] = {}
+        positions: dict[BrokerTopicPartition, int] = {}
         for stream in self.streams:
             positions.update(stream.clear())
         for fetcher in fetchers:
@@ -371,18 +369,18 @@ class GroupConsumer07:
         if commit and positions:
             self._store(positions)
 
-    def _start_of(self, place: Place, address: BrokerAddress) -> tuple[int | None, bool]:
+    def _start_of(self, tp: BrokerTopicPartition, address: BrokerAddress) -> tuple[int | None, bool]:
         """Where to begin, and whether that is a stored offset; otherwise it is where `autooffset_reset` says.
 
         None where the broker does not say now: its fetcher goes on asking, and other brokers' begin.
         """
         assert self._client is not None
-        topic, at = place
+        topic, at = tp
         data = zookeeper.read(self._client, offset_path(self.group, topic, at))
         if data is not None:
             try:
-                self._committed[place] = parse_offset(data)
-                return self._committed[place], True
+                self._committed[tp] = parse_offset(data)
+                return self._committed[tp], True
             except DecodeError:
                 logger.warning(
                     "%s: the stored offset of %s %s is %r; starting anew", self.member, topic, at, data
@@ -405,21 +403,21 @@ class GroupConsumer07:
         is_smallest = self._settings.autooffset_reset == "smallest"
         return (driver.earliest if is_smallest else driver.latest)(topic, at.partition)
 
-    def _reset(self, driver: Driver07, place: Place, error: PenstockError | None) -> int:
+    def _reset(self, driver: Driver07, tp: BrokerTopicPartition, error: PenstockError | None) -> int:
         """Where to go on when an offset is outside the log or inside a message. Stored at once."""
         if error is None:
-            return self._end_of(driver, *place)
+            return self._end_of(driver, *tp)
         if self._settings.autooffset_reset not in RESET_TO:
             raise error
-        offset = self._end_of(driver, *place)
+        offset = self._end_of(driver, *tp)
         logger.warning("%s: %s; going on at %d", self.member, error, offset)
         try:
-            self._store({place: offset})
+            self._store({tp: offset})
         except PenstockError as failure:
             logger.warning("%s", failure)
         return offset
 
-    def _store(self, positions: Mapping[Place, int]) -> None:
+    def _store(self, positions: Mapping[BrokerTopicPartition, int]) -> None:
         from kazoo.exceptions import KazooException
 
         assert self._client is not None

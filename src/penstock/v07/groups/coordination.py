@@ -1,7 +1,7 @@
 """How 0.7 brokers, producers and consumers agree through ZooKeeper: every rule that needs no I/O.
 
 Who owns what is a function of what was read (`assign`), computed alike by every member without a word
-between them. Paths and data are those of "Writing a Driver for Kafka" (seed 002), with what it leaves open
+between them. Paths and data are those of "Writing a Driver for Kafka", with what it leaves open
 settled as release 0.7.2 behaves.
 """
 
@@ -61,12 +61,12 @@ def ids_path(group: str) -> str:
     return f"/consumers/{group}/ids"
 
 
-def owner_path(group: str, topic: str, place: BrokerPartition) -> str:
-    return f"/consumers/{group}/owners/{topic}/{place}"
+def owner_path(group: str, topic: str, partition: BrokerPartition) -> str:
+    return f"/consumers/{group}/owners/{topic}/{partition}"
 
 
-def offset_path(group: str, topic: str, place: BrokerPartition) -> str:
-    return f"/consumers/{group}/offsets/{topic}/{place}"
+def offset_path(group: str, topic: str, partition: BrokerPartition) -> str:
+    return f"/consumers/{group}/offsets/{topic}/{partition}"
 
 
 # --- what nodes hold ---------------------------------------------------------------------------------------
@@ -85,7 +85,7 @@ def broker_data(creator: str, host: str, port: int) -> str:
 
 def parse_broker(broker_id: int, data: bytes) -> BrokerAddress:
     """Where a broker is: "Always split on ':' and extract the host that will be the second element"
-    (seed 002).
+    ("Writing a Driver for Kafka").
 
     Raises:
         DecodeError: the data are not ``creator:host:port``.
@@ -217,8 +217,8 @@ def split(partitions: Iterable[str], owners: Iterable[str]) -> dict[str, list[st
     each, more = divmod(len(ordered), len(chunks))
     found: dict[str, list[str]] = {}
     start = 0
-    for place, owner in enumerate(chunks):
-        size = each + (place < more)
+    for partition, owner in enumerate(chunks):
+        size = each + (partition < more)
         found[owner] = ordered[start : start + size]
         start += size
     return found
@@ -238,7 +238,7 @@ def assign(snapshot: Snapshot, member: str) -> dict[tuple[str, BrokerPartition],
         partitions = [f"{broker}-{number}" for broker, count in counts.items() for number in range(count)]
         chunks = split(partitions, owners)
         for thread in threads(member, wanted[member][topic]):
-            own.update({(topic, BrokerPartition.parse(place)): thread for place in chunks[thread]})
+            own.update({(topic, BrokerPartition.parse(partition)): thread for partition in chunks[thread]})
     return own
 
 
@@ -256,6 +256,6 @@ def destinations(counts: Mapping[int, int], live_brokers: Iterable[int]) -> list
     ]
 
 
-def choose(places: Sequence[BrokerPartition], key: str) -> BrokerPartition:
-    """The place for a key, as the 0.7 producer chooses it."""
-    return places[abs(string_hash(key)) % len(places)]
+def choose(partitions: Sequence[BrokerPartition], key: str) -> BrokerPartition:
+    """The partition for a key, as the 0.7 producer chooses it."""
+    return partitions[abs(string_hash(key)) % len(partitions)]

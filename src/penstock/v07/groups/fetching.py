@@ -21,7 +21,7 @@ from penstock.errors import (
 )
 from penstock.v07.connection import Fetched07
 from penstock.v07.driver import MESSAGE_BYTES_MAX, BrokerAddress, Driver07
-from penstock.v07.groups.streams import Place, Stream
+from penstock.v07.groups.streams import BrokerTopicPartition, Stream
 from penstock.v07.message_set import LENGTH_BYTES, FetchSizeTooSmall, Message, complete_size, iter_messages
 from penstock.v07.wire import COUNT_MAX, Error, FetchPart
 
@@ -38,18 +38,24 @@ ANSWER_BYTES_MAX = 64 << 20
 
 
 class Target:
-    """A place to fetch from, where to go on, and the stream that takes what comes.
+    """A partition to fetch from, the offset to go on at, and the stream that takes the messages.
 
     `offset` is None where it could not be found out yet; `reset` says it then. `is_proven` is False for an
     offset that was stored and not read from yet: it may be no start of a message.
     """
 
-    __slots__ = ("generation", "is_proven", "offset", "place", "size_max", "stream")
+    __slots__ = ("generation", "is_proven", "offset", "size_max", "stream", "tp")
 
     def __init__(
-        self, place: Place, offset: int | None, stream: Stream, generation: int, *, is_proven: bool = True
+        self,
+        tp: BrokerTopicPartition,
+        offset: int | None,
+        stream: Stream,
+        generation: int,
+        *,
+        is_proven: bool = True,
     ) -> None:
-        self.place = place
+        self.tp = tp
         self.offset = offset
         self.stream = stream
         self.generation = generation
@@ -58,14 +64,14 @@ class Target:
         """Bytes to ask for, where one message needs more than `fetch_bytes`."""
 
 
-Reset = Callable[[Driver07, Place, PenstockError | None], int]
+Reset = Callable[[Driver07, BrokerTopicPartition, PenstockError | None], int]
 
 
 class Fetcher07:
     """Fetches from one broker until it is stopped. A broker that is away is tried again.
 
     `reset` says where to go on when an offset is outside the log or inside a message (the error says
-    which), or when none is known (no error); or it raises, which ends the reading of that place.
+    which), or when none is known (no error); or it raises, which ends the reading of that partition.
     """
 
     def __init__(
@@ -136,9 +142,7 @@ class Fetcher07:
         has_come = False
         for targets in self._requests():
             parts = [
-                FetchPart(
-                    target.place[0], target.place[1].partition, target.offset or 0, self._size_of(target)
-                )
+                FetchPart(target.tp[0], target.tp[1].partition, target.offset or 0, self._size_of(target))
                 for target in targets
             ]
             fetched = self._driver.connection.multifetch(parts)
@@ -167,7 +171,7 @@ class Fetcher07:
     def _has_offset(self, target: Target) -> bool:
         with self._only(target):
             if target.offset is None:
-                target.offset = self._reset(self._driver, target.place, None)
+                target.offset = self._reset(self._driver, target.tp, None)
         return target.offset is not None
 
     @contextmanager
@@ -203,7 +207,7 @@ class Fetcher07:
         except UnpackLimitError:
             raise  # the offset is right, and the data may be
         except DecodeError as error:
-            topic, at = target.place
+            topic, at = target.tp
             problem = CorruptRecordError(f"no message of {topic} {at} can be read at byte {offset}: {error}")
             if target.is_proven:
                 raise problem from error
@@ -211,12 +215,12 @@ class Fetcher07:
             return True
         target.is_proven = True
         target.offset = offset + size
-        if messages and not target.stream.put(target.generation, target.place, messages):
+        if messages and not target.stream.put(target.generation, target.tp, messages):
             self._stopping.set()
         return True
 
     def _start_anew(self, target: Target, error: PenstockError) -> None:
-        target.offset = self._reset(self._driver, target.place, error)
+        target.offset = self._reset(self._driver, target.tp, error)
         target.is_proven, target.size_max = True, 0
 
     def _ask_for_more(self, target: Target, data: memoryview, part: FetchPart) -> None:

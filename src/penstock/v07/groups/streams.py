@@ -11,7 +11,7 @@ from typing import NamedTuple
 from penstock.v07.groups.coordination import BrokerPartition
 from penstock.v07.message_set import Message
 
-Place = tuple[str, BrokerPartition]
+BrokerTopicPartition = tuple[str, BrokerPartition]
 """A topic and a partition of it on one broker."""
 
 
@@ -31,7 +31,7 @@ class ConsumedMessage(NamedTuple):
 
 
 class Stream:
-    """The messages for one thread of an application, from all places that its stream owns.
+    """The messages for one thread of an application, from all partitions that its stream owns.
 
     A position moves when a message is handed out. `clear` and handing out exclude each other, so that what
     is committed after `clear` is exactly what the application has got.
@@ -40,15 +40,15 @@ class Stream:
     def __init__(self, name: str, chunks_max: int) -> None:
         self.name = name
         self._chunks_max = chunks_max
-        self._chunks: deque[tuple[Place, deque[Message]]] = deque()
-        self._positions: dict[Place, int] = {}
+        self._chunks: deque[tuple[BrokerTopicPartition, deque[Message]]] = deque()
+        self._positions: dict[BrokerTopicPartition, int] = {}
         self._generation = 0
         self._errors: deque[BaseException] = deque(maxlen=ERRORS_KEPT)
         self._is_closed = False
         self._changed = threading.Condition()
 
-    def own(self, positions: Mapping[Place, int]) -> int:
-        """Begin anew with these places; returns the generation that fetchers have to name."""
+    def own(self, positions: Mapping[BrokerTopicPartition, int]) -> int:
+        """Begin anew with these partitions; returns the generation that fetchers have to name."""
         with self._changed:
             self._chunks.clear()
             self._positions = dict(positions)
@@ -56,7 +56,7 @@ class Stream:
             self._changed.notify_all()
             return self._generation
 
-    def clear(self) -> dict[Place, int]:
+    def clear(self) -> dict[BrokerTopicPartition, int]:
         """Own nothing more; return how far everything was consumed."""
         with self._changed:
             positions, self._positions = self._positions, {}
@@ -65,19 +65,19 @@ class Stream:
             self._changed.notify_all()
             return positions
 
-    def positions(self) -> dict[Place, int]:
+    def positions(self) -> dict[BrokerTopicPartition, int]:
         """How far everything has been consumed: the next byte to read."""
         with self._changed:
             return dict(self._positions)
 
-    def put(self, generation: int, place: Place, messages: list[Message]) -> bool:
+    def put(self, generation: int, tp: BrokerTopicPartition, messages: list[Message]) -> bool:
         """Add a chunk, waiting for room; False when the generation is over and the chunk is dropped."""
         with self._changed:
             while len(self._chunks) >= self._chunks_max and generation == self._generation:
                 self._changed.wait()
             if generation != self._generation or self._is_closed:
                 return False
-            self._chunks.append((place, deque(messages)))
+            self._chunks.append((tp, deque(messages)))
             self._changed.notify_all()
             return True
 
@@ -108,13 +108,13 @@ class Stream:
                 if self._is_closed or (left is not None and left <= 0):
                     return None
                 self._changed.wait(left)
-            place, messages = self._chunks[0]
+            tp, messages = self._chunks[0]
             message = messages.popleft()
             if not messages:
                 self._chunks.popleft()
                 self._changed.notify_all()
-            topic, at = place
-            self._positions[place] = message.next_offset
+            topic, at = tp
+            self._positions[tp] = message.next_offset
             return ConsumedMessage(
                 topic, at.broker_id, at.partition, message.offset, message.next_offset, message.payload
             )
