@@ -121,7 +121,7 @@ def _tombstone(good: Good, dice: random.Random) -> Spoilt:
 
 
 def _plain_message(good: Good, dice: random.Random) -> Spoilt:
-    return dice.choice([None, b"someone"]), dice.choice([b"hello", b"is this thing on?"]), []
+    return dice.choice([None, b"a key"]), dice.choice([b"hello", b"is this thing on?"]), []
 
 
 KINDS: dict[str, Callable[[Good, random.Random], Spoilt]] = {
