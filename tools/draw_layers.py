@@ -35,6 +35,7 @@ CAPTIONS = {
     "common": "Java's hash, buffers, failures, threads",
     "errors": "the error tree",
     "printable": "control characters, spelled out",
+    "version": "of the package",
 }
 
 FLOWS = {
