@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import importlib.util
 import io
 import re
@@ -231,3 +232,14 @@ def test_journeys_go_down_the_layers_only() -> None:
         steps = re.findall(r"(?:^|and )\d\. `([a-z0-9_]+)/[a-z0-9_/]+\.py`", text, re.MULTILINE)
         assert len(steps) == int(count), title
         assert [level[room] for room in steps] == sorted(level[room] for room in steps), title
+
+
+LAZY = [room for room in [PACKAGE, *ROOMS] if "lazy_names(" in (room / "__init__.py").read_text("utf-8")]
+
+
+@pytest.mark.parametrize("room", LAZY, ids=lambda room: room.name)
+def test_every_name_of_a_lazy_package_is_found(room: Path) -> None:
+    module = importlib.import_module(".".join(room.relative_to(PACKAGE.parent).parts))
+    assert len(module.__all__) > 1
+    for name in module.__all__:
+        assert getattr(module, name) is not None

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Admin": "blocking.admin",
-    "Assignor": "group.assignors.base",
+    "Assignor": "assignors.base",
     "AsyncAdmin": "admin.admin",
     "AsyncClient": "cluster.client",
     "AsyncConsumer": "fetch.consumer",
