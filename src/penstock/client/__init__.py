@@ -54,7 +54,7 @@ _HOMES = {
     "OffsetAt": "fetch.offsets",
     "OffsetRange": "fetch.ranges",
     "Producer": "blocking.producer",
-    "Subscription": "group.member_metadata",
+    "Subscription": "assignors.member_metadata",
     "TableDelivery": "produce.columns",
     "TopicDescription": "admin.admin",
     "WriteSummary": "produce.columns",
