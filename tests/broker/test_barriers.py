@@ -224,8 +224,8 @@ REQUEST_PLACES = [
     Place(
         "handler",
         penstock.broker.requests.dispatch,
-        "call",
-        lambda request, route, number, context: context.session.client_id == "bad",
+        "encode_outcome",
+        lambda response, request, route, number, context: context.session.client_id == "bad",
         Bed.ask_for_metadata,
         "request",
     ),

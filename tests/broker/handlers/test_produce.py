@@ -16,9 +16,11 @@ from broker.bench_node import (
     produce,
     produce_request,
 )
+from broker.wire_client import WireClient
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.context import CloseConnection
 from penstock.broker.handlers import ROUTES
+from penstock.broker.handlers.produce import APPENDS_PER_TURN, COPIED_BYTES_MAX
 from penstock.broker.node import Node
 from penstock.broker.partitions.log_store import MemoryStore
 from penstock.broker.requests.purgatory import Wait
@@ -27,9 +29,11 @@ from penstock.errors import StorageError
 from penstock.model import TimestampType
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from penstock.records.batch import decode_batch, read_header, split_batches
 from penstock.records.compression.codecs import Codec
 from penstock.records.legacy import encode_message_set
+from penstock.testing import KafkaBroker
 
 
 def stored(node: Node, topic: str = "t", partition: int = 0) -> bytes:
@@ -90,6 +94,67 @@ def test_unknown_places() -> None:
     by_id = produce(node, batch_of(b"a"), version=13, topic="", topic_id=b"\1" * 16)
     assert by_id.error_code == ErrorCode.UNKNOWN_TOPIC_ID
     assert produce(node, batch_of(b"a"), version=13, topic="", topic_id=topic.id).error_code == 0
+
+
+def produce_to(*records: tuple[int, bytes], acks: int = -1) -> ProduceRequest:
+    parts = [PartitionProduceData(index=n, records=memoryview(batch_of(value))) for n, value in records]
+    topics = [TopicProduceData(name="t", partition_data=parts)]
+    return ProduceRequest(acks=acks, timeout_ms=1000, topic_data=topics)
+
+
+def test_of_a_partition_that_is_named_twice_the_last_records_are_written() -> None:
+    node = make_node()
+    make_topic(node, partitions=2)
+    response = ask(node, produce_to((0, b"a"), (1, b"b"), (0, b"c")), 9)
+    assert [(each.index, each.error_code) for each in response.responses[0].partition_responses] == [
+        (0, 0),
+        (1, 0),
+    ]
+    assert values_in(stored(node)) == [b"c"]
+    assert values_in(stored(node, partition=1)) == [b"b"]
+
+
+@pytest.mark.parametrize("acks", [-1, 1])
+def test_a_request_for_many_partitions_lets_others_have_their_turn(acks: int) -> None:
+    node = make_node()
+    count = 2 * APPENDS_PER_TURN + 1
+    make_topic(node, partitions=count)
+    outcome = ask(node, produce_to(*((n, b"%d" % n) for n in range(count)), acks=acks), 9)
+    for turn in (1, 2):
+        assert isinstance(outcome, Wait)
+        assert values_in(stored(node, partition=turn * APPENDS_PER_TURN - 1))
+        assert not node.cluster.topic("t").partition(turn * APPENDS_PER_TURN).high_watermark
+        assert outcome.deadline > node.clock.monotonic()
+        assert outcome.answer is not None
+        outcome = outcome.answer()
+    [topic] = outcome.responses
+    assert [(each.index, each.error_code, each.base_offset) for each in topic.partition_responses] == [
+        (n, 0, 0) for n in range(count)
+    ]
+    assert values_in(stored(node, partition=count - 1)) == [b"%d" % (count - 1)]
+
+
+def test_turns_are_taken_on_the_wire_as_well() -> None:
+    count = APPENDS_PER_TURN + 1
+    request = produce_to(*((n, b"%d" % n) for n in range(count)))
+    with KafkaBroker() as broker, WireClient(broker.port) as client:
+        broker.create_topic("t", partitions=count)
+        first = client.bytes_of(request, 9)
+        client.socket.sendall(first + client.bytes_of(produce_to((0, b"next")), 9))
+        number, answer = client.receive()
+        assert (number, len(answer.responses[0].partition_responses)) == (1, count)
+        assert client.receive()[1].responses[0].partition_responses[0].base_offset == 1
+
+
+def test_a_request_with_much_to_copy_or_without_an_answer_is_carried_out_at_once() -> None:
+    node = make_node()
+    count = APPENDS_PER_TURN + 1
+    make_topic(node, partitions=count)
+    large = b"x" * (COPIED_BYTES_MAX // count)
+    answer = ask(node, produce_to(*((n, large) for n in range(count))), 9)
+    assert len(answer.responses[0].partition_responses) == count
+    assert ask(node, produce_to(*((n, b"a") for n in range(count)), acks=0), 9) is None
+    assert node.cluster.topic("t").partition(count - 1).high_watermark == 2
 
 
 @pytest.mark.parametrize(("release", "code"), [("2.8", 19), ("3.6", 19), ("3.7", 0), (None, 0)])

@@ -11,7 +11,11 @@ Error 56 (storage) is new in v4; older clients get 6 and refresh their metadata.
 from __future__ import annotations
 
 import logging
+from collections import deque
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import islice
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from penstock.broker.context import CloseConnection, Context
@@ -19,6 +23,7 @@ from penstock.broker.metadata.cluster import Topic
 from penstock.broker.partitions.partition import MAGIC_2_ONLY_SINCE, Appended, OlderForm, Partition
 from penstock.broker.partitions.validation import MisshapenRecords, RejectedRecords
 from penstock.broker.requests.purgatory import Wait
+from penstock.broker.requests.repetition import merged
 from penstock.broker.requests.side_thread import (
     UsesSideThread,
     answer_later,
@@ -44,6 +49,7 @@ if TYPE_CHECKING:
     from penstock.broker.partitions.flusher import Flush, Flusher
     from penstock.broker.requests.purgatory import Parking
     from penstock.broker.requests.release_profiles import Profile
+    from penstock.clock import Clock
     from penstock.common.failures import LimitedLog
     from penstock.records.batch import BatchHeader
 
@@ -56,6 +62,15 @@ STORAGE_ERROR_SINCE = 4
 
 FEWER_REPLICAS_DO_SINCE = (3, 7)
 """From this release on, min.insync.replicas asks for no more replicas than the partition has."""
+
+APPENDS_PER_TURN = 100
+"""Partitions that one request writes to before others are served: some milliseconds."""
+
+COPIED_BYTES_MAX = 1 << 20
+"""Records up to this size are copied, so that a request for many partitions can go on later."""
+
+TURN_PAUSE_S = 0.0005
+"""Seconds until a request for many partitions goes on. The event loop serves what has arrived by then."""
 
 FLUSH_PATIENCE_S = 3600
 """A device that takes longer to force data to disk has failed in a way of its own."""
@@ -74,6 +89,7 @@ _NO_RECORDS: list[BatchIndexAndErrorMessage] = []
 class Needs(UsesSideThread, Protocol):
     """The parts of a broker that this API works on."""
 
+    clock: Clock
     cluster: Cluster
 
     def flusher_for(self, partition: Partition) -> Flusher | None: ...
@@ -85,12 +101,88 @@ class Needs(UsesSideThread, Protocol):
 
 def produce(request: ProduceRequest, context: Context[Needs]) -> ProduceResponse | Wait | None:
     """Append what every partition is sent; each has its own outcome."""
-    acks = request.acks
+    topics, acks = request.topic_data, request.acks
+    if len(topics) != 1 or len(topics[0].partition_data) != 1:
+        topics = merged(topics, _topic, "partition_data", _index)
+        if acks and _takes_turns(topics):
+            return _append_in_turns(topics, request, context)
+        return _append_all(topics, request, context, [], [])
     delayed: list[Postponed | Flushing] = []
-    responses = [_append_to_topic(topic, acks, context, delayed) for topic in request.topic_data]
-    if delayed and any(isinstance(each, Postponed) for each in delayed):
+    responses = [_append_to_topic(topics[0], acks, context, delayed)]
+    if acks and not delayed and acks <= 1:
+        return ProduceResponse(responses=responses)
+    return _append_all((), request, context, responses, delayed)
+
+
+_topic, _index = attrgetter("name", "topic_id"), attrgetter("index")
+
+
+def _append_all(
+    topics: Iterable[TopicProduceData],
+    request: ProduceRequest,
+    context: Context[Needs],
+    responses: list[TopicProduceResponse],
+    delayed: list[Postponed | Flushing],
+) -> ProduceResponse | Wait | None:
+    """Append what is left of a request; `responses` and `delayed` are those of what has been appended."""
+    acks = request.acks
+    responses += [_append_to_topic(topic, acks, context, delayed) for topic in topics]
+    if any(isinstance(each, Postponed) for each in delayed):
         return _append_later(responses, acks, request.timeout_ms, context, delayed)
     return _answer(responses, acks, request.timeout_ms, context, delayed)
+
+
+# --- records for many partitions ----------------------------------------------------------------------------
+
+
+def _takes_turns(topics: list[TopicProduceData]) -> bool:
+    """Whether a request names so many partitions that others are served between them.
+
+    Each append is a write of its own. A request with many records keeps the loop, since to put it off would
+    be to copy it.
+    """
+    if sum(len(topic.partition_data) for topic in topics) <= APPENDS_PER_TURN:
+        return False
+    size = sum(len(each.records or b"") for topic in topics for each in topic.partition_data)
+    return size <= COPIED_BYTES_MAX
+
+
+def _append_in_turns(
+    topics: list[TopicProduceData], request: ProduceRequest, context: Context[Needs]
+) -> ProduceResponse | Wait | None:
+    """Append to `APPENDS_PER_TURN` partitions at a time, and let the event loop serve others in between."""
+    turns = deque(_turns(topics))
+    for topic in islice(turns, 1, None):
+        for data in topic.partition_data:  # the frame is not there any more when its turn comes
+            data.records = None if data.records is None else memoryview(bytearray(data.records))
+    responses: list[TopicProduceResponse] = []
+    delayed: list[Postponed | Flushing] = []
+
+    def append() -> ProduceResponse | Wait | None:
+        topic = turns.popleft()
+        response = _append_to_topic(topic, request.acks, context, delayed)
+        last = responses[-1] if responses else None
+        if last is not None and (last.name, last.topic_id) == (response.name, response.topic_id):
+            last.partition_responses += response.partition_responses
+        else:
+            responses.append(response)
+        if not turns:
+            return _append_all((), request, context, responses, delayed)
+        return Wait((), context.node.clock.monotonic() + TURN_PAUSE_S, answer=append)
+
+    return append()
+
+
+def _turns(topics: list[TopicProduceData]) -> Iterator[TopicProduceData]:
+    """The parts of a request, none of which names more than `APPENDS_PER_TURN` partitions."""
+    for topic in topics:
+        data = topic.partition_data
+        for start in range(0, len(data), APPENDS_PER_TURN):
+            yield TopicProduceData(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_data=data[start : start + APPENDS_PER_TURN],
+            )
 
 
 class Flushing(NamedTuple):

@@ -75,7 +75,7 @@ class Unanswered:
         route, later, context = self._route, self.wait.answer, self._context
         context.version = route.version
         response = route.handle(self._request, context) if later is None else later()
-        outcome = _finish(response, self._request, route, self._correlation_id, context)
+        outcome = encode_outcome(response, self._request, route, self._correlation_id, context)
         if type(outcome) is Unanswered and outcome.wait.keeps_request:
             outcome.frame_bytes = self.frame_bytes
         return outcome
@@ -110,7 +110,9 @@ def answer(frame: memoryview, context: Context[Dispatching]) -> list[Piece] | Un
         raise CloseConnection(f"a request that cannot be read: {error}") from None
     context.header = header
     context.session.client_id = header.client_id
-    outcome = call(request, route, header.correlation_id, context)
+    context.version = route.version
+    response = route.handle(request, context)
+    outcome = encode_outcome(response, request, route, header.correlation_id, context)
     if type(outcome) is Unanswered and outcome.wait.keeps_request:
         outcome.frame_bytes = len(frame)
     return outcome
@@ -170,13 +172,13 @@ def call(
 ) -> list[Piece] | Unanswered | None:
     """Have a decoded request answered; return and raise what `answer` does."""
     context.version = route.version
-    return _finish(route.handle(request, context), request, route, correlation_id, context)
+    return encode_outcome(route.handle(request, context), request, route, correlation_id, context)
 
 
-def _finish(
+def encode_outcome(
     response: Answer, request: Any, route: VersionedRoute, correlation_id: int, context: Context[Dispatching]
 ) -> list[Piece] | Unanswered | None:
-    """Encode what a handler has returned."""
+    """Encode what a handler has returned; a `Wait` becomes `Unanswered`."""
     if response is None:
         return None
     if type(response) is Wait:
