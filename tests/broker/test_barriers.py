@@ -136,6 +136,11 @@ class Bed:
     def keep_house(self) -> None:
         self.call(self.server._keep_house)
 
+    def keep_house_of_open_logs(self) -> None:
+        """Logs that are not open are not maintained."""
+        self.produce()
+        self.keep_house()
+
     def finish_in_a_thread(self) -> None:
         call_soon = self.server.node.call_soon
         assert call_soon is not None
@@ -247,7 +252,14 @@ SERVER_PLACES = [
     Place("what is due", Parking, "take_due", any_time, Bed.poll, "timer", once=True),
     Place("idle connections", Server, "_close_idle", any_time, Bed.keep_house, "housekeeping"),
     Place("maintenance", Node, "maintain", any_time, Bed.keep_house, "housekeeping"),
-    Place("maintenance of a log", Partition, "maintain", of_bad_topic, Bed.keep_house, "housekeeping"),
+    Place(
+        "maintenance of a log",
+        Partition,
+        "maintain",
+        of_bad_topic,
+        Bed.keep_house_of_open_logs,
+        "housekeeping",
+    ),
     Place("maintenance of groups", GroupService, "maintain", any_time, Bed.keep_house, "housekeeping"),
     Place("compaction", Compactor, "step", any_time, Bed.keep_house, "housekeeping"),
     Place("the checkpoint begins", Server, "_begin_checkpoint", any_time, Bed.keep_house, "housekeeping"),
