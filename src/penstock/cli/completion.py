@@ -11,7 +11,7 @@ import click
 from click.shell_completion import CompletionItem, get_completion_class, shell_complete
 
 from penstock.cli.definition_names import known_names
-from penstock.cli.options import DEFAULT_BOOTSTRAP, pairs
+from penstock.cli.options import DEFAULT_BOOTSTRAP, client_settings
 from penstock.errors import PenstockError
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def ask(context: click.Context, incomplete: str, find: Callable[[Admin], Iterabl
 
     given = context.params
     with contextlib.suppress(PenstockError, OSError):
-        config = pairs(cast("tuple[str, ...]", given.get("properties") or ()), "-X")
+        config = client_settings(cast("tuple[str, ...]", given.get("properties") or ()))
         with Admin(given.get("bootstrap") or DEFAULT_BOOTSTRAP, config=config) as admin:
             return _beginning(incomplete, find(admin))
     return []

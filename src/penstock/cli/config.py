@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from penstock.cli import completion
-from penstock.cli.options import bootstrap_option, pairs, property_option
+from penstock.cli.options import bootstrap_option, client_settings, pairs, property_option
 from penstock.cli.outcome import put, say
 from penstock.common.suggestions import did_you_mean
 
@@ -118,7 +118,7 @@ def set_values(
     present = pairs(values, "a setting")
     from penstock.client import Admin
 
-    with Admin(bootstrap_servers=bootstrap, config=pairs(properties, "-X")) as admin:
+    with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
         if not of_topic:
             _warn_of_unknown(admin, broker, present)
         admin.alter_config(
@@ -148,7 +148,7 @@ def _describe(
 ) -> dict[str, ConfigValue]:
     from penstock.client import Admin
 
-    with Admin(bootstrap_servers=bootstrap, config=pairs(properties, "-X")) as admin:
+    with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
         return admin.describe_config(topic, broker=broker)
 
 

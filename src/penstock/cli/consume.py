@@ -14,7 +14,7 @@ import click
 from penstock.cli import completion, waiting
 from penstock.cli.cluster import partitions_of
 from penstock.cli.formats import Printer, format_printer, json_printer
-from penstock.cli.options import bootstrap_option, delimiter, pairs, property_option
+from penstock.cli.options import bootstrap_option, client_settings, delimiter, property_option
 from penstock.cli.outcome import is_terminal, note
 from penstock.cli.positions import Span, parse_span, resolve
 from penstock.clock import SystemClock
@@ -118,7 +118,7 @@ def command(
         is_terminal() and not raw,
     )
     span = parse_span(offsets)
-    config = pairs(properties, "-X")
+    config = client_settings(properties)
     from penstock.client import Consumer
 
     if group is not None:

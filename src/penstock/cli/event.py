@@ -24,7 +24,7 @@ from penstock.cli.event_options import (
     writing_options,
 )
 from penstock.cli.formats import Printer
-from penstock.cli.options import bootstrap_option, pairs, property_option
+from penstock.cli.options import bootstrap_option, client_settings, pairs, property_option
 from penstock.cli.outcome import FAILURE, is_terminal, put, put_bytes, say
 from penstock.errors import ConfigError
 from penstock.printable import printable_bytes
@@ -309,7 +309,7 @@ def read(
     printer: Printer = partial(_record_line if jsonl else _summary, options=options)
     if is_terminal():
         printer = _for_terminal(printer)
-    config, span = pairs(properties, "-X"), parse_span(offsets)
+    config, span = client_settings(properties), parse_span(offsets)
     partitions = partitions_of(bootstrap, topic, chosen, config)
     with Consumer(bootstrap_servers=bootstrap, config=config) as consumer:
         reading = Reading(consumer, partitions, span, exit_at_end=exit_at_end, quiet=True)

@@ -9,7 +9,7 @@ import click
 
 from penstock.cli import completion
 from penstock.cli.group_reset import Target, parse_target, parse_topics, planned
-from penstock.cli.options import bootstrap_option, pairs, property_option
+from penstock.cli.options import bootstrap_option, client_settings, property_option
 from penstock.cli.outcome import put, readable
 from penstock.errors import ConfigError
 from penstock.model import EARLIEST, LATEST, TopicPartition
@@ -43,7 +43,7 @@ def list_groups(bootstrap: str, properties: tuple[str, ...], states: tuple[str, 
     """Names of the groups, one per line."""
     from penstock.client import Admin
 
-    with Admin(bootstrap_servers=bootstrap, config=pairs(properties, "-X")) as admin:
+    with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
         groups = admin.list_groups(states=states)
     if verbose:
         _print_table(
@@ -62,7 +62,7 @@ def describe_groups(bootstrap: str, properties: tuple[str, ...], names: tuple[st
     """Members of GROUP and what each of them reads."""
     from penstock.client import Admin
 
-    with Admin(bootstrap_servers=bootstrap, config=pairs(properties, "-X")) as admin:
+    with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
         for group in admin.describe_groups(names):
             _print_group(group)
 
@@ -89,7 +89,7 @@ def show_lag(bootstrap: str, properties: tuple[str, ...], name: str) -> None:
     from penstock.client import Admin
     from penstock.client.admin.groups import lags
 
-    with Admin(bootstrap_servers=bootstrap, config=pairs(properties, "-X")) as admin:
+    with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
         (group,) = admin.describe_groups([name])
         committed = admin.list_group_offsets(name)
         readers = {tp: member for member in group.members for tp in member.partitions}
@@ -158,7 +158,7 @@ def reset_offsets(
     target = parse_target(to_earliest, to_latest, to_offset, to_time, by_duration, shift_by)
     from penstock.client import Admin
 
-    with Admin(bootstrap_servers=bootstrap, config=pairs(properties, "-X")) as admin:
+    with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
         _reset(admin, name, topics, target, execute)
 
 
@@ -221,7 +221,7 @@ def delete_groups(
     """Delete groups that have no members, with their offsets."""
     from penstock.client import Admin
 
-    with Admin(bootstrap_servers=bootstrap, config=pairs(properties, "-X")) as admin:
+    with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
         if not topics:
             admin.delete_groups(names)
             return

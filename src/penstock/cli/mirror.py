@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from penstock.cli import waiting
-from penstock.cli.options import bootstrap_option, pairs, property_option
+from penstock.cli.options import bootstrap_option, client_settings, property_option
 from penstock.cli.outcome import note, put
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -59,7 +59,7 @@ def command(
         bootstrap,
         target_topic=target_topic,
         compression=codec,
-        config=pairs(properties, "-X"),
+        config=client_settings(properties),
     ) as mirror:
         for progress in mirror.run(follow=follow):
             copied[progress.partition] = progress.copied

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from penstock.cli.client_config import completed, remember, remembered, without_passwords
 from penstock.errors import ConfigError
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -32,15 +33,44 @@ def bootstrap_option() -> Decorator:
     )
 
 
-def property_option() -> Decorator:
-    """``-X name=value``: a client setting under Kafka's own dotted name."""
-    return click.option(
+def property_option(*, has_config: bool = True) -> Decorator:
+    """``-X name=value`` and ``--config FILE``: client settings under Kafka's own dotted names.
+
+    `has_config`: False for a command whose ``--config`` means something else; there, it is ``-F`` only.
+    """
+    file_option = click.option(
+        "-F",
+        "--config-file",
+        *(["--config"] if has_config else []),
+        "config_file",
+        metavar="FILE",
+        is_eager=True,
+        expose_value=False,
+        callback=remember,
+        type=click.Path(),
+        help="Client settings: client.properties, or a file of librdkafka or kcat.",
+    )
+    property_option = click.option(
         "-X",
         "properties",
         metavar="NAME=VALUE",
         multiple=True,
         help="A client setting under its dotted name, as in -X client.id=me. May be repeated.",
     )
+
+    def both(function: Callable[..., Any]) -> Callable[..., Any]:
+        return file_option(property_option(function))
+
+    return both
+
+
+def client_settings(words: Iterable[str]) -> dict[str, str]:
+    """Settings of the client: of ``--config``, of ``-X`` over them, and secrets from where they are kept.
+
+    Raises:
+        ConfigError: as `pairs`, or a password stands on the command line.
+    """
+    return completed({**remembered(), **without_passwords(pairs(words, "-X"))})
 
 
 def pairs(values: Iterable[str], option: str) -> dict[str, str]:

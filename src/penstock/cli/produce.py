@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from penstock.cli import completion
-from penstock.cli.options import bootstrap_option, delimiter, pairs, property_option
+from penstock.cli.options import bootstrap_option, client_settings, delimiter, property_option
 from penstock.cli.outcome import say
 from penstock.errors import ConfigError, PenstockError
 from penstock.model import Header
@@ -77,7 +77,7 @@ def command(
     if split_file and len(files) != 1:
         raise ConfigError("-l splits exactly one FILE into messages")
     header_list = [_header(word) for word in headers]
-    config = {"compression.type": codec, **pairs(properties, "-X")}
+    config = {"compression.type": codec, **client_settings(properties)}
     values = _messages(files, split_file, delimiter(between, "-D"), _message_bytes_max(bootstrap, config))
     keyed = _with_keys(
         values,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from penstock.cli import completion
-from penstock.cli.options import bootstrap_option, pairs, property_option
+from penstock.cli.options import bootstrap_option, client_settings, pairs, property_option
 from penstock.cli.outcome import put
 from penstock.errors import KafkaError
 from penstock.model import EARLIEST, LATEST, TopicPartition
@@ -43,14 +43,14 @@ def list_topics(bootstrap: str, properties: tuple[str, ...], internal: bool) -> 
     """Names of the topics, one per line."""
     from penstock.client import Admin
 
-    with Admin(bootstrap_servers=bootstrap, config=pairs(properties, "-X")) as admin:
+    with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
         for name in admin.list_topics(include_internal=internal):
             put(name)
 
 
 @command.command("create")
 @bootstrap_option()
-@property_option()
+@property_option(has_config=False)
 @click.argument("name", metavar="TOPIC")
 @click.option(
     "--partitions",
@@ -79,7 +79,7 @@ def create_topic(
     settings = pairs(config, "--config")
     from penstock.client import Admin
 
-    with Admin(bootstrap_servers=bootstrap, config=pairs(properties, "-X")) as admin:
+    with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
         try:
             admin.create_topic(name, partitions, replication_factor or -1, settings)
         except KafkaError as error:
@@ -95,7 +95,7 @@ def delete_topics(bootstrap: str, properties: tuple[str, ...], names: tuple[str,
     """Delete topics and everything in them."""
     from penstock.client import Admin
 
-    with Admin(bootstrap_servers=bootstrap, config=pairs(properties, "-X")) as admin:
+    with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
         admin.delete_topics(names)
 
 
@@ -113,7 +113,7 @@ def grow_topic(bootstrap: str, properties: tuple[str, ...], name: str, partition
     """Add partitions to TOPIC. Keys may go to other partitions from then on."""
     from penstock.client import Admin
 
-    with Admin(bootstrap_servers=bootstrap, config=pairs(properties, "-X")) as admin:
+    with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
         admin.create_partitions(name, partitions)
 
 
@@ -133,7 +133,7 @@ def trim_topic(bootstrap: str, properties: tuple[str, ...], name: str, before: t
     from penstock.client.admin.alterations import HIGH_WATERMARK
 
     bounds = dict(_bound(word) for word in before)
-    with Admin(bootstrap_servers=bootstrap, config=pairs(properties, "-X")) as admin:
+    with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
         if not bounds:
             (topic,) = admin.describe_topics([name])
             bounds = {partition.partition: HIGH_WATERMARK for partition in topic.partitions}
@@ -158,7 +158,7 @@ def describe_topic(bootstrap: str, properties: tuple[str, ...], name: str) -> No
     """Partitions of TOPIC, where each begins and ends, and the settings that are not the default."""
     from penstock.client import Admin
 
-    with Admin(bootstrap_servers=bootstrap, config=pairs(properties, "-X")) as admin:
+    with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
         (topic,) = admin.describe_topics([name])
         tps = [TopicPartition(name, partition.partition) for partition in topic.partitions]
         first = admin.list_offsets(dict.fromkeys(tps, EARLIEST))

@@ -259,7 +259,7 @@ class ClientConfig:
         """
         if config is not None and not isinstance(config, Mapping):
             raise ConfigError(f"config is {type(config).__name__}: a mapping of options is needed")
-        known = _known_names(cls)
+        known = known_names(cls)
         values: dict[str, Any] = {}
         secured: dict[str, object] = {}
         for name, value in _pairs(config, keywords):
@@ -424,7 +424,8 @@ def _pairs(
     yield from keywords.items()
 
 
-def _known_names(config_class: type[ClientConfig]) -> dict[str, Field[Any]]:
+def known_names(config_class: type[ClientConfig]) -> dict[str, Field[Any]]:
+    """The dotted names that a config class knows, without those of `SECURITY_NAMES`."""
     known: dict[str, Field[Any]] = {}
     for option in fields(config_class):
         if not option.metadata:
@@ -441,7 +442,7 @@ def _unknown(name: str, known: Mapping[str, object], config_class: type[ClientCo
         if dotted.startswith(beginning):
             return f"option {name!r}: {advice}"
     for other in (ProducerConfig, ConsumerConfig):
-        if dotted in _known_names(other):
+        if dotted in known_names(other):
             return f"option {name!r} belongs to the {'producer' if other is ProducerConfig else 'consumer'}"
     spelt = [known_name if "." in name else known_name.replace(".", "_") for known_name in known]
     return f"unknown option {name!r}{did_you_mean(name, spelt, 3, quoted=True)}"

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from penstock.errors import KafkaError
+from penstock.errors import (
+    AuthorizationError,
+    ClusterAuthorizationError,
+    GroupAuthorizationError,
+    KafkaError,
+    TopicAuthorizationError,
+    TransactionalIdAuthorizationError,
+)
 
 
 class ErrorCode(IntEnum):
@@ -171,9 +178,22 @@ def error_for(code: int, context: str = "") -> KafkaError:
         name, text, retriable = f"ERROR_{code}", f"The broker answered with error code {code}.", False
     else:
         name, text, retriable = known.name, known.description, known.retriable
-    message = f"{context}: {text} ({name})" if context else f"{text} ({name})"
-    return KafkaError(code, name, message, retriable=retriable, detail=context or text)
+    kind, cure = _REFUSALS.get(code, (KafkaError, ""))
+    message = f"{context}: {text} ({name}){cure}" if context else f"{text} ({name}){cure}"
+    return kind(code, name, message, retriable=retriable, detail=context or text)
 
+
+_REFUSALS: dict[int, tuple[type[KafkaError], str]] = {
+    29: (
+        TopicAuthorizationError,
+        "; an ACL has to allow it: READ to consume, WRITE to produce, DESCRIBE to see",
+    ),
+    30: (GroupAuthorizationError, "; an ACL has to allow READ on the group"),
+    31: (ClusterAuthorizationError, "; an ACL has to allow it on the cluster"),
+    53: (TransactionalIdAuthorizationError, "; an ACL has to allow WRITE on the transactional id"),
+    65: (AuthorizationError, ""),
+}
+"""Codes of missing rights: their class, and what to do."""
 
 _RETRIABLE = frozenset(
     (

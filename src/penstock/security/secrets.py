@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import os
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -14,6 +15,14 @@ HIDDEN = "[hidden]"
 
 FILE_BYTES_MAX = 1 << 20
 """The longest file that is read as a secret; stores and tokens are far shorter."""
+
+
+SECRET_NAME = re.compile(r"(?i)password|secret|token(?!\.endpoint)|jaas|\.key$|key\.pem|username")
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether the value of a setting of this name is to be hidden, whoever knows the setting."""
+    return SECRET_NAME.search(name) is not None
 
 
 class Secret:

@@ -242,6 +242,9 @@ def _read(given: Mapping[str, object]) -> tuple[dict[str, Any], dict[str, str]]:
         key, parse = known
         if value is None:
             continue
+        was_hidden = isinstance(value, Secret)
+        if isinstance(value, Secret) and parse is not _secret:
+            value = value.reveal()
         if key in values:
             raise ConfigError(
                 f"options {spelt.get(key, key)!r} and {name!r} are two names for the same: give one"
@@ -251,7 +254,7 @@ def _read(given: Mapping[str, object]) -> tuple[dict[str, Any], dict[str, str]]:
         except ConfigError as error:
             raise ConfigError(f"option {name!r}: {error}") from None
         except ValueError as error:
-            quoted = "" if parse in (_secret, _callback, _as_is) else f" = {value!r}"
+            quoted = "" if was_hidden or parse in (_secret, _callback, _as_is) else f" = {value!r}"
             raise ConfigError(f"option {name!r}{quoted}: {error}") from None
         if key != "protocol":
             spelt[key] = name

@@ -27,7 +27,7 @@ LOOKUP_PATIENCE_MS = 3_000
 """How long a partition may have no offsets before it is asked whether its topic is still there."""
 
 
-def client_config(bootstrap_servers: str, client: Mapping[str, str]) -> ConsumerConfig:
+def client_config(bootstrap_servers: str, client: Mapping[str, object]) -> ConsumerConfig:
     """The options of the client, checked.
 
     Raises:
@@ -39,7 +39,7 @@ def client_config(bootstrap_servers: str, client: Mapping[str, str]) -> Consumer
 class Brokers:
     """A connection to the cluster, for questions. Connects when first asked."""
 
-    def __init__(self, bootstrap_servers: str, client: Mapping[str, str]) -> None:
+    def __init__(self, bootstrap_servers: str, client: Mapping[str, object]) -> None:
         self._config = client_config(bootstrap_servers, client)
         self._client: AsyncClient | None = None
         self._counts: dict[Selection, tuple[float, dict[str, int]]] = {}

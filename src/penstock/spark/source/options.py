@@ -16,6 +16,7 @@ from penstock.common.suggestions import nearest
 from penstock.errors import ConfigError
 from penstock.model import EARLIEST, LATEST, TopicPartition
 from penstock.printable import printable
+from penstock.security.secrets import Secret, is_secret_name
 
 BOOTSTRAP_NAMES = ("kafka.bootstrap.servers", "bootstrap.servers", "bootstrapServers")
 SELECTION_NAMES = ("assign", "subscribe", "subscribePattern")
@@ -155,7 +156,7 @@ class ReadOptions:
     fail_on_data_loss: bool
     include_headers: bool
     cloudevents: CloudEventsOptions | None
-    client: Mapping[str, str]
+    client: Mapping[str, str | Secret]
     protocol: str = "kafka"
     """``kafka`` (0.8 and later) or ``0.7``."""
 
@@ -166,7 +167,7 @@ class WriteOptions:
 
     bootstrap_servers: str
     topic: str | None
-    client: Mapping[str, str]
+    client: Mapping[str, str | Secret]
 
 
 def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
@@ -236,7 +237,10 @@ def _known(options: Mapping[str, str]) -> dict[str, str]:
             raise ConfigError(f"{lowered} cannot be set: {_REFUSED_CLIENT_OPTIONS[lowered]}")
         if lowered not in _CANONICAL and not lowered.startswith("kafka."):
             raise ConfigError(f"unknown option {key!r}{_nearest(lowered)}")
-        given[_CANONICAL.get(lowered, lowered)] = str(value).strip()
+        # A password may begin or end with a space.
+        given[_CANONICAL.get(lowered, lowered)] = (
+            str(value) if is_secret_name(lowered) else str(value).strip()
+        )
     return given
 
 
@@ -256,10 +260,10 @@ def _bootstrap_servers(given: Mapping[str, str]) -> str:
     return next(iter(answers.values()))
 
 
-def _client_options(given: Mapping[str, str]) -> dict[str, str]:
-    """Settings for the client, without their `kafka.` prefix."""
+def _client_options(given: Mapping[str, str]) -> dict[str, str | Secret]:
+    """Settings for the client, without their `kafka.` prefix. `repr` of the options shows no secret."""
     return {
-        name.removeprefix("kafka."): value
+        name.removeprefix("kafka."): Secret(value) if is_secret_name(name) else value
         for name, value in given.items()
         if name.startswith("kafka.") and name not in (*BOOTSTRAP_NAMES, *_WITHOUT_EFFECT)
     }

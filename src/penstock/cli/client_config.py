@@ -1,0 +1,184 @@
+"""``--config FILE``: settings of the client from Java's client.properties and from librdkafka's and kcat's
+files.
+
+Promises that passwords need not stand on a command line, where every user of the machine can read them: they
+come from the file, from the environment (``PENSTOCK_SASL_PASSWORD``), from where ``${env:NAME}`` or
+``${file:PATH}`` says, or from the keyboard. A password given by ``-X`` is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+
+from penstock.errors import ConfigError
+
+FILE_VARIABLE = "PENSTOCK_CONFIG"
+"""The environment variable that names a file of settings where ``--config`` does not."""
+
+VARIABLE_PREFIX = "PENSTOCK_"
+FROM_ENVIRONMENT = (
+    "sasl.username",
+    "sasl.password",
+    "sasl.jaas.config",
+    "ssl.key.password",
+    "ssl.keystore.password",
+    "ssl.truststore.password",
+    "sasl.oauthbearer.client.secret",
+)
+"""Settings that a variable may hold: its name is the setting's in upper case with underscores."""
+
+SECRETS = frozenset((*FROM_ENVIRONMENT[1:], "ssl.key.pem", "ssl.keystore.key",
+                     "sasl.oauthbearer.client.credentials.client.secret"))  # fmt: skip
+"""Settings that may not stand on a command line."""
+
+JAVA_NAMES = ("sasl.jaas.config", "ssl.truststore.", "ssl.keystore.")
+"""Beginnings of names that only Java has: a file with one of them is read by the rules of Java's
+properties.
+"""
+
+FILE_BYTES_MAX = 1 << 20
+MECHANISMS_WITH_PASSWORD = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+REFERENCE = re.compile(r"\$\{(?:env|file):[^}]*\}")
+ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def read_config(path: str) -> dict[str, str]:
+    """The settings of a file that concern every client: addresses, security, time-outs.
+
+    What concerns only producers or consumers is left out, since one file serves all commands.
+
+    Raises:
+        ConfigError: the file cannot be read, or a line is no setting.
+    """
+    try:
+        with Path(path).expanduser().open("rb") as file:
+            data = file.read(FILE_BYTES_MAX + 1)
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}") from None
+    if len(data) > FILE_BYTES_MAX:
+        raise ConfigError(f"{path} is longer than {FILE_BYTES_MAX} bytes: is it a file of settings?")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is not UTF-8 text") from None
+    is_java = any(line.lstrip().startswith(JAVA_NAMES) for line in text.splitlines())
+    found = _java(text, path) if is_java else _plain(text, path)
+    return {name: value for name, value in found.items() if _concerns_all(name)}
+
+
+def _plain(text: str, path: str) -> dict[str, str]:
+    """``name=value`` lines as librdkafka and kcat read them: nothing is escaped."""
+    found = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        stripped = line.strip()
+        if not stripped or stripped.startswith("#"):
+            continue
+        name, equals, value = stripped.partition("=")
+        if not equals or not name.strip():
+            raise ConfigError(f"{path}, line {number}: NAME=VALUE is expected")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def _java(text: str, path: str) -> dict[str, str]:
+    r"""Lines as ``java.util.Properties`` reads them: ``=`` or ``:``, ``\`` at the end goes on, escapes."""
+    found = {}
+    lines = iter(enumerate(text.splitlines(), 1))
+    for number, line in lines:
+        whole = line.lstrip()
+        if not whole or whole[0] in "#!":
+            continue
+        while _goes_on(whole):
+            whole = whole[:-1] + next(lines, (0, ""))[1].lstrip()
+        match = re.match(r"((?:[^\\=:\s]|\\.)+)\s*[=:\s]\s*(.*)", whole, re.DOTALL)
+        if match is None:
+            raise ConfigError(f"{path}, line {number}: NAME=VALUE is expected")
+        found[_unescaped(match[1])] = _unescaped(match[2])
+    return found
+
+
+def _goes_on(line: str) -> bool:
+    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
+
+
+def _unescaped(text: str) -> str:
+    def replace(match: re.Match[str]) -> str:
+        word = match[1]
+        return chr(int(word[1:], 16)) if len(word) == 5 else ESCAPES.get(word, word)
+
+    return re.sub(r"\\(u[0-9a-fA-F]{4}|.)", replace, text)
+
+
+def _concerns_all(name: str) -> bool:
+    from penstock.client.config import SECURITY_NAMES, ClientConfig, known_names
+
+    return name.startswith(SECURITY_NAMES) or name in known_names(ClientConfig)
+
+
+def completed(settings: Mapping[str, str], environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The settings with secrets from the environment, and with a password from the keyboard where one is
+    due.
+    """
+    made = dict(settings)
+    protocol = made.get("security.protocol", "PLAINTEXT").upper()
+    if protocol == "PLAINTEXT":
+        return made
+    for name in FROM_ENVIRONMENT:
+        value = environment.get(VARIABLE_PREFIX + name.replace(".", "_").upper())
+        if (
+            value is not None
+            and name not in made
+            and (protocol.startswith("SASL") or name.startswith("ssl."))
+        ):
+            made[name] = value
+    mechanism = made.get("sasl.mechanism", made.get("sasl.mechanisms", "")).upper()
+    wants = mechanism in MECHANISMS_WITH_PASSWORD and protocol.startswith("SASL")
+    if wants and "sasl.username" in made and "sasl.password" not in made and sys.stdin.isatty():
+        prompt = f"password of {made['sasl.username']}"
+        made["sasl.password"] = click.prompt(prompt, hide_input=True, err=True)
+    return made
+
+
+def without_passwords(words: Mapping[str, str]) -> Mapping[str, str]:
+    """The settings of ``-X``, which other users of the machine can read.
+
+    Raises:
+        ConfigError: one of them is a secret. References to an environment variable or a file are none.
+    """
+    for name, value in words.items():
+        if name in SECRETS and not REFERENCE.fullmatch(value):
+            variable = VARIABLE_PREFIX + name.replace(".", "_").upper()
+            raise ConfigError(
+                f"-X {name}: every user of the machine can read a command line; write it into a file for "
+                f"--config, into the environment variable {variable}, or as -X {name}='${{file:PATH}}'"
+            )
+    return words
+
+
+def remember(context: click.Context, parameter: click.Parameter, path: str | None) -> None:
+    """Called by click for ``--config``, before other options: its addresses become the default of ``-b``."""
+    path = path or os.environ.get(FILE_VARIABLE)
+    if not path:
+        return
+    try:
+        settings = read_config(path)
+    except ConfigError as error:
+        raise click.UsageError(str(error), context) from None
+    addresses = [settings.pop(name, None) for name in ("bootstrap.servers", "metadata.broker.list")]
+    given = next((each for each in addresses if each), None)
+    if given is not None:
+        context.default_map = {**(context.default_map or {}), "bootstrap": given}
+    context.meta[FILE_VARIABLE] = settings
+
+
+def remembered() -> Mapping[str, str]:
+    """The settings of ``--config`` of the command that runs."""
+    context = click.get_current_context(silent=True)
+    found: Mapping[str, str] = {} if context is None else context.meta.get(FILE_VARIABLE, {})
+    return found
