@@ -24,7 +24,7 @@ from penstock.cli.event_options import (
     writing_options,
 )
 from penstock.cli.formats import Printer
-from penstock.cli.options import bootstrap_option, client_settings, pairs, property_option
+from penstock.cli.options import bootstrap_option, client_settings, property_option
 from penstock.cli.outcome import FAILURE, is_terminal, put, put_bytes, say
 from penstock.errors import ConfigError
 from penstock.printable import printable_bytes
