@@ -15,7 +15,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from harness import Contestant, Outcome, arguments, measure, report
 from penstock.log import DiskLog, LogConfig, read_log, scan_log
-from penstock.records.batch import encode_batch, set_base_offset
+from penstock.records.batch import encode_batch
+from penstock.records.format.batch_header import set_base_offset
 
 COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
 BATCH_BYTES = 64 * 1024

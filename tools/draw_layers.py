@@ -85,7 +85,7 @@ class Room(NamedTuple):
 
 
 def layers() -> list[list[str]]:
-    """The rooms of each layer, top first."""
+    """The rooms of each layer of the package, top first. Rooms may have contracts of their own."""
     rules = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     contracts = rules["tool"]["importlinter"]["contracts"]
     [contract] = [contract for contract in contracts if contract.get("containers") == ["penstock"]]

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from penstock.client import Admin as Admin
     from penstock.client import Consumer as Consumer
     from penstock.client import Producer as Producer
+    from penstock.client.record import Record as Record
     from penstock.cloudevents import Event as Event
     from penstock.model import EARLIEST as EARLIEST
     from penstock.model import LATEST as LATEST
-    from penstock.model import Record as Record
     from penstock.model import RecordMetadata as RecordMetadata
     from penstock.model import TopicPartition as TopicPartition
     from penstock.tables import read_log as read_log
@@ -38,7 +38,7 @@ _HOMES = {
     "Event": "cloudevents",
     "LATEST": "model",
     "Producer": "client",
-    "Record": "model",
+    "Record": "client.record",
     "RecordMetadata": "model",
     "TopicPartition": "model",
     "read_log": "tables",

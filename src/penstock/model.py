@@ -1,16 +1,12 @@
-"""The nouns every layer shares. No I/O, nothing heavy to import."""
+"""Records, partitions and columns: the nouns that every layer shares. No I/O, nothing heavy to import."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
-from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from penstock.printable import printable
-
-if TYPE_CHECKING:
-    from penstock.cloudevents.read_record import Outcome
 
 Header = tuple[str, bytes | None]
 """One record header: name and value. Names may repeat; a value may be null."""
@@ -19,10 +15,10 @@ NO_TIMESTAMP = -1
 """The timestamp of a record that carries none (magic 0)."""
 
 EARLIEST = -2
-"""Stands for the first offset still in the log, as in ListOffsets."""
+"""In place of an offset: the first that is still in the log, as in ListOffsets."""
 
 LATEST = -1
-"""Stands for the offset that the next record will get, as in ListOffsets."""
+"""In place of an offset: the one that the next record will get, as in ListOffsets."""
 
 COLUMN_NAMES = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
 """The columns of a topic, named as Spark's Kafka source names them."""
@@ -47,10 +43,11 @@ class TopicPartition(NamedTuple):
 
 
 class Record(NamedTuple):
-    """One record as the row API hands it out. `timestamp` is in milliseconds since 1970, UTC.
+    """One record with its position in a topic. `timestamp` is in milliseconds since 1970, UTC.
 
     A tuple and not a dataclass, because consumers make millions of them: a frozen dataclass takes
-    four times as long to build.
+    four times as long to build. What consumers return, and what `penstock.Record` names, is
+    `penstock.client.record.Record`: the same tuple, which also reads CloudEvents.
     """
 
     topic: str
@@ -62,20 +59,9 @@ class Record(NamedTuple):
     value: bytes | None
     headers: Sequence[Header]
 
-    @property
-    def event(self) -> Outcome:
-        """The CloudEvent that the record carries; `NotAnEvent` or `InvalidEvent` where it carries none.
-
-        Never raises. Worked out each time it is asked for, in the strict profile;
-        `penstock.cloudevents.from_message(record, ...)` takes options.
-        """
-        # By name, when asked: this noun lies below the room that can tell, and most records are no events.
-        outcome: Outcome = import_module("penstock.cloudevents").from_record(*self[5:])
-        return outcome
-
 
 class RecordMetadata(NamedTuple):
-    """Where a produced record went. `offset` is -1 where the broker was not asked to answer."""
+    """Partition and offset of a produced record. `offset` is -1 where the broker was not asked to answer."""
 
     topic: str
     partition: int
@@ -84,7 +70,7 @@ class RecordMetadata(NamedTuple):
 
 
 def setting_text(value: object) -> str:
-    """A setting as Kafka writes it: ``true`` for True, lists with commas."""
+    """Return a setting as Kafka writes it: ``true`` for True, lists with commas."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (list, tuple)):

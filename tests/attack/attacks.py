@@ -57,8 +57,8 @@ from penstock.protocol.messages.list_offsets_request import (
     ListOffsetsTopic,
 )
 from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
-from penstock.records.batch import HEADER_BYTES, pack_header, refresh_crc
 from penstock.records.compression.codecs import Codec, compress
+from penstock.records.format.batch_header import HEADER_BYTES, pack_header, refresh_crc
 from penstock.records.legacy import encode_message
 
 CODECS = (Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD)

@@ -7,6 +7,7 @@ from typing import Any
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.context import Context
 from penstock.broker.handlers import ROUTES
+from penstock.broker.metadata.planning import Planner
 from penstock.broker.node import Node
 from penstock.broker.partitions.log_store import LogStore, MemoryStore
 from penstock.broker.requests.dispatch import answer
@@ -62,7 +63,7 @@ def ask_bytes(node: Node, request: Message, version: int) -> Any:
 
 def make_topic(node: Node, name: str = "t", partitions: int = 1, **configs: str) -> Any:
     texts = {key.replace("_", "."): text for key, text in configs.items()}
-    plan = node.cluster.plan_topic(name, partitions, configs=texts)
+    plan = Planner(node.cluster).new_topic(name, partitions, configs=texts)
     return node.cluster.create_topics([plan], node.clock.now_ms())[0]
 
 

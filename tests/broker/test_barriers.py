@@ -36,7 +36,7 @@ from penstock.broker.partitions.cleaner import Compactor
 from penstock.broker.partitions.partition import Partition
 from penstock.broker.requests.purgatory import Parking
 from penstock.common.accepting import Acceptor
-from penstock.log.disk import DiskLog, PendingFlush
+from penstock.log.disk.disk_log import DiskLog, FileFlush
 from penstock.protocol.codec import Codec
 from penstock.protocol.message import Message
 from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
@@ -263,7 +263,7 @@ SERVER_PLACES = [
     Place("maintenance of groups", GroupService, "maintain", any_time, Bed.keep_house, "housekeeping"),
     Place("compaction", Compactor, "step", any_time, Bed.keep_house, "housekeeping"),
     Place("the checkpoint begins", Server, "_begin_checkpoint", any_time, Bed.keep_house, "housekeeping"),
-    Place("flush in a thread", PendingFlush, "sync", any_time, Bed.produce_flushed, "flush"),
+    Place("flush in a thread", FileFlush, "sync", any_time, Bed.produce_flushed, "flush"),
     Place("a flush is done", DiskLog, "flushed", any_time, Bed.produce_flushed, "flush"),
     Place("what a thread has finished", Bed, "finished", any_time, Bed.finish_in_a_thread, "callback"),
     Place("metrics", penstock.broker.network.metrics, "render", any_time, Bed.scrape, "metrics"),

@@ -11,7 +11,7 @@ from broker.bench_node import NOW_MS, batch_of, make_node, make_topic, produce
 from broker.groups.bench_group import Bench
 from log.log_laws import T0, add, batch
 from penstock.broker.config.values import BrokerConfig
-from penstock.broker.partitions.log_store import open_store
+from penstock.broker.metadata.stores import open_store
 from penstock.clock import ManualClock
 from penstock.log.contract import LogConfig
 from penstock.log.memory import MemoryLog

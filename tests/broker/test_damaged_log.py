@@ -13,11 +13,12 @@ from broker.bench_node import NOW_MS, batch_of, make_node, make_topic, produce
 from broker.handlers.test_fetch import fetch
 from penstock import Broker, read_log, read_topic, write_topic
 from penstock.broker.config.values import BrokerConfig
-from penstock.broker.partitions.log_store import open_store
+from penstock.broker.metadata.stores import open_store
 from penstock.clock import ManualClock
 from penstock.errors import PenstockError
 from penstock.protocol.error_codes import ErrorCode
-from penstock.records.batch import decode_batch, split_batches
+from penstock.records.batch import decode_batch
+from penstock.records.format.batch_header import split_batches
 
 ROWS = 400
 

@@ -20,8 +20,8 @@ from broker.handlers.test_every_version import CASES, REQUESTS
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.context import CloseConnection, Context
 from penstock.broker.handlers import ROUTES
+from penstock.broker.metadata.stores import open_disk_store
 from penstock.broker.node import Node
-from penstock.broker.partitions.disk_log_store import DiskStore
 from penstock.broker.partitions.log_store import LogStore
 from penstock.broker.requests.dispatch import Unanswered, answer
 from penstock.clock import ManualClock
@@ -134,7 +134,7 @@ def test_one_extreme_value_at_a_time_with_logs_on_disk(key: ApiKey, version: int
     numbers = count_from(1)
 
     def make_store(clock: ManualClock) -> LogStore:
-        return DiskStore(str(tmp_path / str(next(numbers))), BrokerConfig({}), clock)
+        return open_disk_store(str(tmp_path / str(next(numbers))), BrokerConfig({}), clock)
 
     test_one_extreme_value_at_a_time(key, version, Asker(make_store))
 

@@ -15,8 +15,8 @@ from penstock.broker.partitions import retention as retention_module
 from penstock.broker.partitions.disk_log_store import DiskStore
 from penstock.clock import ManualClock
 from penstock.errors import StorageError
-from penstock.log.closed import may_be_due, size_of
 from penstock.log.directory.files import storage_error
+from penstock.log.segments.closed import may_be_due, size_of
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.message import Message
 from penstock.protocol.messages import alter_client_quotas_request as quotas

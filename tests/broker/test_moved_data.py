@@ -14,11 +14,11 @@ from broker.bench_node import NOW_MS, batch_of, make_node, make_topic, produce
 from log.log_laws import T0, fill
 from penstock import Broker, Producer
 from penstock.broker.config.values import BrokerConfig
+from penstock.broker.metadata.stores import open_store
 from penstock.broker.node import Node
-from penstock.broker.partitions.log_store import open_store
 from penstock.clock import ManualClock
 from penstock.errors import PenstockError, StorageError
-from penstock.log.disk import DiskLog
+from penstock.log.disk.disk_log import DiskLog
 from penstock.protocol.error_codes import ErrorCode
 from penstock.v07.byte_log import ByteLog, ByteLogConfig
 

@@ -13,7 +13,7 @@ import pytest
 from broker.bench_node import NOW_MS, batch_of, make_node, make_topic, produce
 from penstock import Broker, Producer
 from penstock.broker.config.values import BrokerConfig
-from penstock.broker.partitions.log_store import open_store
+from penstock.broker.metadata.stores import open_store
 from penstock.clock import ManualClock
 from penstock.common.exposure import is_loopback
 from penstock.v07.byte_log import ByteLog, ByteLogConfig

@@ -20,7 +20,8 @@ from penstock.protocol.messages.list_offsets_request import (
     ListOffsetsTopic,
 )
 from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
-from penstock.records.batch import decode_batch, split_batches
+from penstock.records.batch import decode_batch
+from penstock.records.format.batch_header import split_batches
 
 
 @pytest.fixture(params=["memory", "disk"])

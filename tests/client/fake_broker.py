@@ -50,7 +50,7 @@ from penstock.protocol.messages.produce_response import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from penstock.records.batch import HEADER_BYTES, read_header, set_base_offset
+from penstock.records.format.batch_header import HEADER_BYTES, read_header, set_base_offset
 
 HANG_UP, SILENCE = object(), object()
 Answer = Any

@@ -46,7 +46,8 @@ from penstock.protocol.messages.offset_commit_response import (
 from penstock.protocol.messages.offset_delete_response import OffsetDeleteResponse
 from penstock.protocol.messages.offset_fetch_response import OffsetFetchResponse, OffsetFetchResponseGroup
 from penstock.protocol.messages.sync_group_response import SyncGroupResponse
-from penstock.records.batch import encode_batch, set_base_offset
+from penstock.records.batch import encode_batch
+from penstock.records.format.batch_header import set_base_offset
 from penstock.tables.topics import _ranges
 
 T0 = TopicPartition("t", 0)

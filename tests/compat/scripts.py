@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 from compat.transcript import Talk
-from penstock.records.batch import encode_batch, refresh_crc
+from penstock.records.batch import encode_batch
 from penstock.records.compression.codecs import Codec
+from penstock.records.format.batch_header import refresh_crc
 from penstock.records.legacy import encode_message_set
 
 LOADING = (14, 15, 16)

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from compat.peers import need_module
-from penstock.records.batch import decode_batch, encode_batch, split_batches
+from penstock.records.batch import decode_batch, encode_batch
 from penstock.records.columns import RecordColumns
 from penstock.records.compression.codecs import Codec, compress, decompress
 from penstock.records.decode import decode_columns
 from penstock.records.encode import encode_columns
+from penstock.records.format.batch_header import split_batches
 from penstock.records.legacy import encode_message_set
 
 pytestmark = pytest.mark.compat

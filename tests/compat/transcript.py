@@ -30,7 +30,8 @@ from penstock.protocol.compiler.wire_type import StructLayout
 from penstock.protocol.compiler.wire_types import Array, RecordSet, Uuid
 from penstock.protocol.framing import decode_response, encode_request
 from penstock.protocol.message import Message
-from penstock.records.batch import decode_batch, read_header, split_batches
+from penstock.records.batch import decode_batch
+from penstock.records.format.batch_header import read_header, split_batches
 
 Tree = Any
 

@@ -24,12 +24,13 @@ from penstock.protocol.message import Message
 from penstock.protocol.message_index import HOMES
 from penstock.protocol.schema.definition import DefinitionError
 from penstock.protocol.schema.parser import parse_definition
-from penstock.records.batch import decode_batch, read_header, split_batches
+from penstock.records.batch import decode_batch
 from penstock.records.checking import walk_batch
 from penstock.records.compression.budget import UnpackBudget
 from penstock.records.compression.codecs import Codec, compress, decompress
 from penstock.records.convert import convert_down, convert_up
 from penstock.records.decode import decode_columns
+from penstock.records.format.batch_header import read_header, split_batches
 from penstock.records.rows import decode_rows, rows_of
 from penstock.v07 import message_set, wire
 

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from penstock.log.contract import FileRegion, LogConfig
-from penstock.records.batch import ABORT_MARKER, encode_batch, encode_marker, split_batches
+from penstock.records.batch import ABORT_MARKER, encode_batch, encode_marker
+from penstock.records.format.batch_header import split_batches
 
 MakeLog = Callable[..., Any]
 

@@ -18,9 +18,10 @@ from penstock.errors import StorageError
 from penstock.log.compaction import compactor as compaction
 from penstock.log.compaction.compactor import CompactionPolicy, compact, plan
 from penstock.log.contract import LogConfig
-from penstock.log.disk import DiskLog
+from penstock.log.disk.disk_log import DiskLog
 from penstock.log.memory import MemoryLog
-from penstock.records.batch import decode_batch, encode_batch, refresh_crc, split_batches
+from penstock.records.batch import decode_batch, encode_batch
+from penstock.records.format.batch_header import refresh_crc, split_batches
 
 ALWAYS = CompactionPolicy(min_dirty_ratio=0)
 CONFIG = LogConfig(segment_bytes=700, index_interval_bytes=150, compacted=True)

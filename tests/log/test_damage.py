@@ -16,10 +16,11 @@ from penstock.log import DataDirectory
 from penstock.log.compaction.compactor import CompactionPolicy, compact
 from penstock.log.contract import DamagedLogError, LogConfig
 from penstock.log.directory.checkpoint import CLEANED, write_offsets
-from penstock.log.disk import DiskLog
-from penstock.log.scan import read_log
+from penstock.log.disk.disk_log import DiskLog
+from penstock.log.disk.scan import read_log
 from penstock.model import TopicPartition
-from penstock.records.batch import decode_batch, encode_batch, split_batches
+from penstock.records.batch import decode_batch, encode_batch
+from penstock.records.format.batch_header import split_batches
 
 CONFIG = LogConfig(segment_bytes=1500, index_interval_bytes=300)
 BATCHES, RECORDS = 45, 3
@@ -82,7 +83,7 @@ def check_nothing_passed_over(found: Iterator[tuple[int, bytes]], start: int) ->
 
 
 def read_table(directory: Path) -> Iterator[tuple[int, bytes]]:
-    from penstock.log.scan import scan_log
+    from penstock.log.disk.scan import scan_log
 
     for batch in scan_log(directory, columns=["offset", "value"]):
         yield from zip(batch.column("offset").to_pylist(), batch.column("value").to_pylist(), strict=True)

@@ -18,9 +18,10 @@ from log.log_laws import T0, fill
 from penstock.log import DataDirectory
 from penstock.log.compaction.compactor import CompactionPolicy, compact
 from penstock.log.contract import LogConfig
-from penstock.log.disk import DiskLog
+from penstock.log.disk.disk_log import DiskLog
 from penstock.model import TopicPartition
-from penstock.records.batch import decode_batch, encode_batch, read_header, split_batches, verify_crc
+from penstock.records.batch import decode_batch, encode_batch
+from penstock.records.format.batch_header import read_header, split_batches, verify_crc
 
 TOPIC_ID = bytes(range(16))
 CONFIG = LogConfig(segment_bytes=900, index_interval_bytes=200)

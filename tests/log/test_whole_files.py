@@ -14,9 +14,9 @@ from penstock.broker.partitions.producer_snapshots import ProducerSnapshots
 from penstock.broker.partitions.producer_state import Producers, SeenBatch
 from penstock.errors import StorageError
 from penstock.log.directory.checkpoint import write_offsets
+from penstock.log.directory.epoch_checkpoint import load_epochs, new_epochs
 from penstock.log.directory.files import write_text
 from penstock.log.directory.identity_files import MetaProperties, write_meta_properties, write_topic_id
-from penstock.log.epochs import LeaderEpochs
 from penstock.model import TopicPartition
 from penstock.spark.sinks.atomic_files import write_whole
 
@@ -28,7 +28,7 @@ def snapshot(directory: Path, number: int) -> None:
 
 
 def epochs(directory: Path, number: int) -> None:
-    LeaderEpochs(str(directory / "leader-epoch-checkpoint")).assign(number, number)
+    new_epochs(str(directory / "leader-epoch-checkpoint")).assign(number, number)
 
 
 WRITERS: dict[str, Callable[[Path, int], object]] = {
@@ -93,7 +93,7 @@ def test_an_error_at_any_step_leaves_the_old_file_or_the_new(
 def test_epochs_that_cannot_be_written_have_not_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = LeaderEpochs(str(tmp_path / "leader-epoch-checkpoint"))
+    known = new_epochs(str(tmp_path / "leader-epoch-checkpoint"))
     known.assign(1, 0)
     known.assign(2, 10)
 
@@ -109,4 +109,4 @@ def test_epochs_that_cannot_be_written_have_not_changed(
         with pytest.raises(StorageError, match="full"):
             change()
         assert known.entries == [(1, 0), (2, 10)]
-    assert LeaderEpochs.load(str(tmp_path / "leader-epoch-checkpoint")).entries == known.entries
+    assert load_epochs(str(tmp_path / "leader-epoch-checkpoint")).entries == known.entries

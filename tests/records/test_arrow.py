@@ -12,9 +12,10 @@ from penstock.errors import EncodeError
 from penstock.model import COLUMN_NAMES
 from penstock.records import arrow
 from penstock.records.arrow import HEADERS_TYPE, SCHEMA, from_arrow, schema_for, to_arrow
-from penstock.records.batch import RowLike, encode_batch
+from penstock.records.batch import encode_batch
 from penstock.records.columns import RecordColumns
 from penstock.records.decode import decode_columns
+from penstock.records.row_format import RowLike
 
 UTC = datetime.UTC
 ROWS: list[RowLike] = [

@@ -15,15 +15,16 @@ from penstock.records import batch as batches
 from penstock.records.batch import (
     ABORT_MARKER,
     COMMIT_MARKER,
-    HEADER_BYTES,
     decode_batch,
     encode_batch,
     encode_marker,
-    encode_varint,
-    read_header,
     read_marker,
-    read_varint,
     record_size_max,
+)
+from penstock.records.compression.codecs import Codec
+from penstock.records.format.batch_header import (
+    HEADER_BYTES,
+    read_header,
     refresh_crc,
     set_base_offset,
     set_leader_epoch,
@@ -32,7 +33,7 @@ from penstock.records.batch import (
     split_batches,
     verify_crc,
 )
-from penstock.records.compression.codecs import Codec
+from penstock.records.format.varint import encode_varint, read_varint
 
 # Written down byte by byte from the format's tables; the checksum is a bit-by-bit CRC-32C's.
 BY_HAND = bytes.fromhex(

@@ -15,21 +15,13 @@ from hypothesis import strategies as st
 from penstock.errors import CorruptRecordError, DecodeError
 from penstock.model import COLUMN_NAMES
 from penstock.records import decode, growing
-from penstock.records.batch import (
-    ABORT_MARKER,
-    COMMIT_MARKER,
-    RowLike,
-    decode_batch,
-    encode_batch,
-    encode_marker,
-    refresh_crc,
-    set_max_timestamp_log_append,
-    split_batches,
-)
+from penstock.records.batch import ABORT_MARKER, COMMIT_MARKER, decode_batch, encode_batch, encode_marker
 from penstock.records.columns import RecordColumns
 from penstock.records.compression.codecs import Codec
 from penstock.records.decode import decode_columns, iter_columns
+from penstock.records.format.batch_header import refresh_crc, set_max_timestamp_log_append, split_batches
 from penstock.records.legacy import encode_message, encode_message_set
+from penstock.records.row_format import RowLike
 
 Row = tuple[int, int, int, bytes | None, bytes | None, list[tuple[str, bytes | None]]]
 

@@ -11,11 +11,13 @@ import pytest
 from penstock.errors import EncodeError
 from penstock.model import TimestampType
 from penstock.records.arrow import HEADERS_TYPE, from_arrow, to_arrow
-from penstock.records.batch import RowLike, encode_batch, read_header, verify_crc
+from penstock.records.batch import encode_batch
 from penstock.records.columns import RecordColumns
 from penstock.records.compression.codecs import Codec
 from penstock.records.decode import decode_columns
 from penstock.records.encode import encode_columns
+from penstock.records.format.batch_header import read_header, verify_crc
+from penstock.records.row_format import RowLike
 
 pytestmark = pytest.mark.usefixtures("engine")
 

@@ -10,16 +10,10 @@ from hypothesis import strategies as st
 
 from penstock.errors import CorruptRecordError, DecodeError, EncodeError, UnsupportedVersionError
 from penstock.model import NO_TIMESTAMP, TimestampType
-from penstock.records.batch import (
-    decode_batch,
-    encode_batch,
-    encode_marker,
-    read_header,
-    set_max_timestamp_log_append,
-    split_batches,
-)
+from penstock.records.batch import decode_batch, encode_batch, encode_marker
 from penstock.records.compression.codecs import Codec, compress
 from penstock.records.convert import convert_down, convert_up
+from penstock.records.format.batch_header import read_header, set_max_timestamp_log_append, split_batches
 from penstock.records.legacy import encode_message, encode_message_set, read_message
 
 OLD_CODECS = [Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4]

@@ -9,12 +9,13 @@ import pytest
 
 from penstock.errors import CorruptRecordError, UnpackLimitError
 from penstock.records import rows
-from penstock.records.batch import decode_batch, encode_batch, read_header, split_batches
+from penstock.records.batch import decode_batch, encode_batch
 from penstock.records.checking import walk_batch
 from penstock.records.compression.budget import CHUNK_RECORDS, NESTING_MAX, UnpackBudget
 from penstock.records.compression.codecs import Codec, compress, decompress
 from penstock.records.convert import convert_down, convert_up
 from penstock.records.decode import decode_columns, iter_columns
+from penstock.records.format.batch_header import read_header, split_batches
 from penstock.records.legacy import encode_message, encode_message_set, flattened, read_message
 from penstock.records.rows import decode_rows, iter_rows, rows_of
 

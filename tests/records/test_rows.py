@@ -10,18 +10,13 @@ from penstock.errors import CorruptRecordError
 from penstock.model import Record
 from penstock.records import rows
 from penstock.records.aborted import AbortedTransactions
-from penstock.records.batch import (
-    ABORT_MARKER,
-    COMMIT_MARKER,
-    RowLike,
-    encode_batch,
-    encode_marker,
-    split_batches,
-)
+from penstock.records.batch import ABORT_MARKER, COMMIT_MARKER, encode_batch, encode_marker
 from penstock.records.batch import decode_batch as decode_one
 from penstock.records.compression.codecs import Codec
 from penstock.records.decode import decode_columns
+from penstock.records.format.batch_header import split_batches
 from penstock.records.legacy import encode_message_set
+from penstock.records.row_format import RowLike
 from penstock.records.rows import decode_rows, rows_of
 
 

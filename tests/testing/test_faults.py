@@ -21,7 +21,7 @@ from penstock.protocol.messages.list_offsets_request import (
 )
 from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from penstock.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
-from penstock.records.batch import read_header
+from penstock.records.format.batch_header import read_header
 from penstock.testing import KafkaBroker, Request
 from penstock.testing.faults import Faults
 

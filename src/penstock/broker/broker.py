@@ -16,9 +16,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from penstock.broker.config.values import BrokerConfig
+from penstock.broker.metadata.stores import open_store
 from penstock.broker.network.listeners import listening_at
 from penstock.broker.network.serving import serving
-from penstock.broker.partitions.log_store import MemoryStore, open_store
+from penstock.broker.partitions.log_store import MemoryStore
 from penstock.clock import Clock, SystemClock
 from penstock.common.serving_thread import ServingThread
 from penstock.model import setting_text

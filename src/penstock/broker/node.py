@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 from penstock.broker.handlers import ROUTES, import_common
 from penstock.broker.interceptors import InterceptorChain, Stage
 from penstock.broker.metadata.cluster import Cluster
-from penstock.broker.metadata.internal_topics import OFFSETS_TOPIC
-from penstock.broker.metadata.metadata_log import TOPIC_NAME as METADATA_TOPIC
 from penstock.broker.metadata.producer_ids import ProducerIds
 from penstock.broker.partitions.fetch_sessions import FetchSessions
 from penstock.broker.partitions.inspection import Inspection
+from penstock.broker.partitions.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC
 from penstock.broker.partitions.retention import Retention
 from penstock.broker.requests.kept_state import KeptState
 from penstock.broker.requests.purgatory import Parking
@@ -63,7 +62,9 @@ class Node:
         clock: Clock,
         interceptors: Sequence[Interceptor] = (),
     ) -> None:
-        self.config = config
+        self.cluster = Cluster(config, store, clock.now_ms())
+        self.config = config = self.cluster.config
+        """The settings in force: those of the start, and over them what clients have set."""
         self.clock = clock
         self.store = store
         self.parking = Parking()
@@ -89,7 +90,6 @@ class Node:
         """The budget of memory for what is kept because clients have asked for it."""
         slots = config.integer("max.incremental.fetch.session.cache.slots")
         self.fetch_sessions = FetchSessions(slots, self.kept)
-        self.cluster = Cluster(config, store, clock.now_ms())
         self.producer_ids = ProducerIds(self.cluster, store.directories())
         self.throttle: Throttle | None = None
         """Who sees to quotas of clients; None as long as there are none."""

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Mapping
 
 from penstock.broker.config.values import BrokerConfig
+from penstock.broker.metadata.stores import open_store
 from penstock.broker.network.listeners import listening_at
 from penstock.broker.network.serving import serving
-from penstock.broker.partitions.log_store import open_store
 from penstock.clock import SystemClock
 from penstock.common.accepting import raise_descriptor_limit
 from penstock.common.logs import PrintableFormatter, logger_named

@@ -13,8 +13,9 @@ from penstock.protocol.compiler.wire_type import StructLayout
 from penstock.protocol.inspect.json_form import camel_case
 from penstock.protocol.message import Struct
 from penstock.protocol.schema.definition import snake_case
-from penstock.records.batch import decode_batch, read_header, read_marker, split_batches, verify_crc
+from penstock.records.batch import decode_batch, read_marker
 from penstock.records.compression.codecs import Codec
+from penstock.records.format.batch_header import read_header, split_batches, verify_crc
 from penstock.records.legacy import read_message
 
 DECOMPRESSED_BYTES_MAX = 64 * 1024 * 1024

@@ -1,6 +1,6 @@
 """The log: batches by offset, in memory or in Kafka's directory format.
 
-`penstock.log.scan` reads such a directory into Arrow without a broker. It alone needs an optional
+`penstock.log.disk.scan` reads such a directory into Arrow without a broker. It alone needs an optional
 library, which is why every name here is imported on first use.
 """
 
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
     from penstock.log.contract import Log as Log
     from penstock.log.contract import LogConfig as LogConfig
     from penstock.log.contract import Slice as Slice
-    from penstock.log.directory.data_directory import DataDirectory as DataDirectory
-    from penstock.log.disk import DiskLog as DiskLog
+    from penstock.log.disk.data_directory import DataDirectory as DataDirectory
+    from penstock.log.disk.disk_log import DiskLog as DiskLog
+    from penstock.log.disk.scan import read_log as read_log
+    from penstock.log.disk.scan import scan_log as scan_log
     from penstock.log.memory import MemoryLog as MemoryLog
-    from penstock.log.scan import read_log as read_log
-    from penstock.log.scan import scan_log as scan_log
 
 _HOMES = {
-    "DataDirectory": "directory.data_directory",
-    "DiskLog": "disk",
+    "DataDirectory": "disk.data_directory",
+    "DiskLog": "disk.disk_log",
     "FileRegion": "contract",
     "Log": "contract",
     "LogConfig": "contract",
     "MemoryLog": "memory",
     "Slice": "contract",
-    "read_log": "scan",
-    "scan_log": "scan",
+    "read_log": "disk.scan",
+    "scan_log": "disk.scan",
 }
 
 __all__ = sorted(_HOMES)

@@ -12,7 +12,8 @@ thread. The regions of a `Slice` may be read anywhere, at any later time.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from penstock.errors import StorageError
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 
     from penstock.log.epochs import LeaderEpochs
     from penstock.log.walk import Entry
-    from penstock.records.batch import BatchHeader
     from penstock.records.compression.budget import UnpackBudget
+    from penstock.records.format.batch_header import BatchHeader
 
 
 class DamagedLogError(StorageError):
@@ -111,6 +112,161 @@ class Slice:
         return b"".join(piece.read() if isinstance(piece, FileRegion) else piece for piece in self.pieces)
 
 
+class Segment(ABC):
+    """A run of batches with a first offset of its own. Positions count from its first byte."""
+
+    __slots__ = (
+        "base_offset",
+        "created_ms",
+        "end_offset",
+        "first_timestamp",
+        "full",
+        "last_append_ms",
+        "size",
+    )
+
+    def __init__(self, base_offset: int, now_ms: int) -> None:
+        self.base_offset = base_offset
+        self.end_offset = base_offset
+        """The next segment's base; in the last one, the offset after the last batch."""
+        self.size = 0
+        self.created_ms = now_ms
+        self.last_append_ms = now_ms
+        self.first_timestamp = -1
+        """Greatest timestamp of the first append: the segment's age counts from it."""
+        self.full = False
+        """An index has no room left."""
+
+    @property
+    @abstractmethod
+    def max_timestamp(self) -> int:
+        """Greatest timestamp of all records; -1 if they have none."""
+
+    @abstractmethod
+    def append(self, batch: Bytes, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> None:
+        """Add one batch."""
+
+    @abstractmethod
+    def append_many(self, batches: Bytes, size: int, entries: Sequence[Entry], now_ms: int) -> None:
+        """Add several batches at once."""
+
+    @abstractmethod
+    def read(
+        self,
+        pieces: list[Bytes | FileRegion],
+        offset: int,
+        max_bytes: int,
+        up_to_offset: int,
+        at_least_one: bool,
+    ) -> tuple[int, bool]:
+        """Add batches from `offset` on to `pieces`; return their size, and whether the end was reached."""
+
+    @abstractmethod
+    def entries(self, offset: int) -> Iterator[Entry]:
+        """Walk over the batches from the one that contains `offset`."""
+
+    @abstractmethod
+    def load(self, position: int, size: int) -> Bytes:
+        """Return bytes of the segment."""
+
+    @abstractmethod
+    def earlier_until(self, timestamp_ms: int) -> int:
+        """Return an offset below which every record is known to be earlier than a time."""
+
+    @abstractmethod
+    def truncate_to(self, offset: int) -> None:
+        """Remove the batches that reach `offset`."""
+
+    @abstractmethod
+    def seal(self, end_offset: int) -> None:
+        """Nothing more will be appended: the next segment begins with `end_offset`."""
+
+    @abstractmethod
+    def delete(self) -> None:
+        """Remove the segment from where it is kept. Slices that were read stay readable."""
+
+    @abstractmethod
+    def source(self) -> Source:
+        """Return what compaction reads. The segment is sealed.
+
+        Raises:
+            StorageError: it cannot be opened.
+        """
+
+    @abstractmethod
+    def take_place_of(self, old: Sequence[Segment]) -> None:
+        """Be what counts from now on, in place of `old`, the first of which begins alike.
+
+        Where they are kept may lag behind: `settle` sees to that.
+
+        Raises:
+            StorageError: the disk refuses. `old` count as before, and of this segment nothing is left.
+        """
+
+    @abstractmethod
+    def settle(self) -> None:
+        """Finish what `take_place_of` has begun: remove the old segments, take their place.
+
+        Raises:
+            StorageError: the disk refuses. The segment counts all the same; ask again later.
+        """
+
+    def complete(self, last: Segment) -> None:
+        """A segment that compaction has written is whole: it takes the place of others up to `last`.
+
+        Raises:
+            StorageError: it cannot be made to last.
+        """
+        self.seal(last.end_offset)
+        self.last_append_ms = last.last_append_ms
+
+    @property
+    def oldest_ms(self) -> int:
+        """When the first record was made, or else the last one written."""
+        # Of a segment from an earlier run the first timestamp is known once its indexes are.
+        return (
+            self.first_timestamp if self.max_timestamp >= 0 <= self.first_timestamp else self.last_append_ms
+        )
+
+    @property
+    def newest_ms(self) -> int:
+        """When the newest record was made, or else written: what retention by age looks at."""
+        latest = self.max_timestamp
+        return latest if latest >= 0 else self.last_append_ms
+
+    def batch_since(self, timestamp_ms: int, start_offset: int) -> Entry | None:
+        """Return the first batch from `start_offset` on whose header says that it reaches a time."""
+        if self.max_timestamp < timestamp_ms:
+            return None
+        for entry in self.entries(max(start_offset, self.earlier_until(timestamp_ms))):
+            if entry.max_timestamp >= timestamp_ms:
+                return entry
+        return None
+
+
+class Source(Protocol):
+    """The batches of a sealed segment, for any thread and whatever becomes of the segment."""
+
+    def entries(self) -> Iterator[Entry]:
+        """Walk over all of them."""
+
+    def load(self, position: int, size: int) -> bytes:
+        """Return bytes of the segment."""
+
+
+class PendingFlush(Protocol):
+    """What has to reach the disk for a log to be safe up to an offset."""
+
+    up_to_offset: int
+
+    def sync(self) -> None:
+        """Wait until all of it is on the disk. May run in any thread.
+
+        Raises:
+            StorageError: the device failed, and what was written before may be lost; or a file was removed.
+        """
+
+
 class Log(Protocol):
     """One partition's batches by offset.
 
@@ -126,6 +282,18 @@ class Log(Protocol):
     """The offset up to which the log is known to be on the disk for good."""
     leader_epochs: LeaderEpochs
     """The leader epochs found in the batches, each with its first offset."""
+    config: LogConfig
+    """The settings in force; `configure` changes them."""
+    cleaned_to: int
+    """The offset below which compaction has looked at every key."""
+    is_closed: bool
+    """Whether `close` was called."""
+    flushes_itself: bool
+    """Whether an append that makes a flush due does it; see `leave_flushing`."""
+
+    @property
+    def segments(self) -> Sequence[Segment]:
+        """All segments in offset order. The last one grows, the others are sealed."""
 
     def append(
         self, batches: Bytes, *, first_offset: int, last_offset: int, max_timestamp: int, now_ms: int
@@ -206,7 +374,54 @@ class Log(Protocol):
         """Force everything to disk."""
 
     def flush_if_due(self, now_ms: int) -> bool:
-        """Flush if `flush.ms` has passed since the oldest unflushed append; say whether it has."""
+        """Say whether `flush.ms` has passed since the oldest unflushed append.
+
+        If so, the log is flushed, unless that was left to the caller.
+        """
+
+    def leave_flushing(self) -> None:
+        """Let the caller flush from now on, where it takes time: appends only make `flush_is_due`."""
+
+    @property
+    def flush_is_due(self) -> bool:
+        """Whether so many records are not flushed (`flush.messages`) that the caller has to see to it.
+
+        Always False in a log that flushes itself.
+        """
+
+    def pending_flush(self, *, sealed_only: bool = False) -> PendingFlush:
+        """Return what is not flushed; of the last segment too, unless `sealed_only`.
+
+        Once its `sync` has returned, give it to `flushed`.
+
+        Raises:
+            StorageError: a file cannot be opened.
+        """
+
+    def flushed(self, done: PendingFlush) -> None:
+        """Raise `recovery_point` to what has been flushed."""
+
+    def new_compacted(self, first: Segment) -> Segment:
+        """Make an empty segment that is to replace `first` and perhaps segments after it.
+
+        Raises:
+            StorageError: it cannot be made.
+        """
+
+    def replace(self, old: Sequence[Segment], new: Segment) -> bool:
+        """Put a compacted segment in the place of sealed ones; say whether they were still there.
+
+        Raises:
+            StorageError: the disk refuses. Either nothing has changed and the files of `new` are removed;
+                or `new` is in place, and what is left to be done in the directory is for `settle`.
+        """
+
+    def settle(self) -> None:
+        """Finish in the directory what compaction has decided, where the disk refused the first time.
+
+        Raises:
+            StorageError: it still does.
+        """
 
     def close(self) -> None:
         """Write what is cheap to have on the next start, and let go of the files. No flush."""

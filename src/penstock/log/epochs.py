@@ -1,41 +1,27 @@
 """The leader epochs of a log: with which offset each began.
 
 A leader stamps its epoch into every batch, so the list can always be found again in the log; the
-file `leader-epoch-checkpoint` only saves that walk. Used to tell a client or a follower where an
-epoch ended (OffsetForLeaderEpoch, KIP-101).
+file `leader-epoch-checkpoint` only saves that walk (`penstock.log.directory.epoch_checkpoint`). Used to tell
+a client or a follower where an epoch ended (OffsetForLeaderEpoch, KIP-101).
 """
 
 from __future__ import annotations
 
-from penstock.errors import StorageError
-from penstock.log.directory.checkpoint import read_checkpoint, write_checkpoint
+from collections.abc import Callable, Sequence
+
+Entries = Sequence[tuple[int, int]]
+"""(epoch, first offset), both ascending."""
 
 
 class LeaderEpochs:
-    """Epochs in ascending order, each with its first offset; kept in a file if `path` is given."""
+    """Epochs in ascending order, each with its first offset."""
 
-    __slots__ = ("_path", "entries")
+    __slots__ = ("_save", "entries")
 
-    def __init__(self, path: str | None = None) -> None:
-        self._path = path
-        self.entries: list[tuple[int, int]] = []
-        """(epoch, first offset), both ascending."""
-
-    @classmethod
-    def load(cls, path: str) -> LeaderEpochs:
-        """Read the file; none is an empty list.
-
-        Raises:
-            StorageError: unreadable or malformed.
-        """
-        epochs = cls(path)
-        try:
-            epochs.entries = [(int(epoch), int(offset)) for epoch, offset in read_checkpoint(path, 2)]
-        except ValueError:
-            raise StorageError(f"{path} holds something that is no number") from None
-        if epochs.entries != sorted(set(epochs.entries)):
-            raise StorageError(f"the epochs in {path} are not ascending")
-        return epochs
+    def __init__(self, entries: Entries = (), save: Callable[[Entries], None] | None = None) -> None:
+        """`save` is called with the entries before each change; what it raises leaves them as they were."""
+        self._save = save
+        self.entries: list[tuple[int, int]] = list(entries)
 
     @property
     def latest(self) -> int:
@@ -83,7 +69,7 @@ class LeaderEpochs:
         self._become(entries)
 
     def _become(self, entries: list[tuple[int, int]]) -> None:
-        """Change to `entries`, in the file first: what cannot be written has not happened."""
-        if self._path is not None:
-            write_checkpoint(self._path, entries, sync=False)
+        """Change to `entries`, on disk first: what cannot be written has not happened."""
+        if self._save is not None:
+            self._save(entries)
         self.entries = entries

@@ -8,9 +8,9 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 
-from penstock.log.contract import Bytes, FileRegion, LogConfig
+from penstock.log.contract import Bytes, FileRegion, LogConfig, Segment
 from penstock.log.epochs import LeaderEpochs
-from penstock.log.segmented import Segment, SegmentedLog
+from penstock.log.segmented import SegmentedLog
 from penstock.log.walk import Entry, walk_buffer
 
 JOIN_BYTES = 4096
@@ -80,12 +80,12 @@ class MemorySegment(Segment):
         return size, stop == len(batches)
 
     def entries(self, offset: int) -> Iterator[Entry]:
-        place = bisect_left(self._last_offsets, offset)
-        while place < len(self._batches):
-            position = self._positions[place]
-            for entry in walk_buffer(self._batches[place]):
+        index = bisect_left(self._last_offsets, offset)
+        while index < len(self._batches):
+            position = self._positions[index]
+            for entry in walk_buffer(self._batches[index]):
                 yield entry._replace(position=position)
-            place += 1
+            index += 1
 
     def load(self, position: int, size: int) -> bytes:
         batch = self._batches[bisect_left(self._positions, position)]
@@ -139,10 +139,23 @@ class MemorySource:
 
 
 class MemoryLog(SegmentedLog):
-    """The contract `Log` in memory. Flushing is instantaneous: nothing survives the process anyway."""
+    """The contract `Log` in memory. Flushing takes no time: nothing survives the process anyway."""
 
-    def __init__(self, config: LogConfig | None = None, *, now_ms: int, start_offset: int = 0) -> None:
-        super().__init__(config or LogConfig(), [MemorySegment(start_offset, now_ms)], LeaderEpochs())
+    def __init__(
+        self,
+        config: LogConfig | None = None,
+        *,
+        now_ms: int,
+        start_offset: int = 0,
+        jitter_seed: int = 0,
+    ) -> None:
+        """An empty log that begins at `start_offset`; `SegmentedLog` tells what `jitter_seed` is for."""
+        super().__init__(
+            config or LogConfig(),
+            [MemorySegment(start_offset, now_ms)],
+            LeaderEpochs(),
+            jitter_seed=jitter_seed,
+        )
 
     def _new_segment(self, base_offset: int, now_ms: int) -> MemorySegment:
         return MemorySegment(base_offset, now_ms)

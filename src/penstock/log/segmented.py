@@ -1,7 +1,7 @@
-"""What every log does alike: a row of segments, of which the last one grows.
+"""What all logs have in common: a sequence of segments, of which the last one grows.
 
-`SegmentedLog` decides where a batch goes, when a segment is full or old, what retention may drop, and
-in which segment an offset or a time is found. A `Segment` keeps the bytes. So the log in memory and
+`SegmentedLog` decides which segment a batch goes to, when a segment is full or old, what retention may drop,
+and in which segment an offset or a time is found. A `Segment` keeps the bytes. So the log in memory and
 the log on disk give the same answers by running the same lines.
 """
 
@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from struct import Struct
-from typing import Protocol
 from zlib import crc32
 
 from penstock.common.logs import logger_named
@@ -22,14 +21,22 @@ from penstock.log.contract import (
     DamagedLogError,
     FileRegion,
     LogConfig,
+    PendingFlush,
+    Segment,
     Slice,
 )
 from penstock.log.epochs import LeaderEpochs
 from penstock.log.times import latest_record, record_since
-from penstock.log.walk import EXTRA_BYTES, Entry, walk_buffer
+from penstock.log.walk import Entry, walk_buffer
 from penstock.model import EARLIEST, LATEST
-from penstock.records.batch import HEADER_BYTES, BatchHeader, read_header
 from penstock.records.compression.budget import UnpackBudget
+from penstock.records.format.batch_header import (
+    HEADER_BYTES,
+    LENGTH_EXTRA_BYTES,
+    LENGTH_POSITION,
+    BatchHeader,
+    read_header,
+)
 
 logger = logger_named("penstock.log")
 
@@ -37,156 +44,35 @@ LOOK_EVERY_MS = 1000
 """How long an append trusts that the files it writes to are still where they were."""
 
 _LENGTH_AND_EPOCH = Struct(">ii")
-_LENGTH_AT = 8
 
 
-class Segment(ABC):
-    """A run of batches with a first offset of its own. Positions count from its first byte."""
+class _InstantFlush:
+    """A flush that has nothing to wait for."""
 
-    __slots__ = (
-        "base_offset",
-        "created_ms",
-        "end_offset",
-        "first_timestamp",
-        "full",
-        "last_append_ms",
-        "size",
-    )
+    __slots__ = ("up_to_offset",)
 
-    def __init__(self, base_offset: int, now_ms: int) -> None:
-        self.base_offset = base_offset
-        self.end_offset = base_offset
-        """The next segment's base; in the last one, the offset after the last batch."""
-        self.size = 0
-        self.created_ms = now_ms
-        self.last_append_ms = now_ms
-        self.first_timestamp = -1
-        """Greatest timestamp of the first append: the segment's age counts from it."""
-        self.full = False
-        """An index has no room left."""
+    def __init__(self, up_to_offset: int) -> None:
+        self.up_to_offset = up_to_offset
 
-    @property
-    @abstractmethod
-    def max_timestamp(self) -> int:
-        """Greatest timestamp of all records; -1 if they have none."""
-
-    @abstractmethod
-    def append(self, batch: Bytes, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> None:
-        """Add one batch."""
-
-    @abstractmethod
-    def append_many(self, batches: Bytes, size: int, entries: Sequence[Entry], now_ms: int) -> None:
-        """Add several batches at once."""
-
-    @abstractmethod
-    def read(
-        self,
-        pieces: list[Bytes | FileRegion],
-        offset: int,
-        max_bytes: int,
-        up_to_offset: int,
-        at_least_one: bool,
-    ) -> tuple[int, bool]:
-        """Add batches from `offset` on to `pieces`; return their size, and whether the end was reached."""
-
-    @abstractmethod
-    def entries(self, offset: int) -> Iterator[Entry]:
-        """Walk over the batches from the one that contains `offset`."""
-
-    @abstractmethod
-    def load(self, position: int, size: int) -> Bytes:
-        """Return bytes of the segment."""
-
-    @abstractmethod
-    def earlier_until(self, timestamp_ms: int) -> int:
-        """Return an offset below which every record is known to be earlier than a time."""
-
-    @abstractmethod
-    def truncate_to(self, offset: int) -> None:
-        """Remove the batches that reach `offset`."""
-
-    @abstractmethod
-    def seal(self, end_offset: int) -> None:
-        """Nothing more will be appended: the next segment begins with `end_offset`."""
-
-    @abstractmethod
-    def delete(self) -> None:
-        """Remove the segment from where it is kept. Slices that were read stay readable."""
-
-    @abstractmethod
-    def source(self) -> Source:
-        """Return what compaction reads. The segment is sealed.
-
-        Raises:
-            StorageError: it cannot be opened.
-        """
-
-    @abstractmethod
-    def take_place_of(self, old: Sequence[Segment]) -> None:
-        """Be what counts from now on, in place of `old`, the first of which begins alike.
-
-        Where they are kept may lag behind: `settle` sees to that.
-
-        Raises:
-            StorageError: the disk refuses. `old` count as before, and of this segment nothing is left.
-        """
-
-    @abstractmethod
-    def settle(self) -> None:
-        """Finish what `take_place_of` has begun: remove the old segments, take their place.
-
-        Raises:
-            StorageError: the disk refuses. The segment counts all the same; ask again later.
-        """
-
-    def complete(self, last: Segment) -> None:
-        """A segment that compaction has written is whole: it takes the place of others up to `last`.
-
-        Raises:
-            StorageError: it cannot be made to last.
-        """
-        self.seal(last.end_offset)
-        self.last_append_ms = last.last_append_ms
-
-    @property
-    def oldest_ms(self) -> int:
-        """When the first record was made, or else the last one written."""
-        # Of a segment from an earlier run the first timestamp is known once its indexes are.
-        return (
-            self.first_timestamp if self.max_timestamp >= 0 <= self.first_timestamp else self.last_append_ms
-        )
-
-    @property
-    def newest_ms(self) -> int:
-        """When the newest record was made, or else written: what retention by age looks at."""
-        latest = self.max_timestamp
-        return latest if latest >= 0 else self.last_append_ms
-
-    def batch_since(self, timestamp_ms: int, start_offset: int) -> Entry | None:
-        """Return the first batch from `start_offset` on whose header says that it reaches a time."""
-        if self.max_timestamp < timestamp_ms:
-            return None
-        for entry in self.entries(max(start_offset, self.earlier_until(timestamp_ms))):
-            if entry.max_timestamp >= timestamp_ms:
-                return entry
-        return None
-
-
-class Source(Protocol):
-    """The batches of a sealed segment, for any thread and whatever becomes of the segment."""
-
-    def entries(self) -> Iterator[Entry]:
-        """Walk over all of them."""
-
-    def load(self, position: int, size: int) -> bytes:
-        """Return bytes of the segment."""
+    def sync(self) -> None:
+        """Return at once."""
 
 
 class SegmentedLog(ABC):
-    """The contract `Log`, but for where segments come from and what flushing means."""
+    """The contract `Log`, but for the segments' storage and what flushing means."""
 
-    def __init__(self, config: LogConfig, segments: Sequence[Segment], epochs: LeaderEpochs) -> None:
-        """`segments` are in offset order, at least one, the last of them open for appending."""
+    flush_is_instant = True
+    """Whether flushing takes no time, so that it need not be left to a caller."""
+
+    def __init__(
+        self, config: LogConfig, segments: Sequence[Segment], epochs: LeaderEpochs, *, jitter_seed: int = 0
+    ) -> None:
+        """`segments` are in offset order, at least one, the last of them open for appending.
+
+        `jitter_seed` tells this log from others: with `segment.jitter.ms`, logs of different seeds begin new
+        segments at different times.
+        """
+        self._jitter_seed = jitter_seed
         self._segments = list(segments)
         self._bases = [segment.base_offset for segment in segments]
         self._active = self._segments[-1]
@@ -202,7 +88,7 @@ class SegmentedLog(ABC):
         """The offset below which compaction has looked at every key."""
         self.is_closed = False
         self.flushes_itself = True
-        """Whether an append that makes a flush due does it; otherwise somebody looks at `flush_is_due`."""
+        """Whether an append that makes a flush due does it; otherwise the caller looks at `flush_is_due`."""
         self.configure(config)
 
     def configure(self, config: LogConfig) -> None:
@@ -216,12 +102,21 @@ class SegmentedLog(ABC):
         """Make an empty segment."""
 
     def _jitter_ms(self) -> int:
-        """What the growing segment's age is cut short by, so that logs do not all roll at once."""
+        """Milliseconds taken off `segment.ms`, so that logs do not all begin new segments at once."""
         most = min(self.config.segment_jitter_ms, self.config.segment_ms)
-        return crc32(b"%d %d" % (id(self), self._active.base_offset)) % most if most > 0 else 0
+        return crc32(b"%d %d" % (self._jitter_seed, self._active.base_offset)) % most if most > 0 else 0
 
     @abstractmethod
     def flush(self) -> None: ...
+
+    def leave_flushing(self) -> None:
+        self.flushes_itself = self.flush_is_instant
+
+    def pending_flush(self, *, sealed_only: bool = False) -> PendingFlush:
+        return _InstantFlush(self._active.base_offset if sealed_only else self.end_offset)
+
+    def flushed(self, done: PendingFlush) -> None:
+        self.recovery_point = max(self.recovery_point, min(done.up_to_offset, self.end_offset))
 
     def close(self) -> None:
         self.is_closed = True
@@ -261,8 +156,8 @@ class SegmentedLog(ABC):
             )
         ):
             segment = self._make_room(segment, first_offset, last_offset, now_ms)
-        length, epoch = _LENGTH_AND_EPOCH.unpack_from(batches, _LENGTH_AT)
-        if length + EXTRA_BYTES == size and epoch == self._epoch:
+        length, epoch = _LENGTH_AND_EPOCH.unpack_from(batches, LENGTH_POSITION)
+        if length + LENGTH_EXTRA_BYTES == size and epoch == self._epoch:
             segment.append(batches, size, last_offset, max_timestamp, now_ms)
         else:
             self._append_walked(segment, batches, now_ms)
@@ -318,8 +213,7 @@ class SegmentedLog(ABC):
 
     @property
     def flush_is_due(self) -> bool:
-        """Whether so many records are not on the disk yet that they have to be (`flush.messages`)."""
-        return self.end_offset - self.recovery_point >= self.config.flush_messages
+        return not self.flushes_itself and self.end_offset - self.recovery_point >= self.config.flush_messages
 
     def _flush_after_append(self, now_ms: int) -> None:
         if not self.flushes_itself:
@@ -338,7 +232,7 @@ class SegmentedLog(ABC):
             return False
         if self._unflushed_since_ms < 0:
             self._unflushed_since_ms = now_ms
-        # A clock that was put back tells no times any more: what waits is flushed now.
+        # After the clock was put back, ages cannot be told: what waits is flushed now.
         if 0 <= now_ms - self._unflushed_since_ms < self.config.flush_ms:
             return False
         if self.flushes_itself:
@@ -363,7 +257,7 @@ class SegmentedLog(ABC):
             size, _ = segment.read(pieces, offset, max_bytes, end, at_least_one)
             return Slice(pieces, size)
         size = 0
-        for segment in self._segments[self._place(offset) :]:
+        for segment in self._segments[self._index_of(offset) :]:
             try:
                 more, exhausted = segment.read(
                     pieces, max(offset, segment.base_offset), max_bytes - size, end, at_least_one and not size
@@ -377,8 +271,8 @@ class SegmentedLog(ABC):
                 break
         return Slice(pieces, size)
 
-    def _place(self, offset: int) -> int:
-        """Return the number of the segment that an offset belongs to."""
+    def _index_of(self, offset: int) -> int:
+        """Return the index of the segment that an offset belongs to."""
         return max(bisect_right(self._bases, offset) - 1, 0)
 
     def entries(self, start_offset: int | None = None) -> Iterator[Entry]:
@@ -387,7 +281,7 @@ class SegmentedLog(ABC):
 
     def iter_batch_headers(self, start_offset: int | None = None) -> Iterator[BatchHeader]:
         offset = self.start_offset if start_offset is None else start_offset
-        for segment in self._segments[self._place(offset) :]:
+        for segment in self._segments[self._index_of(offset) :]:
             try:
                 for entry in segment.entries(offset):
                     if entry.magic == 2:
@@ -397,7 +291,7 @@ class SegmentedLog(ABC):
 
     def _entries(self, start_offset: int | None) -> Iterator[tuple[Segment, Entry]]:
         offset = self.start_offset if start_offset is None else start_offset
-        for segment in self._segments[self._place(offset) :]:
+        for segment in self._segments[self._index_of(offset) :]:
             for entry in segment.entries(offset):
                 yield segment, entry
 
@@ -405,7 +299,7 @@ class SegmentedLog(ABC):
 
     def batch_since(self, timestamp_ms: int, start_offset: int) -> tuple[Entry, Bytes] | None:
         start_offset = max(start_offset, self.start_offset)
-        for segment in self._segments[self._place(start_offset) :]:
+        for segment in self._segments[self._index_of(start_offset) :]:
             entry = segment.batch_since(timestamp_ms, start_offset)
             if entry is not None:
                 return entry, segment.load(entry.position, entry.size)
@@ -471,7 +365,7 @@ class SegmentedLog(ABC):
         self.recovery_point = max(self.recovery_point, offset)
         # Noted before they go: segments that are missing without a note were not removed by us.
         self.leader_epochs.truncate_start(offset)
-        self._drop(self._place(offset))
+        self._drop(self._index_of(offset))
 
     def retention_offset(self, now_ms: int, up_to_offset: int | None = None) -> int:
         config = self.config

@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from penstock.errors import CorruptRecordError, UnpackLimitError
 from penstock.log.contract import Bytes
 from penstock.log.walk import Entry
-from penstock.records.batch import read_header, records_bytes
+from penstock.records.batch import records_bytes
 from penstock.records.checking import walk_records
 from penstock.records.compression.budget import UnpackBudget
+from penstock.records.format.batch_header import read_header
 from penstock.records.legacy import iter_messages
 
 Place = tuple[int, int]

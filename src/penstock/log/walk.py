@@ -16,26 +16,28 @@ from typing import NamedTuple
 
 from penstock.errors import CorruptRecordError
 from penstock.model import NO_TIMESTAMP
-from penstock.records.batch import verify_crc
-from penstock.records.crc import crc32
+from penstock.records.format.batch_header import (
+    LENGTH_EXTRA_BYTES,
+    LENGTH_MIN,
+    LENGTH_POSITION,
+    MESSAGE_CRC_POSITION,
+    MESSAGE_TIMESTAMP_POSITION,
+    verify_crc,
+)
+from penstock.records.format.crc import crc32
 
 # base offset, length, leader epoch, magic, crc (skipped), attributes, last offset delta,
 # base timestamp (skipped), max timestamp
 _HEADER = Struct(">qiib4xhi8xq")
 _INT64 = Struct(">q")
-_LEGACY_TIMESTAMP_AT = 18
 _INT32 = Struct(">i")
 _UINT32 = Struct(">I")
-_LEGACY_CRC_AT, _LEGACY_CHECKED_FROM = 12, 16
 
 HEAD_BYTES = _HEADER.size
 """Bytes of an entry that a walk looks at: 43."""
 
-EXTRA_BYTES = 12
-"""Bytes of an entry that its length field does not count: offset and length."""
-
-_LENGTH_MIN = (14, 22, 49)
-_ENTRY_BYTES_MIN = EXTRA_BYTES + _LENGTH_MIN[0]
+_LENGTH_MIN = tuple(LENGTH_MIN[magic] for magic in range(3))
+_ENTRY_BYTES_MIN = LENGTH_EXTRA_BYTES + _LENGTH_MIN[0]
 _ZEROS = bytes(HEAD_BYTES)
 
 FETCH_BYTES = 4096
@@ -85,31 +87,35 @@ def walk(
         if last < 0:
             # Near the end: a message of magic 0 may be shorter than what is unpacked of magic 2.
             chunk, last = bytes(chunk) + _ZEROS, 0
-        at = 0
-        while at <= last:
-            base_offset, length, epoch, magic, attributes, delta, timestamp = unpack(chunk, at)
+        index = 0
+        while index <= last:
+            base_offset, length, epoch, magic, attributes, delta, timestamp = unpack(chunk, index)
             if length == 0 and base_offset == 0 and magic == 0:
-                return position + at
+                return position + index
             if not 0 <= magic <= 2 or length < _LENGTH_MIN[magic] or base_offset < 0:
                 raise CorruptRecordError(
-                    f"no batch at position {position + at}: "
+                    f"no batch at position {position + index}: "
                     f"offset {base_offset}, length {length}, magic {magic}"
                 )
-            size = length + EXTRA_BYTES
-            if position + at + size > end:
-                return position + at
+            size = length + LENGTH_EXTRA_BYTES
+            if position + index + size > end:
+                return position + index
             if magic < 2:
                 delta, epoch, attributes = 0, -1, 0
-                timestamp = _INT64.unpack_from(chunk, at + _LEGACY_TIMESTAMP_AT)[0] if magic else NO_TIMESTAMP
+                timestamp = (
+                    _INT64.unpack_from(chunk, index + MESSAGE_TIMESTAMP_POSITION)[0]
+                    if magic
+                    else NO_TIMESTAMP
+                )
             elif delta < 0:
                 raise CorruptRecordError(
-                    f"last offset delta {delta} in the batch at position {position + at}"
+                    f"last offset delta {delta} in the batch at position {position + index}"
                 )
             yield Entry(
-                position + at, size, base_offset, base_offset + delta, timestamp, epoch, attributes, magic
+                position + index, size, base_offset, base_offset + delta, timestamp, epoch, attributes, magic
             )
-            at += size
-        position += at
+            index += size
+        position += index
     return position
 
 
@@ -168,10 +174,10 @@ def walk_checked(fetch: Fetch, end: int, next_offset: int) -> Iterator[Entry]:
         if position > start:
             wanted = CHECKED_FETCH_BYTES
             continue
-        if len(chunk) == end - start or len(chunk) < EXTRA_BYTES:
+        if len(chunk) == end - start or len(chunk) < LENGTH_EXTRA_BYTES:
             return
         # One batch larger than what was fetched: fetch it whole, if it is all there.
-        wanted = _INT32.unpack_from(chunk, EXTRA_BYTES - 4)[0] + EXTRA_BYTES
+        wanted = _INT32.unpack_from(chunk, LENGTH_POSITION)[0] + LENGTH_EXTRA_BYTES
         if wanted <= len(chunk) or wanted > end - start:
             return
 
@@ -185,8 +191,8 @@ def has_valid_checksum(buffer: bytes | memoryview, start: int, entry: Entry) -> 
     """Say whether the bytes of an entry, which begin at `start` of `buffer`, have its checksum."""
     end = start + entry.size
     if entry.magic < 2:
-        expected = _UINT32.unpack_from(buffer, start + _LEGACY_CRC_AT)[0]
-        return bool(crc32(memoryview(buffer)[start + _LEGACY_CHECKED_FROM : end]) == expected)
+        expected = _UINT32.unpack_from(buffer, start + MESSAGE_CRC_POSITION)[0]
+        return bool(crc32(memoryview(buffer)[start + MESSAGE_CRC_POSITION + 4 : end]) == expected)
     try:
         verify_crc(buffer, start, end)
     except CorruptRecordError:

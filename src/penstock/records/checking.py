@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.errors import CorruptRecordError
-from penstock.records.batch import LOG_APPEND_BIT, BatchHeader, records_bytes
+from penstock.records.batch import records_bytes
 from penstock.records.compression.budget import CHUNK_RECORDS, UnpackBudget
-from penstock.records.varint import read_unsigned, read_varint
+from penstock.records.format.batch_header import LOG_APPEND_BIT, BatchHeader
+from penstock.records.format.varint import read_unsigned, read_varint
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

@@ -17,19 +17,20 @@ from penstock.errors import (
     UnsupportedVersionError,
 )
 from penstock.model import NO_TIMESTAMP, Record, TimestampType
-from penstock.records.batch import (
+from penstock.records.batch import iter_records
+from penstock.records.compression.budget import CHUNK_RECORDS, UnpackBudget
+from penstock.records.compression.codecs import Codec, compress
+from penstock.records.format.batch_header import (
     CODEC_MASK,
     CONTROL_BIT,
     HEADER_BYTES,
     LOG_APPEND_BIT,
-    iter_records,
+    MAGIC_POSITION,
     pack_header,
     read_header,
     refresh_crc,
     split_batches,
 )
-from penstock.records.compression.budget import CHUNK_RECORDS, UnpackBudget
-from penstock.records.compression.codecs import Codec, compress
 from penstock.records.legacy import encode_message, iter_messages, read_message
 from penstock.records.row_format import RowLike, encode_records
 
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 
     from penstock.records.legacy import Message
 
-_MAGIC_AT = 16
 _MESSAGE_BYTES = (26, 34)
 """Bytes of a message without its key and value, by magic."""
 
@@ -103,7 +103,7 @@ def _convert_one(
     out: bytearray,
 ) -> None:
     """Append what the batch in `view[start:end]` becomes; or nothing, where it raises."""
-    if view[start + _MAGIC_AT] == 2:
+    if view[start + MAGIC_POSITION] == 2:
         header = read_header(view, start)
         attributes = header.attributes
         if attributes & CONTROL_BIT:

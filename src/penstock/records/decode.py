@@ -19,16 +19,7 @@ import numpy as np
 from penstock.errors import CorruptRecordError, UnpackLimitError
 from penstock.model import COLUMN_NAMES
 from penstock.records.aborted import AbortedTransactions
-from penstock.records.batch import (
-    ABORT_MARKER,
-    CODEC_MASK,
-    CONTROL_BIT,
-    LOG_APPEND_BIT,
-    RECORD_BYTES_MIN,
-    TRANSACTIONAL_BIT,
-    read_marker,
-    split_batches,
-)
+from penstock.records.batch import ABORT_MARKER, read_marker
 from penstock.records.columns import RecordColumns
 from penstock.records.compression.budget import (
     BYTES_OPTION,
@@ -38,7 +29,17 @@ from penstock.records.compression.budget import (
     UnpackBudget,
 )
 from penstock.records.compression.codecs import Codec, decompress, decompress_into, room_for
-from penstock.records.crc import crc32c_array
+from penstock.records.format.batch_header import (
+    ATTRIBUTES_POSITION,
+    CODEC_MASK,
+    CONTROL_BIT,
+    HEADER_BYTES,
+    LOG_APPEND_BIT,
+    RECORD_BYTES_MIN,
+    TRANSACTIONAL_BIT,
+    split_batches,
+)
+from penstock.records.format.crc import crc32c_array
 from penstock.records.growing import GrowingColumns, problem
 from penstock.records.kernels import decode_kernels as kernels
 from penstock.records.kernels.jit import Bytes, Ints
@@ -220,7 +221,7 @@ class _Decoder:
             data: Bytes = np.frombuffer(memoryview(buffer), dtype=np.uint8)
             data.flags.writeable = False  # one type of array, so that kernels are compiled once
             table: Ints = np.empty(
-                (min(_TABLE_LINES, len(data) // 61 + 1), kernels.TABLE_COLUMNS), dtype=np.int64
+                (min(_TABLE_LINES, len(data) // HEADER_BYTES + 1), kernels.TABLE_COLUMNS), dtype=np.int64
             )
             while True:
                 outcome = kernels.walk_batches(
@@ -475,7 +476,7 @@ def _verify_crcs(data: Bytes, table: Ints, lines: int) -> None:
     ends = table[:lines, kernels.END].tolist()
     expected = table[:lines, kernels.CRC].tolist()
     for line in range(lines):
-        actual = crc32c_array(data[positions[line] + 21 : ends[line]])
+        actual = crc32c_array(data[positions[line] + ATTRIBUTES_POSITION : ends[line]])
         if actual != expected[line]:
             raise CorruptRecordError(
                 f"the batch with base offset {table[line, kernels.BASE_OFFSET]} has checksum {actual:#010x}, "

@@ -13,16 +13,17 @@ from numpy.typing import NDArray
 
 from penstock.errors import EncodeError
 from penstock.model import TimestampType
-from penstock.records.batch import (
-    CRC_AT,
+from penstock.records.columns import NO_BYTES, BytesColumn, RecordColumns
+from penstock.records.compression.codecs import Codec, compress
+from penstock.records.format.batch_header import (
+    ATTRIBUTES_POSITION,
+    CRC_POSITION,
     HEADER_BYTES,
     LOG_APPEND_BIT,
     TRANSACTIONAL_BIT,
     pack_header,
 )
-from penstock.records.columns import NO_BYTES, BytesColumn, RecordColumns
-from penstock.records.compression.codecs import Codec, compress
-from penstock.records.crc import crc32c_array
+from penstock.records.format.crc import crc32c_array
 from penstock.records.kernels import encode_kernels as kernels
 from penstock.records.kernels.jit import Bytes, Int32s, Ints
 from penstock.records.kernels.memory import empty
@@ -101,7 +102,8 @@ def encode_columns(
             producer_epoch=producer_epoch,
             base_sequence=sequence,
         )
-        batch.data[CRC_AT : CRC_AT + 4] = crc32c_array(batch[CRC_AT + 4 :]).to_bytes(4, "big")
+        checksum = crc32c_array(batch[ATTRIBUTES_POSITION:])
+        batch.data[CRC_POSITION:ATTRIBUTES_POSITION] = checksum.to_bytes(4, "big")
         batches.append(batch.data)
         if base_offset is not None:
             offset += count

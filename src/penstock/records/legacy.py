@@ -13,16 +13,23 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.errors import CorruptRecordError, EncodeError, UnpackLimitError
 from penstock.model import NO_TIMESTAMP, Record, TimestampType
-from penstock.records.batch import (
+from penstock.records.compression.budget import (
+    CHUNK_RECORDS,
+    NESTING_MAX,
+    UNPACKED_BYTES_MAX,
+    UNPACKED_RECORDS_MAX,
+    UnpackBudget,
+)
+from penstock.records.compression.codecs import Codec, compress
+from penstock.records.format.batch_header import (
     CODEC_MASK,
-    DECOMPRESSED_BYTES_MAX,
     LENGTH_EXTRA_BYTES,
     LOG_APPEND_BIT,
+    MESSAGE_ATTRIBUTES_POSITION,
+    MESSAGE_CRC_POSITION,
     split_batches,
 )
-from penstock.records.compression.budget import CHUNK_RECORDS, NESTING_MAX, UNPACKED_RECORDS_MAX, UnpackBudget
-from penstock.records.compression.codecs import Codec, compress
-from penstock.records.crc import crc32
+from penstock.records.format.crc import crc32
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -30,9 +37,8 @@ if TYPE_CHECKING:
 _HEAD = struct.Struct(">qiIbb")
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
-_CRC_AT, _CHECKED_FROM = 12, 16
+_CHECKED_POSITION = MESSAGE_CRC_POSITION + 4
 _MAGICS = (0, 1)
-_ATTRIBUTES_AT = 17
 
 MessageRow = tuple["bytes | None", "bytes | None", int]
 """What a message is made of: key, value, timestamp in milliseconds (ignored by magic 0)."""
@@ -103,8 +109,10 @@ def verify_message_crc(buffer: Buffer, start: int, end: int) -> None:
     Raises:
         CorruptRecordError: they differ.
     """
-    expected = int.from_bytes(memoryview(buffer)[start + _CRC_AT : start + _CHECKED_FROM], "big")
-    actual = crc32(memoryview(buffer)[start + _CHECKED_FROM : end])
+    expected = int.from_bytes(
+        memoryview(buffer)[start + MESSAGE_CRC_POSITION : start + _CHECKED_POSITION], "big"
+    )
+    actual = crc32(memoryview(buffer)[start + _CHECKED_POSITION : end])
     if actual != expected:
         raise CorruptRecordError(
             f"the message at position {start} has checksum {actual:#010x}, its header says {expected:#010x}"
@@ -136,7 +144,7 @@ def inner_messages(
     for start, end, magic in split_batches(inner):
         if (magic != wrapper.magic or magic > 1) and not (mixed and magic <= 1):
             raise CorruptRecordError("a compressed message holds one of another magic")
-        if inner[start + _ATTRIBUTES_AT] & CODEC_MASK:
+        if inner[start + MESSAGE_ATTRIBUTES_POSITION] & CODEC_MASK:
             if not nested:
                 raise CorruptRecordError("a compressed message holds a compressed one")
             has_wrappers = True
@@ -228,7 +236,7 @@ def decode_entry(
     partition: int,
     *,
     verify: bool = True,
-    limit_bytes: int = DECOMPRESSED_BYTES_MAX,
+    limit_bytes: int = UNPACKED_BYTES_MAX,
     limit_records: int = UNPACKED_RECORDS_MAX,
 ) -> list[Record]:
     """Return the records of the entry in `buffer[start:end]`; `batch.decode_batch` comes here for old magic.
@@ -253,10 +261,16 @@ def iter_entry(
     budget: UnpackBudget,
     *,
     verify: bool = True,
+    record_class: type[Record] = Record,
 ) -> Iterator[Record]:
-    """Yield the records of the entry in `buffer[start:end]`. Raises as `decode_entry`."""
+    """Yield the records of the entry in `buffer[start:end]`, as `record_class`.
+
+    Raises:
+        CorruptRecordError: wrong checksum (if `verify`) or layout.
+        UnpackLimitError: a wrapper holds more than `budget` allows.
+    """
     for message in iter_messages(buffer, start, end, budget=budget, verify=verify):
-        yield Record(
+        yield record_class(
             topic,
             partition,
             message.offset,

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from penstock.errors import CorruptRecordError
 from penstock.model import Header, Record, TimestampType
-from penstock.records.varint import SHORT_MAX, encode_varint, read_unsigned, read_varint, short_varints
+from penstock.records.format.varint import SHORT_MAX, encode_varint, read_unsigned, read_varint, short_varints
 
 RowLike = tuple["bytes | None", "bytes | None", "Iterable[Header]", int]
 """What a record is made of: key, value, headers, timestamp in milliseconds."""
@@ -71,7 +71,9 @@ def decode_records(
     topic: str,
     partition: int,
 ) -> list[Record]:
-    """Read the `count` records that `data` holds; `appended_at`, where it is given, is the timestamp of all.
+    """Read the `count` records that `data` holds, the first of which has `base_offset`.
+
+    `appended_at`, where it is given, is the timestamp of all.
 
     Raises:
         IndexError: the bytes run out.
@@ -94,11 +96,17 @@ def decode_some(
     appended_at: int | None,
     topic: str,
     partition: int,
+    record_class: type[Record] = Record,
 ) -> tuple[list[Record], int]:
-    """Read `count` records from `position` on; return them and the position behind them.
+    """Read `count` records from `position` on; return them, as `record_class`, and the position behind them.
 
     The hot loop of the row API: numbers of one or two bytes, nearly all there are, are read in place.
-    Raises as `decode_records`, which says what the arguments mean.
+    `base_offset` and `base_timestamp` are those of the batch; `appended_at`, where it is given, is the
+    timestamp of all records.
+
+    Raises:
+        IndexError: the bytes run out.
+        CorruptRecordError: a record does not follow the format.
     """
     timestamp_type = TimestampType.CREATE_TIME if appended_at is None else TimestampType.LOG_APPEND_TIME
     size_of_data = len(data)
@@ -172,7 +180,7 @@ def decode_some(
             raise CorruptRecordError(f"a record ends {position - end:+} bytes from where its length says")
         append(
             new_record(
-                Record,
+                record_class,
                 (
                     topic,
                     partition,

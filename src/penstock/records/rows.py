@@ -17,15 +17,9 @@ from typing import TYPE_CHECKING
 from penstock.errors import CorruptRecordError, UnpackLimitError
 from penstock.model import Header, Record, TimestampType
 from penstock.records.aborted import AbortedTransactions
-from penstock.records.batch import (
-    ABORT_MARKER,
-    iter_records,
-    read_header,
-    read_marker,
-    split_batches,
-    verify_crc,
-)
+from penstock.records.batch import ABORT_MARKER, iter_records, read_marker
 from penstock.records.compression.budget import UNPACKED_BYTES_MAX, UNPACKED_RECORDS_MAX, UnpackBudget
+from penstock.records.format.batch_header import read_header, split_batches, verify_crc
 from penstock.records.legacy import read_message
 
 if TYPE_CHECKING:
@@ -37,7 +31,7 @@ COMPILED_FROM_BYTES = 8 * 1024
 """From this size on the kernels are the faster way, once they are loaded."""
 
 LOAD_FROM_BYTES = 64 * 1024
-"""From this size on they are worth loading, half a second once: whoever fetches so much fetches more."""
+"""From this size on they are worth loading, half a second once: clients that fetch so much fetch more."""
 
 CHUNK_ROWS = 16_384
 """Records that exist as objects at a time, some 7 MB without keys and values."""
@@ -46,7 +40,7 @@ PIECE_BYTES = 8 << 20
 """Columns decoded at a time on the way to rows: what is fetched at once from one partition, mostly."""
 
 OFFSET_MAX = (1 << 63) - 1
-"""Nobody has a record here: the offset after it could not be asked for."""
+"""No record has this offset: the one after it could not be asked for."""
 
 _DECODE = "penstock.records.decode"
 
@@ -101,12 +95,17 @@ def iter_rows(
     verify: bool = True,
     limit_bytes: int = UNPACKED_BYTES_MAX,
     limit_records: int = UNPACKED_RECORDS_MAX,
+    record_class: type[Record] = Record,
 ) -> Iterator[tuple[list[Record], int]]:
-    """Yield the same as `decode_rows` in pieces: some records, and the offset to read on from after them.
+    """Yield (some records, offset to read on from after them) of the whole batches in `buffer`.
 
+    Records are `record_class`. The other arguments are those of `decode_rows`.
     Of what is compressed no more than one batch is unpacked at a time, and records become objects some ten
-    thousand at a time. The last piece, which may have no records, says where the buffer ends. Raises as
-    `decode_rows` does; pieces before what is wrong have been yielded.
+    thousand at a time. The last piece, which may have no records, says at which offset the buffer ends.
+
+    Raises:
+        CorruptRecordError: a checksum (if `verify`) or the layout is wrong; pieces before it were yielded.
+        UnpackLimitError: a compressed batch holds more than `limit_bytes` or `limit_records`.
     """
     view = memoryview(buffer)
     if view.nbytes >= (COMPILED_FROM_BYTES if _DECODE in sys.modules else LOAD_FROM_BYTES) and _has_kernels():
@@ -120,6 +119,7 @@ def iter_rows(
             verify,
             limit_bytes,
             limit_records,
+            record_class,
         )
         return
     end_offset = OFFSET_MAX if end_offset is None else end_offset
@@ -165,7 +165,15 @@ def iter_rows(
         is_cut = first < start_offset or last >= end_offset
         try:
             for found in iter_records(
-                view, start, end, topic, partition, budget, verify=verify, chunk_records=CHUNK_ROWS
+                view,
+                start,
+                end,
+                topic,
+                partition,
+                budget,
+                verify=verify,
+                chunk_records=CHUNK_ROWS,
+                record_class=record_class,
             ):
                 if is_cut:
                     found = [record for record in found if start_offset <= record.offset < end_offset]
@@ -178,8 +186,8 @@ def iter_rows(
                 yield rows, rows[-1].offset + 1
             if not isinstance(error, UnpackLimitError):
                 raise
-            where = first if magic == 2 else last
-            raise UnpackLimitError(f"the compressed batch at offset {where}: {error}") from None
+            offset = first if magic == 2 else last
+            raise UnpackLimitError(f"the compressed batch at offset {offset}: {error}") from None
     yield rows, min(next_offset, end_offset)
 
 
@@ -203,6 +211,7 @@ def _from_columns(
     verify: bool,
     limit_bytes: int,
     limit_records: int,
+    record_class: type[Record],
 ) -> Iterator[tuple[list[Record], int]]:
     from penstock.records.decode import iter_columns
 
@@ -220,16 +229,25 @@ def _from_columns(
     ):
         count, next_offset = columns.row_count, columns.next_offset
         for first in range(0, count - CHUNK_ROWS, CHUNK_ROWS):
-            rows = rows_of(columns, topic, partition, first, first + CHUNK_ROWS)
+            rows = rows_of(columns, topic, partition, first, first + CHUNK_ROWS, record_class)
             yield rows, rows[-1].offset + 1
         first = max(count - 1, 0) // CHUNK_ROWS * CHUNK_ROWS
-        yield rows_of(columns, topic, partition, first, count), next_offset
+        yield rows_of(columns, topic, partition, first, count, record_class), next_offset
 
 
 def rows_of(
-    columns: RecordColumns, topic: str, partition: int, first: int = 0, last: int | None = None
+    columns: RecordColumns,
+    topic: str,
+    partition: int,
+    first: int = 0,
+    last: int | None = None,
+    record_class: type[Record] = Record,
 ) -> list[Record]:
-    """Return rows `first` to before `last` (all) of `columns`, all of which must have been decoded."""
+    """Return rows `first` to before `last` (all) of `columns`, all of which must have been decoded.
+
+    Raises:
+        ValueError: a column is missing.
+    """
     offsets, timestamps, types = columns.offsets, columns.timestamps, columns.timestamp_types
     key, value, headers = columns.key, columns.value, columns.headers
     if (
@@ -259,7 +277,7 @@ def rows_of(
         lists,
         strict=False,
     )
-    return list(map(tuple.__new__, repeat(Record), fields))
+    return list(map(tuple.__new__, repeat(record_class), fields))
 
 
 def _header_lists(headers: HeadersColumn, first: int, last: int) -> Iterable[Sequence[Header]]:

@@ -1,6 +1,6 @@
 """`read_log` and `scan_log` for every directory that a broker of any age has left behind.
 
-What Kafka 0.8 and later write is `penstock.log.scan`'s; segments of Kafka 0.7, told by their names, are
+What Kafka 0.8 and later write is `penstock.log.disk.scan`'s; segments of Kafka 0.7, told by their names, are
 `penstock.v07`'s. The columns are the same; in 0.7 the offset of a message is the byte where it starts.
 """
 
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from penstock.common.extras import need_arrow
 from penstock.errors import ConfigError
-from penstock.log import scan
-from penstock.log.scan import BATCH_BYTES, Position
+from penstock.log.disk import scan
+from penstock.log.disk.scan import BATCH_BYTES, Position
 from penstock.records.compression.budget import DEFAULT_LIMITS, UnpackLimits
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, cast
 
 from penstock.broker.broker import Broker
 from penstock.broker.interceptors import Stage
+from penstock.broker.metadata.planning import Planner
 from penstock.clock import MovableClock
 from penstock.errors import NetworkError
 from penstock.testing.answers import answering_faults
@@ -188,7 +189,7 @@ class KafkaBroker(Broker):
 
         def create(server: Server) -> None:
             cluster = server.node.cluster
-            plan = cluster.plan_topic(topic, partitions, configs=texts)
+            plan = Planner(cluster).new_topic(topic, partitions, configs=texts)
             cluster.create_topics([plan], server.node.clock.now_ms())
 
         self._call(create)

@@ -21,11 +21,11 @@ from penstock.broker.groups.classic.snapshot import snapshot
 from penstock.broker.groups.offsets import Committed
 from penstock.broker.groups.records import StoredOffset, StoredRecord, offset_record, read_record
 from penstock.broker.groups.topic import NAME, OffsetsTopic
-from penstock.broker.partitions.disk_log_store import DiskStore
+from penstock.broker.metadata.stores import open_disk_store
 from penstock.clock import ManualClock
 from penstock.errors import DecodeError, StorageError
 from penstock.log.contract import LogConfig
-from penstock.log.salvage import sound_batches
+from penstock.log.segments.salvage import sound_batches
 from penstock.log.segments.segment import FileSegment
 from penstock.log.walk import walk_buffer
 from penstock.protocol.error_codes import ErrorCode
@@ -34,7 +34,7 @@ from penstock.protocol.messages.group_metadata_value import GroupMetadataValue, 
 from penstock.protocol.messages.list_groups_request import ListGroupsRequest
 from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from penstock.records.batch import encode_batch, encode_marker
-from penstock.records.crc import crc32c
+from penstock.records.format.crc import crc32c
 
 E = ErrorCode
 
@@ -250,7 +250,7 @@ def test_what_is_described_is_the_same_after_a_restart() -> None:
 
 def disk_bench(path: Path, clock: ManualClock) -> Bench:
     config = BrokerConfig({"log.dirs": str(path)})
-    return Bench(DiskStore(str(path), config, clock), clock)
+    return Bench(open_disk_store(str(path), config, clock), clock)
 
 
 def test_a_broker_on_disk_that_was_killed_knows_everything_it_has_answered(tmp_path: Path) -> None:
@@ -381,7 +381,7 @@ def written_log(path: Path) -> tuple[Path, list[tuple[int, int]]]:
     clock = ManualClock(NOW_MS)
     config = BrokerConfig({"log.dirs": str(path)})
     # A fourth batch has no room in the first segment.
-    bench = Bench(DiskStore(str(path), config, clock), clock, offsets_topic_segment_bytes=350)
+    bench = Bench(open_disk_store(str(path), config, clock), clock, offsets_topic_segment_bytes=350)
     for partition in (0, 1, 2, 0):
         assert bench.commit(100 + partition, index=partition) == 0
     assert (

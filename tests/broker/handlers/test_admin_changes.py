@@ -9,8 +9,8 @@ import pytest
 
 from broker.bench_node import NOW_MS, ask, batch_of, make_node, make_topic, produce
 from penstock.broker.config.values import BrokerConfig
+from penstock.broker.metadata.stores import open_store
 from penstock.broker.node import Node
-from penstock.broker.partitions.log_store import open_store
 from penstock.clock import ManualClock
 from penstock.protocol.messages import (
     alter_configs_request,

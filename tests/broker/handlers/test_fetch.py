@@ -12,8 +12,9 @@ from penstock.broker.requests.purgatory import Wait
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
-from penstock.records.batch import decode_batch, split_batches
+from penstock.records.batch import decode_batch
 from penstock.records.compression.codecs import Codec
+from penstock.records.format.batch_header import split_batches
 
 BATCH = len(batch_of(b"x" * 100))
 

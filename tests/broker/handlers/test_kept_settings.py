@@ -18,8 +18,8 @@ from penstock.broker.config.inert_keys import broker_setting, listed_settings, s
 from penstock.broker.config.log_levels import LEVELS
 from penstock.broker.config.resource_types import LOGGER_RESOURCE
 from penstock.broker.config.values import BrokerConfig, canonical
+from penstock.broker.metadata.stores import open_store
 from penstock.broker.node import Node
-from penstock.broker.partitions.log_store import open_store
 from penstock.clock import ManualClock
 from penstock.protocol.messages.describe_configs_request import (
     DescribeConfigsRequest,
@@ -101,7 +101,9 @@ def test_what_is_refused_changes_nothing(kind: int, name: str, changes: Any, cod
 
 def test_what_a_peer_can_make_grow_has_an_end() -> None:
     node = make_node()
-    node.cluster.kept = {(GROUP, str(n)): {SESSION: "50000"} for n in range(KEPT_RESOURCES_MAX)}
+    node.cluster.image.resource_configs = {
+        (GROUP, str(n)): {SESSION: "50000"} for n in range(KEPT_RESOURCES_MAX)
+    }
     assert alter(node, (SESSION, SET, "50000"), kind=GROUP, name="one more")[0] == 44
     assert alter(node, (SESSION, SET, "51000"), kind=GROUP, name="7")[0] == 0
     many = [(f"x{n}", SET, "") for n in range(BROKER_TEXTS_MAX + 1)]
@@ -190,8 +192,11 @@ def test_everything_kept_is_there_after_a_restart(tmp_path: Path) -> None:
     node.store.close()
     config = BrokerConfig({"log.dirs": str(tmp_path)})
     again = Node(config, open_store(config, clock), clock)
-    assert again.cluster.kept == node.cluster.kept
-    assert (config.dynamic, config.dynamic_defaults) == ({"no.such": "x"}, {"background.threads": "11"})
+    assert again.cluster.resource_configs == node.cluster.resource_configs
+    assert (again.config.dynamic, again.config.dynamic_defaults) == (
+        {"no.such": "x"},
+        {"background.threads": "11"},
+    )
     assert listed(again, METRICS, GROUP) == [(GROUP, "g"), (METRICS, "m")]
     assert listed(again, version=0) == [(METRICS, "m")]
     again.store.close()

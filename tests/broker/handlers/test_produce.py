@@ -30,8 +30,9 @@ from penstock.model import TimestampType
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
-from penstock.records.batch import decode_batch, read_header, split_batches
+from penstock.records.batch import decode_batch
 from penstock.records.compression.codecs import Codec
+from penstock.records.format.batch_header import read_header, split_batches
 from penstock.records.legacy import encode_message_set
 from penstock.testing import KafkaBroker
 

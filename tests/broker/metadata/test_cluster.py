@@ -10,12 +10,15 @@ import pytest
 from broker.bench_node import NOW_MS, batch_of, make_node, make_topic, produce
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.metadata.metadata_log import MetadataLog, frame, unframe
+from penstock.broker.metadata.planning import Planner
+from penstock.broker.metadata.stores import open_disk_store
 from penstock.broker.node import Node
-from penstock.broker.partitions.disk_log_store import METADATA_TOPIC_ID, DiskStore
+from penstock.broker.partitions.disk_log_store import DiskStore
+from penstock.broker.partitions.internal_topics import METADATA_TOPIC_ID
 from penstock.broker.partitions.log_store import MemoryStore
 from penstock.clock import ManualClock
 from penstock.errors import ConfigError, DecodeError, KafkaError, StorageError
-from penstock.log.directory.data_directory import DataDirectory
+from penstock.log.disk.data_directory import DataDirectory
 from penstock.log.memory import MemoryLog
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode
@@ -30,7 +33,7 @@ from penstock.records.batch import encode_batch
 
 def disk_node(path: Path, **settings: str) -> Node:
     clock = ManualClock(NOW_MS)
-    return make_node(DiskStore(str(path), BrokerConfig(), clock), clock, **settings)
+    return make_node(open_disk_store(str(path), BrokerConfig(), clock), clock, **settings)
 
 
 RECORDS = [
@@ -106,7 +109,7 @@ def test_names_that_are_refused(name: str, code: ErrorCode) -> None:
     node = make_node()
     make_topic(node, "there.is")
     with pytest.raises(KafkaError) as caught:
-        node.cluster.plan_topic(name)
+        Planner(node.cluster).new_topic(name)
     assert caught.value.code == code
 
 
@@ -129,20 +132,20 @@ def test_names_that_are_refused(name: str, code: ErrorCode) -> None:
 )
 def test_wishes_that_are_refused(wanted: dict[str, Any], code: ErrorCode) -> None:
     with pytest.raises(KafkaError) as caught:
-        make_node().cluster.plan_topic("t", **wanted)
+        Planner(make_node().cluster).new_topic("t", **wanted)
     assert caught.value.code == code
 
 
 def test_defaults_of_the_broker_apply() -> None:
     node = make_node(num_partitions=3, log_retention_ms=5)
-    plan = node.cluster.plan_topic("t")
+    plan = Planner(node.cluster).new_topic("t")
     assert (plan.partitions, plan.config["retention.ms"]) == (3, 5)
-    assert node.cluster.plan_topic("t", assignments={0: [1], 1: [1]}).partitions == 2
+    assert Planner(node.cluster).new_topic("t", assignments={0: [1], 1: [1]}).partitions == 2
 
 
 def test_a_broken_default_replication_factor_is_told() -> None:
     with pytest.raises(KafkaError, match="INVALID_REPLICATION_FACTOR"):
-        make_node(default_replication_factor=3).cluster.plan_topic("t")
+        Planner(make_node(default_replication_factor=3).cluster).new_topic("t")
 
 
 @pytest.mark.parametrize("place", ["memory", "disk"])
@@ -224,8 +227,8 @@ def test_data_that_no_record_names_are_taken_in(tmp_path: Path) -> None:
 def test_a_directory_of_another_node_is_refused(tmp_path: Path) -> None:
     disk_node(tmp_path).store.close()
     with pytest.raises(ConfigError, match="belongs to node 1"):
-        DiskStore(str(tmp_path), BrokerConfig({"node.id": "2"}), ManualClock())
-    DiskStore(str(tmp_path), BrokerConfig({"node.id": "1"}), ManualClock()).close()
+        open_disk_store(str(tmp_path), BrokerConfig({"node.id": "2"}), ManualClock())
+    open_disk_store(str(tmp_path), BrokerConfig({"node.id": "1"}), ManualClock()).close()
 
 
 def test_another_topics_data_under_the_same_name_are_not_touched(tmp_path: Path) -> None:

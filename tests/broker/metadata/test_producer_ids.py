@@ -14,12 +14,12 @@ from penstock import Broker
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.metadata import producer_ids as producer_ids_module
 from penstock.broker.metadata.producer_ids import ID_LIMIT, greatest_producer_id
+from penstock.broker.metadata.stores import open_disk_store
 from penstock.broker.node import Node
 from penstock.broker.partitions import partition as partition_module
-from penstock.broker.partitions.disk_log_store import DiskStore
 from penstock.broker.partitions.producer_snapshots import ProducerSnapshots
 from penstock.clock import ManualClock
-from penstock.log.headers import headers_behind
+from penstock.log.segments.headers import headers_behind
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from penstock.protocol.messages.init_producer_id_request import InitProducerIdRequest
@@ -31,7 +31,7 @@ SEGMENT = f"{0:020d}.log"
 
 def disk_node(path: Path) -> Node:
     clock = ManualClock(NOW_MS)
-    return make_node(DiskStore(str(path), BrokerConfig(), clock), clock)
+    return make_node(open_disk_store(str(path), BrokerConfig(), clock), clock)
 
 
 def new_id(node: Node) -> int:

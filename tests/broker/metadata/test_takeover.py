@@ -10,14 +10,14 @@ import pytest
 
 from broker.bench_node import NOW_MS, ask, batch_of, make_node, make_topic, produce
 from penstock.broker.config.values import BrokerConfig
-from penstock.broker.metadata.cluster import METADATA_FEATURE
+from penstock.broker.metadata.image import METADATA_FEATURE
 from penstock.broker.metadata.metadata_log import frame
+from penstock.broker.metadata.stores import open_disk_store
 from penstock.broker.node import Node
-from penstock.broker.partitions.disk_log_store import DiskStore
 from penstock.clock import ManualClock
 from penstock.errors import StorageError
 from penstock.log.directory.identity_files import read_meta_properties
-from penstock.log.headers import headers_behind
+from penstock.log.segments.headers import headers_behind
 from penstock.log.segments.segment_files import segment_path
 from penstock.protocol.message import Message
 from penstock.protocol.messages.abort_transaction_record import AbortTransactionRecord
@@ -39,7 +39,7 @@ from penstock.protocol.messages.unregister_broker_record import UnregisterBroker
 from penstock.protocol.messages.user_scram_credential_record import UserScramCredentialRecord
 from penstock.protocol.uuid import uuid_from_text
 from penstock.records.batch import encode_batch, encode_marker
-from penstock.records.crc import crc32c
+from penstock.records.format.crc import crc32c
 
 METADATA = "__cluster_metadata-0"
 T_ID, U_ID, RULE = bytes(range(16)), bytes(range(1, 17)), bytes(range(2, 18))
@@ -81,7 +81,7 @@ class Directory:
 
     def _node(self, use: Callable[[Node], None]) -> None:
         clock = ManualClock(NOW_MS)
-        node = make_node(DiskStore(str(self.path), BrokerConfig(), clock), clock)
+        node = make_node(open_disk_store(str(self.path), BrokerConfig(), clock), clock)
         use(node)
         node.store.close()
 
@@ -129,7 +129,7 @@ class Directory:
 
 def open_node(path: Path) -> Node:
     clock = ManualClock(NOW_MS)
-    return make_node(DiskStore(str(path), BrokerConfig(), clock), clock)
+    return make_node(open_disk_store(str(path), BrokerConfig(), clock), clock)
 
 
 def batch_at(offset: int, **fields: object) -> bytes:

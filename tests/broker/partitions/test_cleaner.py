@@ -10,13 +10,15 @@ import pytest
 
 from broker.bench_node import NOW_MS, batch_of, make_node, make_topic, produce
 from penstock.broker.config.values import BrokerConfig
+from penstock.broker.metadata.stores import open_store
 from penstock.broker.node import Node
 from penstock.broker.partitions import cleaner as compactor
 from penstock.broker.partitions.cleaner import RETRY_S, policy_of
-from penstock.broker.partitions.log_store import LogStore, MemoryStore, open_store
+from penstock.broker.partitions.log_store import LogStore, MemoryStore
 from penstock.clock import ManualClock
 from penstock.log.compaction import compactor as compaction
-from penstock.records.batch import decode_batch, encode_batch, refresh_crc, split_batches
+from penstock.records.batch import decode_batch, encode_batch
+from penstock.records.format.batch_header import refresh_crc, split_batches
 
 BACKOFF_MS = 15_000
 

@@ -12,8 +12,8 @@ import pytest
 from broker.bench_node import NOW_MS, batch_of, make_node, make_topic, produce
 from penstock import Broker
 from penstock.broker.config.values import BrokerConfig
+from penstock.broker.metadata.stores import open_store
 from penstock.broker.node import Node
-from penstock.broker.partitions.log_store import open_store
 from penstock.clock import ManualClock
 from penstock.errors import StorageError
 

@@ -13,9 +13,10 @@ from penstock.broker.partitions.key_validation import (
     find_in_python,
 )
 from penstock.errors import CorruptRecordError
-from penstock.records.batch import encode_batch, read_header, refresh_crc
+from penstock.records.batch import encode_batch
 from penstock.records.compression.budget import UnpackBudget
 from penstock.records.compression.codecs import Codec
+from penstock.records.format.batch_header import read_header, refresh_crc
 
 
 def batch_of(keys: list[bytes | None], codec: Codec = Codec.NONE) -> memoryview:

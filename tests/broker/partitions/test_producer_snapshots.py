@@ -8,6 +8,7 @@ import pytest
 
 from broker.bench_node import NOW_MS, batch_of, make_node, make_topic, produce
 from penstock.broker.config.values import BrokerConfig
+from penstock.broker.metadata.stores import open_disk_store
 from penstock.broker.node import Node
 from penstock.broker.partitions import partition as partition_module
 from penstock.broker.partitions.disk_log_store import DiskStore
@@ -84,7 +85,7 @@ def test_a_damaged_snapshot_is_passed_over(tmp_path: Path) -> None:
 
 def disk_node(path: Path) -> Node:
     clock = ManualClock(NOW_MS)
-    return make_node(DiskStore(str(path), BrokerConfig(), clock), clock)
+    return make_node(open_disk_store(str(path), BrokerConfig(), clock), clock)
 
 
 @pytest.mark.parametrize("end", ["clean", "crash"])

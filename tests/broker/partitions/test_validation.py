@@ -11,8 +11,9 @@ from penstock.broker.config.values import BrokerConfig, TopicConfig
 from penstock.broker.partitions.validation import RejectedRecords, admit_batch, bring_in_line
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode
-from penstock.records.batch import decode_batch, encode_batch, read_header, refresh_crc
+from penstock.records.batch import decode_batch, encode_batch
 from penstock.records.compression.codecs import Codec
+from penstock.records.format.batch_header import read_header, refresh_crc
 
 
 def config_of(**overrides: object) -> TopicConfig:

@@ -30,7 +30,7 @@ from penstock.protocol.messages.list_offsets_request import (
 )
 from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from penstock.protocol.releases import RELEASES, api_versions
-from penstock.records.batch import split_batches
+from penstock.records.format.batch_header import split_batches
 from penstock.records.legacy import encode_message, encode_message_set, iter_messages
 
 VERSIONS = ApiVersionsRequest(client_software_name="x", client_software_version="1")

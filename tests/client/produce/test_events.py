@@ -116,6 +116,6 @@ def test_brokers_without_headers_are_sent_structured_events_only(release):
 def test_asking_for_the_event_loads_no_library_for_tables():
     import subprocess
 
-    code = "from penstock.model import Record; import sys; Record('t', 0, 0, 0, 0, None, b'', []).event;"
+    code = "from penstock import Record; import sys; Record('t', 0, 0, 0, 0, None, b'', []).event;"
     code += "sys.exit(any(name in sys.modules for name in ('numpy', 'pyarrow')))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

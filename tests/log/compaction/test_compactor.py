@@ -17,9 +17,10 @@ from penstock.errors import StorageError
 from penstock.log.compaction import compactor as compaction
 from penstock.log.compaction.compactor import CompactionPolicy, compact, find_dirt, plan
 from penstock.log.contract import LogConfig
-from penstock.log.disk import DiskLog
+from penstock.log.disk.disk_log import DiskLog
 from penstock.log.memory import MemoryLog
-from penstock.records.batch import decode_batch, encode_batch, read_header, split_batches
+from penstock.records.batch import decode_batch, encode_batch
+from penstock.records.format.batch_header import read_header, split_batches
 
 ALWAYS = CompactionPolicy(min_dirty_ratio=0, delete_retention_ms=1000)
 SMALL = LogConfig(segment_bytes=400)

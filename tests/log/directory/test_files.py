@@ -8,6 +8,7 @@ import pytest
 
 from penstock.errors import StorageError
 from penstock.log.directory.checkpoint import read_checkpoint, read_offsets, write_checkpoint, write_offsets
+from penstock.log.directory.epoch_checkpoint import load_epochs, new_epochs
 from penstock.log.directory.identity_files import (
     MetaProperties,
     read_meta_properties,
@@ -62,16 +63,16 @@ def test_a_malformed_checkpoint_says_so(tmp_path: Path, text: str, reason: str) 
 
 def test_leader_epochs_look_like_kafkas(tmp_path: Path) -> None:
     path = tmp_path / "leader-epoch-checkpoint"
-    epochs = LeaderEpochs(str(path))
+    epochs = new_epochs(str(path))
     epochs.assign(0, 0)
     epochs.assign(0, 5)
     epochs.assign(3, 17)
     assert path.read_text() == "0\n2\n0 0\n3 17\n"
-    assert LeaderEpochs.load(str(path)).entries == [(0, 0), (3, 17)]
+    assert load_epochs(str(path)).entries == [(0, 0), (3, 17)]
     epochs.truncate_end(17)
     epochs.truncate_start(4)
     assert path.read_text() == "0\n1\n0 4\n"
-    assert LeaderEpochs.load(str(tmp_path / "none")).entries == []
+    assert load_epochs(str(tmp_path / "none")).entries == []
 
 
 @pytest.mark.parametrize("text", ["0\n1\na b\n", "0\n2\n3 0\n1 5\n", "0\n1\n1\n"])
@@ -79,7 +80,7 @@ def test_malformed_leader_epochs_say_so(tmp_path: Path, text: str) -> None:
     path = tmp_path / "x"
     path.write_text(text)
     with pytest.raises(StorageError):
-        LeaderEpochs.load(str(path))
+        load_epochs(str(path))
 
 
 def test_an_overruled_epoch_goes() -> None:

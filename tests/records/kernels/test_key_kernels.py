@@ -9,11 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import CorruptRecordError
-from penstock.records import key_scan
-from penstock.records.batch import HEADER_BYTES, encode_batch
+from penstock.records.batch import encode_batch
+from penstock.records.format import key_scan
+from penstock.records.format.batch_header import HEADER_BYTES
+from penstock.records.format.key_scan import Span
 from penstock.records.kernels import key_kernels
 from penstock.records.kernels.jit import COMPILED
-from penstock.records.key_scan import Scanner, Span
+from penstock.records.kernels.key_scanner import Scanner, fast_scanner
 
 ROWS = st.lists(
     st.tuples(
@@ -66,4 +68,4 @@ def test_the_same_is_refused(seed: int) -> None:
 
 
 def test_the_fast_one_is_compiled_where_that_can_be() -> None:
-    assert key_scan.fast_scanner() is (key_kernels.scan_keys if COMPILED else key_scan.scan_keys)
+    assert fast_scanner() is (key_kernels.scan_keys if COMPILED else key_scan.scan_keys)

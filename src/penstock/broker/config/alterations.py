@@ -59,7 +59,7 @@ class ConfigTarget(Protocol):
     @property
     def topics(self) -> Mapping[str, _Topic]: ...
     @property
-    def kept(self) -> Mapping[tuple[int, str], Mapping[str, str]]: ...
+    def resource_configs(self) -> Mapping[tuple[int, str], Mapping[str, str]]: ...
     def alter(self, records: Sequence[ConfigRecord], now_ms: int) -> object: ...
 
 
@@ -138,8 +138,8 @@ def answer_each(
                 )
             planned = plan(resource)
             is_fresh = bool(planned) and key[0] not in (TOPIC_RESOURCE, BROKER_RESOURCE)
-            if is_fresh and key not in cluster.kept:
-                if len(cluster.kept) + fresh >= KEPT_RESOURCES_MAX:
+            if is_fresh and key not in cluster.resource_configs:
+                if len(cluster.resource_configs) + fresh >= KEPT_RESOURCES_MAX:
                     raise error_for(
                         ErrorCode.POLICY_VIOLATION,
                         f"{KEPT_RESOURCES_MAX} groups and subscriptions have settings",
@@ -299,7 +299,7 @@ def _texts_of(cluster: ConfigTarget, resource_type: int, name: str) -> Mapping[s
         )
     if resource_type in kept_kinds(cluster.config):
         check_kept_name(resource_type, name)
-        return cluster.kept.get((resource_type, name), {})
+        return cluster.resource_configs.get((resource_type, name), {})
     raise error_for(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource_type}")
 
 

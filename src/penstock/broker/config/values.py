@@ -8,6 +8,7 @@ Nothing here reads a file or knows what a setting is used for.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from copy import copy
 from math import inf, isfinite
 from re import compile as compile_
 from typing import TYPE_CHECKING, NamedTuple
@@ -174,10 +175,19 @@ class BrokerConfig:
                 raise unknown_name(name, BROKER_KEYS, self)
             parse(key, text)
             self.settings[name] = text
-        self.dynamic: dict[str, str] = {}
-        self.dynamic_defaults: dict[str, str] = {}
+        self.dynamic: Mapping[str, str] = {}
+        self.dynamic_defaults: Mapping[str, str] = {}
         self.started_with: dict[str, str] = {}
         """What came of arguments and not of `settings`, such as the address: shown, and no more."""
+
+    def with_dynamic(self, own: Mapping[str, str], defaults: Mapping[str, str]) -> BrokerConfig:
+        """Return these settings, and over them those that clients make for this broker and for all brokers.
+
+        The two mappings are read whenever a setting is asked for, so that changes in them count at once.
+        """
+        config = copy(self)
+        config.dynamic, config.dynamic_defaults = own, defaults
+        return config
 
     def __getitem__(self, name: str) -> Value:
         return parse(BROKER_KEYS[name], self.text(name))

@@ -17,14 +17,14 @@ from penstock.broker.groups.records import (
     StoredRecord,
     read_record,
 )
-from penstock.broker.metadata.internal_topics import OFFSETS_TOPIC
+from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC
 from penstock.common.java_hash import string_hash
 from penstock.errors import DecodeError
-from penstock.log.salvage import sound_batches
-from penstock.log.segmented import SegmentedLog
+from penstock.log.segments.salvage import sound_batches
 from penstock.log.walk import walk_buffer
 from penstock.protocol.error_codes import ErrorCode, error_for
-from penstock.records.batch import decode_batch, encode_batch, read_header, read_marker
+from penstock.records.batch import decode_batch, encode_batch, read_marker
+from penstock.records.format.batch_header import read_header
 
 if TYPE_CHECKING:
     from penstock.log.contract import Log
@@ -50,6 +50,7 @@ class _Partition(Protocol):
     def config(self) -> _Limits: ...
     @property
     def leader_epoch(self) -> int: ...
+    def advance(self) -> None: ...
 
 
 class _Topic(Protocol):
@@ -172,6 +173,7 @@ class OffsetsTopic:
             max_timestamp=now_ms,
             now_ms=now_ms,
         )
+        partition.advance()
         self._wrote(partition, len(batch))
 
     def replay(self, index: int, losses: Losses) -> Iterator[Stored]:
@@ -184,7 +186,6 @@ class OffsetsTopic:
             StorageError: the log cannot be opened or read.
         """
         log = self._cluster.topics[NAME].partitions[index].log
-        assert isinstance(log, SegmentedLog)
         open_transactions: dict[int, list[Stored]] = {}
         for segment in list(log.segments):
             for batch, magic in sound_batches(segment, partial(losses.damaged, segment.base_offset)):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.config.penstock_keys import CHANGES_MAX
 from penstock.broker.context import Context, Parts
+from penstock.broker.metadata.image import Entity, entity_of
 from penstock.broker.requests.quotas import (
     CLIENT_CHARACTERS_MAX,
     ENTITY_TYPES,
@@ -19,8 +20,6 @@ from penstock.broker.requests.quotas import (
     IP_STANDS_ALONE,
     PRODUCED,
     TIME,
-    Entity,
-    entity_of,
 )
 from penstock.broker.requests.string_lengths import STRING_BYTES_MAX
 from penstock.common.logs import logger_named

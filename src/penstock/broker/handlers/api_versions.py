@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.context import Context, Parts
-from penstock.broker.metadata.cluster import METADATA_FEATURE, METADATA_VERSION
+from penstock.broker.metadata.image import METADATA_FEATURE, METADATA_VERSION
 from penstock.broker.requests.routes import Route
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode

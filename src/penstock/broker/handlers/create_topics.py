@@ -13,8 +13,8 @@ from uuid import uuid4
 from penstock.broker.config.alterations import check_lengths
 from penstock.broker.config.values import SUGGESTIONS_MAX
 from penstock.broker.context import Context, Parts
-from penstock.broker.metadata.metadata_log import TOPIC_NAME as METADATA_TOPIC
 from penstock.broker.metadata.planning import NewTopic, Planner, excess_code
+from penstock.broker.partitions.internal_topics import METADATA_TOPIC
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest

@@ -10,8 +10,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.context import Context, Parts
-from penstock.broker.metadata.cluster import Topic
 from penstock.broker.metadata.planning import Planner, excess_code
+from penstock.broker.metadata.replica_manager import Topic
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState

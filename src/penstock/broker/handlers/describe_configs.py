@@ -202,7 +202,9 @@ def _levels(name: str, context: Context[Needs]) -> list[tuple[ConfigKey, list[Se
 
 def _kept(kind: int, name: str, context: Context[Needs]) -> list[tuple[ConfigKey, list[Setting]]]:
     check_kept_name(kind, name)
-    return kept_settings(context.node.config, kind, context.node.cluster.kept.get((kind, name), {}))
+    return kept_settings(
+        context.node.config, kind, context.node.cluster.resource_configs.get((kind, name), {})
+    )
 
 
 def _entry(

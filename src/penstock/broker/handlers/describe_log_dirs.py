@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.context import Context, Parts
-from penstock.broker.metadata.cluster import Topic
+from penstock.broker.metadata.replica_manager import Topic
 from penstock.broker.requests.repetition import merged
 from penstock.errors import StorageError
 from penstock.protocol.error_codes import ErrorCode

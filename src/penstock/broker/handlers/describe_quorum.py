@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.context import Context, Parts
 from penstock.broker.metadata.metadata_log import LEADER_EPOCH
-from penstock.broker.metadata.metadata_log import TOPIC_NAME as METADATA_TOPIC
+from penstock.broker.partitions.internal_topics import METADATA_TOPIC
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.describe_quorum_request import DescribeQuorumRequest
 from penstock.protocol.messages.describe_quorum_response import (

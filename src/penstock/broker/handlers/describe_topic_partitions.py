@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from penstock.broker.config.topic_names import check_topic_name
 from penstock.broker.context import Context, Parts
 from penstock.broker.handlers.metadata import TOPIC_OPERATIONS
-from penstock.broker.metadata.cluster import Topic
+from penstock.broker.metadata.replica_manager import Topic
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest
@@ -65,7 +65,7 @@ def describe_topic_partitions(
             response.topics.append(_unknown(name))
             continue
         end = min(begin + limit, len(topic.partitions))
-        response.topics.append(_describe(topic, begin, end, context))
+        response.topics.append(_describe(topic, begin, end))
         limit -= max(end - begin, 0)
         if end < len(topic.partitions):
             response.next_cursor = Cursor(topic_name=name, partition_index=end)
@@ -89,10 +89,7 @@ def _failure(name: str, code: int) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(name=name, error_code=code)
 
 
-def _describe(
-    topic: Topic, begin: int, end: int, context: Context[Needs]
-) -> DescribeTopicPartitionsResponseTopic:
-    here = [context.node.node_id]
+def _describe(topic: Topic, begin: int, end: int) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.id,
@@ -101,10 +98,10 @@ def _describe(
         partitions=[
             DescribeTopicPartitionsResponsePartition(
                 partition_index=partition.index,
-                leader_id=here[0],
+                leader_id=partition.leader,
                 leader_epoch=partition.leader_epoch,
-                replica_nodes=here,
-                isr_nodes=here,
+                replica_nodes=list(partition.replicas),
+                isr_nodes=list(partition.in_sync),
                 eligible_leader_replicas=[],
                 last_known_elr=[],
             )

@@ -20,7 +20,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.context import Context
-from penstock.broker.metadata.cluster import Topic
+from penstock.broker.metadata.replica_manager import Topic
 from penstock.broker.partitions.fetch_sessions import (
     FINAL_EPOCH,
     FIRST_EPOCH,

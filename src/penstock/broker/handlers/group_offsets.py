@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 from penstock.broker.config.definition import LONG_MAX
 from penstock.broker.context import Context, Parts
 from penstock.broker.groups.offsets import NEVER_EXPIRES, Committed, PartitionKey
-from penstock.broker.metadata.cluster import Topic
+from penstock.broker.metadata.replica_manager import Topic
 from penstock.broker.requests.repetition import merged
 from penstock.broker.requests.string_lengths import STRING_BYTES_MAX
 from penstock.common.logs import logger_named

@@ -57,7 +57,7 @@ def list_config_resources(
     ]
     found += [
         ConfigResource(resource_name=name, resource_type=kind)
-        for kind, name in context.node.cluster.kept
+        for kind, name in context.node.cluster.resource_configs
         if kind in kinds
     ]
     return ListConfigResourcesResponse(config_resources=found)

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.config.topic_names import check_topic_name
 from penstock.broker.context import Context, Parts
-from penstock.broker.metadata.cluster import Topic
-from penstock.broker.metadata.internal_topics import INTERNAL_TOPICS
 from penstock.broker.metadata.planning import NewTopic, Planner
+from penstock.broker.metadata.replica_manager import Topic
+from penstock.broker.partitions.internal_topics import INTERNAL_TOPICS
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -67,7 +67,7 @@ def metadata(request: MetadataRequest, context: Context[Needs]) -> MetadataRespo
     host, port = context.session.advertised_address
     asked = request.topics
     if asked is None or (context.version == 0 and not asked):
-        topics = [_describe(topic, request, context) for topic in node.cluster.topics.values()]
+        topics = [_describe(topic, request) for topic in node.cluster.topics.values()]
     elif context.version < 12 and any(each.name is None or each.topic_id != ZERO_UUID for each in asked):
         # The fields exist from v10 on, but mean something only from v12 on.
         refused = [_failure(ErrorCode.INVALID_REQUEST, each.name or "", each.topic_id) for each in asked]
@@ -145,16 +145,15 @@ def _find(
         topic = cluster.topics_by_id.get(asked.topic_id)
         if topic is None:
             return _failure(ErrorCode.UNKNOWN_TOPIC_ID, name, asked.topic_id)
-        return _describe(topic, request, context)
+        return _describe(topic, request)
     failure = failures.get(name)
     if failure is None:
-        return _describe(cluster.topics[name], request, context)
+        return _describe(cluster.topics[name], request)
     code = failure.code if isinstance(failure, KafkaError) else ErrorCode.KAFKA_STORAGE_ERROR
     return _failure(code, name, asked.topic_id)
 
 
-def _describe(topic: Topic, request: MetadataRequest, context: Context[Needs]) -> MetadataResponseTopic:
-    here = [context.node.node_id]
+def _describe(topic: Topic, request: MetadataRequest) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.id,
@@ -162,10 +161,10 @@ def _describe(topic: Topic, request: MetadataRequest, context: Context[Needs]) -
         partitions=[
             MetadataResponsePartition(
                 partition_index=partition.index,
-                leader_id=here[0],
+                leader_id=partition.leader,
                 leader_epoch=partition.leader_epoch,
-                replica_nodes=here,
-                isr_nodes=here,
+                replica_nodes=list(partition.replicas),
+                isr_nodes=list(partition.in_sync),
             )
             for partition in topic.partitions
         ],

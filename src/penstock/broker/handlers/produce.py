@@ -19,7 +19,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from penstock.broker.context import CloseConnection, Context
-from penstock.broker.metadata.cluster import Topic
+from penstock.broker.metadata.replica_manager import Topic
 from penstock.broker.partitions.partition import MAGIC_2_ONLY_SINCE, Appended, OlderForm, Partition
 from penstock.broker.partitions.validation import MisshapenRecords, RejectedRecords
 from penstock.broker.requests.purgatory import Wait
@@ -46,12 +46,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.broker.metadata.cluster import Cluster
-    from penstock.broker.partitions.flusher import Flush, Flusher
+    from penstock.broker.partitions.flusher import Flusher, FlushTask
     from penstock.broker.requests.purgatory import Parking
     from penstock.broker.requests.release_profiles import Profile
     from penstock.clock import Clock
     from penstock.common.failures import LimitedLog
-    from penstock.records.batch import BatchHeader
+    from penstock.records.format.batch_header import BatchHeader
 
 NOTHING = UnpackBudget(0, 0)
 """For records that are rarely looked into: where they must be, that happens in a thread."""
@@ -188,7 +188,7 @@ def _turns(topics: list[TopicProduceData]) -> Iterator[TopicProduceData]:
 class Flushing(NamedTuple):
     """Records of one partition that must reach the disk before `response` is sent."""
 
-    flush: Flush
+    flush: FlushTask
     response: PartitionProduceResponse
 
 

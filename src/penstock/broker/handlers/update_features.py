@@ -10,7 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.context import Context, Parts
-from penstock.broker.metadata.cluster import METADATA_FEATURE, METADATA_VERSION
+from penstock.broker.metadata.image import METADATA_FEATURE, METADATA_VERSION
 from penstock.broker.requests.repetition import once
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError

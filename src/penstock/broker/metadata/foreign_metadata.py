@@ -9,7 +9,8 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from penstock.broker.metadata.metadata_log import METADATA_LEVEL_MAX, NEWEST_VERSIONS, TOPIC_NAME, record_head
+from penstock.broker.metadata.metadata_log import METADATA_LEVEL_MAX, NEWEST_VERSIONS, record_head
+from penstock.broker.partitions.internal_topics import METADATA_TOPIC
 from penstock.common.logs import logger_named
 from penstock.errors import DecodeError
 from penstock.protocol.messages.abort_transaction_record import AbortTransactionRecord
@@ -29,7 +30,8 @@ from penstock.protocol.messages.topic_record import TopicRecord
 from penstock.protocol.messages.unregister_broker_record import UnregisterBrokerRecord
 from penstock.protocol.messages.user_scram_credential_record import UserScramCredentialRecord
 from penstock.protocol.uuid import uuid_from_text
-from penstock.records.batch import decode_batch, read_header
+from penstock.records.batch import decode_batch
+from penstock.records.format.batch_header import read_header
 
 if TYPE_CHECKING:
     from penstock.protocol.message import Message
@@ -87,7 +89,7 @@ def check_records(batches: Iterable[memoryview], node_id: int, directory_id: str
     try:
         for batch in batches:
             if not read_header(batch).is_control:
-                for row in decode_batch(batch, 0, len(batch), TOPIC_NAME, 0, verify=False):
+                for row in decode_batch(batch, 0, len(batch), METADATA_TOPIC, 0, verify=False):
                     image.replay(row.value or b"")
     except DecodeError as error:
         return f"its metadata log holds what this release does not know: {error}", _COPY

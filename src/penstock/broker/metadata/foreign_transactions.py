@@ -10,7 +10,7 @@ import os
 
 from penstock.broker.partitions.producer_snapshots import ProducerSnapshots
 from penstock.log.directory.files import storage
-from penstock.log.headers import headers_behind
+from penstock.log.segments.headers import headers_behind
 
 SUFFIX_ABORTED = ".txnindex"
 

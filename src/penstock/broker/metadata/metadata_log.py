@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from penstock.broker.partitions.internal_topics import METADATA_TOPIC
 from penstock.errors import DecodeError, StorageError
 from penstock.protocol.messages.abort_transaction_record import AbortTransactionRecord
 from penstock.protocol.messages.begin_transaction_record import BeginTransactionRecord
@@ -24,13 +25,13 @@ from penstock.protocol.messages.partition_record import PartitionRecord
 from penstock.protocol.messages.producer_ids_record import ProducerIdsRecord
 from penstock.protocol.messages.remove_topic_record import RemoveTopicRecord
 from penstock.protocol.messages.topic_record import TopicRecord
-from penstock.records.batch import decode_batch, encode_batch, read_header, read_unsigned, split_batches
+from penstock.records.batch import decode_batch, encode_batch
+from penstock.records.format.batch_header import read_header, split_batches
+from penstock.records.format.varint import read_unsigned
 
 if TYPE_CHECKING:
     from penstock.log.contract import Log
     from penstock.protocol.message import Message
-
-TOPIC_NAME = "__cluster_metadata"
 
 LEADER_EPOCH = 1
 """A quorum of one has elected itself once."""
@@ -168,11 +169,13 @@ class MetadataLog:
                     if not header.is_control:
                         yield from self._records(data, start, end)
             except DecodeError as error:
-                raise StorageError(f"{TOPIC_NAME}-0 cannot be read near offset {offset}: {error}") from error
+                raise StorageError(
+                    f"{METADATA_TOPIC}-0 cannot be read near offset {offset}: {error}"
+                ) from error
 
     @staticmethod
     def _records(data: bytes, start: int, end: int) -> Iterator[Message]:
-        for row in decode_batch(data, start, end, TOPIC_NAME, 0):
+        for row in decode_batch(data, start, end, METADATA_TOPIC, 0):
             record = unframe(row.value or b"")
             if record is not None:
                 yield record

@@ -1,33 +1,55 @@
-"""What a request wants of topics, checked against what there is, what else it wants, and how much it may.
+"""Checks of the topics that a request wants to create, extend or delete, before anything is changed.
 
-A `Planner` lives as long as one request. It decides and changes nothing: the cluster carries all of it out
-in one step.
+They are checked against the topics that there are, the rest of the request, and the limits of one request. A
+`Planner` lives as long as one request and changes nothing: the cluster carries all of it out in one step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from penstock.broker.config.penstock_keys import CHANGES_MAX
 from penstock.broker.config.topic_names import check_topic_name
 from penstock.broker.config.values import TOPIC_CHARACTERS_MAX, TopicConfig
+from penstock.broker.metadata.image import folded
 from penstock.errors import ConfigError, KafkaError
 from penstock.protocol.error_codes import ErrorCode, error_for
 
 if TYPE_CHECKING:
-    from penstock.broker.metadata.cluster import Cluster, Topic
+    from penstock.broker.config.values import BrokerConfig
+    from penstock.broker.metadata.image import ClusterImage
+    from penstock.broker.metadata.replica_manager import Topic
 
 PARTITIONS_PER_REQUEST_MAX = 10_000
 """Kafka's own limit, which keeps one request from claiming all memory."""
 
 
 class NewTopic(NamedTuple):
-    """A topic that was found good and can be created."""
+    """A topic that passed all checks and can be created."""
 
     name: str
     partitions: int
     config: TopicConfig
+
+
+class PlannedCluster(Protocol):
+    """What planning needs to know of a cluster."""
+
+    image: ClusterImage
+    config: BrokerConfig
+    node_id: int
+
+    @property
+    def topics(self) -> Mapping[str, Topic]:
+        """Topics by name."""
+
+    @property
+    def plain_config(self) -> TopicConfig:
+        """The settings of a topic for which nothing is set."""
+
+    def topic(self, name: str) -> Topic:
+        """Raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3)."""
 
 
 class Planner:
@@ -37,7 +59,7 @@ class Planner:
     that passes, where their protocol has such.
     """
 
-    def __init__(self, cluster: Cluster, excess_code: ErrorCode = ErrorCode.POLICY_VIOLATION) -> None:
+    def __init__(self, cluster: PlannedCluster, excess_code: ErrorCode = ErrorCode.POLICY_VIOLATION) -> None:
         self._cluster = cluster
         self._excess_code = excess_code
         self._topics_max = self._topics_left = cluster.config.integer(CHANGES_MAX)
@@ -65,7 +87,7 @@ class Planner:
         cluster = self._cluster
         if name in cluster.topics:
             raise error_for(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-        other = cluster.folded_names.get(folded(name)) or self._folded.get(folded(name))
+        other = cluster.image.folded_names.get(folded(name)) or self._folded.get(folded(name))
         if other is not None:
             raise error_for(
                 ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}"
@@ -227,8 +249,3 @@ class Planner:
 def excess_code(knows_quotas: bool) -> ErrorCode:
     """The error for what exceeds a request: one that clients wait and ask again for, if they know it."""
     return ErrorCode.THROTTLING_QUOTA_EXCEEDED if knows_quotas else ErrorCode.POLICY_VIOLATION
-
-
-def folded(name: str) -> str:
-    """Names that differ only in dots and underscores collide in metric names, so Kafka forbids them."""
-    return name.replace(".", "_")

@@ -118,7 +118,7 @@ def _greatest_in(directory: str, greatest: int) -> int:
     from penstock.broker.partitions.producer_snapshots import (
         ProducerSnapshots,  # a broker in memory starts without them
     )
-    from penstock.log.headers import headers_behind
+    from penstock.log.segments.headers import headers_behind
 
     snapshots = ProducerSnapshots(directory)
     known_to = 0

@@ -15,20 +15,20 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from penstock.broker.metadata.metadata_log import TOPIC_NAME as METADATA_TOPIC
+from penstock.broker.partitions.internal_topics import METADATA_TOPIC
 from penstock.errors import StorageError
 from penstock.log.contract import LogConfig
-from penstock.log.directory.data_directory import CLEAN_SHUTDOWN, find_partitions
 from penstock.log.directory.files import storage
 from penstock.log.directory.identity_files import read_meta_properties
-from penstock.log.recovery import segments_in
-from penstock.log.salvage import sound_batches
+from penstock.log.disk.data_directory import CLEAN_SHUTDOWN, find_partitions
+from penstock.log.segments.recovery import segments_in
+from penstock.log.segments.salvage import sound_batches
 from penstock.log.segments.segment import FileSegment
 from penstock.model import TopicPartition
-from penstock.records.batch import read_header
+from penstock.records.format.batch_header import read_header
 
 if TYPE_CHECKING:
-    from penstock.records.batch import BatchHeader
+    from penstock.records.format.batch_header import BatchHeader
 
 BOOTSTRAP = "bootstrap.checkpoint"
 QUORUM_STATE = "quorum-state"

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from penstock.broker.metadata.internal_topics import INTERNAL_TOPICS
-from penstock.broker.metadata.metadata_log import TOPIC_NAME as METADATA_TOPIC
-from penstock.broker.metadata.takeover import check_takeover
-from penstock.broker.partitions.log_store import Flush, log_config
+from penstock.broker.partitions.internal_topics import INTERNAL_TOPICS, METADATA_TOPIC, METADATA_TOPIC_ID
+from penstock.broker.partitions.log_store import UnflushedLog, log_config
 from penstock.broker.partitions.openings import Openings
 from penstock.broker.partitions.producer_snapshots import ProducerSnapshots
 from penstock.common.logs import logger_named
 from penstock.errors import ConfigError, StorageError
-from penstock.log.closed import may_be_due, size_of
-from penstock.log.directory.data_directory import DataDirectory
+from penstock.log.disk.data_directory import DataDirectory
+from penstock.log.segments.closed import may_be_due, size_of
 from penstock.model import TopicPartition
 from penstock.protocol.uuid import ZERO_UUID, uuid_from_text
 
@@ -28,21 +26,19 @@ logger = logger_named("penstock.broker")
 _UNNAMED = ZERO_UUID
 """Stands for a directory that has no id: releases before 3.7 gave none (KIP-858)."""
 
-METADATA_TOPIC_ID = bytes(15) + b"\x01"
-"""The one topic id that is fixed (KIP-516)."""
-
 
 class DiskStore:
-    """Logs in one directory, which nobody else uses meanwhile.
+    """Logs in one directory, which no other process uses meanwhile.
+
+    `penstock.broker.metadata.stores` checks first that what is in it can be taken over.
 
     Raises:
-        StorageError: the directory cannot be used or taken over whole, or another broker uses it.
+        StorageError: the directory cannot be used, or another broker uses it.
         ConfigError: it belongs to another node.
     """
 
     def __init__(self, path: str, config: BrokerConfig, clock: Clock) -> None:
         self._clock = clock
-        check_takeover(path)
         self._directory = DataDirectory(path, node_id=config.node_id)
         meta = self._directory.meta
         self.node_id = meta.node_id if meta.node_id >= 0 else config.node_id
@@ -89,20 +85,20 @@ class DiskStore:
             return self._open_log(topic, partition, topic_id, config)
 
     def _open_log(self, topic: str, partition: int, topic_id: bytes, config: TopicConfig) -> Log:
-        place = TopicPartition(topic, partition)
+        tp = TopicPartition(topic, partition)
         now_ms = self._clock.now_ms()
-        if place not in self._on_disk:
-            log = self._directory.create_log(place, topic_id, log_config(config), now_ms=now_ms)
-            self._on_disk.add(place)
+        if tp not in self._on_disk:
+            log = self._directory.create_log(tp, topic_id, log_config(config), now_ms=now_ms)
+            self._on_disk.add(tp)
             return log
-        found = self._directory.topic_id(place)
+        found = self._directory.topic_id(tp)
         if found not in (None, topic_id):
             raise StorageError(
-                f"{self._directory.path}/{place} holds another topic of that name; move the directory away"
+                f"{self._directory.path}/{tp} holds another topic of that name; move the directory away"
             )
-        log = self._directory.open_log(place, log_config(config), now_ms=now_ms)
+        log = self._directory.open_log(tp, log_config(config), now_ms=now_ms)
         if found is None:
-            self._directory.note_topic_id(place, topic_id)
+            self._directory.note_topic_id(tp, topic_id)
         return log
 
     def has_log(self, topic: str, partition: int, topic_id: bytes) -> bool:
@@ -126,10 +122,10 @@ class DiskStore:
         return ProducerSnapshots(log.directory) if log is not None else None
 
     def delete_log(self, topic: str, partition: int, topic_id: bytes) -> None:
-        place = TopicPartition(topic, partition)
-        if place in self._on_disk:
-            self._on_disk.discard(place)
-            self._directory.delete_log(place)
+        tp = TopicPartition(topic, partition)
+        if tp in self._on_disk:
+            self._on_disk.discard(tp)
+            self._directory.delete_log(tp)
 
     def side_directory(self, name: str) -> str:
         return f"{self._directory.path}/{name}"
@@ -140,14 +136,14 @@ class DiskStore:
     def missing(self) -> list[StorageError]:
         return self._directory.missing()
 
-    def begin_checkpoint(self) -> Sequence[Flush]:
+    def begin_checkpoint(self) -> Sequence[UnflushedLog]:
         return [
-            Flush(log, pending)
+            UnflushedLog(log, pending)
             for log in self._directory.logs.values()
             if (pending := log.pending_flush(sealed_only=True)).up_to_offset > log.recovery_point
         ]
 
-    def end_checkpoint(self, flushes: Sequence[Flush]) -> None:
+    def end_checkpoint(self, flushes: Sequence[UnflushedLog]) -> None:
         for flush in flushes:
             flush.log.flushed(flush.pending)
         self._directory.write_checkpoints()

@@ -1,10 +1,10 @@
-"""Forcing logs to disk without holding up anybody who does not wait for it.
+"""Flushes of logs in threads, so that the event loop and other requests do not wait for the disk.
 
-A topic with `flush.messages` or `flush.ms` has its log forced to disk in a thread; a Produce that has to see
-that happen is parked meanwhile. Whatever is appended while one flush is under way shares the next one, so
+A topic with `flush.messages` or `flush.ms` has its log flushed in a thread; a Produce that has to wait for it
+is parked meanwhile. Whatever is appended while one flush is under way shares the next one, so
 that many producers cost few flushes.
 
-Without somebody who takes calls from other threads (`Flusher.call`), logs flush on the spot.
+A node without an event loop has no `Flusher`: its logs flush themselves.
 """
 
 from __future__ import annotations
@@ -15,19 +15,18 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.errors import StorageError
-from penstock.log.disk import DiskLog
 
 if TYPE_CHECKING:
     from penstock.broker.partitions.partition import Partition
     from penstock.broker.requests.purgatory import Parking
     from penstock.common.failures import Failures
-    from penstock.log.disk import PendingFlush
+    from penstock.log.contract import Log, PendingFlush
 
 THREADS = 4
 """Flushes under way at a time: devices like a few, and each takes a thread."""
 
 
-class Flush:
+class FlushTask:
     """One flush of one log, to be begun or under way. It is itself the key under which Produce waits."""
 
     __slots__ = ("failure", "partition")
@@ -47,13 +46,13 @@ class Flusher:
         self._parking = parking
         self._barriers = barriers
         self._call = call
-        self._next: dict[Partition, Flush] = {}
+        self._next: dict[Partition, FlushTask] = {}
         self._running: set[Partition] = set()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="penstock-flush")
         self.failures: list[StorageError] = []
         """What went wrong since somebody looked."""
 
-    def flush(self, partition: Partition) -> Flush:
+    def flush(self, partition: Partition) -> FlushTask:
         """See to it that all that a log holds by now reaches the disk; return what to wait for.
 
         Raises:
@@ -61,7 +60,7 @@ class Flusher:
         """
         flush = self._next.get(partition)
         if flush is None:
-            flush = self._next[partition] = Flush(partition)
+            flush = self._next[partition] = FlushTask(partition)
             if partition not in self._running:
                 self._begin(partition)
         return flush
@@ -69,12 +68,11 @@ class Flusher:
     def _begin(self, partition: Partition) -> None:
         flush = self._next.pop(partition)
         log = partition.log
-        assert isinstance(log, DiskLog)
         pending = log.pending_flush()
         self._threads.submit(self._run, flush, log, pending)
         self._running.add(partition)
 
-    def _run(self, flush: Flush, log: DiskLog, pending: PendingFlush) -> None:
+    def _run(self, flush: FlushTask, log: Log, pending: PendingFlush) -> None:
         try:
             pending.sync()
         except StorageError as error:
@@ -87,7 +85,7 @@ class Flusher:
         except RuntimeError:
             return  # the broker has stopped, which flushes everything itself
 
-    def _done(self, flush: Flush, log: DiskLog, pending: PendingFlush) -> None:
+    def _done(self, flush: FlushTask, log: Log, pending: PendingFlush) -> None:
         partition = flush.partition
         self._running.discard(partition)
         try:
@@ -104,7 +102,7 @@ class Flusher:
         if waiting is not None:
             self._begin_waiting(waiting, log)
 
-    def _begin_waiting(self, flush: Flush, log: DiskLog) -> None:
+    def _begin_waiting(self, flush: FlushTask, log: Log) -> None:
         """Begin the flush that was asked for meanwhile; who waits for it hears if that is impossible."""
         partition = flush.partition
         try:

@@ -13,10 +13,11 @@ from collections.abc import Callable
 
 from penstock.common.logs import logger_named
 from penstock.errors import CorruptRecordError
-from penstock.records.batch import BatchHeader, encode_batch, read_header
+from penstock.records.batch import encode_batch
 from penstock.records.checking import walk_batch
 from penstock.records.compression.budget import UnpackBudget
 from penstock.records.compression.codecs import Codec
+from penstock.records.format.batch_header import BatchHeader, read_header
 
 logger = logger_named("penstock.broker")
 

@@ -14,19 +14,18 @@ from penstock.log.memory import MemoryLog
 from penstock.protocol.uuid import random_uuid, uuid_to_text
 
 if TYPE_CHECKING:
-    from penstock.broker.config.values import BrokerConfig, TopicConfig
+    from penstock.broker.config.values import TopicConfig
     from penstock.broker.partitions.producer_snapshots import ProducerSnapshots
     from penstock.clock import Clock
     from penstock.errors import StorageError
-    from penstock.log.contract import Log
-    from penstock.log.disk import DiskLog, PendingFlush
+    from penstock.log.contract import Log, PendingFlush
     from penstock.model import TopicPartition
 
 
-class Flush(NamedTuple):
-    """Part of a log that is to be forced to disk: `pending.sync` may run in another thread."""
+class UnflushedLog(NamedTuple):
+    """A log that is to be flushed up to some offset: `pending.sync` may run in another thread."""
 
-    log: DiskLog
+    log: Log
     pending: PendingFlush
 
 
@@ -89,10 +88,10 @@ class LogStore(Protocol):
     def missing(self) -> list[StorageError]:
         """What was removed or moved since it was opened; nothing is written there any more."""
 
-    def begin_checkpoint(self) -> Sequence[Flush]:
+    def begin_checkpoint(self) -> Sequence[UnflushedLog]:
         """What has to be forced to disk before a checkpoint can be written."""
 
-    def end_checkpoint(self, flushes: Sequence[Flush]) -> None:
+    def end_checkpoint(self, flushes: Sequence[UnflushedLog]) -> None:
         """Note what a start after a crash need not look at again."""
 
     def close(self) -> None:
@@ -178,10 +177,10 @@ class MemoryStore:
     def missing(self) -> list[StorageError]:
         return []
 
-    def begin_checkpoint(self) -> Sequence[Flush]:
+    def begin_checkpoint(self) -> Sequence[UnflushedLog]:
         return ()
 
-    def end_checkpoint(self, flushes: Sequence[Flush]) -> None:
+    def end_checkpoint(self, flushes: Sequence[UnflushedLog]) -> None:
         """Nothing outlives this process."""
 
     def close(self) -> None:
@@ -189,20 +188,6 @@ class MemoryStore:
 
     def abandon(self) -> None:
         """The logs stay, as the disk of a machine outlives the process."""
-
-
-def open_store(config: BrokerConfig, clock: Clock) -> LogStore:
-    """The store that the settings ask for: `log.dirs`, or memory where they name none.
-
-    Raises:
-        StorageError: the directory cannot be used, or another broker uses it.
-    """
-    directory = config.data_dir
-    if directory is None:
-        return MemoryStore(config.node_id, clock)
-    from penstock.broker.partitions.disk_log_store import DiskStore  # a broker in memory starts without it
-
-    return DiskStore(directory, config, clock)
 
 
 def log_config(config: TopicConfig) -> LogConfig:

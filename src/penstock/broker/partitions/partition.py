@@ -3,8 +3,9 @@
 Decides and calls the log; knows nothing of connections, requests or topics other than its own. The log
 is opened on first use, so that a broker with thousands of partitions starts as fast as one with none.
 
-There is one replica: what is appended is committed at once, the high watermark is the end of the log,
-and without transactions the last stable offset is the same.
+The high watermark, the last stable offset, the leader's epoch and the replicas are states of the partition:
+`become` takes the latter from the cluster's image, `advance` moves the former once the in-sync replicas have
+what was appended.
 """
 
 from __future__ import annotations
@@ -16,20 +17,25 @@ from penstock.broker.partitions.producer_state import Producers, SeenBatch
 from penstock.broker.partitions.validation import admit_batch, bring_in_line, no_segment_holds
 from penstock.errors import CorruptRecordError, UnpackLimitError
 from penstock.log.memory import MemoryLog
-from penstock.log.segmented import SegmentedLog
 from penstock.printable import printable
 from penstock.protocol.error_codes import ErrorCode, error_for
-from penstock.records.batch import set_base_offset, set_leader_epoch, set_max_timestamp_log_append
+from penstock.records.format.batch_header import (
+    set_base_offset,
+    set_leader_epoch,
+    set_max_timestamp_log_append,
+)
 
 if TYPE_CHECKING:
     from penstock.broker.config.values import TopicConfig
     from penstock.broker.partitions.log_store import LogStore
     from penstock.broker.partitions.producer_snapshots import ProducerSnapshots
     from penstock.log.contract import Log, Slice
-    from penstock.records.batch import BatchHeader
     from penstock.records.compression.budget import UnpackBudget
+    from penstock.records.format.batch_header import BatchHeader
 
 NO_TIME = -1
+
+NO_LEADER = -1
 
 _NOTHING = MemoryLog(now_ms=NO_TIME)
 """What is read of a partition to which nothing was ever written."""
@@ -63,6 +69,8 @@ class Partition:
         "_base_offset",
         "_batches_behind_base",
         "_batches_since_snapshot",
+        "_high_watermark",
+        "_last_stable_offset",
         "_log",
         "_opened",
         "_producers",
@@ -70,8 +78,11 @@ class Partition:
         "_store",
         "_uptime_ms",
         "config",
+        "in_sync",
         "index",
+        "leader",
         "leader_epoch",
+        "replicas",
         "topic",
         "topic_id",
     )
@@ -81,16 +92,22 @@ class Partition:
         topic: str,
         topic_id: bytes,
         index: int,
-        leader_epoch: int,
         config: TopicConfig,
         store: LogStore,
         opened: dict[Partition, None],
     ) -> None:
-        """`opened` holds the partitions of the broker whose logs are open; this one keeps its place there."""
+        """A partition without a leader. `opened` holds the partitions of the broker whose logs are open."""
         self.topic = topic
         self.topic_id = topic_id
         self.index = index
-        self.leader_epoch = leader_epoch
+        self.leader = NO_LEADER
+        """The node that leads the partition."""
+        self.leader_epoch = -1
+        self.replicas: tuple[int, ...] = ()
+        """The nodes that are to keep the partition."""
+        self.in_sync: tuple[int, ...] = ()
+        """Those of them that have all that is committed."""
+        self._high_watermark = self._last_stable_offset = 0
         self.config = config
         self._store = store
         self._opened = opened
@@ -105,6 +122,15 @@ class Partition:
 
     def __repr__(self) -> str:
         return printable(f"<Partition {self.topic}-{self.index}>")
+
+    def become(
+        self, leader: int, leader_epoch: int, replicas: tuple[int, ...], in_sync: tuple[int, ...]
+    ) -> None:
+        """Take the leader and the replicas that the cluster's metadata say. Epochs never go back."""
+        self.leader = leader
+        self.leader_epoch = max(self.leader_epoch, leader_epoch)
+        self.replicas = replicas
+        self.in_sync = in_sync
 
     @property
     def log(self) -> Log:
@@ -122,16 +148,23 @@ class Partition:
 
     @property
     def reader(self) -> Log:
-        """The partition's log, to be read: as `log`, but an empty one where nothing was ever written."""
-        if self._log is None and not self._store.has_log(self.topic, self.index, self.topic_id):
-            return _NOTHING
-        return self.log
+        """The partition's log, to be read: an empty one where nothing was ever written.
+
+        Raises:
+            StorageError: it cannot be opened.
+            KafkaError: NOT_LEADER_OR_FOLLOWER (6), too many logs are opened at once.
+        """
+        return self._log if self._log is not None else self._open_to_read()
+
+    def _open_to_read(self) -> Log:
+        return self.log if self._store.has_log(self.topic, self.index, self.topic_id) else _NOTHING
 
     def _open(self) -> Log:
         self._uptime_ms = self._store.uptime_ms()
         log = self._store.open_log(self.topic, self.index, self.topic_id, self.config)
         # A log taken over from another broker may have seen later epochs than our records.
         self.leader_epoch = max(self.leader_epoch, log.leader_epochs.latest)
+        self._advance(log)
         self._snapshots = self._store.producer_snapshots(self.topic, self.index)
         if self._snapshots is not None:
             self._snapshots.discard_after(log.end_offset)
@@ -155,11 +188,33 @@ class Partition:
 
     @property
     def high_watermark(self) -> int:
-        return self.reader.end_offset
+        """The offset below which every in-sync replica has all records: consumers read up to it.
+
+        Raises:
+            StorageError: the log cannot be opened.
+        """
+        if self._log is None:
+            self._open_to_read()
+        return self._high_watermark
 
     @property
     def last_stable_offset(self) -> int:
-        return self.reader.end_offset
+        """The offset below which every transaction has ended: `read_committed` consumers read up to it.
+
+        Raises:
+            StorageError: the log cannot be opened.
+        """
+        if self._log is None:
+            self._open_to_read()
+        return self._last_stable_offset
+
+    def advance(self) -> None:
+        """Move the high watermark and the last stable offset, after an append to the log."""
+        self._advance(self.log)
+
+    def _advance(self, log: Log) -> None:
+        # The only in-sync replica is this broker's log, and there are no transactions that could be open.
+        self._high_watermark = self._last_stable_offset = log.end_offset
 
     @property
     def log_start_offset(self) -> int:
@@ -195,15 +250,13 @@ class Partition:
         Raises:
             StorageError: the log cannot be opened.
         """
-        log = self.log
-        if isinstance(log, SegmentedLog):
-            log.flushes_itself = False
+        self.log.leave_flushing()
 
     @property
     def needs_flush(self) -> bool:
         """Whether records have been acknowledged to nobody until the log has reached the disk."""
         log = self._log
-        return isinstance(log, SegmentedLog) and not log.flushes_itself and log.flush_is_due
+        return log is not None and log.flush_is_due
 
     def maintain(self, now_ms: int, uptime_ms: int) -> bool:
         """Do what is due: flush the log, forget idle producers, note those that are not.
@@ -220,7 +273,7 @@ class Partition:
         log = self._log
         if log is None:
             return False
-        flush = log.flush_if_due(now_ms) and isinstance(log, SegmentedLog) and not log.flushes_itself
+        flush = log.flush_if_due(now_ms) and not log.flushes_itself
         if self._producers is not None:
             self._producers.expire(uptime_ms)
         if self._batches_since_snapshot >= BATCHES_PER_SNAPSHOT and self._snapshots is not None:
@@ -288,12 +341,12 @@ class Partition:
         """
         if self.config.deletes_old:
             log = self.log
-            keep_from = log.retention_offset(now_ms, log.end_offset)
+            keep_from = log.retention_offset(now_ms, self._high_watermark)
             if keep_from > log.start_offset:
                 log.delete_before(keep_from)
 
     def delete_records(self, offset: int) -> int:
-        """Let the partition begin with `offset`, -1 standing for its end; return where it begins now.
+        """Let the partition begin with `offset`, -1 for its high watermark; return its new start offset.
 
         Raises:
             KafkaError: OFFSET_OUT_OF_RANGE (1), or POLICY_VIOLATION (44) where nothing is ever deleted.
@@ -303,11 +356,11 @@ class Partition:
             raise error_for(
                 ErrorCode.POLICY_VIOLATION, f"records of {self!r} are not deleted by its cleanup.policy"
             )
-        log = self.reader
-        wanted = log.end_offset if offset == -1 else offset
-        if not 0 <= wanted <= log.end_offset:
+        log, high_watermark = self.reader, self.high_watermark
+        wanted = high_watermark if offset == -1 else offset
+        if not 0 <= wanted <= high_watermark:
             raise error_for(
-                ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} of {self!r}, which ends at {log.end_offset}"
+                ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} of {self!r}, which ends at {high_watermark}"
             )
         log.delete_before(wanted)
         return log.start_offset
@@ -435,6 +488,7 @@ class Partition:
             max_timestamp=max_timestamp,
             now_ms=now_ms,
         )
+        self._advance(log)
         self._batches_since_snapshot += 1
         if header.producer_id >= 0:
             seen = SeenBatch(
@@ -543,12 +597,11 @@ class Partition:
         log = self.reader
         if epoch == self.leader_epoch:
             return epoch, log.end_offset
-        known = log.leader_epochs.entries
-        later = [entry for entry in known if entry[0] > epoch]
-        if epoch < 0 or not later:
+        epochs = log.leader_epochs
+        if not 0 <= epoch < epochs.latest:
             return -1, -1
-        earlier = [entry for entry in known if entry[0] <= epoch]
-        return (earlier[-1][0] if earlier else epoch), later[0][1]
+        # Before the first epoch that is known there is no other end than its beginning.
+        return epochs.end_of(epoch, log.end_offset) or (epoch, epochs.entries[0][1])
 
     def read(self, offset: int, max_bytes: int, *, at_least_one: bool) -> Slice:
         """Return committed batches from `offset` on: whole ones, the first maybe beginning below it.
@@ -563,4 +616,4 @@ class Partition:
                 ErrorCode.OFFSET_OUT_OF_RANGE,
                 f"offset {offset} of {self!r}, which has {log.start_offset} to {log.end_offset}",
             )
-        return log.read(offset, max_bytes, at_least_one=at_least_one)
+        return log.read(offset, max_bytes, up_to_offset=self._high_watermark, at_least_one=at_least_one)

@@ -20,7 +20,7 @@ from penstock.common.logs import logger_named
 from penstock.errors import DecodeError
 from penstock.log.directory.files import remove_file, storage, write_whole
 from penstock.protocol.messages.producer_snapshot import ProducerEntry, ProducerSnapshot
-from penstock.records.crc import crc32c
+from penstock.records.format.crc import crc32c
 
 if TYPE_CHECKING:
     from penstock.broker.partitions.producer_state import Producers

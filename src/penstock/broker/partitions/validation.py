@@ -19,40 +19,41 @@ from penstock.broker.config.values import TopicConfig
 from penstock.broker.partitions.key_validation import KeyCheck
 from penstock.errors import CorruptRecordError, KafkaError, UnpackLimitError
 from penstock.protocol.error_codes import ErrorCode, error_for
-from penstock.records.batch import (
+from penstock.records.batch import records_bytes
+from penstock.records.checking import Chunk, walk_batch, walk_numbered
+from penstock.records.compression.budget import UnpackBudget
+from penstock.records.compression.codecs import RATIO_MAX, Codec, begins_as, compress
+from penstock.records.format.batch_header import (
+    ATTRIBUTES_POSITION,
     CODEC_MASK,
     CONTROL_BIT,
+    CRC_POSITION,
     HEADER_BYTES,
+    LAST_OFFSET_DELTA_POSITION,
+    LEADER_EPOCH_POSITION,
+    LENGTH_EXTRA_BYTES,
+    LENGTH_POSITION,
     LOG_APPEND_BIT,
+    MAGIC_POSITION,
+    MESSAGE_LENGTH_MIN,
     RECORD_BYTES_MIN,
+    RECORD_COUNT_POSITION,
     BatchHeader,
     pack_header,
     read_header,
-    records_bytes,
     refresh_crc,
+    set_attributes,
+    set_max_timestamp,
     unpack_header,
     verify_crc,
 )
-from penstock.records.checking import Chunk, walk_batch, walk_numbered
-from penstock.records.compression.budget import UnpackBudget
-from penstock.records.compression.codecs import Codec, begins_as, compress
-from penstock.records.crc import crc32c
-from penstock.records.varint import read_unsigned
+from penstock.records.format.crc import crc32c
+from penstock.records.format.varint import read_unsigned
 
-MAGIC_AT = 16
-"""Every generation of the format has its magic byte here."""
-
-_CRC_AT, _ATTRIBUTES_AT, _LAST_OFFSET_DELTA_AT, _COUNT_AT = 17, 21, 23, 57
-_MAX_TIMESTAMP_AT, _PRODUCER_AT = 35, 43
-_LENGTH_EXTRA_BYTES = 12
-_ENTRY_BYTES_MIN = 14
 _new = tuple.__new__
 
 _LENGTH_MIN = 2 * (RECORD_BYTES_MIN - 1)
 """The least that the length of a record is, as it is written: zig-zag."""
-
-_RATIO_MAX = (1, 1032, 22, 255, 1 << 15)
-"""How many bytes one byte in each codec can unpack to: of zstd, 128 KiB from a block of four."""
 
 _HEADS = (b"", b"\x1f\x8b\x08\x00", b"\x82SNA", b"\x04\x22\x4d\x18", b"\x28\xb5\x2f\xfd")
 _HEAD_END = HEADER_BYTES + 4
@@ -111,14 +112,14 @@ def admit_batch(
             )
             if (
                 magic == 2
-                and length + _LENGTH_EXTRA_BYTES == size <= config.max_message_bytes
+                and length + LENGTH_EXTRA_BYTES == size <= config.max_message_bytes
                 and first == 0
                 and last == count - 1
                 and count > 0
                 and attributes <= (Codec.ZSTD if produce_version >= _ZSTD_SINCE else Codec.LZ4)
                 and (producer < 0 or sequence >= 0)
                 and -1 <= base_ms <= max_ms
-                and crc32c(records[_ATTRIBUTES_AT:]) == crc
+                and crc32c(records[ATTRIBUTES_POSITION:]) == crc
                 and begins_right(records, size, attributes, count)
             ):
                 header = _new(BatchHeader, fields)
@@ -138,20 +139,27 @@ def only_batch(records: memoryview | None, produce_version: int) -> memoryview:
             zstd before version 7.
     """
     size = len(records) if records is not None else 0
-    if records is None or size <= MAGIC_AT:
+    if records is None or size <= MAGIC_POSITION:
         raise _misshapen(f"Produce v{produce_version} needs one record batch for each partition")
-    end = int.from_bytes(records[8:12], "big", signed=True) + _LENGTH_EXTRA_BYTES
-    if end < _ENTRY_BYTES_MIN + _LENGTH_EXTRA_BYTES:
+    end = (
+        int.from_bytes(records[LENGTH_POSITION:LEADER_EPOCH_POSITION], "big", signed=True)
+        + LENGTH_EXTRA_BYTES
+    )
+    if end < MESSAGE_LENGTH_MIN + LENGTH_EXTRA_BYTES:
         raise error_for(ErrorCode.CORRUPT_MESSAGE, f"a batch of {end} bytes is too small to be one")
     if end > size:
         raise _misshapen(f"the record batch is cut: {size} bytes of {end}")
-    if records[MAGIC_AT] > 2:
-        raise error_for(ErrorCode.CORRUPT_MESSAGE, f"there is no magic {records[MAGIC_AT]}")
-    if records[MAGIC_AT] != 2:
-        raise _misshapen(f"Produce v{produce_version} needs magic 2, not magic {records[MAGIC_AT]}")
-    if size - end > MAGIC_AT:
+    if records[MAGIC_POSITION] > 2:
+        raise error_for(ErrorCode.CORRUPT_MESSAGE, f"there is no magic {records[MAGIC_POSITION]}")
+    if records[MAGIC_POSITION] != 2:
+        raise _misshapen(f"Produce v{produce_version} needs magic 2, not magic {records[MAGIC_POSITION]}")
+    if size - end > MAGIC_POSITION:
         raise _misshapen(f"Produce v{produce_version} takes one record batch for each partition, not more")
-    if produce_version < _ZSTD_SINCE and end > HEADER_BYTES and records[22] & CODEC_MASK == Codec.ZSTD:
+    if (
+        produce_version < _ZSTD_SINCE
+        and end > HEADER_BYTES
+        and records[ATTRIBUTES_POSITION + 1] & CODEC_MASK == Codec.ZSTD
+    ):
         raise error_for(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs Produce v{_ZSTD_SINCE}")
     return records if end == size else records[:end]
 
@@ -207,7 +215,7 @@ def begins_right(batch: memoryview, size: int, codec: int, count: int) -> bool:
     its codec does, and its bytes can unpack to so many records at all.
     """
     if codec:
-        if count * RECORD_BYTES_MIN > (size - HEADER_BYTES) * _RATIO_MAX[codec]:
+        if count * RECORD_BYTES_MIN > (size - HEADER_BYTES) * RATIO_MAX[codec]:
             return False
         # What nearly all writers begin with is told by one comparison.
         return batch[HEADER_BYTES:_HEAD_END] == _HEADS[codec] or begins_as(codec, batch[HEADER_BYTES:])
@@ -253,10 +261,8 @@ def _begins_long(batch: memoryview, size: int, count: int) -> bool:
 
 
 def _without_log_append_time(batch: memoryview) -> BatchHeader:
-    """Take from a batch the claim that a broker has set its times; which one has not, as Kafka knows."""
-    attributes = int.from_bytes(batch[_ATTRIBUTES_AT:_LAST_OFFSET_DELTA_AT], "big") & ~LOG_APPEND_BIT
-    batch[_ATTRIBUTES_AT:_LAST_OFFSET_DELTA_AT] = attributes.to_bytes(2, "big")
-    refresh_crc(batch, 0, len(batch))
+    """Clear the LogAppendTime bit: no broker has set it yet. Apache Kafka's producers may send it."""
+    set_attributes(batch, 0, len(batch), read_header(batch).attributes & ~LOG_APPEND_BIT)
     return read_header(batch)
 
 
@@ -268,8 +274,7 @@ def _with_greatest_time(batch: memoryview, header: BatchHeader, budget: UnpackBu
         UnpackLimitError: they are too much for `budget`.
     """
     greatest = max(max(chunk.timestamps) for chunk in _chunks(batch, header, budget))
-    batch[_MAX_TIMESTAMP_AT:_PRODUCER_AT] = greatest.to_bytes(8, "big", signed=True)
-    refresh_crc(batch, 0, len(batch))
+    set_max_timestamp(batch, 0, len(batch), greatest)
     return read_header(batch)
 
 
@@ -295,9 +300,9 @@ def _unreadable(batch: memoryview, error: CorruptRecordError) -> KafkaError:
     Impossible counts under a right checksum were sent on purpose: they are invalid, not damaged.
     """
     if len(batch) >= HEADER_BYTES:
-        negative = batch[_LAST_OFFSET_DELTA_AT] >= 0x80 or batch[_COUNT_AT] >= 0x80
-        if negative and crc32c(batch[_ATTRIBUTES_AT:]) == int.from_bytes(
-            batch[_CRC_AT:_ATTRIBUTES_AT], "big"
+        negative = batch[LAST_OFFSET_DELTA_POSITION] >= 0x80 or batch[RECORD_COUNT_POSITION] >= 0x80
+        if negative and crc32c(batch[ATTRIBUTES_POSITION:]) == int.from_bytes(
+            batch[CRC_POSITION:ATTRIBUTES_POSITION], "big"
         ):
             return _invalid(str(error))
     return error_for(ErrorCode.CORRUPT_MESSAGE, str(error))

@@ -11,7 +11,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from penstock.broker.metadata.image import Entity
 
 CLIENT_ID, USER, IP = ENTITY_TYPES = ("client-id", "user", "ip")
 """What quotas can belong to, in the order in which Apache Kafka answers them."""
@@ -21,9 +24,6 @@ ANONYMOUS = "ANONYMOUS"
 
 PRODUCED, FETCHED, TIME = "producer_byte_rate", "consumer_byte_rate", "request_percentage"
 """Bytes per second, bytes per second, hundredths of the time of the broker's one thread."""
-
-Entity = tuple[tuple[str, str | None], ...]
-"""Pairs of a type and a name, by type. None stands for all that have no quota of their own."""
 
 WINDOW_S = 1.0
 WINDOWS = 11
@@ -38,11 +38,6 @@ CLIENTS_MAX = 10_000
 
 CLIENT_CHARACTERS_MAX = 1000
 """By how much of their beginning the ids of clients are told apart. Names of entities are no longer."""
-
-
-def entity_of(names: Mapping[str, str | None]) -> Entity:
-    """The entity with these names by type."""
-    return tuple(sorted(names.items()))
 
 
 class Usage:

@@ -17,8 +17,9 @@ from penstock.client.group.commits import WhenDone
 from penstock.client.group.offsets import Committable, OffsetAndMetadata
 from penstock.client.group.session import Callback
 from penstock.client.produce.producer import closing_patience_s
+from penstock.client.record import Record
 from penstock.common.extras import need_arrow
-from penstock.model import COLUMN_NAMES, Record, TopicPartition
+from penstock.model import COLUMN_NAMES, TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -24,9 +24,10 @@ from penstock.client.fetch.fetcher import Fetcher
 from penstock.client.fetch.position_lookup import BY_AGE, COMMITTED, NO_POSITION, OffsetCalls
 from penstock.client.fetch.readings import ColumnReading, RowReading
 from penstock.client.group.session import Callback, Callbacks, GroupSession
+from penstock.client.record import Record
 from penstock.common.extras import need_arrow
 from penstock.errors import ConfigError, DecodeError, KafkaError, NetworkError, PenstockError
-from penstock.model import COLUMN_NAMES, EARLIEST, LATEST, Record, TopicPartition
+from penstock.model import COLUMN_NAMES, EARLIEST, LATEST, TopicPartition
 from penstock.protocol.error_codes import ErrorCode
 
 if TYPE_CHECKING:

@@ -11,6 +11,13 @@ from penstock.errors import CorruptRecordError, PenstockError
 from penstock.model import TopicPartition
 from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from penstock.protocol.messages.fetch_response import FetchResponse, PartitionData
+from penstock.records.format.batch_header import (
+    LAST_OFFSET_DELTA_POSITION,
+    LENGTH_EXTRA_BYTES,
+    LENGTH_POSITION,
+    MAGIC_POSITION,
+    MESSAGE_LENGTH_MIN,
+)
 
 if TYPE_CHECKING:
     from penstock.client.config import ConsumerConfig
@@ -27,10 +34,6 @@ ESTIMATE_SLACK = 1.1
 
 _BATCH_LENGTH = struct.Struct(">i")
 _BASE_OFFSET = struct.Struct(">q")
-_LENGTH_AT, _MAGIC_AT, _LAST_OFFSET_DELTA_AT = 8, 16, 23
-_LENGTH_EXTRA_BYTES = 12
-_LENGTH_MIN = 14
-"""The smallest message there is (magic 0, no key, no value)."""
 
 
 class Cursor:
@@ -202,26 +205,26 @@ def measure(records: memoryview, offset: int) -> tuple[int, int]:
     size = records.nbytes
     position = last = 0
     unpack = _BATCH_LENGTH.unpack_from
-    while position + _LENGTH_AT + 4 <= size:
-        (length,) = unpack(records, position + _LENGTH_AT)
-        if length < _LENGTH_MIN:
+    while position + LENGTH_POSITION + 4 <= size:
+        (length,) = unpack(records, position + LENGTH_POSITION)
+        if length < MESSAGE_LENGTH_MIN:
             raise CorruptRecordError(f"a batch of length {length} at byte {position} of a fetch answer")
-        end: int = position + _LENGTH_EXTRA_BYTES + length
+        end: int = position + LENGTH_EXTRA_BYTES + length
         if end > size:
             break
         last, position = position, end
     if not position:
         return offset, 0
     next_offset = int(_BASE_OFFSET.unpack_from(records, last)[0]) + 1
-    if records[last + _MAGIC_AT] >= 2:
-        if position - last < _LAST_OFFSET_DELTA_AT + 4:
+    if records[last + MAGIC_POSITION] >= 2:
+        if position - last < LAST_OFFSET_DELTA_POSITION + 4:
             raise CorruptRecordError(f"a batch of {position - last} bytes in a fetch answer")
-        next_offset += unpack(records, last + _LAST_OFFSET_DELTA_AT)[0]
+        next_offset += unpack(records, last + LAST_OFFSET_DELTA_POSITION)[0]
     return next_offset, position
 
 
 def cut_batch_bytes(records: memoryview) -> int:
     """How large the batch is of which `records` are the beginning; 0 where that has not come."""
-    if records.nbytes < _LENGTH_AT + 4:
+    if records.nbytes < LENGTH_POSITION + 4:
         return 0
-    return int(_BATCH_LENGTH.unpack_from(records, _LENGTH_AT)[0]) + _LENGTH_EXTRA_BYTES
+    return int(_BATCH_LENGTH.unpack_from(records, LENGTH_POSITION)[0]) + LENGTH_EXTRA_BYTES

@@ -6,13 +6,13 @@ messages of magic 1, older versions magic 0 (KIP-98, KIP-32).
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING
 
 from penstock.client.produce.batches import Batch, Row
 from penstock.errors import EncodeError, UnsupportedVersionError
-from penstock.records.batch import decode_batch, encode_batch, record_size_max, refresh_crc
+from penstock.records.batch import decode_batch, encode_batch, record_size_max
 from penstock.records.compression.codecs import Codec
+from penstock.records.format.batch_header import set_producer
 from penstock.records.legacy import encode_message_set
 
 if TYPE_CHECKING:
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from penstock.model import Header
-
-_IDENTITY = struct.Struct(">qhi")
-_IDENTITY_AT = 43
-"""Producer id, epoch and base sequence in the header of a batch."""
 
 ZSTD_PRODUCE_VERSION = 7
 MAGIC_2_PRODUCE_VERSION = 3
@@ -81,8 +77,10 @@ def _stamped(batch: Batch) -> memoryview:
     """Write the producer id into the batch itself; the memory is ours alone."""
     assert batch.encoded is not None
     if batch.base_sequence >= 0:
-        _IDENTITY.pack_into(batch.encoded, _IDENTITY_AT, *batch.owner, batch.base_sequence)
-        refresh_crc(batch.encoded, 0, len(batch.encoded))
+        owner = batch.owner
+        set_producer(
+            batch.encoded, 0, len(batch.encoded), owner.producer_id, owner.epoch, batch.base_sequence
+        )
     return batch.encoded
 
 

@@ -30,6 +30,7 @@ from penstock.records.arrow import from_arrow
 from penstock.records.columns import RecordColumns
 from penstock.records.compression.codecs import Codec
 from penstock.records.encode import encode_columns
+from penstock.records.format.batch_header import RECORD_COUNT_POSITION
 from penstock.records.kernels.jit import Int32s
 
 CHUNK_BYTES = 8 << 20
@@ -39,7 +40,6 @@ FIELDS = ("key", "value", "headers", "partition", "timestamp")
 """The columns that mean something to a producer."""
 
 _RECORD_COUNT = struct.Struct(">i")
-_RECORD_COUNT_AT = 57
 
 SPREAD_ROWS_MIN = 1_000
 """Fewer rows without keys stay together in one partition."""
@@ -148,7 +148,7 @@ class ColumnEncoder:
         encoded: list[EncodedBatch] = []
         for partition, rows in rows_by_partition(partitions, count):
             encoded += [
-                EncodedBatch(partition, data, _RECORD_COUNT.unpack_from(data, _RECORD_COUNT_AT)[0])
+                EncodedBatch(partition, data, _RECORD_COUNT.unpack_from(data, RECORD_COUNT_POSITION)[0])
                 for data in encode_columns(
                     columns, rows=rows, codec=self._codec, batch_bytes_max=self._batch_bytes_max
                 )

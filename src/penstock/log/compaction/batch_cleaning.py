@@ -21,23 +21,23 @@ from enum import Enum
 from penstock.errors import CorruptRecordError
 from penstock.log.walk import Entry
 from penstock.model import Record
-from penstock.records.batch import (
+from penstock.records.batch import decode_batch, records_bytes
+from penstock.records.compression.budget import UnpackBudget
+from penstock.records.compression.codecs import compress
+from penstock.records.format.batch_header import (
     CONTROL_BIT,
     DELETE_HORIZON_BIT,
     HEADER_BYTES,
     LOG_APPEND_BIT,
     TRANSACTIONAL_BIT,
     BatchHeader,
-    decode_batch,
     pack_header,
     read_header,
-    records_bytes,
     refresh_crc,
 )
-from penstock.records.compression.budget import UnpackBudget
-from penstock.records.compression.codecs import compress
-from penstock.records.key_scan import Scanner, Span, scan_keys
-from penstock.records.varint import encode_varint, read_unsigned
+from penstock.records.format.key_scan import Span, scan_keys
+from penstock.records.format.varint import encode_varint, read_unsigned
+from penstock.records.kernels.key_scanner import Scanner
 
 LatestOffsets = Mapping[bytes, int]
 """The offset of the last record with each key, within what was looked at."""

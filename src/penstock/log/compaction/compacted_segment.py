@@ -9,9 +9,8 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 
-from penstock.log.contract import LogConfig
+from penstock.log.contract import LogConfig, Segment
 from penstock.log.directory.files import storage, sync_directory
-from penstock.log.segmented import Segment
 from penstock.log.segments.segment import FileSegment
 from penstock.log.segments.segment_files import (
     SUFFIX_INDEX,

@@ -26,11 +26,12 @@ from penstock.errors import CorruptRecordError, StorageError
 from penstock.log.compaction.batch_cleaning import WhenEmpty, clean, keys_of
 from penstock.log.contract import NEVER, RELATIVE_OFFSET_MAX
 from penstock.log.walk import has_valid_checksum
-from penstock.records.batch import read_header
-from penstock.records.key_scan import Scanner, fast_scanner, scan_keys
+from penstock.records.format.batch_header import read_header
+from penstock.records.format.key_scan import scan_keys
+from penstock.records.kernels.key_scanner import Scanner, fast_scanner
 
 if TYPE_CHECKING:
-    from penstock.log.segmented import Segment, SegmentedLog, Source
+    from penstock.log.contract import Log, Segment, Source
     from penstock.log.walk import Entry
 
 logger = logger_named("penstock.log")
@@ -64,7 +65,7 @@ class Dirt(NamedTuple):
     is_overdue: bool
 
 
-def find_dirt(log: SegmentedLog, policy: CompactionPolicy, now_ms: int) -> Dirt | None:
+def find_dirt(log: Log, policy: CompactionPolicy, now_ms: int) -> Dirt | None:
     """Return what of a log could be compacted; None if nothing."""
     first = max(log.cleaned_to, log.start_offset)
     sealed = log.segments[:-1]
@@ -86,7 +87,7 @@ def find_dirt(log: SegmentedLog, policy: CompactionPolicy, now_ms: int) -> Dirt 
 
 
 def plan(
-    log: SegmentedLog,
+    log: Log,
     policy: CompactionPolicy,
     now_ms: int,
     *,
@@ -112,7 +113,7 @@ class Compaction:
 
     def __init__(
         self,
-        log: SegmentedLog,
+        log: Log,
         dirt: Dirt,
         policy: CompactionPolicy,
         now_ms: int,
@@ -354,7 +355,7 @@ def _last_offset(source: Source) -> int:
 
 
 def compact(
-    log: SegmentedLog,
+    log: Log,
     policy: CompactionPolicy | None = None,
     *,
     now_ms: int,

@@ -12,6 +12,26 @@ where they were found; -1 stands for null.
 
 from __future__ import annotations
 
+from penstock.records.format.batch_header import (
+    ATTRIBUTES_POSITION,
+    BASE_TIMESTAMP_POSITION,
+    CODEC_MASK,
+    CONTROL_BIT,
+    CRC_POSITION,
+    ENTRY_BYTES,
+    HEADER_BYTES,
+    LAST_OFFSET_DELTA_POSITION,
+    LENGTH_EXTRA_BYTES,
+    LENGTH_POSITION,
+    LOG_APPEND_BIT,
+    MAGIC_POSITION,
+    MAX_TIMESTAMP_POSITION,
+    MESSAGE_ATTRIBUTES_POSITION,
+    MESSAGE_LENGTH_MIN,
+    PRODUCER_ID_POSITION,
+    RECORD_BYTES_MIN,
+    RECORD_COUNT_POSITION,
+)
 from penstock.records.kernels.jit import Bytes, Int32s, Ints, byte_at, copy_bytes, kernel, wrap64
 
 # What a kernel reports.
@@ -122,18 +142,18 @@ def walk_batches(
     seen = 0
     outcome = OK
     while lines < len(table) and position < stop:
-        if position + 17 > size:
+        if position + ENTRY_BYTES > size:
             outcome = DONE
             break
-        length = read_int(data, position + 8, 4)
-        magic = byte_at(data, position + 16)
+        length = read_int(data, position + LENGTH_POSITION, 4)
+        magic = byte_at(data, position + MAGIC_POSITION)
         if magic != 2:
             outcome = LEGACY if magic < 2 else BAD_MAGIC
             break
-        if length < 49:
+        if length < HEADER_BYTES - LENGTH_EXTRA_BYTES:
             outcome = BAD_LENGTH
             break
-        end = position + 12 + length
+        end = position + LENGTH_EXTRA_BYTES + length
         if end > size:
             outcome = DONE
             break
@@ -145,26 +165,28 @@ def walk_batches(
             state[NEXT_OFFSET] = base_offset
             outcome = DONE
             break
-        attributes = read_int(data, position + 21, 2)
-        last_delta = read_int(data, position + 23, 4)
-        count = read_int(data, position + 57, 4)
-        plain = attributes & 0x07 == 0
-        if count < 0 or last_delta < 0 or base_offset < 0 or (plain and count * 7 > end - position - 61):
+        attributes = read_int(data, position + ATTRIBUTES_POSITION, 2)
+        last_delta = read_int(data, position + LAST_OFFSET_DELTA_POSITION, 4)
+        count = read_int(data, position + RECORD_COUNT_POSITION, 4)
+        plain = attributes & CODEC_MASK == 0
+        room = end - position - HEADER_BYTES
+        if count < 0 or last_delta < 0 or base_offset < 0 or (plain and count * RECORD_BYTES_MIN > room):
             outcome = BAD_COUNT
             break
         last_offset = wrap64(base_offset + last_delta)
         state[NEXT_OFFSET] = wrap64(last_offset + 1)
-        if count > 0 and (last_offset >= first_offset or attributes & 0x20):
+        if count > 0 and (last_offset >= first_offset or attributes & CONTROL_BIT):
             table[lines, BATCH_AT] = position
-            table[lines, RECORDS_AT] = position + 61
+            table[lines, RECORDS_AT] = position + HEADER_BYTES
             table[lines, END] = end
             table[lines, BASE_OFFSET] = base_offset
             table[lines, LAST_OFFSET] = last_offset
-            table[lines, TIME] = read_int(data, position + (35 if attributes & 0x08 else 27), 8)
+            time_position = MAX_TIMESTAMP_POSITION if attributes & LOG_APPEND_BIT else BASE_TIMESTAMP_POSITION
+            table[lines, TIME] = read_int(data, position + time_position, 8)
             table[lines, COUNT] = count
             table[lines, ATTRIBUTES] = attributes
-            table[lines, PRODUCER_ID] = read_int(data, position + 43, 8)
-            table[lines, CRC] = read_int(data, position + 17, 4) & 0xFFFFFFFF
+            table[lines, PRODUCER_ID] = read_int(data, position + PRODUCER_ID_POSITION, 8)
+            table[lines, CRC] = read_int(data, position + CRC_POSITION, 4) & 0xFFFFFFFF
             lines += 1
             records += count
             seen |= attributes
@@ -334,25 +356,25 @@ def scan_messages(
         position = int(table[line, RECORDS_AT])
         end = int(table[line, END])
         while position < end:
-            if end - position < 26:
+            if end - position < LENGTH_EXTRA_BYTES + MESSAGE_LENGTH_MIN:
                 return CUT
-            length = read_int(data, position + 8, 4)
-            if length < 14 or length > end - position - 12:
+            length = read_int(data, position + LENGTH_POSITION, 4)
+            if length < MESSAGE_LENGTH_MIN or length > end - position - LENGTH_EXTRA_BYTES:
                 return BAD_LENGTH
-            message_end = position + 12 + length
+            message_end = position + LENGTH_EXTRA_BYTES + length
             offset = wrap64(read_int(data, position, 8) + int(table[line, BASE_OFFSET]))
-            magic = byte_at(data, position + 16)
-            attributes = byte_at(data, position + 17)
+            magic = byte_at(data, position + MAGIC_POSITION)
+            attributes = byte_at(data, position + MESSAGE_ATTRIBUTES_POSITION)
             if magic > 1 or (table[line, MAGIC] >= 0 and magic != table[line, MAGIC]):
                 return BAD_MAGIC
-            if attributes & 0x07 != 0 or (magic == 1 and length < 22):
+            if attributes & CODEC_MASK != 0 or (magic == 1 and length < MESSAGE_LENGTH_MIN + 8):
                 return BAD_RECORD
-            position += 18
+            position += MESSAGE_ATTRIBUTES_POSITION + 1
             time, time_type = -1, -1
             if magic == 1:
                 time, time_type = read_int(data, position, 8), (attributes >> 3) & 1
                 position += 8
-                if table[line, ATTRIBUTES] & 0x08:
+                if table[line, ATTRIBUTES] & LOG_APPEND_BIT:
                     time, time_type = table[line, TIME], 1
             key_size = read_int(data, position, 4)
             position += 4

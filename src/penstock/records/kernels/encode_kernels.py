@@ -1,12 +1,13 @@
 """The loops that write records: first how large they get and where a batch ends, then the bytes.
 
-The counterpart of `kernels`, under the same rules: arrays and integers, checks in the callers. A
+The counterpart of `decode_kernels`, under the same rules: arrays and integers, checks in the callers. A
 column that is absent has arrays of no length and is null in every row; a bitmap of no length means
 no nulls. `rows` selects and orders the rows to write; of no length, it means all of them.
 """
 
 from __future__ import annotations
 
+from penstock.records.format.batch_header import HEADER_BYTES
 from penstock.records.kernels.jit import Bytes, Int32s, Ints, byte_at, copy_bytes, kernel, put_byte, wrap64
 
 # Columns of the table of planned batches. TIME_BASE and TIME_MAX are of the batch's records.
@@ -16,8 +17,6 @@ TABLE_COLUMNS = 5
 # Entries of `state`.
 NEXT, LINES = range(2)
 STATE_SIZE = 2
-
-HEADER_BYTES = 61
 
 _LOW57 = (1 << 57) - 1
 _BODY_MAX = (1 << 31) - 1024

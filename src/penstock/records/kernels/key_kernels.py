@@ -1,19 +1,17 @@
-"""What `key_scan` finds, found by a compiled loop: for compactions that are large enough to load numba."""
+"""Compiled twin of `penstock.records.format.key_scan`, for compactions that are worth loading numba."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from penstock.errors import CorruptRecordError
+from penstock.records.format.batch_header import RECORD_BYTES_MIN
+from penstock.records.format.key_scan import Span
 from penstock.records.kernels.decode_kernels import read_unsigned, read_unsigned_long, short_unsigned
 from penstock.records.kernels.jit import Bytes, Ints, byte_at, kernel
-from penstock.records.key_scan import Span
 
 START, RECORD_END, TIME, OFFSET, KEY_AT, KEY_END, HAS_VALUE = range(7)
 COLUMNS = 7
-
-RECORD_BYTES_MIN = 7
-"""A record of nothing: its length, attributes, time, offset, no key, no value, no headers."""
 
 _MAX63 = (1 << 63) - 1
 
@@ -67,7 +65,7 @@ def find_keys(data: Bytes, count: int, table: Ints) -> int:
 
 
 def scan_keys(data: bytes, count: int) -> list[Span]:
-    """Return the `count` records that `data` holds back to back, as `key_scan.scan_keys` does.
+    """Return the `count` records that `data` holds back to back, as the scan in Python does.
 
     Raises:
         CorruptRecordError: they do not fit their lengths.

@@ -23,10 +23,10 @@ from penstock.errors import (
     StorageError,
     UnpackLimitError,
 )
-from penstock.log.directory.data_directory import find_partitions, parse_partition_name
 from penstock.log.directory.files import storage_error
-from penstock.log.readonly import ReadOnlyLog, Region
-from penstock.log.recovery import segments_in
+from penstock.log.disk.data_directory import find_partitions, parse_partition_name
+from penstock.log.disk.readonly import ReadOnlyLog, Region
+from penstock.log.segments.recovery import segments_in
 from penstock.model import COLUMN_NAMES, EARLIEST, LATEST, TopicPartition
 from penstock.records.compression.budget import DEFAULT_LIMITS, UnpackLimits, naming_place
 

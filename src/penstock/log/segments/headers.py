@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from penstock.common.logs import logger_named
 from penstock.errors import CorruptRecordError, StorageError
 from penstock.log.directory.files import open_file, storage
-from penstock.log.recovery import segments_in
 from penstock.log.segments.index import OffsetIndex, last_entry_in
+from penstock.log.segments.recovery import segments_in
 from penstock.log.segments.segment_files import SUFFIX_INDEX, SUFFIX_LOG, SUFFIX_SWAP, segment_path
 from penstock.log.walk import HEAD_BYTES, Entry, fetch_file, walk
-from penstock.records.batch import HEADER_BYTES, BatchHeader, read_header
+from penstock.records.format.batch_header import HEADER_BYTES, BatchHeader, read_header
 
 logger = logger_named("penstock.log")
 

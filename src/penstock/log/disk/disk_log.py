@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from zlib import crc32
 
 from penstock.common.logs import logger_named
 from penstock.errors import StorageError
 from penstock.log.compaction.compacted_segment import CompactedSegment
-from penstock.log.contract import LogConfig
+from penstock.log.contract import LogConfig, PendingFlush, Segment
 from penstock.log.directory.checkpoint import LEADER_EPOCHS
+from penstock.log.directory.epoch_checkpoint import load_epochs, new_epochs
 from penstock.log.directory.files import (
     GONE,
     OpenFile,
@@ -21,16 +23,16 @@ from penstock.log.directory.files import (
     sync_directory,
 )
 from penstock.log.epochs import LeaderEpochs
-from penstock.log.recovery import open_segments
-from penstock.log.segmented import Segment, SegmentedLog
+from penstock.log.segmented import SegmentedLog
+from penstock.log.segments.recovery import open_segments
 from penstock.log.segments.segment import FileSegment
 from penstock.log.segments.segment_files import SUFFIX_CLEANED, SUFFIX_SWAP
 
 logger = logger_named("penstock.log")
 
 
-class PendingFlush:
-    """What has to reach the disk for a log to be safe up to an offset.
+class FileFlush:
+    """The files and directories that have to reach the disk for a log to be safe up to an offset.
 
     `sync` may run in another thread: it touches nothing but files that it holds.
     """
@@ -65,6 +67,8 @@ class DiskLog(SegmentedLog):
 
     One process at a time: `DataDirectory` sees to that.
     """
+
+    flush_is_instant = False
 
     def __init__(
         self,
@@ -106,7 +110,9 @@ class DiskLog(SegmentedLog):
         self._directory_changed = True
         self._is_listed = False
         """Whether a power cut leaves the directory's own name where it is."""
-        super().__init__(config, segments, epochs)
+        super().__init__(
+            config, segments, epochs, jitter_seed=crc32(os.path.basename(self.directory).encode())
+        )
         self.start_offset = max(start_offset, self.start_offset)
         self.cleaned_to = min(cleaned_to, self.end_offset)
         self.recovery_point = max(
@@ -189,14 +195,7 @@ class DiskLog(SegmentedLog):
 
     # --- durability -------------------------------------------------------------------------------
 
-    def pending_flush(self, *, sealed_only: bool = False) -> PendingFlush:
-        """Return what is not known to be on the disk; of the last segment too, unless `sealed_only`.
-
-        Once its `sync` has returned, tell `flushed`.
-
-        Raises:
-            StorageError: a file cannot be opened.
-        """
+    def pending_flush(self, *, sealed_only: bool = False) -> FileFlush:
         up_to_offset = self._active.base_offset if sealed_only else self.end_offset
         files = [
             segment.file
@@ -209,11 +208,10 @@ class DiskLog(SegmentedLog):
         directories = [self.directory] if self._directory_changed else []
         if not self._is_listed:
             directories.append(os.path.dirname(os.path.abspath(self.directory)))
-        return PendingFlush(files, directories, up_to_offset)
+        return FileFlush(files, directories, up_to_offset)
 
     def flushed(self, done: PendingFlush) -> None:
-        """Raise `recovery_point` to what has been flushed."""
-        self.recovery_point = max(self.recovery_point, min(done.up_to_offset, self.end_offset))
+        super().flushed(done)
         self._is_listed = True
         if self.recovery_point == self.end_offset:
             self._directory_changed = False
@@ -234,9 +232,9 @@ class DiskLog(SegmentedLog):
 def _load_epochs(path: str) -> LeaderEpochs:
     """Return the leader epochs in a file; none if it is damaged."""
     try:
-        return LeaderEpochs.load(path)
+        return load_epochs(path)
     except StorageError as error:
         if error.errno is not None:
             raise
         logger.warning("%s; the epochs are taken from the log", error)
-        return LeaderEpochs(path)
+        return new_epochs(path)

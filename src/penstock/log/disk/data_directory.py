@@ -44,9 +44,9 @@ from penstock.log.directory.identity_files import (
     write_meta_properties,
     write_topic_id,
 )
-from penstock.log.disk import DiskLog
-from penstock.log.inspection import Noted, problems_of
-from penstock.log.removal import Remover, remove_directory
+from penstock.log.directory.removal import Remover, remove_directory
+from penstock.log.disk.disk_log import DiskLog
+from penstock.log.disk.inspection import Noted, problems_of
 from penstock.model import TopicPartition
 from penstock.protocol.uuid import random_uuid, uuid_to_text
 

@@ -12,24 +12,17 @@ from collections.abc import Iterator
 from typing import NamedTuple, NoReturn
 
 from penstock.errors import StorageError
-from penstock.log.contract import LogConfig
+from penstock.log.contract import LogConfig, Segment
 from penstock.log.directory.checkpoint import CLEANED, START_OFFSETS, read_offsets
 from penstock.log.directory.files import OpenFile, storage
 from penstock.log.epochs import LeaderEpochs
-from penstock.log.recovery import segments_in
-from penstock.log.segmented import Segment, SegmentedLog
+from penstock.log.segmented import SegmentedLog
+from penstock.log.segments.recovery import segments_in
 from penstock.log.segments.segment import FileSegment
 from penstock.log.segments.segment_files import SUFFIX_CLEANED, SUFFIX_LOG, SUFFIX_SWAP
 from penstock.model import TopicPartition
-from penstock.records.batch import (
-    ABORT_MARKER,
-    COMMIT_MARKER,
-    CONTROL_BIT,
-    HEADER_BYTES,
-    TRANSACTIONAL_BIT,
-    read_header,
-    read_marker,
-)
+from penstock.records.batch import ABORT_MARKER, COMMIT_MARKER, read_marker
+from penstock.records.format.batch_header import CONTROL_BIT, HEADER_BYTES, TRANSACTIONAL_BIT, read_header
 
 OPEN_ATTEMPTS = 5
 """How often the list of segments is read again when one of them has gone before it was opened."""
@@ -93,7 +86,7 @@ class ReadOnlyLog(SegmentedLog):
             DamagedLogError: a segment that others follow does not end with a whole batch, or not with the
                 last one it had.
         """
-        for segment in self._segments[self._place(start_offset) :]:
+        for segment in self._segments[self._index_of(start_offset) :]:
             if segment.base_offset >= end_offset:
                 return
             assert isinstance(segment, FileSegment)

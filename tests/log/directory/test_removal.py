@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import StorageError
-from penstock.log import removal
-from penstock.log.removal import INLINE_S, Remover
+from penstock.log.directory import removal
+from penstock.log.directory.removal import INLINE_S, Remover
 
 
 def make(path: Path) -> str:

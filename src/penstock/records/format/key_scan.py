@@ -1,20 +1,19 @@
-"""The keys of a batch of magic 2, and where each record lies: what compaction looks at.
+"""The keys of a batch of magic 2, and the span of bytes of each record: what compaction needs.
 
 Values and headers are stepped over, and a record that stays can be copied byte by byte. Imports nothing that
-is slow to load: compaction runs in brokers. `fast_scanner` does, where there is much to do.
+is slow to load: compaction runs in brokers. `penstock.records.kernels.key_scanner` finds a compiled twin.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 from penstock.errors import CorruptRecordError
-from penstock.records.varint import read_unsigned
+from penstock.records.format.varint import read_unsigned
 
 
 class Span(NamedTuple):
-    """One record: where its bytes begin and end, and what compaction asks of it."""
+    """One record of a batch: the span of its bytes, and what compaction needs to know of it."""
 
     start: int
     end: int
@@ -22,20 +21,6 @@ class Span(NamedTuple):
     offset_delta: int
     key: bytes | None
     has_value: bool
-
-
-Scanner = Callable[[bytes, int], list[Span]]
-"""What finds the records: `scan_keys`, or what `fast_scanner` returns."""
-
-
-def fast_scanner() -> Scanner:
-    """One compiled by numba where that is installed, else `scan_keys`. The first call takes a second."""
-    try:
-        from penstock.records.kernels.jit import COMPILED
-        from penstock.records.kernels.key_kernels import scan_keys as compiled
-    except ImportError:
-        return scan_keys
-    return compiled if COMPILED else scan_keys
 
 
 def scan_keys(data: bytes, count: int) -> list[Span]:

@@ -16,7 +16,7 @@ from penstock.errors import StorageError
 from penstock.log.contract import LogConfig
 from penstock.log.directory.checkpoint import LEADER_EPOCHS, read_checkpoint
 from penstock.log.directory.files import storage
-from penstock.log.recovery import segments_in
+from penstock.log.segments.recovery import segments_in
 from penstock.log.segments.segment import FileSegment
 from penstock.log.segments.segment_files import SUFFIX_CLEANED, SUFFIX_SWAP
 

@@ -11,7 +11,7 @@ from struct import Struct
 
 from penstock.errors import StorageError
 from penstock.log.directory.files import storage
-from penstock.log.recovery import segments_in
+from penstock.log.segments.recovery import segments_in
 from penstock.log.segments.segment_files import SUFFIX_TIME_INDEX, segment_path
 
 _TIME_ENTRY = Struct(">qi")

@@ -5,7 +5,7 @@ import zlib
 import numpy as np
 import pytest
 
-from penstock.records.crc import crc32, crc32c, crc32c_array
+from penstock.records.format.crc import crc32, crc32c, crc32c_array
 
 
 def slow_crc32c(data: bytes) -> int:

@@ -17,7 +17,7 @@ import pytest
 from log.log_laws import T0, add, batch, fill, message
 from penstock.errors import ConfigError, CorruptRecordError, StorageError
 from penstock.log import DataDirectory, DiskLog, LogConfig
-from penstock.log.scan import NAMES_SHOWN_MAX, find_topic, read_log, scan_log
+from penstock.log.disk.scan import NAMES_SHOWN_MAX, find_topic, read_log, scan_log
 from penstock.model import COLUMN_NAMES, TopicPartition
 from penstock.records.batch import ABORT_MARKER, COMMIT_MARKER, encode_batch, encode_marker
 from penstock.records.compression.codecs import Codec

@@ -10,17 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from struct import Struct
 
-from penstock.log.segmented import Segment
+from penstock.log.contract import Segment
 from penstock.log.segments.segment import FileSegment
-from penstock.log.walk import EXTRA_BYTES, Entry, has_valid_checksum
-from penstock.records.batch import HEADER_BYTES
+from penstock.log.walk import Entry, has_valid_checksum
+from penstock.records.format.batch_header import HEADER_BYTES, LENGTH_EXTRA_BYTES, LENGTH_MIN, MAGIC_POSITION
 
 CHUNK_BYTES = 1 << 20
 
 # base offset (skipped), length, leader epoch (skipped), magic, crc (skipped), attributes, last offset delta
 _HEAD = Struct(">8xi4xb4xhi")
-_MAGIC_AT = 16
-_LENGTH_MIN = (14, 22, 49)
 _ATTRIBUTES_KNOWN = 0x7F
 
 Damaged = Callable[[int, int], None]
@@ -78,12 +76,12 @@ def _sound_at(window: _Window, position: int) -> tuple[int, int]:
 
 def _claimed(data: bytes, at: int, room: int) -> tuple[int, int]:
     """The size and magic of the batch whose head is at `at`; a size of 0 if it cannot be one."""
-    if room < EXTRA_BYTES + _LENGTH_MIN[0]:
+    if room < LENGTH_EXTRA_BYTES + LENGTH_MIN[0]:
         return 0, 0
     head = data[at : at + _HEAD.size].ljust(_HEAD.size, b"\0")
     length, magic, attributes, delta = _HEAD.unpack(head)
-    size = length + EXTRA_BYTES
-    if not 0 <= magic <= 2 or length < _LENGTH_MIN[magic] or size > room:
+    size = length + LENGTH_EXTRA_BYTES
+    if not 0 <= magic <= 2 or length < LENGTH_MIN[magic] or size > room:
         return 0, 0
     if magic == 2 and (delta < 0 or attributes & ~_ATTRIBUTES_KNOWN):
         return 0, 0
@@ -97,9 +95,9 @@ def _next_candidate(window: _Window, position: int) -> int:
     while position + HEADER_BYTES <= window.size:
         data = bytes(window.get(position, min(CHUNK_BYTES, window.size - position)))
         last = len(data) - _HEAD.size
-        found = data.find(b"\x02", _MAGIC_AT)
-        while 0 <= found - _MAGIC_AT <= last:
-            at = found - _MAGIC_AT
+        found = data.find(b"\x02", MAGIC_POSITION)
+        while 0 <= found - MAGIC_POSITION <= last:
+            at = found - MAGIC_POSITION
             if _claimed(data, at, window.size - position - at)[0]:
                 return position + at
             found = data.find(b"\x02", found + 1)

@@ -12,7 +12,7 @@ import pytest
 from log.log_laws import SMALL, T0, fill, read_all
 from penstock.errors import StorageError
 from penstock.log import DataDirectory, LogConfig
-from penstock.log.directory.data_directory import find_partitions, parse_partition_name
+from penstock.log.disk.data_directory import find_partitions, parse_partition_name
 from penstock.model import TopicPartition
 from penstock.protocol.uuid import random_uuid
 

@@ -1,0 +1,191 @@
+"""The image of a cluster: what its metadata records say, and nothing else.
+
+Topics with their ids and settings, partitions with their leaders and replicas, settings of brokers, groups
+and metrics subscriptions, quotas, features, and the producer ids that were reserved. `ClusterImage.apply` is
+the only thing that changes it, so that the same records always make the same image. What one broker makes of
+it (logs, directories, typed settings) is `penstock.broker.metadata.replica_manager`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.broker.config.resource_types import BROKER_RESOURCE, TOPIC_RESOURCE
+from penstock.protocol.messages.client_quota_record import ClientQuotaRecord
+from penstock.protocol.messages.config_record import ConfigRecord
+from penstock.protocol.messages.feature_level_record import FeatureLevelRecord
+from penstock.protocol.messages.partition_change_record import PartitionChangeRecord
+from penstock.protocol.messages.partition_record import PartitionRecord
+from penstock.protocol.messages.producer_ids_record import ProducerIdsRecord
+from penstock.protocol.messages.remove_topic_record import RemoveTopicRecord
+from penstock.protocol.messages.topic_record import TopicRecord
+
+if TYPE_CHECKING:
+    from penstock.protocol.message import Message
+
+ALL_BROKERS = ""
+"""The name of the broker resource whose settings are the defaults of all brokers (KIP-226)."""
+
+METADATA_VERSION = 25
+"""4.0-IV3: the feature level whose records are written."""
+
+METADATA_FEATURE = "metadata.version"
+
+_SAME_LEADER = -2
+"""In a change of a partition: it says nothing about the leader."""
+
+Entity = tuple[tuple[str, str | None], ...]
+"""What a quota is for: (type, name) of each part, ordered by type; the name None means the default."""
+
+
+class Replicas(NamedTuple):
+    """The brokers that keep a partition."""
+
+    assigned: tuple[int, ...]
+    in_sync: tuple[int, ...]
+
+
+class PartitionImage:
+    """One partition: who leads it, in which epoch, and who keeps it. `leader` is -1 where there is none."""
+
+    __slots__ = ("index", "leader", "leader_epoch", "replicas", "topic_id")
+
+    def __init__(
+        self, topic_id: bytes, index: int, replicas: Replicas, leader: int, leader_epoch: int
+    ) -> None:
+        self.topic_id = topic_id
+        self.index = index
+        self.replicas = replicas
+        self.leader = leader
+        self.leader_epoch = leader_epoch
+
+
+class TopicImage:
+    """One topic. `partitions` are in order of their numbers; `overrides` are the settings made for it."""
+
+    __slots__ = ("id", "name", "overrides", "partitions")
+
+    def __init__(self, name: str, topic_id: bytes) -> None:
+        self.name = name
+        self.id = topic_id
+        self.overrides: Mapping[str, str] = {}
+        self.partitions: list[PartitionImage] = []
+
+
+class ClusterImage:
+    """Everything that the metadata records of a cluster say."""
+
+    def __init__(self) -> None:
+        self.topics: dict[str, TopicImage] = {}
+        self.topics_by_id: dict[bytes, TopicImage] = {}
+        self.folded_names: dict[str, str] = {}
+        """Names of topics by what `folded` makes of them."""
+        self.broker_configs: dict[str, dict[str, str]] = {}
+        """Settings of brokers, by node id in decimal or `ALL_BROKERS`."""
+        self.resource_configs: dict[tuple[int, str], dict[str, str]] = {}
+        """Settings of groups and of metrics subscriptions, by kind of resource and name."""
+        self.quotas: dict[Entity, dict[str, float]] = {}
+        """Quotas of clients, by entity and name of the quota."""
+        self.features: dict[str, int] = {}
+        """The level of each finalized feature."""
+        self.producer_ids_end = 0
+        """The first producer id that no broker has reserved."""
+        self._replicas: dict[Replicas, Replicas] = {}
+        """Most partitions have equal replicas: they share one object."""
+
+    def apply(self, record: Message) -> None:
+        """Change the image as a metadata record says. Records of other types change nothing."""
+        if isinstance(record, TopicRecord):
+            topic = TopicImage(record.name, record.topic_id)
+            self.topics[topic.name] = topic
+            self.topics_by_id[topic.id] = topic
+            self.folded_names[folded(topic.name)] = topic.name
+        elif isinstance(record, PartitionRecord):
+            self._apply_partition(record)
+        elif isinstance(record, PartitionChangeRecord):
+            self._apply_partition_change(record)
+        elif isinstance(record, ConfigRecord):
+            self._apply_config(record)
+        elif isinstance(record, ClientQuotaRecord):
+            self._apply_quota(record)
+        elif isinstance(record, RemoveTopicRecord):
+            removed = self.topics_by_id.pop(record.topic_id, None)
+            if removed is not None:
+                del self.topics[removed.name]
+                self.folded_names.pop(folded(removed.name), None)
+        elif isinstance(record, ProducerIdsRecord):
+            self.producer_ids_end = max(self.producer_ids_end, record.next_producer_id)
+        elif isinstance(record, FeatureLevelRecord):
+            self.features[record.name] = record.feature_level
+
+    def _apply_partition(self, record: PartitionRecord) -> None:
+        topic = self.topics_by_id.get(record.topic_id)
+        if topic is None or record.partition_id != len(topic.partitions):
+            return
+        replicas = self._shared(Replicas(tuple(record.replicas), tuple(record.isr)))
+        topic.partitions.append(
+            PartitionImage(topic.id, record.partition_id, replicas, record.leader, record.leader_epoch)
+        )
+
+    def _apply_partition_change(self, record: PartitionChangeRecord) -> None:
+        """Whenever a change names a leader, be it none or the same as before, a new epoch begins."""
+        topic = self.topics_by_id.get(record.topic_id)
+        if topic is None or record.partition_id >= len(topic.partitions):
+            return
+        partition = topic.partitions[record.partition_id]
+        assigned, in_sync = partition.replicas
+        if record.replicas is not None:
+            assigned = tuple(record.replicas)
+        if record.isr is not None:
+            in_sync = tuple(record.isr)
+        partition.replicas = self._shared(Replicas(assigned, in_sync))
+        if record.leader != _SAME_LEADER:
+            partition.leader_epoch += 1
+            partition.leader = record.leader
+
+    def _shared(self, replicas: Replicas) -> Replicas:
+        return self._replicas.setdefault(replicas, replicas)
+
+    def _apply_config(self, record: ConfigRecord) -> None:
+        if record.resource_type == TOPIC_RESOURCE:
+            topic = self.topics.get(record.resource_name)
+            if topic is not None:
+                overrides = dict(topic.overrides)
+                _put(overrides, record)
+                topic.overrides = overrides
+        elif record.resource_type == BROKER_RESOURCE:
+            _put(self.broker_configs.setdefault(record.resource_name, {}), record)
+        else:
+            resource = record.resource_type, record.resource_name
+            texts = self.resource_configs.setdefault(resource, {})
+            _put(texts, record)
+            if not texts:
+                del self.resource_configs[resource]
+
+    def _apply_quota(self, record: ClientQuotaRecord) -> None:
+        entity = entity_of({part.entity_type: part.entity_name for part in record.entity})
+        values = self.quotas.setdefault(entity, {})
+        if record.remove:
+            values.pop(record.key, None)
+        else:
+            values[record.key] = record.value
+        if not values:
+            del self.quotas[entity]
+
+
+def _put(texts: dict[str, str], record: ConfigRecord) -> None:
+    if record.value is None:
+        texts.pop(record.name, None)
+    else:
+        texts[record.name] = record.value
+
+
+def entity_of(parts: Mapping[str, str | None]) -> Entity:
+    """Return the entity of a quota with its parts in a fixed order."""
+    return tuple(sorted(parts.items()))
+
+
+def folded(name: str) -> str:
+    """Return a topic's name with dots as underscores: names equal in this collide in Kafka's metric names."""
+    return name.replace(".", "_")

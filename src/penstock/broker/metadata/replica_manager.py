@@ -1,0 +1,167 @@
+"""The topics and partitions that one broker keeps: what it makes of the cluster's image.
+
+`ReplicaManager` follows the image: each metadata record that was applied to the image is applied here, which
+makes partitions, gives them their settings and leaders, and deletes their data. Kafka's class of that name
+does the same. The image itself is `penstock.broker.metadata.image`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from penstock.broker.config.broker_keys import BROKER_KEYS
+from penstock.broker.config.resource_types import BROKER_RESOURCE, TOPIC_RESOURCE
+from penstock.broker.config.values import TopicConfig
+from penstock.broker.metadata.image import ALL_BROKERS, ClusterImage
+from penstock.broker.partitions.internal_topics import INTERNAL_TOPICS
+from penstock.broker.partitions.partition import Partition
+from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.messages.config_record import ConfigRecord
+from penstock.protocol.messages.partition_change_record import PartitionChangeRecord
+from penstock.protocol.messages.partition_record import PartitionRecord
+from penstock.protocol.messages.remove_topic_record import RemoveTopicRecord
+from penstock.protocol.messages.topic_record import TopicRecord
+from penstock.protocol.uuid import ZERO_UUID
+
+if TYPE_CHECKING:
+    from penstock.broker.config.values import BrokerConfig
+    from penstock.broker.partitions.log_store import LogStore
+    from penstock.protocol.message import Message
+
+
+class Topic:
+    """One topic as this broker keeps it. `partitions` are in order of their numbers."""
+
+    __slots__ = ("config", "id", "is_internal", "name", "partitions")
+
+    def __init__(self, name: str, topic_id: bytes, config: TopicConfig) -> None:
+        self.name = name
+        self.id = topic_id
+        self.config = config
+        self.is_internal = name in INTERNAL_TOPICS
+        self.partitions: list[Partition] = []
+
+    def partition(self, index: int) -> Partition:
+        """The partition with this number.
+
+        Raises:
+            KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3).
+        """
+        if 0 <= index < len(self.partitions):
+            return self.partitions[index]
+        raise error_for(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            f"topic {self.name} has {len(self.partitions)} partitions, there is no number {index}",
+        )
+
+
+class ReplicaManager:
+    """The topics of one broker, with their partitions."""
+
+    def __init__(self, image: ClusterImage, config: BrokerConfig, store: LogStore) -> None:
+        """`config` has the settings of the broker in force, those that clients have set included."""
+        self._image = image
+        self._config = config
+        self._store = store
+        self.topics: dict[str, Topic] = {}
+        self.topics_by_id: dict[bytes, Topic] = {}
+        self.opened: dict[Partition, None] = {}
+        """The partitions whose logs are open: nothing else needs upkeep."""
+        self._plain_config: TopicConfig | None = None
+
+    @property
+    def plain_config(self) -> TopicConfig:
+        """The settings of a topic for which nothing is set. Topics share it."""
+        if self._plain_config is None:
+            self._plain_config = TopicConfig(self._config)
+        return self._plain_config
+
+    def partitions(self) -> Iterable[Partition]:
+        """Every partition there is."""
+        for topic in self.topics.values():
+            yield from topic.partitions
+
+    def apply(self, record: Message) -> None:
+        """Follow a record that has been applied to the image. Data of removed topics stay until `delete`."""
+        if isinstance(record, TopicRecord):
+            topic = Topic(record.name, record.topic_id, self.plain_config)
+            self.topics[topic.name] = topic
+            self.topics_by_id[topic.id] = topic
+        elif isinstance(record, (PartitionRecord, PartitionChangeRecord)):
+            self._apply_partition(record)
+        elif isinstance(record, ConfigRecord):
+            self._apply_config(record)
+        elif isinstance(record, RemoveTopicRecord):
+            removed = self.topics_by_id.pop(record.topic_id, None)
+            if removed is not None:
+                del self.topics[removed.name]
+
+    def _apply_partition(self, record: PartitionRecord | PartitionChangeRecord) -> None:
+        topic = self.topics_by_id.get(record.topic_id)
+        if topic is None:
+            return
+        images = self._image.topics_by_id[topic.id].partitions
+        if record.partition_id >= len(images):
+            return
+        image = images[record.partition_id]
+        if record.partition_id == len(topic.partitions):
+            partition = Partition(topic.name, topic.id, image.index, topic.config, self._store, self.opened)
+            topic.partitions.append(partition)
+        else:
+            partition = topic.partitions[record.partition_id]
+        partition.become(image.leader, image.leader_epoch, image.replicas.assigned, image.replicas.in_sync)
+
+    def _apply_config(self, record: ConfigRecord) -> None:
+        name = record.resource_name
+        if record.resource_type == TOPIC_RESOURCE:
+            topic = self.topics.get(name)
+            if topic is not None and record.name in self._config.topic_keys:
+                self._configure(topic, self._image.topics[name].overrides)
+        elif record.resource_type == BROKER_RESOURCE and name in (ALL_BROKERS, str(self._store.node_id)):
+            self._plain_config = None
+            if record.name in BROKER_KEYS:
+                for topic in self.topics.values():
+                    self._configure(topic, topic.config.overrides)
+
+    def _configure(self, topic: Topic, texts: Mapping[str, str]) -> None:
+        # A directory written by Apache Kafka may name settings that mean nothing here.
+        known = {name: text for name, text in texts.items() if name in self._config.topic_keys}
+        topic.config = TopicConfig(self._config, known) if known else self.plain_config
+        for partition in topic.partitions:
+            partition.configure(topic.config)
+
+    def delete(self, topic: Topic) -> None:
+        """Close the partitions of a topic, and delete their data.
+
+        Raises:
+            StorageError: the disk refuses.
+        """
+        for partition in topic.partitions:
+            partition.close()
+            self._store.delete_log(topic.name, partition.index, topic.id)
+
+    def reconcile(self, removed_ids: set[bytes]) -> Iterator[tuple[str, bytes | None, int]]:
+        """Compare the data found at the start with the image; return what the image does not know.
+
+        Data of topics in `removed_ids` are deleted: a crash came between the record and the deletion.
+
+        Returns:
+            Name, id (None if the data have none) and number of partitions of every topic that no record
+            names: another broker has written its data.
+        """
+        unknown: dict[str, dict[int, bytes | None]] = {}
+        for name, index in self._store.partitions():
+            if name in self.topics and self._store.was_clean:
+                continue
+            topic_id = self._store.topic_id(name, index)
+            if topic_id in removed_ids:
+                self._store.delete_log(name, index, topic_id or ZERO_UUID)
+            elif name not in self.topics:
+                unknown.setdefault(name, {})[index] = topic_id
+        return iter(
+            [
+                (name, next((one for one in ids.values() if one), None), max(ids) + 1)
+                for name, ids in unknown.items()
+            ]
+        )

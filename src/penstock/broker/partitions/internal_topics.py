@@ -1,0 +1,13 @@
+"""The names of the topics in which brokers keep their own state."""
+
+from __future__ import annotations
+
+OFFSETS_TOPIC = "__consumer_offsets"
+
+METADATA_TOPIC = "__cluster_metadata"
+
+METADATA_TOPIC_ID = bytes(15) + b"\x01"
+"""The one topic id that is fixed (KIP-516)."""
+
+INTERNAL_TOPICS = frozenset((OFFSETS_TOPIC, "__transaction_state", "__share_group_state"))
+"""Topics that clients may read, and not delete. The metadata log is no topic to clients."""

@@ -1,0 +1,72 @@
+"""Gzip, as batches carry it: written as one member, read as one or several.
+
+Format: RFC 1952.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+from penstock.errors import CorruptRecordError, UnpackLimitError
+
+# cramjam is imported by the functions that call it: a broker starts without it.
+
+MAGIC = b"\x1f\x8b\x08"
+RATIO_MAX = 1032
+"""Deflate cannot do better than 258 bytes for two bits."""
+
+_PIECE_BYTES = 16 * 1024
+"""zlib copies what lies behind a member out of the piece it was given: many small members, small copies."""
+
+
+def compress(data: memoryview, level: int | None, _: bool) -> bytes:
+    import cramjam
+
+    return bytes(cramjam.gzip.compress(data, level=6 if level is None or level < 0 else level))
+
+
+def size_max(data: memoryview) -> int:
+    """Return the size that the last member claims (modulo 4 GiB), as far as it is possible at all."""
+    if len(data) < 18:
+        raise CorruptRecordError(f"a gzip member has at least 18 bytes, not {len(data)}")
+    return min(int.from_bytes(data[-4:], "little"), RATIO_MAX * len(data))
+
+
+def decompress_into(data: memoryview, target: memoryview) -> int:
+    import cramjam
+
+    return int(cramjam.gzip.decompress_into(data, target))
+
+
+def decompress(data: memoryview, limit_bytes: int) -> memoryview:
+    """Try the one-member case in one go, then member by member as zlib streams them."""
+    import cramjam
+
+    size = size_max(data)
+    if 0 < size <= limit_bytes:
+        target = bytearray(size)
+        try:
+            if decompress_into(data, memoryview(target)) == size:
+                return memoryview(target)
+        except cramjam.DecompressionError:
+            pass  # several members, something behind them, or broken: zlib will tell
+    out = bytearray()
+    position = 0
+    try:
+        while position < len(data):
+            if not data[position]:
+                position += 1  # padding behind a member
+                continue
+            member = zlib.decompressobj(wbits=31)
+            while not member.eof:
+                piece = data[position : position + _PIECE_BYTES]
+                if not piece:
+                    raise CorruptRecordError("gzip data are cut short")
+                position += len(piece)
+                out += member.decompress(piece, limit_bytes - len(out) + 1)
+                if len(out) > limit_bytes:
+                    raise UnpackLimitError(f"gzip data are longer than {limit_bytes} bytes when decompressed")
+            position -= len(member.unused_data)
+    except zlib.error as error:
+        raise CorruptRecordError(f"gzip data are broken: {error}") from None
+    return memoryview(out)

@@ -1,0 +1,81 @@
+"""Snappy, as batches carry it: written as a xerial stream, read as that or as one raw block.
+
+Format: snappy's format_description.txt; the framing is that of xerial's snappy-java, which Kafka uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penstock.errors import CorruptRecordError
+
+# cramjam is imported by the functions that call it: a broker starts without it.
+
+XERIAL_MAGIC = b"\x82SNAPPY\0"
+_XERIAL_HEADER = XERIAL_MAGIC + b"\0\0\0\1\0\0\0\1"
+_XERIAL_BLOCK_BYTES = 32 * 1024
+RATIO_MAX = 22
+"""A copy of 64 bytes takes three."""
+
+
+def compress(data: memoryview, _level: int | None, _: bool) -> bytes:
+    import cramjam
+
+    out = [_XERIAL_HEADER]
+    for position in range(0, len(data), _XERIAL_BLOCK_BYTES):
+        block = bytes(cramjam.snappy.compress_raw(data[position : position + _XERIAL_BLOCK_BYTES]))
+        out.append(len(block).to_bytes(4, "big"))
+        out.append(block)
+    return b"".join(out)
+
+
+def _blocks(data: memoryview) -> Iterator[memoryview]:
+    """Yield the raw blocks of a xerial stream, or of several in a row; a raw block is its own only one."""
+    if data[:8] != XERIAL_MAGIC:
+        yield data
+        return
+    position = 0
+    while position < len(data):
+        if data[position : position + 8] == XERIAL_MAGIC:
+            position += 16
+            continue
+        size = int.from_bytes(data[position : position + 4], "big")
+        position += 4
+        if size > len(data) - position:
+            raise CorruptRecordError(f"a snappy block of {size} bytes, {len(data) - position} are left")
+        yield data[position : position + size]
+        position += size
+
+
+def block_size(block: memoryview) -> int:
+    """Return the decompressed size that a raw block announces: an unsigned varint in front."""
+    size = shift = position = 0
+    while True:
+        byte = block[position]
+        position += 1
+        size |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            break
+        shift += 7
+        if shift > 28:
+            raise CorruptRecordError("a snappy block whose size is no 32-bit number")
+    if size > RATIO_MAX * len(block):
+        raise CorruptRecordError(f"a snappy block of {len(block)} bytes cannot hold {size}")
+    return size
+
+
+def size_max(data: memoryview) -> int:
+    return sum(map(block_size, _blocks(data)))
+
+
+def decompress_into(data: memoryview, target: memoryview) -> int:
+    import cramjam
+
+    end = 0
+    for block in _blocks(data):
+        size = block_size(block)
+        if size > len(target) - end:
+            raise CorruptRecordError(f"snappy data are longer than {len(target)} bytes")
+        if size:
+            end += cramjam.snappy.decompress_raw_into(block, target[end : end + size])
+    return end

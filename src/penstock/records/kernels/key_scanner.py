@@ -1,0 +1,23 @@
+"""Choose the function that finds the keys of a batch: the compiled one where numba is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from penstock.records.format.key_scan import Span, scan_keys
+
+Scanner = Callable[[bytes, int], list[Span]]
+"""A function of the records of a batch, back to back, and their number, that returns their spans."""
+
+
+def fast_scanner() -> Scanner:
+    """Return the scanner compiled by numba where that is installed, else `scan_keys`.
+
+    Imports numba, and the first call of what it returns may compile for a second.
+    """
+    try:
+        from penstock.records.kernels.jit import COMPILED
+        from penstock.records.kernels.key_kernels import scan_keys as compiled
+    except ImportError:
+        return scan_keys
+    return compiled if COMPILED else scan_keys
