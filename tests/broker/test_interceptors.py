@@ -15,7 +15,7 @@ from broker.wire_client import WireClient
 from penstock import Broker
 from penstock.broker.context import CloseConnection, Context
 from penstock.broker.interceptors import Stage, when_answered
-from penstock.broker.metadata.image import entity_of
+from penstock.broker.quota_entities import entity_of
 from penstock.broker.requests.quotas import TIME
 from penstock.broker.requests.routes import Answer, Interceptor, VersionedRoute
 from penstock.protocol.api import ApiKey

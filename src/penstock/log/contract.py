@@ -3,7 +3,7 @@
 A log is one partition's sequence of record batches. It takes batches as opaque bytes whose base
 offsets have been assigned, gives them back whole, and never decodes a record unless a question about
 timestamps cannot be answered otherwise. It knows neither topics nor clients, does no waiting, and
-asks nobody for the time: every method that needs it takes `now_ms`.
+reads no clock: every method that needs it takes `now_ms`.
 
 `MemoryLog` and `DiskLog` keep this contract; the same test runs for both. A log belongs to one
 thread. The regions of a `Slice` may be read anywhere, at any later time.

@@ -158,7 +158,7 @@ def decode_batch(
 ) -> list[Record]:
     """Return the records of the batch, or of the message of magic 0 or 1, in `buffer[start:end]`.
 
-    Everything in it, control records too: whoever hands records to an application looks at the
+    Everything in it, control records too: a caller that hands records to an application looks at the
     header first, or uses `rows.decode_rows`. Header names that are not UTF-8 come with U+FFFD in the
     place of the broken bytes.
 

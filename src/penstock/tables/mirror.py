@@ -1,9 +1,9 @@
 """The way out of Kafka 0.7: a topic copied into any newer Kafka, once, however often it is interrupted.
 
 Every record says in two headers where it came from: the byte offset of its outermost message, and its
-place inside that message, 0 unless it was compressed. Whoever starts the copy again reads the last record
+index inside that message, 0 unless it was compressed. A copy that is started again reads the last record
 of each partition of the target and goes on behind it, so that nothing is there twice. For that the copy
-must be the only one who writes to the target.
+must be the only program that writes to the target.
 
 Partitions keep their order: the first of the source, by broker and number, becomes partition 0 and so on.
 """
@@ -191,5 +191,5 @@ def _last_copied(consumer: Consumer, where: TopicPartition) -> Position07 | None
     except (KeyError, ValueError):
         raise ConfigError(
             f"the last record of {where} is no copy from Kafka 0.7 (it has no header {OFFSET_HEADER}); "
-            "name a target topic that nobody else writes to"
+            "name a target topic that no other program writes to"
         ) from None

@@ -15,11 +15,11 @@ from penstock import Broker
 from penstock.broker.context import Context
 from penstock.broker.groups.timers import Timer, Timers
 from penstock.broker.handlers import ROUTES
-from penstock.broker.metadata.image import entity_of
 from penstock.broker.network.metrics import Metrics, render
 from penstock.broker.node import Node
 from penstock.broker.partitions.fetch_sessions import SESSIONS_PER_CONNECTION_MAX
 from penstock.broker.partitions.producer_state import Producers, SeenBatch
+from penstock.broker.quota_entities import entity_of
 from penstock.broker.requests.kept_state import KeptState
 from penstock.broker.requests.quotas import CLIENT_CHARACTERS_MAX, TIME
 from penstock.protocol.messages.create_topics_request import (

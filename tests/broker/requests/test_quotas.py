@@ -15,9 +15,9 @@ from broker.bench_node import NOW_MS, ask, batch_of, make_node, make_topic
 from penstock import Broker
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.context import Context
-from penstock.broker.metadata.image import Entity, entity_of
 from penstock.broker.metadata.stores import open_store
 from penstock.broker.node import Node
+from penstock.broker.quota_entities import Entity, entity_of
 from penstock.broker.requests.dispatch import Unanswered, call
 from penstock.broker.requests.quotas import (
     CLIENTS_MAX,

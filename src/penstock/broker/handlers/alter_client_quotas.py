@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.config.penstock_keys import CHANGES_MAX
 from penstock.broker.context import Context, Parts
-from penstock.broker.metadata.image import Entity, entity_of
+from penstock.broker.quota_entities import Entity, entity_of
 from penstock.broker.requests.quotas import (
     CLIENT_CHARACTERS_MAX,
     ENTITY_TYPES,

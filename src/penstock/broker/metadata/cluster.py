@@ -12,17 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.broker.config.resource_types import TOPIC_RESOURCE
-from penstock.broker.metadata.image import (
-    ALL_BROKERS,
-    METADATA_FEATURE,
-    METADATA_VERSION,
-    ClusterImage,
-    Entity,
-)
+from penstock.broker.metadata.image import ALL_BROKERS, METADATA_FEATURE, METADATA_VERSION, ClusterImage
 from penstock.broker.metadata.metadata_log import DIRECTORIES_SINCE, ELIGIBLE_REPLICAS_SINCE, MetadataLog
 from penstock.broker.metadata.planning import NewTopic, Planner
 from penstock.broker.metadata.replica_manager import ReplicaManager, Topic
 from penstock.broker.partitions.internal_topics import METADATA_TOPIC
+from penstock.broker.quota_entities import Entity
 from penstock.common.logs import logger_named
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.config_record import ConfigRecord

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.broker.config.resource_types import BROKER_RESOURCE, TOPIC_RESOURCE
+from penstock.broker.quota_entities import Entity, entity_of
 from penstock.protocol.messages.client_quota_record import ClientQuotaRecord
 from penstock.protocol.messages.config_record import ConfigRecord
 from penstock.protocol.messages.feature_level_record import FeatureLevelRecord
@@ -34,9 +35,6 @@ METADATA_FEATURE = "metadata.version"
 
 _SAME_LEADER = -2
 """In a change of a partition: it says nothing about the leader."""
-
-Entity = tuple[tuple[str, str | None], ...]
-"""What a quota is for: (type, name) of each part, ordered by type; the name None means the default."""
 
 
 class Replicas(NamedTuple):
@@ -179,11 +177,6 @@ def _put(texts: dict[str, str], record: ConfigRecord) -> None:
         texts.pop(record.name, None)
     else:
         texts[record.name] = record.value
-
-
-def entity_of(parts: Mapping[str, str | None]) -> Entity:
-    """Return the entity of a quota with its parts in a fixed order."""
-    return tuple(sorted(parts.items()))
 
 
 def folded(name: str) -> str:

@@ -26,7 +26,7 @@ def open_store(config: BrokerConfig, clock: Clock) -> LogStore:
 
 
 def open_disk_store(directory: str, config: BrokerConfig, clock: Clock) -> DiskStore:
-    """The store of a data directory, whoever has written it.
+    """The store of a data directory that this broker or another has written.
 
     Raises:
         StorageError: the directory cannot be used, or not be taken over whole, or another broker uses it.

@@ -67,7 +67,7 @@ class DiskStore:
         try:
             return self._directory.topic_id(TopicPartition(topic, partition))
         except StorageError as error:
-            # A file that cannot be read must not keep the rest from starting; whoever opens the log is told.
+            # A file that cannot be read must not keep the rest from starting: opening the log raises.
             logger.warning("%s", error)
             return None
 

@@ -50,7 +50,7 @@ class Flusher:
         self._running: set[Partition] = set()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="penstock-flush")
         self.failures: list[StorageError] = []
-        """What went wrong since somebody looked."""
+        """What went wrong since this list was last emptied."""
 
     def flush(self, partition: Partition) -> FlushTask:
         """See to it that all that a log holds by now reaches the disk; return what to wait for.

@@ -69,7 +69,7 @@ class KeyCheck:
 
             if COMPILED:
                 find = compiled_finder()
-                for codec in Codec.NONE, Codec.GZIP:  # so that nobody waits for the compiler
+                for codec in Codec.NONE, Codec.GZIP:  # so that no request waits for the compiler
                     batch = encode_batch([(b"k", b"v", (("h", b"v"),), 0)], codec=codec)
                     find(memoryview(bytearray(batch)), read_header(batch), UnpackBudget())
                 self._compiled = find

@@ -30,13 +30,13 @@ class UnflushedLog(NamedTuple):
 
 
 class LogStore(Protocol):
-    """What the cluster asks of a place for logs. Failures of the disk are `StorageError`."""
+    """The logs of a broker: what the cluster needs of them. Failures of the disk are `StorageError`."""
 
     node_id: int
     cluster_id: str
     directory_id: bytes
     was_clean: bool
-    """Whether whoever used the place before has closed it."""
+    """Whether the last broker on these logs has closed them."""
 
     def uptime_ms(self) -> int:
         """The monotonic clock: what schedules go by, and how long a producer is idle."""
@@ -184,7 +184,7 @@ class MemoryStore:
         """Nothing outlives this process."""
 
     def close(self) -> None:
-        """The logs stay: whoever holds the store may start another broker on it."""
+        """The logs stay: another broker may be started on this store."""
 
     def abandon(self) -> None:
         """The logs stay, as the disk of a machine outlives the process."""

@@ -169,7 +169,7 @@ class Partition:
         if self._snapshots is not None:
             self._snapshots.discard_after(log.end_offset)
         if log.end_offset == 0:
-            # Nobody has written yet. Kept up from here on, this need never be read from the log.
+            # The log is empty: kept up from here on, this need never be read from it.
             self._producers = self._no_producers()
         return log
 
@@ -178,7 +178,7 @@ class Partition:
 
     @property
     def open_log(self) -> Log | None:
-        """The log if it is open: what nobody has asked for since the start needs no upkeep."""
+        """The log if it is open; one that was not used since the start needs no upkeep."""
         return self._log
 
     @property
@@ -245,7 +245,7 @@ class Partition:
             log.close()
 
     def leave_flushing(self) -> None:
-        """Append without flushing from now on: whoever called sees to it, where `needs_flush`.
+        """Append without flushing from now on: the caller flushes, where `needs_flush`.
 
         Raises:
             StorageError: the log cannot be opened.
@@ -254,7 +254,7 @@ class Partition:
 
     @property
     def needs_flush(self) -> bool:
-        """Whether records have been acknowledged to nobody until the log has reached the disk."""
+        """Whether the last records may be acknowledged only once the log has been flushed."""
         log = self._log
         return log is not None and log.flush_is_due
 
@@ -264,7 +264,7 @@ class Partition:
         `uptime_ms` is the monotonic clock: with the time of day, a clock put forward would make idle
         producers of all, and then take their repetitions for news.
 
-        Return whether the log is to be flushed by somebody else.
+        Return whether the caller has to flush the log.
 
         Raises:
             StorageError: the disk refuses.
@@ -525,7 +525,7 @@ class Partition:
     def producers(self) -> Producers:
         """What the log says about its producers; read from it on first use after a start.
 
-        Whoever is in the log counts as seen now: batches tell the times of their records, not of
+        Every producer in the log counts as seen now: batches tell the times of their records, not of
         their arrival, and a producer remembered too long does no harm.
         """
         producers = self._producers

@@ -151,7 +151,7 @@ def encode(producers: Producers) -> bytes:
 
 
 def decode(data: bytes, now_ms: int) -> dict[int, ProducerState]:
-    """What a snapshot file says. Everybody in it counts as seen now.
+    """What a snapshot file says. Every producer in it counts as seen now.
 
     Raises:
         DecodeError: another version, a wrong checksum, or no such file at all.

@@ -6,12 +6,12 @@ opened: those from which something has to go. A broker with many idle partitions
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Protocol
 
 from penstock.errors import KafkaError, StorageError
 
 if TYPE_CHECKING:
-    from penstock.broker.metadata.cluster import Cluster
     from penstock.broker.partitions.partition import Partition
     from penstock.common.failures import Failures
 
@@ -22,11 +22,22 @@ OPENED_PER_STEP = 25
 """Logs that one step opens because something has to go from them, some milliseconds apiece."""
 
 
+class KeptPartitions(Protocol):
+    """The partitions of a broker."""
+
+    @property
+    def opened(self) -> Iterable[Partition]:
+        """Those whose logs are open."""
+
+    def partitions(self) -> Iterable[Partition]:
+        """All of them."""
+
+
 class Retention:
     """The retention of all partitions of one broker. Times are those of the monotonic clock."""
 
-    def __init__(self, cluster: Cluster, failures: Failures, due_at: float, interval_s: float) -> None:
-        self._cluster = cluster
+    def __init__(self, kept: KeptPartitions, failures: Failures, due_at: float, interval_s: float) -> None:
+        self._kept = kept
         self._failures = failures
         self._due_at = due_at
         self._interval_s = interval_s
@@ -37,11 +48,11 @@ class Retention:
         errors: list[StorageError] = []
         if now >= self._due_at:
             self._due_at = now + self._interval_s
-            for partition in list(self._cluster.opened):
+            for partition in list(self._kept.opened):
                 self._enforce(partition, now_ms, errors)
             self._closed = [
                 partition
-                for partition in self._cluster.partitions()
+                for partition in self._kept.partitions()
                 if not partition.is_open and partition.config.deletes_old
             ]
             self._closed.reverse()

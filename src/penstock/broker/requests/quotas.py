@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from penstock.broker.metadata.image import Entity
+    from penstock.broker.quota_entities import Entity
 
 CLIENT_ID, USER, IP = ENTITY_TYPES = ("client-id", "user", "ip")
 """What quotas can belong to, in the order in which Apache Kafka answers them."""

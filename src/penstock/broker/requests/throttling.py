@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from penstock.broker.metadata.image import Entity
+from penstock.broker.quota_entities import Entity
 from penstock.broker.requests.purgatory import Wait
 from penstock.broker.requests.quotas import CLIENT_CHARACTERS_MAX, FETCHED, PRODUCED, TIME, Quotas
 from penstock.protocol.api import ApiKey

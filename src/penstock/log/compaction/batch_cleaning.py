@@ -3,7 +3,7 @@
 A record goes when a later one has its key. A tombstone (a record without a value) goes when it has been kept
 for `delete.retention.ms` since compaction first met it; that moment, the *delete horizon*, is noted in the
 batch (KIP-534). Offsets never change: a batch keeps its first and last one whatever is taken out of it, and
-stays with no records at all where somebody counts on it: the last batch of a producer carries its sequence
+stays with no records at all where it is still needed: the last batch of a producer carries its sequence
 numbers, the last batch of a segment says where the segment ends.
 
 A record whose offset lies outside its batch, or whose time is no 64-bit number, makes its whole batch one

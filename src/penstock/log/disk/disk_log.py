@@ -124,7 +124,7 @@ class DiskLog(SegmentedLog):
         try:
             self._complete_epochs()
         except StorageError as error:
-            # A damaged segment that was flushed long ago: whoever reads it will be told.
+            # A damaged segment that was flushed long ago: reading it raises the error.
             if error.errno is not None:
                 raise
             logger.warning("%s", error)

@@ -1,4 +1,4 @@
-"""A log that somebody else may be writing: opened to be looked at, and left as it is.
+"""A log that another process may be writing: opened for reading, and left as it is.
 
 The segments there are at the moment of opening are held open, so that none can be taken away by
 retention while they are read, and the log ends with the last batch that is whole. Nothing is locked,

@@ -294,7 +294,7 @@ def _resolve(log: ReadOnlyLog, partition: TopicPartition, position: Position, de
 
 
 def _mapped(region: Region) -> memoryview | WholeBatches:
-    """Return a stretch of a file as memory. The mapping ends when nobody looks at it any more."""
+    """Return a stretch of a file as memory. The mapping ends with the last view of it."""
     from penstock.records.decode import WholeBatches
 
     file, position, end, end_offset = region

@@ -115,7 +115,7 @@ class IndexedSegment(Segment):
 
     @property
     def file(self) -> OpenFile:
-        """The open file. It stays open as long as somebody keeps it: hold it while using its number."""
+        """The open file. It stays open while a reference is held: hold it while using its number."""
         file = self._file
         if file is None:
             file = self._lent() if self._lent is not None else None

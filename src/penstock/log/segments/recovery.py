@@ -2,8 +2,8 @@
 
 After a clean stop the files are taken as they are; only the end of the last segment is looked at. After
 anything else, every batch from the recovery point on is checked, the log is cut before the first that
-is damaged, not whole or not there, and what came after is removed: a batch behind a gap was acknowledged
-to nobody who could still tell. Whatever was cut is reported.
+is damaged, not whole or not there, and what came after is removed: an offset behind a gap would be given
+out without those before it. Whatever was cut is reported.
 
 Kafka's temporary files are dealt with as Kafka does: `.deleted` and `.cleaned` go, `.swap` (the result
 of a compaction that was being put in place) replaces the segments that it covers.

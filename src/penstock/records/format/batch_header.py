@@ -92,7 +92,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def codec(self) -> int:
-        """Bits 0-2. A number: an unknown codec is an error only for whoever reads the records."""
+        """Bits 0-2. A number: an unknown codec is an error only when the records are read."""
         return self.attributes & CODEC_MASK
 
     @property

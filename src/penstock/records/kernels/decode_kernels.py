@@ -346,7 +346,7 @@ def scan_messages(
     """Do for runs of uncompressed messages of magic 0 and 1 what `scan_records` does for batches.
 
     A line of the table is a run: BASE_OFFSET is added to every offset, MAGIC is the magic all of them
-    must have (-1: any), and where ATTRIBUTES has the log-append bit, TIME is everybody's timestamp.
+    must have (-1: any), and where ATTRIBUTES has the log-append bit, TIME is the timestamp of every record.
     """
     row = state[ROWS]
     key_bytes, key_nulls = state[KEY_BYTES], state[KEY_NULLS]

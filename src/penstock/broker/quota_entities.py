@@ -1,0 +1,13 @@
+"""What quotas of clients belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+Entity = tuple[tuple[str, str | None], ...]
+"""(type, name) of each part, ordered by type. The name None means all that have no quota of their own."""
+
+
+def entity_of(parts: Mapping[str, str | None]) -> Entity:
+    """Return the entity with these names by type, its parts in a fixed order."""
+    return tuple(sorted(parts.items()))
