@@ -175,7 +175,8 @@ def iter_messages(
     """Yield what the entry in `buffer[start:end]` holds: itself, or the messages inside it.
 
     Offsets are absolute, and a log-append timestamp of the wrapper is that of every message inside.
-    Where `mixed`, the magic inside may be another than the wrapper's. Where `nested`, wrappers may hold wrappers, as in
+    Where `mixed`, the magic inside may be another than the wrapper's. Where `nested`, wrappers may hold
+    wrappers, as in
     Kafka 0.8 and 0.9; by default those of magic 0 may.
 
     Raises:
