@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from penstock.client.arguments import column_names, partition_numbers, topic_name
 from penstock.client.background_loop import run
-from penstock.client.cluster.client import AsyncClient, no_such_partition
+from penstock.client.cluster.client import AsyncClient
+from penstock.client.cluster.metadata import no_such_partition
 from penstock.client.config import ConsumerConfig
 from penstock.client.fetch.offsets import fetch_known_offsets, fetch_offsets
 from penstock.client.fetch.ranges import BATCH_BYTES, OffsetRange, scan_ranges

@@ -14,22 +14,20 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.client.cluster.answers import left_out
-from penstock.client.cluster.connection import Connection, connect
-from penstock.client.cluster.metadata import Cluster, TopicInfo
-from penstock.client.cluster.negotiation import NodeVersions, negotiate
-from penstock.client.cluster.obstacles import UNREACHABLE_S, Troubles, register
-from penstock.client.cluster.other_protocols import explained, wants_sasl
+from penstock.client.cluster.connection import Connection
+from penstock.client.cluster.connection_pool import ConnectionPool, Peer, ignore_outcome
+from penstock.client.cluster.metadata import Cluster, TopicInfo, no_such_partition
+from penstock.client.cluster.obstacles import Troubles, register
+from penstock.client.cluster.other_protocols import wants_sasl
 from penstock.client.cluster.retry import Backoff, Verdict, judge, timed_out
 from penstock.client.config import Address, ClientConfig
 from penstock.common.logs import logger_named
-from penstock.common.reused_buffers import ReusedMemory
-from penstock.errors import AuthenticationError, ConfigError, KafkaError, NetworkError, PenstockError
+from penstock.errors import AuthenticationError, KafkaError, NetworkError, PenstockError
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 
 if TYPE_CHECKING:
-    from penstock.client.cluster.secured import SecuredOpener
     from penstock.protocol.message import Message
 
 T = TypeVar("T")
@@ -51,18 +49,6 @@ MAIN, FETCH = "main", "fetch"
 log = logger_named("penstock.client")
 
 
-class Peer:
-    """A live connection and the versions its broker speaks."""
-
-    def __init__(self, connection: Connection, versions: NodeVersions) -> None:
-        self.connection = connection
-        self.versions = versions
-
-    def request(self, message: Message, timeout_s: float, at_most: int | None = None) -> asyncio.Future[Any]:
-        """Send `message` in the highest common version; see `Connection.request`."""
-        return self.connection.request(message, self.versions.choose(type(message), at_most), timeout_s)
-
-
 class AsyncClient:
     """Connections to a cluster and what is known about it."""
 
@@ -71,18 +57,6 @@ class AsyncClient:
         self.cluster = Cluster()
         self.backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
         self.dice = random.Random().random
-        self._reconnect = Backoff(config.reconnect_backoff_ms, config.reconnect_backoff_max_ms)
-        self._memory = ReusedMemory()
-        self._secured: SecuredOpener | None = None
-        if config.security is not None:
-            from penstock.client.cluster.secured import SecuredOpener
-
-            self._secured = SecuredOpener(config.security, config, self._memory)
-        self._peers: dict[tuple[Address, str], Peer] = {}
-        self._opening: dict[tuple[Address, str], asyncio.Task[Peer]] = {}
-        self._failures: dict[Address, tuple[int, float]] = {}
-        """Per address: failed attempts in a row, and the loop time before which not to try again."""
-        self._is_ancient: dict[Address, bool] = {}
         self.old_groups: dict[Address, dict[int, tuple[int, int]]] = {}
         """What brokers older than ApiVersions know of groups, as far as that was needed."""
         self._topics: set[str] = set()
@@ -90,8 +64,8 @@ class AsyncClient:
         self._refreshed_at = float("-inf")
         self._told_by: object = "unknown"
         """Which broker has answered the last request for metadata."""
-        self._is_closed = False
         self.troubles = Troubles()
+        self._pool = ConnectionPool(config, self.dice, self.troubles)
         register(self)
 
     async def __aenter__(self) -> AsyncClient:
@@ -106,20 +80,17 @@ class AsyncClient:
 
     async def drained(self) -> None:
         """Wait until the kernel has taken everything that was sent: what is closed earlier is lost."""
-        while any(p.connection.unsent_bytes for p in self._peers.values() if p.connection.cause is None):
+        while any(each.unsent_bytes for each in self.connections() if each.cause is None):
             await asyncio.sleep(DRAIN_STEP_S)
 
     async def close(self) -> None:
-        """Close every connection. Whoever waits gets a NetworkError."""
-        self._is_closed = True
-        self.troubles = Troubles()
-        tasks = [*self._opening.values(), *([self._refreshing] if self._refreshing else [])]
+        """Close every connection. Requests in flight raise a NetworkError."""
+        self.troubles.clear()
+        tasks = [*self._pool.end_opening(), *([self._refreshing] if self._refreshing else [])]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for peer in self._peers.values():
-            peer.connection.close(NetworkError("the client was closed"))
-        self._peers.clear()
+        self._pool.close()
         # asyncio closes sockets in the next turn of its loop: let it, before the loop itself may end.
         await asyncio.sleep(0)
 
@@ -210,16 +181,24 @@ class AsyncClient:
 
     def connections(self) -> list[Connection]:
         """The open connections, from any thread."""
-        return [peer.connection for peer in list(self._peers.values())]
+        return self._pool.connections()
 
     def addresses_opening(self) -> list[Address]:
         """Where connections are being opened, from any thread."""
-        return [address for address, _ in list(self._opening)]
+        return self._pool.addresses_opening()
+
+    async def connect(self, address: Address) -> Connection:
+        """Open one more connection, which is the caller's.
+
+        Raises:
+            NetworkError: it cannot be opened.
+        """
+        return await self._pool.connect(address)
 
     def live_peer(self, node_id: int, purpose: str = MAIN) -> Peer | None:
         """The open connection to a node, if there is one."""
         node = self.cluster.nodes.get(node_id)
-        return self._live(node.address, purpose) if node else None
+        return self._pool.live(node.address, purpose) if node else None
 
     def address_of(self, node_id: int) -> object:
         """How messages name a node: its address, where that is known."""
@@ -253,31 +232,22 @@ class AsyncClient:
         node = self.cluster.nodes.get(node_id)
         if node is None:
             raise NetworkError(f"node {node_id} is not among the brokers of the cluster")
-        return await self._open(node.address, purpose)
-
-    def _live(self, address: Address, purpose: str) -> Peer | None:
-        peer = self._peers.get((address, purpose))
-        if peer is not None and peer.connection.cause is not None:
-            del self._peers[address, purpose]
-            return None
-        return peer
+        return await self._pool.open(node.address, purpose)
 
     async def _any_peer(self, purpose: str) -> Peer:
         """Any open connection, otherwise any known broker, otherwise the bootstrap addresses."""
         known = [node.address for node in self.cluster.nodes.values()]
-        live = [peer for address in known if (peer := self._live(address, purpose))]
+        live = [peer for address in known if (peer := self._pool.live(address, purpose))]
         idle = [peer for peer in live if peer.connection.is_idle]
         if live:
             return (idle or live)[0]
-        candidates = sorted(
-            known, key=lambda address: (self._failures.get(address, (0, 0.0))[0], self.dice())
-        )
+        candidates = sorted(known, key=lambda address: (self._pool.failures(address), self.dice()))
         candidates += [address for address in self.config.bootstrap_servers if address not in candidates]
         reasons: list[str] = []
         refused: AuthenticationError | None = None
         for address in candidates:
             try:
-                return await self._open(address, purpose)
+                return await self._pool.open(address, purpose)
             except AuthenticationError as error:
                 if not error.is_of_one_broker:
                     raise
@@ -293,76 +263,6 @@ class AsyncClient:
         raise NetworkError(
             f"no broker answered at {where}: {why}; is it running? is bootstrap.servers right?"
         )
-
-    async def _open(self, address: Address, purpose: str) -> Peer:
-        """Share one attempt among everybody who wants the same connection."""
-        peer = self._live(address, purpose)
-        if peer is not None:
-            return peer
-        if self._is_closed:
-            raise NetworkError("the client is closed")
-        key = (address, purpose)
-        task = self._opening.get(key)
-        if task is None:
-            task = asyncio.create_task(self._open_now(address, purpose))
-            self._opening[key] = task
-            task.add_done_callback(lambda _: self._opening.pop(key, None))
-        try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            if task.cancelled():
-                raise NetworkError("the client was closed") from None
-            task.add_done_callback(_ignore_outcome)
-            raise
-
-    async def _open_now(self, address: Address, purpose: str) -> Peer:
-        loop = asyncio.get_running_loop()
-        failures, not_before = self._failures.get(address, (0, 0.0))
-        if not_before > loop.time():
-            await asyncio.sleep(not_before - loop.time())
-        try:
-            peer = await self._greet(address)
-        except PenstockError as error:
-            self.troubles.note(address, error, UNREACHABLE_S)
-            self._failures[address] = (
-                failures + 1,
-                loop.time() + self._reconnect.seconds(failures, self.dice),
-            )
-            raise
-        self._failures.pop(address, None)
-        self.troubles.end(address)
-        self._peers[address, purpose] = peer
-        return peer
-
-    async def connect(self, address: Address) -> Connection:
-        """Open one more connection, which is the caller's.
-
-        Raises what `penstock.client.cluster.connection.connect` raises.
-        """
-        if self._secured is not None:
-            return await self._secured.connect(address)
-        return await connect(address, self.config, self._memory)
-
-    async def _greet(self, address: Address) -> Peer:
-        """Connect, learn the versions, authenticate. A broker that told its versions once is no ancient
-        one.
-        """
-        is_ancient = self._is_ancient.get(address) if self.config.api_version_request else True
-        try:
-            connection, versions = await negotiate(
-                lambda: self.connect(address),
-                self.config.api_version_request_timeout_ms / 1000,
-                is_ancient=is_ancient if self._secured is None else False,
-                unstable=self.config.unstable_api_versions_enable,
-            )
-            if self._secured is not None:
-                await self._secured.authenticate(connection, versions)
-        except NetworkError as error:
-            if address in self._is_ancient:
-                raise
-            raise await explained(error, address, self.config.security) from error
-        self._is_ancient[address] = versions.is_ancient
-        return Peer(connection, versions)
 
     # -- metadata
 
@@ -387,7 +287,7 @@ class AsyncClient:
         except asyncio.CancelledError:
             if task.cancelled():
                 raise NetworkError("the client was closed") from None
-            task.add_done_callback(_ignore_outcome)
+            task.add_done_callback(ignore_outcome)
             raise
 
     def _refreshed(self, task: asyncio.Task[None]) -> None:
@@ -533,19 +433,6 @@ class AsyncClient:
         return leader
 
 
-def no_such_partition(where: TopicPartition, count: int) -> ConfigError:
-    """The error for a partition number that the topic does not have."""
-    return ConfigError(
-        f"topic {where.topic!r} has {count} partitions, 0 to {count - 1}: "
-        f"there is no partition {where.partition}"
-    )
-
-
 def _without(where: str, reason: str) -> str:
     """Drop the address from a reason when it has just been named."""
     return reason.removeprefix(f"{where}: ")
-
-
-def _ignore_outcome(task: asyncio.Task[Any]) -> None:
-    if not task.cancelled():
-        task.exception()

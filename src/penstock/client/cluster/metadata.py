@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.client.config import Address
 from penstock.common.suggestions import did_you_mean
+from penstock.errors import ConfigError
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode
 
@@ -150,4 +151,12 @@ def _newer(known: PartitionInfo | None, told: MetadataResponsePartition) -> Part
         tuple(told.isr_nodes),
         tuple(told.offline_replicas),
         told.error_code,
+    )
+
+
+def no_such_partition(partition: TopicPartition, count: int) -> ConfigError:
+    """The error for a partition number that the topic does not have."""
+    return ConfigError(
+        f"topic {partition.topic!r} has {count} partitions, 0 to {count - 1}: "
+        f"there is no partition {partition.partition}"
     )

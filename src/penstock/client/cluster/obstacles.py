@@ -10,10 +10,10 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Hashable, Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from penstock.client.cluster.client import AsyncClient
+    from penstock.client.cluster.connection import Connection
     from penstock.client.config import Address
 
 PASSING_S = 3.0
@@ -53,6 +53,10 @@ class Troubles:
         """`what` succeeded."""
         self._entries.pop(what, None)
 
+    def clear(self) -> None:
+        """Forget all."""
+        self._entries.clear()
+
     def present(self, now: float) -> Iterator[Obstacle]:
         """Those that still hold at the monotonic time `now`, from any thread."""
         for what, (since, until, text) in list(self._entries.items()):
@@ -60,10 +64,24 @@ class Troubles:
                 yield Obstacle(f"{text}; trying again", since, is_effect=isinstance(what, str))
 
 
-_clients: weakref.WeakSet[AsyncClient] = weakref.WeakSet()
+class Observed(Protocol):
+    """What an observer looks at of a client, from another thread."""
+
+    troubles: Troubles
+
+    def connections(self) -> list[Connection]:
+        """The open connections."""
+        ...
+
+    def addresses_opening(self) -> list[Address]:
+        """Where connections are being opened."""
+        ...
 
 
-def register(client: AsyncClient) -> None:
+_clients: weakref.WeakSet[Observed] = weakref.WeakSet()
+
+
+def register(client: Observed) -> None:
     """Have observers see `client` as long as it lives."""
     _clients.add(client)
 
@@ -92,7 +110,7 @@ class Observer:
         return min(found, key=lambda one: (one.is_effect, one.since), default=None)
 
 
-def _copy(clients: Iterable[AsyncClient]) -> list[AsyncClient]:
+def _copy(clients: Iterable[Observed]) -> list[Observed]:
     for _ in range(10):
         try:
             return list(clients)

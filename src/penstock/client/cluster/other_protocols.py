@@ -6,16 +6,16 @@ Asked only when a first contact has failed, for an error message that says what 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.errors import AuthenticationError, NetworkError, PenstockError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from penstock.client.cluster.connection import Connection
     from penstock.client.config import Address
     from penstock.client.security.settings import SecuritySettings
+    from penstock.protocol.message import Message
 
 UNSUPPORTED_SASL_MECHANISM = 33
 """What a SASL listener answers a mechanism that it does not offer, with those that it does."""
@@ -26,6 +26,18 @@ PROBE_S = 2.0
 TLS = "expects TLS: set security.protocol=SSL, or SASL_SSL where it wants a password or token as well"
 NO_TLS = "does not speak TLS: set security.protocol=PLAINTEXT, or SASL_PLAINTEXT with sasl.mechanism"
 HTTP = "speaks HTTP: bootstrap.servers wants the port of a Kafka broker"
+
+
+class Requester(Protocol):
+    """A connection that can be asked something, and closed."""
+
+    def request(self, message: Message, version: int, timeout_s: float) -> asyncio.Future[Any]:
+        """Send a request, and return the future of its answer."""
+        ...
+
+    def close(self) -> None:
+        """End the connection."""
+        ...
 
 
 def known_beginning(beginning: bytes) -> str | None:
@@ -81,7 +93,7 @@ async def speaks_kafka_plainly(address: Address, timeout_s: float = PROBE_S) -> 
 
 
 async def wants_sasl(
-    address: Address, connect: Callable[[Address], Awaitable[Connection]], *, uses_tls: bool
+    address: Address, connect: Callable[[Address], Awaitable[Requester]], *, uses_tls: bool
 ) -> AuthenticationError | None:
     """The error for a broker that closes on requests because it wants SASL first; None if it does not."""
     from penstock.protocol.messages.sasl_handshake_request import SaslHandshakeRequest

@@ -17,7 +17,8 @@ from penstock.protocol.messages.join_group_request import JoinGroupRequest
 from penstock.protocol.messages.leave_group_request import LeaveGroupRequest
 
 if TYPE_CHECKING:
-    from penstock.client.cluster.client import AsyncClient, Peer
+    from penstock.client.cluster.client import AsyncClient
+    from penstock.client.cluster.connection_pool import Peer
     from penstock.protocol.message import Message
 
 GROUP = "group"

@@ -18,8 +18,9 @@ from penstock.protocol.messages.list_groups_request import ListGroupsRequest
 from penstock.protocol.messages.offset_fetch_request import OffsetFetchRequest
 
 if TYPE_CHECKING:
-    from penstock.client.cluster.client import AsyncClient, Peer
+    from penstock.client.cluster.client import AsyncClient
     from penstock.client.cluster.connection import Connection
+    from penstock.client.cluster.connection_pool import Peer
     from penstock.client.cluster.negotiation import NodeVersions
     from penstock.protocol.message import Message
 

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.client.arguments import topic_name, whole
-from penstock.client.cluster.client import AsyncClient, no_such_partition
-from penstock.client.cluster.metadata import TopicInfo
+from penstock.client.cluster.client import AsyncClient
+from penstock.client.cluster.metadata import TopicInfo, no_such_partition
 from penstock.client.cluster.topic_settings import RETENTION_SETTINGS, retention_warning, topic_settings
 from penstock.client.config import Partitioner, ProducerConfig
 from penstock.client.produce.accumulator import RECORD_OVERHEAD_BYTES, Accumulator

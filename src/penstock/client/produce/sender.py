@@ -13,7 +13,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from penstock.client.cluster.answers import left_out
-from penstock.client.cluster.client import AsyncClient, Peer
+from penstock.client.cluster.client import AsyncClient
+from penstock.client.cluster.connection_pool import Peer
 from penstock.client.cluster.metadata import NO_TOPIC_ID
 from penstock.client.cluster.retry import Verdict, judge
 from penstock.client.config import ProducerConfig

@@ -1,0 +1,172 @@
+"""The open connections of a client: one per broker and purpose, opened when first needed.
+
+Attempts that failed are repeated after a pause that grows (``reconnect.backoff.ms``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from penstock.client.cluster.connection import Connection, connect
+from penstock.client.cluster.negotiation import NodeVersions, negotiate
+from penstock.client.cluster.obstacles import UNREACHABLE_S, Troubles
+from penstock.client.cluster.other_protocols import explained
+from penstock.client.cluster.retry import Backoff
+from penstock.client.config import Address, ClientConfig
+from penstock.common.reused_buffers import ReusedMemory
+from penstock.errors import NetworkError, PenstockError
+
+if TYPE_CHECKING:
+    from penstock.client.cluster.secured import SecuredOpener
+    from penstock.protocol.message import Message
+
+
+class Peer:
+    """A live connection and the versions its broker speaks."""
+
+    def __init__(self, connection: Connection, versions: NodeVersions) -> None:
+        self.connection = connection
+        self.versions = versions
+
+    def request(self, message: Message, timeout_s: float, at_most: int | None = None) -> asyncio.Future[Any]:
+        """Send `message` in the highest common version; see `Connection.request`."""
+        return self.connection.request(message, self.versions.choose(type(message), at_most), timeout_s)
+
+
+class ConnectionPool:
+    """Connections by address and purpose. `random` returns a number from 0 to 1."""
+
+    def __init__(self, config: ClientConfig, random: Callable[[], float], troubles: Troubles) -> None:
+        self._config = config
+        self._dice = random
+        self._troubles = troubles
+        self._reconnect = Backoff(config.reconnect_backoff_ms, config.reconnect_backoff_max_ms)
+        self._memory = ReusedMemory()
+        self._secured: SecuredOpener | None = None
+        if config.security is not None:
+            from penstock.client.cluster.secured import SecuredOpener
+
+            self._secured = SecuredOpener(config.security, config, self._memory)
+        self._peers: dict[tuple[Address, str], Peer] = {}
+        self._opening: dict[tuple[Address, str], asyncio.Task[Peer]] = {}
+        self._failures: dict[Address, tuple[int, float]] = {}
+        """Per address: failed attempts in a row, and the loop time before which not to try again."""
+        self._is_ancient: dict[Address, bool] = {}
+        self._is_closed = False
+
+    def connections(self) -> list[Connection]:
+        """The open connections, from any thread."""
+        return [peer.connection for peer in list(self._peers.values())]
+
+    def addresses_opening(self) -> list[Address]:
+        """Where connections are being opened, from any thread."""
+        return [address for address, _ in list(self._opening)]
+
+    def failures(self, address: Address) -> int:
+        """How many attempts to connect have failed in a row."""
+        return self._failures.get(address, (0, 0.0))[0]
+
+    def live(self, address: Address, purpose: str) -> Peer | None:
+        """The open connection to an address for a purpose; None if there is none."""
+        peer = self._peers.get((address, purpose))
+        if peer is not None and peer.connection.cause is not None:
+            del self._peers[address, purpose]
+            return None
+        return peer
+
+    async def open(self, address: Address, purpose: str) -> Peer:
+        """Return the connection to an address for a purpose; concurrent callers share one attempt to open it.
+
+        Raises:
+            NetworkError: it cannot be reached, or the pool is closed.
+            PenstockError: as `negotiate`.
+        """
+        peer = self.live(address, purpose)
+        if peer is not None:
+            return peer
+        if self._is_closed:
+            raise NetworkError("the client is closed")
+        key = (address, purpose)
+        task = self._opening.get(key)
+        if task is None:
+            task = asyncio.create_task(self._open_now(address, purpose))
+            self._opening[key] = task
+            task.add_done_callback(lambda _: self._opening.pop(key, None))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task.cancelled():
+                raise NetworkError("the client was closed") from None
+            task.add_done_callback(ignore_outcome)
+            raise
+
+    async def _open_now(self, address: Address, purpose: str) -> Peer:
+        loop = asyncio.get_running_loop()
+        failures, not_before = self._failures.get(address, (0, 0.0))
+        if not_before > loop.time():
+            await asyncio.sleep(not_before - loop.time())
+        try:
+            peer = await self._greet(address)
+        except PenstockError as error:
+            self._troubles.note(address, error, UNREACHABLE_S)
+            self._failures[address] = (
+                failures + 1,
+                loop.time() + self._reconnect.seconds(failures, self._dice),
+            )
+            raise
+        self._failures.pop(address, None)
+        self._troubles.end(address)
+        self._peers[address, purpose] = peer
+        return peer
+
+    async def connect(self, address: Address) -> Connection:
+        """Open one more connection, which is the caller's.
+
+        Raises:
+            NetworkError: it cannot be opened.
+        """
+        if self._secured is not None:
+            return await self._secured.connect(address)
+        return await connect(address, self._config, self._memory)
+
+    async def _greet(self, address: Address) -> Peer:
+        """Connect, learn the versions, authenticate.
+
+        A broker that has once told its versions is never taken for one before 0.10.
+        """
+        is_ancient = self._is_ancient.get(address) if self._config.api_version_request else True
+        try:
+            connection, versions = await negotiate(
+                lambda: self.connect(address),
+                self._config.api_version_request_timeout_ms / 1000,
+                is_ancient=is_ancient if self._secured is None else False,
+                unstable=self._config.unstable_api_versions_enable,
+            )
+            if self._secured is not None:
+                await self._secured.authenticate(connection, versions)
+        except NetworkError as error:
+            if address in self._is_ancient:
+                raise
+            raise await explained(error, address, self._config.security) from error
+        self._is_ancient[address] = versions.is_ancient
+        return Peer(connection, versions)
+
+    def end_opening(self) -> list[asyncio.Task[Peer]]:
+        """Open nothing any more; return the attempts that are under way, for the caller to cancel."""
+        self._is_closed = True
+        return list(self._opening.values())
+
+    def close(self) -> None:
+        """Close every connection. Requests in flight raise a NetworkError."""
+        self._is_closed = True
+        for peer in self._peers.values():
+            peer.connection.close(NetworkError("the client was closed"))
+        self._peers.clear()
+
+
+def ignore_outcome(task: asyncio.Task[Any]) -> None:
+    """Mark the exception of a task as seen, so that asyncio does not report it."""
+    if not task.cancelled():
+        task.exception()
