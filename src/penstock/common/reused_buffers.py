@@ -1,6 +1,6 @@
-"""Memory for answers from a socket, used again once nobody looks at it.
+"""Memory for answers from a socket, used again once no view of it is left.
 
-Fresh pages cost as much as reading into them: the kernel maps them, and somebody has to fill them with zeros.
+Fresh pages cost as much as reading into them: the kernel maps them, and fills them with zeros.
 Knows nothing of protocols; belongs to one thread or event loop at a time.
 """
 
@@ -14,7 +14,7 @@ KEPT_BYTES_MAX = 16 << 20
 class ReusedMemory:
     """Hands out buffers, and keeps some. What has fewer than `least_bytes` is not worth keeping.
 
-    Whether somebody still looks at a buffer is told by the buffer itself: a bytearray refuses to change its
+    Whether a view of a buffer is left is told by the buffer itself: a bytearray refuses to change its
     size while a memoryview of it exists.
     """
 

@@ -255,7 +255,7 @@ def _messages(connection: Connection, port: int | None) -> Iterator[Entry]:
 
 
 def _client(connection: Connection, port: int | None) -> str:
-    """Whoever asks: not the broker's port; or who opened the connection; or whose first frame asks."""
+    """The client's end: not the broker's port, or the one that connected, or that sent a request first."""
     if port is not None:
         for end in connection.ends:
             if not end.endswith(f":{port}"):

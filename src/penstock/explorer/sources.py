@@ -1,4 +1,4 @@
-"""What somebody hands over to be looked at: hex as text, a file of frames, a capture. Told by looking."""
+"""Inputs to show: hex as text, a file of frames, a capture; recognised by their first bytes."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class Stream:
 
 
 class Connection:
-    """Two streams. `client` is whoever sent the first SYN, where the capture has it."""
+    """Two streams. `client` is the end that sent the first SYN, where the capture has it."""
 
     def __init__(self, source: str, destination: str) -> None:
         self.ends = (source, destination)

@@ -57,7 +57,7 @@ class Api:
 
     @property
     def stable_versions(self) -> tuple[int, int]:
-        """The versions to speak where nobody has enabled unstable ones; empty if the second is lower."""
+        """The versions to speak where unstable ones are not enabled; empty if the second is lower."""
         low, high = self.versions
         return low, high - self.latest_unstable
 
@@ -82,7 +82,7 @@ API_TABLE: dict[int, Api] = {
 
 
 def stable_versions(request_class: type[Message]) -> tuple[int, int]:
-    """The versions of a request to speak where nobody has enabled unstable ones."""
+    """The versions of a request to speak where unstable ones are not enabled."""
     low, high = request_class.VERSIONS
     definition = request_class.DEFINITION
     if definition is not None:

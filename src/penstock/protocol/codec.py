@@ -109,7 +109,7 @@ class Codec(Generic[M]):
             raise self._explain(message, error) from error
 
     def _first_decode(self, data: Any, position: int = 0) -> tuple[M, int]:
-        """Compile what `decode` is from now on; whoever keeps hold of this function is sent there."""
+        """Compile what `decode` is from now on; calls of this function are sent there."""
         if not self._is_compiled:
             self._compile_decode(type(data) is bytes)
             self._is_compiled = True

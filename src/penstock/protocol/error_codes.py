@@ -267,7 +267,7 @@ _DESCRIPTIONS = {
     60: "The partition is being moved between brokers.",
     61: "Delegation tokens are not switched on.",
     62: "There is no such delegation token.",
-    63: "The delegation token belongs to somebody else.",
+    63: "The delegation token belongs to another principal.",
     64: "This connection may not ask for delegation tokens.",
     65: "The user may not do this with the delegation token.",
     66: "The delegation token is no longer valid.",

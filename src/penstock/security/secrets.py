@@ -21,7 +21,7 @@ SECRET_NAME = re.compile(r"(?i)password|secret|token(?!\.endpoint)|jaas|\.key$|k
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether the value of a setting of this name is to be hidden, whoever knows the setting."""
+    """Whether the value of a setting of this name is to be hidden, whether or not the setting is known."""
     return SECRET_NAME.search(name) is not None
 
 

@@ -187,7 +187,7 @@ BROKER_KEYS = table(
         "offsets.retention.check.interval.ms",
         LONG,
         "600000",
-        "How often offsets and groups that nobody needs any more are looked for.",
+        "How often expired offsets and empty groups are looked for.",
         at_least=1,
     ),
     broker_key(

@@ -1,8 +1,8 @@
-"""Settings of Apache Kafka's brokers that mean nothing here, and names that nobody knows.
+"""Settings of Apache Kafka's brokers that have no effect here, and unknown names.
 
 Apache Kafka lists some three hundred settings of a broker and keeps whatever else it is told. Tools for
 administration read that list and write to it, so those that this broker has no use for are listed, checked
-and kept, too. The facts are in ``inert_keys.txt``, read when somebody asks.
+and kept, too. The facts are in ``inert_keys.txt``, read on first use.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig
 
 UNKNOWN = 0
-"""The type of a setting that nobody knows. Its value is not shown: it might be a secret."""
+"""The type of an unknown setting. Its value is not shown: it might be a secret."""
 
 READ_ONLY, CLUSTER, BROKER, LISTENER = "no", "cluster", "broker", "listener"
 """How a setting can be changed while a broker runs."""
@@ -124,7 +124,7 @@ def _is_of_old(name: str) -> bool:
 
 
 def listed_settings(config: BrokerConfig) -> dict[str, ConfigKey]:
-    """All that there is to list of this broker: what it knows, what Kafka knows, what somebody has set."""
+    """All settings to list: the keys that this broker knows, those of Kafka, those that were set."""
     gone = {
         synonym
         for name, key in TOPIC_KEYS.items()

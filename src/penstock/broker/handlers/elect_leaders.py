@@ -1,4 +1,4 @@
-"""ElectLeaders (43): there is nobody else to elect.
+"""ElectLeaders (43): there is no other broker to elect.
 
 v1 the kind of election, and an error for the whole answer.
 """

@@ -1,4 +1,4 @@
-"""ListTransactions (66): nobody has one.
+"""ListTransactions (66): there are none.
 
 v1 filters by duration, v2 by a pattern of ids. State names that Kafka does not know are handed back.
 """

@@ -25,7 +25,7 @@ class FrameBuffers:
         return 0 <= self._limit_bytes < self.lent_bytes + size
 
     def borrow(self, size: int) -> bytearray:
-        """Lend a buffer of at least `size` bytes. What is in it is left over from somebody else."""
+        """Lend a buffer of at least `size` bytes. It may hold bytes of another connection."""
         best = None
         for index, buffer in enumerate(self._free):
             if len(buffer) >= size and (best is None or len(buffer) < len(self._free[best])):

@@ -21,7 +21,7 @@ SECONDS_MAX = 5.0
 """How long a request may take to arrive."""
 
 CONNECTIONS_MAX = 32
-"""More are hung up on: whoever watches does so with one or two."""
+"""Further connections are closed: monitoring needs one or two."""
 
 
 class MetricsServer:
@@ -65,7 +65,7 @@ class MetricsServer:
                     writer.write(self._answer(head))
                     await writer.drain()
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            # Whoever asks badly gets nothing.
+            # A malformed request gets no answer.
             pass
         except Exception:
             self._failures.caught("metrics", "a request for metrics")

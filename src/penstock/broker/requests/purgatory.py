@@ -1,7 +1,7 @@
 """Parking: requests whose answer has to wait until something happens or time is up.
 
 A handler that cannot answer yet returns a `Wait`: the keys whose change would help and a deadline. The
-request is parked under those keys; whoever changes something calls `notify`; what has become due is
+request is parked under those keys; code that changes something calls `notify`; what has become due is
 handed out by `take_due` and runs its handler again. Fetch, JoinGroup and a delayed Produce need nothing
 else. No clock, no loop, no I/O: deadlines are compared with the `now` given.
 """

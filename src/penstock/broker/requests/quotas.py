@@ -1,8 +1,8 @@
-"""Quotas of clients (KIP-13, KIP-219): who may use how much, and how long whoever has used more must rest.
+"""Quotas of clients (KIP-13, KIP-219): rates that clients may use; clients over quota are throttled.
 
-A quota belongs to an entity: a client id, a user, both, or whoever has none of their own. Nobody logs in
-here, so every client is the user `ANONYMOUS`. What clients use is measured as Apache Kafka does it, in
-eleven windows of a second, and the rest is as long as brings the rate of those windows down to the quota.
+A quota belongs to an entity: a client id, a user, both, or clients without one of their own. Clients that do
+not authenticate are the user `ANONYMOUS`. What clients use is measured as Apache Kafka does it, in eleven
+windows of a second, and the rest is as long as brings the rate of those windows down to the quota.
 
 Knows neither requests nor connections: amounts and `now` go in, delays come out.
 """
@@ -73,7 +73,7 @@ class Usage:
 
 
 class Limit(NamedTuple):
-    """What applies to a client: so much per second, shared by everybody with the same `shared_by`."""
+    """What applies to a client: so much per second, shared by all clients with the same `shared_by`."""
 
     shared_by: tuple[str | None, str | None]
     most: float

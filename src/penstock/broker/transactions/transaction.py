@@ -131,7 +131,7 @@ def image_of(stored: TransactionLogValue) -> Image:
     """The image that a stored value describes.
 
     Raises:
-        DecodeError: it names a state that is never stored, or that nobody knows.
+        DecodeError: it names a state that is never stored, or an unknown one.
     """
     state = STORED.get(stored.transaction_status)
     if state is None:

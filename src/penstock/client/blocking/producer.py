@@ -37,7 +37,7 @@ T = TypeVar("T")
 S = TypeVar("S", bound="Blocking")
 
 EXIT_PATIENCE_S = 5.0
-"""How long the end of the process may wait for producers that nobody has closed."""
+"""How long the end of the process may wait for producers that were not closed."""
 
 
 class Blocking(ABC):
@@ -170,7 +170,7 @@ _unclosed: weakref.WeakSet[Producer] = weakref.WeakSet()
 
 @atexit.register
 def _close_producers() -> None:
-    """Records must not vanish because somebody forgot to close a producer."""
+    """Records must not vanish because a program did not close its producer."""
     deadline = time.monotonic() + EXIT_PATIENCE_S
     for producer in list(_unclosed):
         with contextlib.suppress(PenstockError):

@@ -64,7 +64,7 @@ class Cursor:
         self.record_bytes = 0.0
         """How much a record takes in the log, as seen so far; 0 before that."""
         self.is_stopped = False
-        """Whether an error has ended it, until somebody decides what to do."""
+        """Whether an error has ended it, until the application decides what to do."""
         self.not_before = 0.0
         self.failing_since = 0.0
         """Monotonic seconds of the first of the present failures; 0 while all is well."""

@@ -2,7 +2,7 @@
 
 What `read_topic`, `scan_topic` and Spark's executors stand on. Promises exactly the records in each
 range, in order; one fetch ahead while the present one is decoded; and never a fetch at or past a range's
-end, where a broker would make it wait for records that nobody wants.
+end, where a broker would make it wait for records outside of every range.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the coordinator's refusals mean to whoever wrote the application, and what to do about them."""
+"""What the coordinator's refusals mean for the application, and what to do about them."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ Committable = Mapping[TopicPartition, "int | OffsetAndMetadata"]
 
 
 class Identity(NamedTuple):
-    """As whom to commit. The default is nobody in particular: a consumer with assigned partitions."""
+    """The member that commits. The default is no member: a consumer with assigned partitions."""
 
     generation: int = NO_GENERATION
     member_id: str = ""

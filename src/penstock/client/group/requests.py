@@ -71,7 +71,7 @@ class MemberSettings:
     request_timeout_ms: float = 30_000
     client_rack: str | None = None
     may_lower_session_timeout: bool = False
-    """Whether the session timeout is a default that nobody has asked for."""
+    """Whether the session timeout is a default, and was not set."""
 
 
 def join_request(

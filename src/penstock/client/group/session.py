@@ -73,7 +73,7 @@ class Holder(Protocol):
         """Something that changes whenever the application takes records."""
 
     def wake_up(self) -> None:
-        """Whoever waits for records should look at `needs_attention`."""
+        """Code that waits for records should look at `needs_attention`."""
 
 
 class GroupSession:
@@ -117,7 +117,7 @@ class GroupSession:
     # -- what the application must be told
 
     async def next_notice(self) -> Notice | None:
-        """The next change that somebody wants to be told of; None when nothing more is to be done.
+        """The next change to tell a listener of; None when nothing more is to be done.
 
         Raises:
             KafkaError: the coordinator refuses the member.

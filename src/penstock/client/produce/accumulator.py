@@ -41,7 +41,7 @@ RECORD_OVERHEAD_BYTES = 36
 """What a record takes at most besides its key, value and headers (five varints and an attribute byte)."""
 
 FAILURES_KEPT = 1_000
-"""Failures that are remembered until somebody asks; older ones are forgotten."""
+"""Failures that are remembered until they are asked for; older ones are forgotten."""
 
 BROKEN_SEQUENCE = frozenset(
     (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_EPOCH)
@@ -98,9 +98,9 @@ class Accumulator:
     def append(
         self, tp: TopicPartition, row: Row, size: int, clock: Callable[[], float]
     ) -> tuple[Delivery, bool]:
-        """Take one record of at most `size` bytes; return its delivery and whether somebody should be told.
+        """Take one record of at most `size` bytes; return its delivery and whether the sender should be told.
 
-        Somebody should be told when a batch was begun or became full: nothing else changes what `drain`
+        The sender should be told when a batch was begun or became full: nothing else changes what `drain`
         returns. The clock is asked when a batch begins, not for every record.
 
         Raises:
@@ -454,7 +454,7 @@ class Accumulator:
         return failures
 
     def _give_up(self, batch: Batch) -> None:
-        """Settle a batch of which nobody may know whether the broker has it.
+        """Settle a batch of which it is unknown whether the broker has it.
 
         What was sent behind it may be there as well, so that it keeps its sequence numbers: a new epoch now
         could write it twice. If the broker has not got this batch, it answers the next one with a gap, and

@@ -99,7 +99,7 @@ class PartitionQueue:
         self.next_number = 0
         self.is_established = False
         """Whether the broker has accepted something of this owner. Before that it takes any sequence for the
-        first: a batch that overtakes the first one would leave a gap that nobody notices."""
+        first: a batch that overtakes the first one would leave a gap that is not noticed."""
         self.is_broken = False
         """Whether the sequence has a gap that only a new epoch can close."""
 

@@ -97,7 +97,7 @@ def build(
 
 
 class _Lines:
-    """Hands the source to `linecache` without importing it where nobody has yet."""
+    """Hands the source to `linecache` without importing it where it is not loaded."""
 
     @staticmethod
     def register(filename: str, source: str) -> None:

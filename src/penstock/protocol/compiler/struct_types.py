@@ -204,7 +204,7 @@ def _encode_tags_function(out: EncodeEmitter, layout: StructLayout) -> str:
 
 
 def not_default(layout: StructLayout, spec: FieldSpec, struct: str) -> str:
-    """A condition: a field of the expression `struct` is not what it is when nobody sets it."""
+    """A condition: a field of the expression `struct` does not have its default."""
     default, value = spec.default, f"{struct}.{spec.slot}"
     if default is None:
         return f"{value} is not None"

@@ -2,7 +2,7 @@
 
 The rules are those that Kafka holds its own messages to. What is released stays: the bytes of every
 version, the versions themselves, the meaning of a tag. New versions may do what they like, and a
-flexible version that exists may get a tagged field with a tag that nobody used. A version that
+flexible version that exists may get a tagged field with an unused tag. A version that
 `latestVersionUnstable` marks has not been released yet.
 """
 
@@ -44,7 +44,7 @@ def compare(old: Definition, new: Definition) -> list[Finding]:
 
 
 def is_compatible(findings: list[Finding]) -> bool:
-    """Whether nothing among the findings breaks anybody."""
+    """Whether nothing among the findings breaks a program."""
     return not any(finding.breaks for finding in findings)
 
 

@@ -103,7 +103,7 @@ def json_form(message_class: type[Message], version: int) -> JsonForm:
 
 
 class _Problem(Exception):
-    """What is wrong with a value. Whoever called adds where in front, on the way out."""
+    """What is wrong with a value. Callers put the path in front as it propagates."""
 
     def __init__(self, reason: str, path: str = "") -> None:
         super().__init__(reason)

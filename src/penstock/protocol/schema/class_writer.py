@@ -1,7 +1,7 @@
 """From a definition to the Python source of its message classes.
 
 The same source serves twice: `tools/generate_messages.py` writes it into `penstock.protocol.messages`
-for Kafka's own messages, and `load_message` runs it for a definition that somebody brings along.
+for Kafka's own messages, and `load_message` runs it for a definition of the user.
 """
 
 from __future__ import annotations

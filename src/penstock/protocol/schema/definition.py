@@ -82,7 +82,7 @@ class FieldSpec:
 
     @property
     def is_made_late(self) -> bool:
-        """Whether this is a struct that is made when somebody asks for it: a tagged one is rarely sent."""
+        """Whether this is a struct that is made on first use: a tagged one is rarely sent."""
         return self.default is NewStruct and bool(self.tagged) and not self.nullable
 
     @property
