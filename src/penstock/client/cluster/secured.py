@@ -368,6 +368,9 @@ class SecuredOpener:
         assert isinstance(connection, SecuredConnection)
         try:
             await self._authenticate(connection, versions, self._credentials)
+        except PenstockError as error:
+            connection.close(error)
+            raise
         except BaseException:
             connection.close()
             raise

@@ -19,7 +19,7 @@ from penstock.client.security.settings import (
 from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError
 from penstock.security.jaas import LoginModule, parse_jaas
-from penstock.security.secrets import Secret, resolved
+from penstock.security.secrets import Secret, resolved, revealed
 from penstock.security.tls_context import PEM_BEGIN, TlsSettings
 
 log = logging.getLogger("penstock.client")
@@ -32,11 +32,9 @@ def _text(value: object) -> str:
 
 
 def _secret(value: object) -> Secret:
-    if isinstance(value, Secret):
-        return value
-    if not isinstance(value, str):
+    if not isinstance(value, (str, Secret)):
         raise ValueError("expected text")
-    return resolved(value)
+    return resolved(revealed(value))
 
 
 def _boolean(value: object) -> bool:
