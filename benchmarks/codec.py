@@ -23,6 +23,7 @@ from typing import Any
 from penstock.protocol.codec import codec_for
 from penstock.protocol.framing import encode_request, encode_response
 from penstock.protocol.header import decode_request_header
+from penstock.protocol.loaded_classes import message_class
 from penstock.protocol.message import Message
 from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from penstock.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
@@ -47,7 +48,6 @@ from penstock.protocol.messages.produce_response import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from penstock.protocol.schema.class_writer import message_class
 from penstock.protocol.schema.loader import definitions_directory
 from penstock.protocol.schema.parser import parse_definition
 

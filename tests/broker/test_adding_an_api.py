@@ -24,10 +24,10 @@ from penstock.broker.requests.routes import Route
 from penstock.errors import UnsupportedVersionError
 from penstock.protocol.api import API_TABLE, Api
 from penstock.protocol.framing import decode_response, encode_request
+from penstock.protocol.loaded_classes import load_message
 from penstock.protocol.message import Message
 from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
 from penstock.protocol.messages.api_versions_response import ApiVersionsResponse
-from penstock.protocol.schema.class_writer import load_message
 
 ECHO = 1000
 

@@ -18,9 +18,9 @@ from penstock.client.cluster.client import AsyncClient
 from penstock.client.config import ClientConfig
 from penstock.errors import NetworkError
 from penstock.protocol.api import API_TABLE, Api, ApiKey, stable_versions
+from penstock.protocol.loaded_classes import message_class
 from penstock.protocol.message import Message
 from penstock.protocol.messages import InitProducerIdRequest, MetadataRequest
-from penstock.protocol.schema.class_writer import message_class
 from penstock.protocol.schema.parser import parse_definition
 
 KEY = 1001

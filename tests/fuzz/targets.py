@@ -100,7 +100,7 @@ def json_form(data: bytes) -> None:
 
 def definition(data: bytes) -> None:
     """JSON to a definition: it breaks a rule, or its message can be read and written at each version."""
-    from penstock.protocol.schema.class_writer import message_class
+    from penstock.protocol.loaded_classes import message_class
 
     try:
         source = json.loads(data)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from penstock.errors import DecodeError
 from penstock.protocol.codec import codec_for
-from penstock.protocol.schema.class_writer import message_class
+from penstock.protocol.loaded_classes import message_class
 from penstock.protocol.schema.definition import DefinitionError
 from penstock.protocol.schema.parser import parse_definition
 from protocol import oracle

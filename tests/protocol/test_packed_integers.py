@@ -15,7 +15,7 @@ import pytest
 from penstock.errors import DecodeError, EncodeError
 from penstock.protocol.codec import codec_for
 from penstock.protocol.compiler import runtime
-from penstock.protocol.schema.class_writer import message_class
+from penstock.protocol.loaded_classes import message_class
 from penstock.protocol.schema.loader import definitions_directory
 from penstock.protocol.schema.parser import parse_definition
 from protocol import oracle

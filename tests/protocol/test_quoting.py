@@ -20,9 +20,10 @@ from penstock.protocol.inspect.evolution import compare
 from penstock.protocol.inspect.json_form import from_json, to_json
 from penstock.protocol.inspect.printer import grammar, rows
 from penstock.protocol.inspect.sizes import measure
+from penstock.protocol.loaded_classes import load_message, message_class
 from penstock.protocol.message import Message
 from penstock.protocol.quoting import identifier, is_identifier, literal
-from penstock.protocol.schema.class_writer import load_message, message_class, module_source
+from penstock.protocol.schema.class_writer import module_source
 from penstock.protocol.schema.definition import DefinitionError
 from penstock.protocol.schema.loader import FILE_BYTES_MAX, read_definition
 from penstock.protocol.schema.parser import FIELDS_MAX, STRUCT_DEPTH_MAX, parse_definition

@@ -151,7 +151,7 @@ def sizes(definition: str, sample: str, version: int | None) -> None:
     """
     from penstock.protocol.inspect.json_form import from_json
     from penstock.protocol.inspect.sizes import columns, measure
-    from penstock.protocol.schema.class_writer import message_class
+    from penstock.protocol.loaded_classes import message_class
 
     found = _single(definition)
     source = _sample(sample)

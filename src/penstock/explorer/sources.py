@@ -14,8 +14,8 @@ from penstock.protocol.codec import codec_for
 from penstock.protocol.header import decode_response_header
 from penstock.protocol.inspect.json_form import to_json
 from penstock.protocol.inspect.version_prefix import read_leading
+from penstock.protocol.loaded_classes import load_message
 from penstock.protocol.message import Message
-from penstock.protocol.schema.class_writer import load_message
 
 _HEX = re.compile(rb"(?:0x)?[0-9a-fA-F]{2}(?:[\s:,]*(?:0x)?[0-9a-fA-F]{2})*", re.ASCII)
 _BETWEEN = re.compile(rb"0x|[\s:,]+")

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from penstock.protocol.error_codes import error_for as error_for
     from penstock.protocol.inspect.json_form import from_json as from_json
     from penstock.protocol.inspect.json_form import to_json as to_json
+    from penstock.protocol.loaded_classes import load_message as load_message
     from penstock.protocol.message import Message as Message
     from penstock.protocol.releases import RELEASES as RELEASES
     from penstock.protocol.releases import Release as Release
     from penstock.protocol.releases import api_versions as api_versions
     from penstock.protocol.releases import release as release
-    from penstock.protocol.schema.class_writer import load_message as load_message
 
 _HOMES = {
     "API_TABLE": "api",
@@ -43,7 +43,7 @@ _HOMES = {
     "codec_for": "codec",
     "error_for": "error_codes",
     "from_json": "inspect.json_form",
-    "load_message": "schema.class_writer",
+    "load_message": "loaded_classes",
     "to_json": "inspect.json_form",
     "release": "releases",
 }

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from penstock.protocol.schema.class_writer import load_message
+from penstock.protocol.loaded_classes import load_message
 from penstock.protocol.schema.definition import DefinitionError, FieldType, NewStruct, snake_case
 from penstock.protocol.schema.loader import read_definition
 from penstock.protocol.schema.parser import parse_definition

@@ -1,19 +1,13 @@
 """From a definition to the Python source of its message classes.
 
-The same source serves twice: `tools/generate_messages.py` writes it into `penstock.protocol.messages`
-for Kafka's own messages, and `load_message` runs it for a definition of the user.
+The source serves twice: `tools/generate_messages.py` writes it into `penstock.protocol.messages` for Kafka's
+own messages, and `penstock.protocol.loaded_classes` runs it for a definition of the user.
 """
 
 from __future__ import annotations
 
-import os
-import sys
-from types import ModuleType
-
-from penstock.protocol.message import Message
 from penstock.protocol.quoting import identifier, literal
-from penstock.protocol.schema.definition import Definition, FieldSpec, NewStruct, StructSpec, snake_case
-from penstock.protocol.schema.loader import read_definition
+from penstock.protocol.schema.definition import Definition, FieldSpec, NewStruct, StructSpec
 from penstock.protocol.schema.versions import NO_VERSIONS
 
 LINE_MAX = 110
@@ -27,27 +21,6 @@ _PYTHON_TYPES = {
     "bytes": "bytes",
     "records": "Records",
 }
-
-
-def load_message(path: str | os.PathLike[str]) -> type[Message]:
-    """Read a definition of one's own and make its message class. Structs are in the class's module.
-
-    Raises:
-        DefinitionError: the definition breaks a rule of the language.
-        OSError: the file cannot be read.
-    """
-    return message_class(read_definition(path))
-
-
-def message_class(definition: Definition) -> type[Message]:
-    """Make the class of a definition that is not one of Kafka's own."""
-    name = f"penstock.protocol.loaded.{snake_case(definition.name)}_{id(definition):x}"
-    module = ModuleType(name)
-    sys.modules[name] = module
-    exec(compile(module_source(definition), f"<classes of {definition.source}>", "exec"), module.__dict__)
-    made: type[Message] = getattr(module, definition.name)
-    made.DEFINITION = definition
-    return made
 
 
 def module_source(definition: Definition) -> str:
