@@ -1,0 +1,250 @@
+"""Access control entries: codes, patterns, what an entry applies to, filters over them (KIP-11, 290).
+
+An entry says that a principal, from a host, is allowed (or denied) an operation on the resources that a
+pattern names. Texts and codes are Kafka's. Which entries decide a request is up to `authorizer`.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+CLUSTER_NAME = "kafka-cluster"
+"""The only name of the resource CLUSTER."""
+
+WILDCARD = "*"
+"""The literal name that stands for every resource of its type; in a host, for every address."""
+
+ANY_USER = "User:*"
+"""The principal that stands for every authenticated and anonymous user."""
+
+ACL_RECORDS_MAX = 10_000
+"""Entries that one request may create or delete, as in Apache Kafka: one batch of the metadata log."""
+
+
+class ResourceType(IntEnum):
+    """What is protected."""
+
+    UNKNOWN = 0
+    ANY = 1
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
+
+
+class PatternType(IntEnum):
+    """How the name of an entry is compared. ANY and MATCH occur in filters only."""
+
+    UNKNOWN = 0
+    ANY = 1
+    MATCH = 2
+    LITERAL = 3
+    PREFIXED = 4
+
+
+class Operation(IntEnum):
+    """What is done to a resource."""
+
+    UNKNOWN = 0
+    ANY = 1
+    ALL = 2
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
+    TWO_PHASE_COMMIT = 15
+
+
+class Permission(IntEnum):
+    """Whether an entry allows or denies. ANY occurs in filters only."""
+
+    UNKNOWN = 0
+    ANY = 1
+    DENY = 2
+    ALLOW = 3
+
+
+EVERY_OPERATION = sum(1 << operation for operation in Operation if operation > Operation.ALL)
+"""The bits of all operations; bit n is the operation with code n, as in KIP-430."""
+
+
+def _bits(*operations: Operation) -> int:
+    return sum(1 << operation for operation in operations)
+
+
+FITTING_OPERATIONS = {
+    ResourceType.TOPIC: _bits(
+        Operation.READ,
+        Operation.WRITE,
+        Operation.CREATE,
+        Operation.DESCRIBE,
+        Operation.DELETE,
+        Operation.ALTER,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    ResourceType.GROUP: _bits(
+        Operation.READ,
+        Operation.DESCRIBE,
+        Operation.DELETE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    ResourceType.CLUSTER: _bits(
+        Operation.CREATE,
+        Operation.CLUSTER_ACTION,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+        Operation.IDEMPOTENT_WRITE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+    ),
+    ResourceType.TRANSACTIONAL_ID: _bits(Operation.DESCRIBE, Operation.WRITE, Operation.TWO_PHASE_COMMIT),
+    ResourceType.DELEGATION_TOKEN: _bits(Operation.DESCRIBE),
+    ResourceType.USER: _bits(Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS),
+}
+"""The operations that each type of resource has, as bits: what authorized-operations fields may tell."""
+
+_READS_DESCRIBE = (Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER)
+
+ALLOWED_BITS = {
+    Operation.ALL: EVERY_OPERATION,
+    **{
+        operation: _bits(operation, Operation.DESCRIBE)
+        if operation in _READS_DESCRIBE
+        else _bits(operation, Operation.DESCRIBE_CONFIGS)
+        if operation == Operation.ALTER_CONFIGS
+        else _bits(operation)
+        for operation in Operation
+        if operation > Operation.ALL
+    },
+}
+"""What an ALLOW of each operation covers. READ, WRITE, DELETE and ALTER imply DESCRIBE; ALTER_CONFIGS implies
+DESCRIBE_CONFIGS."""
+
+DENIED_BITS = {
+    operation: EVERY_OPERATION if operation == Operation.ALL else _bits(operation)
+    for operation in Operation
+    if operation >= Operation.ALL
+}
+"""What a DENY of each operation covers: nothing is implied."""
+
+
+class Acl(NamedTuple):
+    """One access control entry. The four codes are those of the enumerations above."""
+
+    resource_type: int
+    resource_name: str
+    pattern_type: int
+    principal: str
+    host: str
+    operation: int
+    permission: int
+
+    def covers_name(self, name: str) -> bool:
+        """Whether the pattern covers a resource of this name."""
+        if self.pattern_type == PatternType.PREFIXED:
+            return name.startswith(self.resource_name)
+        return self.resource_name in (name, WILDCARD)
+
+    def covers_peer(self, principal: str, host: str) -> bool:
+        """Whether the entry is about this principal at this address."""
+        return self.principal in (principal, ANY_USER) and self.host in (host, WILDCARD)
+
+
+class AclFilter(NamedTuple):
+    """Selects entries, as DescribeAcls and DeleteAcls do. None and ANY leave a field open."""
+
+    resource_type: int
+    resource_name: str | None
+    pattern_type: int
+    principal: str | None
+    host: str | None
+    operation: int
+    permission: int
+
+    def selects(self, acl: Acl) -> bool:
+        """Whether an entry is among those looked for."""
+        return (
+            self.resource_type in (ResourceType.ANY, acl.resource_type)
+            and self._selects_pattern(acl)
+            and self.principal in (None, acl.principal)
+            and self.host in (None, acl.host)
+            and self.operation in (Operation.ANY, acl.operation)
+            and self.permission in (Permission.ANY, acl.permission)
+        )
+
+    def _selects_pattern(self, acl: Acl) -> bool:
+        if self.pattern_type not in (PatternType.ANY, PatternType.MATCH, acl.pattern_type):
+            return False
+        if self.resource_name is None:
+            return True
+        if self.pattern_type == PatternType.MATCH:
+            return acl.covers_name(self.resource_name)
+        return self.resource_name == acl.resource_name
+
+
+EVERY_ACL = AclFilter(ResourceType.ANY, None, PatternType.ANY, None, None, Operation.ANY, Permission.ANY)
+"""The filter that selects all entries."""
+
+
+def why_invalid(acl: Acl) -> str | None:
+    """Return what is wrong with an entry that is to be created; None if nothing is.
+
+    Operations that do not fit the type of resource, and hosts that no address equals, are taken as in
+    Apache Kafka; `warning_of` names them.
+    """
+    if acl.resource_type not in tuple(ResourceType)[ResourceType.TOPIC :]:
+        return f"Invalid resourceType {_name(ResourceType, acl.resource_type)}"
+    if acl.pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
+        return f"Invalid patternType {_name(PatternType, acl.pattern_type)}"
+    if acl.operation not in DENIED_BITS:
+        return f"Invalid operation {_name(Operation, acl.operation)}"
+    if acl.permission not in (Permission.DENY, Permission.ALLOW):
+        return f"Invalid permissionType {_name(Permission, acl.permission)}"
+    if not acl.resource_name:
+        return "Invalid empty resource name"
+    if acl.resource_type == ResourceType.CLUSTER and acl.resource_name != CLUSTER_NAME:
+        return f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
+    if ":" not in acl.principal:
+        return f"Could not parse principal from `{acl.principal}` (no colon is present separating the type)"
+    return None
+
+
+def warning_of(acl: Acl) -> str | None:
+    """Return why an entry can never decide anything, although it is taken; None if it can."""
+    fitting = FITTING_OPERATIONS.get(ResourceType(acl.resource_type), 0)
+    if acl.operation != Operation.ALL and not fitting >> acl.operation & 1:
+        kind = ResourceType(acl.resource_type).name
+        return f"operation {Operation(acl.operation).name} does not exist for {kind} resources"
+    if acl.host != WILDCARD and ("/" in acl.host or not _looks_like_address(acl.host)):
+        return f"host {acl.host!r} is no IP address: names and networks never match"
+    return None
+
+
+def _looks_like_address(host: str) -> bool:
+    import ipaddress  # few entries name a host
+
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _name(kind: type[IntEnum], code: int) -> str:
+    try:
+        return kind(code).name
+    except ValueError:
+        return "UNKNOWN"

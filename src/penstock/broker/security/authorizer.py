@@ -1,0 +1,250 @@
+"""The authorizer: who may do what, by the rules of Apache Kafka's StandardAuthorizer.
+
+Super users may do everything. Otherwise, of the entries that cover the resource, the principal and the host,
+one DENY outweighs every ALLOW; without any entry for the resource, of whatever principal,
+`allow.everyone.if.no.acl.found` decides.
+
+The answer for all operations on one resource is worked out at once, as bits, and kept for the principal and
+address until an entry changes: a request costs one look into a dictionary per resource, however many entries
+there are. No I/O, no clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from penstock.broker.security.acls import (
+    ALLOWED_BITS,
+    CLUSTER_NAME,
+    DENIED_BITS,
+    EVERY_OPERATION,
+    WILDCARD,
+    Acl,
+    Operation,
+    PatternType,
+    Permission,
+    ResourceType,
+)
+from penstock.errors import ConfigError
+
+AUTHORIZERS = frozenset(
+    (
+        "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "kafka.security.authorizer.AclAuthorizer",
+        "kafka.security.auth.SimpleAclAuthorizer",
+    )
+)
+"""Values of `authorizer.class.name` that stand for this authorizer."""
+
+CACHED_RESOURCES_MAX = 4096
+"""Resources whose answers are kept for one principal and address. Names are chosen by peers."""
+
+CACHED_PEERS_MAX = 4096
+"""Principals, each with an address, for which answers are kept."""
+
+
+class Authorizer:
+    """Decides by the entries that `add` and `remove` have given it.
+
+    `super_users` are principals such as ``User:admin``. `allow_if_no_acl` is
+    `allow.everyone.if.no.acl.found`.
+    """
+
+    def __init__(self, super_users: Collection[str] = (), *, allow_if_no_acl: bool = False) -> None:
+        self.super_users = frozenset(super_users)
+        self.allow_if_no_acl = allow_if_no_acl
+        self._literal: dict[tuple[int, str], dict[Acl, int]] = {}
+        self._prefixed: dict[int, dict[str, dict[Acl, int]]] = {}
+        self._prefix_lengths: dict[int, list[int]] = {}
+        self._rights: dict[tuple[object, str], Rights] = {}
+
+    # --- entries -----------------------------------------------------------------------------------------
+
+    def add(self, acl: Acl) -> None:
+        """Heed an entry from now on. An entry that is added twice has to be removed twice."""
+        entries = self._entries(acl, make=True)
+        entries[acl] = entries.get(acl, 0) + 1
+        self._changed(acl.resource_type)
+
+    def remove(self, acl: Acl) -> None:
+        """Heed an entry no longer. Does nothing where it was not added."""
+        entries = self._entries(acl, make=False)
+        count = entries.get(acl, 0)
+        if count > 1:
+            entries[acl] = count - 1
+        elif count:
+            del entries[acl]
+            if not entries:
+                self._drop(acl)
+        self._changed(acl.resource_type)
+
+    def _entries(self, acl: Acl, *, make: bool) -> dict[Acl, int]:
+        if acl.pattern_type == PatternType.PREFIXED:
+            prefixes = (
+                self._prefixed.setdefault(acl.resource_type, {})
+                if make
+                else self._prefixed.get(acl.resource_type, {})
+            )
+            return prefixes.setdefault(acl.resource_name, {}) if make else prefixes.get(acl.resource_name, {})
+        key = acl.resource_type, acl.resource_name
+        return self._literal.setdefault(key, {}) if make else self._literal.get(key, {})
+
+    def _drop(self, acl: Acl) -> None:
+        if acl.pattern_type == PatternType.PREFIXED:
+            del self._prefixed[acl.resource_type][acl.resource_name]
+        else:
+            del self._literal[acl.resource_type, acl.resource_name]
+
+    def _changed(self, resource_type: int) -> None:
+        lengths = {len(prefix) for prefix in self._prefixed.get(resource_type, ())}
+        self._prefix_lengths[resource_type] = sorted(lengths)
+        for rights in self._rights.values():
+            rights.forget()
+
+    def covering(self, resource_type: int, name: str) -> Iterable[Acl]:
+        """Every entry whose pattern covers this resource, of whatever principal."""
+        yield from self._literal.get((resource_type, name), ())
+        if name != WILDCARD:
+            yield from self._literal.get((resource_type, WILDCARD), ())
+        prefixes = self._prefixed.get(resource_type)
+        if prefixes:
+            for length in self._prefix_lengths[resource_type]:
+                if length > len(name):
+                    break
+                yield from prefixes.get(name[:length], ())
+
+    # --- decisions ---------------------------------------------------------------------------------------
+
+    def rights(self, principal: object, host: str) -> Rights:
+        """Return what decides for a principal at an address; connections of one peer share it.
+
+        The text of `principal` is its name, such as ``User:alice``.
+        """
+        found = self._rights.get((principal, host))
+        if found is None:
+            if len(self._rights) >= CACHED_PEERS_MAX:
+                self._rights.clear()
+            found = self._rights[principal, host] = Rights(self, str(principal), host)
+        return found
+
+    def operations(self, principal: str, host: str, resource_type: int, name: str) -> int:
+        """The operations allowed on one resource, as bits: bit n is the operation with code n."""
+        if principal in self.super_users:
+            return EVERY_OPERATION
+        allowed = denied = 0
+        is_mentioned = False
+        for acl in self.covering(resource_type, name):
+            is_mentioned = True
+            if acl.covers_peer(principal, host):
+                if acl.permission == Permission.DENY:
+                    denied |= DENIED_BITS[Operation(acl.operation)]
+                else:
+                    allowed |= ALLOWED_BITS[Operation(acl.operation)]
+        if not is_mentioned:
+            return EVERY_OPERATION if self.allow_if_no_acl else 0
+        return allowed & ~denied
+
+    def allows_anywhere(self, principal: str, host: str, operation: int, resource_type: int) -> bool:
+        """Whether the operation is allowed on any resource of a type at all (KIP-679).
+
+        That is so if some pattern allows it that no denied pattern covers wholly.
+        """
+        if self.operations(principal, host, resource_type, "hardcode") >> operation & 1:
+            return True
+        denied_names: set[str] = set()
+        denied_prefixes: set[str] = set()
+        allowed: list[Acl] = []
+        for acl in self._of_type(resource_type):
+            if not acl.covers_peer(principal, host) or acl.operation not in (operation, Operation.ALL):
+                continue
+            if acl.permission == Permission.ALLOW:
+                allowed.append(acl)
+            elif acl.pattern_type == PatternType.PREFIXED:
+                denied_prefixes.add(acl.resource_name)
+            elif acl.resource_name == WILDCARD:
+                return False
+            else:
+                denied_names.add(acl.resource_name)
+        for acl in allowed:
+            name = acl.resource_name
+            if acl.pattern_type == PatternType.LITERAL:
+                if name == WILDCARD:
+                    return True
+                if name in denied_names:
+                    continue
+            if not any(name[:length] in denied_prefixes for length in range(1, len(name) + 1)):
+                return True
+        return False
+
+    def _of_type(self, resource_type: int) -> Iterable[Acl]:
+        for (kind, _), entries in self._literal.items():
+            if kind == resource_type:
+                yield from entries
+        for entries in self._prefixed.get(resource_type, {}).values():
+            yield from entries
+
+
+class Rights:
+    """What one principal may do from one address. Answers are kept until an entry changes."""
+
+    __slots__ = ("_authorizer", "_known", "host", "principal")
+
+    def __init__(self, authorizer: Authorizer, principal: str, host: str) -> None:
+        self._authorizer = authorizer
+        self.principal = principal
+        self.host = host
+        self._known: dict[tuple[int, str], int] = {}
+
+    def forget(self) -> None:
+        """An entry has changed: work out every answer again."""
+        self._known.clear()
+
+    def operations(self, resource_type: int, name: str) -> int:
+        """The operations allowed on one resource, as bits."""
+        found = self._known.get((resource_type, name))
+        if found is None:
+            found = self._authorizer.operations(self.principal, self.host, resource_type, name)
+            if len(self._known) >= CACHED_RESOURCES_MAX:
+                self._known.clear()
+            self._known[resource_type, name] = found
+        return found
+
+    def allows(self, operation: int, resource_type: int, name: str) -> bool:
+        """Whether one operation is allowed on one resource."""
+        return bool(self.operations(resource_type, name) >> operation & 1)
+
+    def on_topic(self, operation: int, name: str) -> bool:
+        """Whether an operation is allowed on a topic."""
+        return bool(self.operations(ResourceType.TOPIC, name) >> operation & 1)
+
+    def on_group(self, operation: int, group_id: str) -> bool:
+        """Whether an operation is allowed on a group."""
+        return bool(self.operations(ResourceType.GROUP, group_id) >> operation & 1)
+
+    def on_cluster(self, operation: int) -> bool:
+        """Whether an operation is allowed on the cluster."""
+        return bool(self.operations(ResourceType.CLUSTER, CLUSTER_NAME) >> operation & 1)
+
+    def on_transactional_id(self, operation: int, transactional_id: str) -> bool:
+        """Whether an operation is allowed on a transactional id."""
+        return bool(self.operations(ResourceType.TRANSACTIONAL_ID, transactional_id) >> operation & 1)
+
+    def anywhere(self, operation: int, resource_type: int) -> bool:
+        """Whether an operation is allowed on any resource of a type (see `Authorizer.allows_anywhere`)."""
+        return self._authorizer.allows_anywhere(self.principal, self.host, operation, resource_type)
+
+
+def parse_super_users(text: str) -> list[str]:
+    """Read `super.users`: principals separated by semicolons, since names of certificates have commas.
+
+    Raises:
+        ConfigError: a part is no principal.
+    """
+    users = [part.strip() for part in text.split(";") if part.strip()]
+    for user in users:
+        kind, colon, name = user.partition(":")
+        if not (kind and colon and name):
+            raise ConfigError(
+                f"super.users: {user!r} is no principal; write User:name, with ; between several"
+            )
+    return users

@@ -1,0 +1,95 @@
+"""`ssl.principal.mapping.rules`: from the subject of a client certificate to the name of a principal.
+
+Rules are separated by commas and tried in order. ``DEFAULT`` takes the subject as it is.
+``RULE:pattern/replacement/`` takes those that the pattern matches wholly, with groups ``$1`` put in.
+With ``L`` or ``U`` behind it, the result is in lower or upper case. Without a rule that fits there is
+no principal.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from penstock.errors import ConfigError
+
+_RULE = re.compile(r"\s*(?:(DEFAULT)|RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?))\s*(?:,|$)")
+
+_REFERENCE = re.compile(r"\$(\d+)|\\(.)", re.DOTALL)
+
+
+class PrincipalRule(NamedTuple):
+    """One rule; `pattern` is None for DEFAULT."""
+
+    pattern: re.Pattern[str] | None
+    replacement: str
+    case: str
+
+    def apply(self, name: str) -> str | None:
+        """The name of the principal; None where the rule does not fit."""
+        if self.pattern is None:
+            return name
+        if self.pattern.fullmatch(name) is None:
+            return None
+        result = self.pattern.sub(lambda match: _filled(self.replacement, match), name)
+        return {"L": result.lower(), "U": result.upper()}.get(self.case, result)
+
+
+def _filled(replacement: str, match: re.Match[str]) -> str:
+    """The replacement with groups put in. As in Java, ``$12`` is group 1 and a 2 without a group 12."""
+
+    def value(reference: re.Match[str]) -> str:
+        if reference[2] is not None:
+            return reference[2]
+        digits, groups = reference[1], match.re.groups
+        size = next((size for size in range(len(digits), 0, -1) if 0 <= int(digits[:size]) <= groups), 0)
+        if not size:
+            return reference[0]
+        return (match[int(digits[:size])] or "") + digits[size:]
+
+    return _REFERENCE.sub(value, replacement)
+
+
+def parse_principal_rules(text: str) -> list[PrincipalRule]:
+    """Read the setting. An empty text has no rules: no certificate gives a principal.
+
+    Raises:
+        ConfigError: a rule is malformed.
+    """
+    rules = []
+    position = 0
+    while position < len(text) and text[position:].strip():
+        match = _RULE.match(text, position)
+        if match is None:
+            raise ConfigError(
+                f"ssl.principal.mapping.rules: {text[position:]!r} is not understood;"
+                " write DEFAULT or RULE:pattern/replacement/, with L or U behind it, and commas between"
+            )
+        position = match.end()
+        if match[1]:
+            rules.append(PrincipalRule(None, "", ""))
+            continue
+        try:
+            pattern = re.compile(_python_pattern(match[2].replace("\\/", "/")))
+        except re.error as error:
+            raise ConfigError(f"ssl.principal.mapping.rules: pattern {match[2]!r}: {error}") from None
+        if pattern.groups == 0 and re.search(r"(?<!\\)\$[1-9]", match[3]):
+            raise ConfigError(
+                f"ssl.principal.mapping.rules: pattern {match[2]!r} has no group for {match[3]!r}"
+            )
+        rules.append(PrincipalRule(pattern, match[3].replace("\\/", "/"), match[4]))
+    return rules
+
+
+def _python_pattern(pattern: str) -> str:
+    """A regular expression of Java in Python's spelling: named groups are written differently."""
+    return re.sub(r"\(\?<([A-Za-z]\w*)>", r"(?P<\1>", pattern)
+
+
+def principal_name(rules: list[PrincipalRule], subject: str) -> str | None:
+    """The name that the first rule gives that fits; None where none does."""
+    for rule in rules:
+        name = rule.apply(subject)
+        if name is not None:
+            return name
+    return None
