@@ -13,12 +13,10 @@ LONGER_THAN_500_LINES: frozenset[str] = frozenset(
 )
 TELLS_OF_PEOPLE: frozenset[str] = frozenset(
     {
-        "broker/config/server_properties.py",
         "broker/config/values.py",
         "broker/handlers/group_admin.py",
         "broker/handlers/group_membership.py",
         "broker/handlers/group_offsets.py",
-        "broker/handlers/without_security.py",
         "broker/node.py",
         "client/cluster/client.py",
         "client/fetch/consumer.py",

@@ -216,7 +216,6 @@ CONNECTION_PLACES = [
         ("_go_on", Bed.poll, "request"),
         ("_take_requests", Bed.fetch_much, "request"),
         ("_send", Bed.fetch_much, "request"),
-        ("_cork", Bed.fetch_much, "request"),
         ("_send_region", Bed.fetch_much, "request"),
         ("_cancel_parked", Bed.poll_and_go, "connection"),
         ("_forget_unanswered", Bed.poll_and_go, "connection"),

@@ -111,7 +111,12 @@ def test_listeners_give_the_address_where_nothing_else_does() -> None:
     with Broker(listeners="PLAINTEXT://127.0.0.2:0") as broker:
         assert broker.bootstrap_servers.startswith("127.0.0.2:")
     assert Broker(listeners="PLAINTEXT://127.0.0.2:7", port=8).bootstrap_servers == "127.0.0.1:8"
-    for listener in ("SSL://127.0.0.1:7", "127.0.0.1:7", "PLAINTEXT://x", "PLAINTEXT://a:1,PLAINTEXT://b:2"):
+    for listener in (
+        "OTHER://127.0.0.1:7",
+        "127.0.0.1:7",
+        "PLAINTEXT://x",
+        "PLAINTEXT://a:1,PLAINTEXT://b:2",
+    ):
         with pytest.raises(ConfigError, match=r"(?i)listener"):
             Broker(listeners=listener)
 

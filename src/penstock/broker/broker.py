@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from penstock.broker.network.server import Server
     from penstock.broker.partitions.log_store import LogStore
     from penstock.broker.requests.routes import Interceptor
+    from penstock.broker.security.throwaway import Security
 
 
 class Broker:
@@ -43,6 +44,9 @@ class Broker:
     behave as, such as ``"0.8.2"`` or ``"3.9"``; without it the broker offers everything it has.
     `listen_07` is the port of a second listener, for Kafka 0.7, whose topics are its own; 0 takes a free one.
     `interceptors` stand around every handler, the first outermost (see `penstock.broker.interceptors`).
+    `security` is SSL, SASL_PLAINTEXT or SASL_SSL, or a `Security` with more to say: throw-away certificates
+    and users, for tests; `client_settings` has what clients need. Without it, `config` can say all that a
+    file can.
 
     Raises:
         ConfigError: a setting is unknown (the nearest one is suggested), its value does not fit, or there
@@ -60,6 +64,7 @@ class Broker:
         as_version: str | None = None,
         listen_07: int | None = None,
         interceptors: Sequence[Interceptor] = (),
+        security: Security | str | None = None,
         **settings: object,
     ) -> None:
         named = {name.replace("_", "."): value for name, value in settings.items()}
@@ -68,8 +73,19 @@ class Broker:
             texts["log.dirs"] = str(data_dir)
         if listen_07 is not None:
             texts["penstock.0.7.port"] = str(listen_07)
+        self.security: Security | None = None
+        """Throw-away certificates and users, where there are some."""
+        if security is not None:
+            from penstock.broker.security.throwaway import security_of
+
+            self.security = security_of(security)
+            texts = {**self.security.settings(host, port), **texts}
         self.config = BrokerConfig(texts, as_version)
-        if ("listeners" in texts or "port" in texts) and (host, port) == ("127.0.0.1", 0):
+        if (
+            security is None
+            and ("listeners" in texts or "port" in texts)
+            and (host, port) == ("127.0.0.1", 0)
+        ):
             host, port = listening_at(self.config)
         self.host = host
         self.clock: Clock = clock or SystemClock()
@@ -92,6 +108,19 @@ class Broker:
     def bootstrap_servers(self) -> str:
         """What a client needs to know: ``host:port``."""
         return _reachable(self.host, self._port)
+
+    def client_settings(self, user: str | None = None, mechanism: str | None = None) -> dict[str, str]:
+        """Settings for a client of this broker, by librdkafka's names, which Penstock's clients understand.
+
+        `user` is one of those of `security`, by default the first; `mechanism` one of its mechanisms.
+
+        Raises:
+            ConfigError: there is no such user.
+        """
+        found = {"bootstrap.servers": self.bootstrap_servers}
+        if self.security is not None:
+            found |= self.security.client_settings(user, mechanism)
+        return found
 
     @property
     def address_07(self) -> str | None:
@@ -164,6 +193,8 @@ class Broker:
         ) as server:
             self._intercept(server.node.interceptors)
             self._port = server.address[1]
+            if self.security is not None:
+                self.security.seed(server.node)
             self._address07 = server.address07
             if server.address07 is not None:
                 self.config.settings["penstock.0.7.port"] = str(server.address07[1])

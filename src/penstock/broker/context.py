@@ -16,7 +16,14 @@ NO_HEADER = RequestHeader(-1, -1, 0)
 
 
 class CloseConnection(PenstockError):
-    """The connection is closed instead of a response: where the protocol has none that says what is wrong."""
+    """The connection is closed instead of a response: where the protocol has none that says what is wrong.
+
+    `reply` is sent before that, if it is not empty: a framed response.
+    """
+
+    def __init__(self, message: str, reply: bytes = b"") -> None:
+        super().__init__(message)
+        self.reply = reply
 
 
 class Parts(Protocol):

@@ -22,7 +22,7 @@ from penstock.broker.requests.routes import Router
 from penstock.broker.requests.unstable_versions import without_unstable
 from penstock.common.failures import Failures, LimitedLog
 from penstock.common.logs import logger_named
-from penstock.errors import KafkaError, StorageError
+from penstock.errors import ConfigError, KafkaError, StorageError
 from penstock.records.compression.budget import UnpackLimits
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from penstock.broker.requests.routes import Interceptor, Route
     from penstock.broker.requests.side_thread import SideThread
     from penstock.broker.requests.throttling import Throttle
+    from penstock.broker.security.authorizer import Authorizer
     from penstock.clock import Clock
 
 logger = logger_named("penstock.broker")
@@ -105,6 +106,10 @@ class Node:
         # Kafka waits half a minute after the start, so as not to add to its work.
         first = clock.monotonic() + min(30.0, interval_s)
         self.retention = Retention(self.cluster, self.failures, first, interval_s)
+        self.authorizer: Authorizer | None = None
+        """Decides what clients may do; None where they may do everything."""
+        if "authorizer.class.name" in config.settings:
+            self._begin_authorization()
         self._groups: GroupService | None = None
         self._compactor: Compactor | None = None
         self.flusher: Flusher | None = None
@@ -156,6 +161,26 @@ class Node:
                 self.groups.forget_topics(names, now_ms)
             except (KafkaError, StorageError) as error:
                 logger.error("offsets in deleted topics stay: %s", error)
+
+    def _begin_authorization(self) -> None:
+        from penstock.broker.config.security_settings import SecuritySettings
+        from penstock.broker.security.authorizer import AUTHORIZERS, Authorizer, parse_super_users
+        from penstock.broker.security.guards.table import Authorization
+
+        settings = SecuritySettings(self.config)
+        name = (settings.text("authorizer.class.name") or "").strip()
+        if not name:
+            return
+        if name not in AUTHORIZERS:
+            raise ConfigError(
+                f"authorizer.class.name: there is no {name} here; name {', '.join(sorted(AUTHORIZERS))}"
+            )
+        self.authorizer = Authorizer(
+            parse_super_users(settings.text("super.users") or ""),
+            allow_if_no_acl=settings.boolean("allow.everyone.if.no.acl.found"),
+        )
+        self.cluster.security.inform(self.authorizer)
+        self.interceptors.set(Stage.AUTHORIZATION, Authorization(self.authorizer))
 
     def maintain(self, now_ms: int) -> list[StorageError]:
         """Do what is due in every open log; return what went wrong, since one must not stop the rest.

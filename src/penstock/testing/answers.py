@@ -88,6 +88,8 @@ class Answerer:
             return self._metadata(message, context)
         if self._request.key == ApiKey.DESCRIBE_LOG_DIRS:
             return self._log_dirs(message, context)
+        if self._request.key == ApiKey.ALTER_USER_SCRAM_CREDENTIALS:
+            return self._scram_users(message, context)
         real: Any = None
         if self._applied:
             real = self._handle(message, context)
@@ -240,6 +242,19 @@ class Answerer:
                 code = self._code_of(Place(topic.name, partition.partition_index))
                 if code:
                     partition.error_code, partition.leader_id = code, -1
+        return answer
+
+    def _scram_users(self, message: Any, context: Context[Any]) -> Any:
+        """One result for each user that is named, whatever is to be done to how many credentials."""
+        code = next(filter(None, map(self._code_of, self._request.places)), 0)
+        if not code or self._applied:
+            answer: Any = self._handle(message, context)
+        else:
+            answer = self._classes.AlterUserScramCredentialsResponse()
+            names = dict.fromkeys(each.name for each in (*message.deletions, *message.upsertions))
+            answer.results = [self._classes.AlterUserScramCredentialsResult(user=name) for name in names]
+        for result in answer.results if code else ():
+            result.error_code, result.error_message = code, "a fault on demand"
         return answer
 
     def _log_dirs(self, message: Any, context: Context[Any]) -> Any:

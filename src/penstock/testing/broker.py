@@ -15,7 +15,7 @@ from penstock.broker.broker import Broker
 from penstock.broker.interceptors import Stage
 from penstock.broker.metadata.planning import Planner
 from penstock.clock import MovableClock
-from penstock.errors import NetworkError
+from penstock.errors import ConfigError, NetworkError
 from penstock.testing.answers import answering_faults
 from penstock.testing.connection import FaultyConnection
 from penstock.testing.faults import Faults
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from penstock.broker.network.connection import Connection
     from penstock.broker.network.server import Server
     from penstock.broker.requests.routes import Interceptor
+    from penstock.broker.security.throwaway import Security
     from penstock.clock import Clock
 
 T = TypeVar("T")
@@ -70,6 +71,7 @@ class KafkaBroker(Broker):
         as_version: str | None = None,
         listen_07: int | None = None,
         interceptors: Sequence[Interceptor] = (),
+        security: Security | str | None = None,
         **settings: object,
     ) -> None:
         merged = {**TEST_SETTINGS, **(config or {})}
@@ -83,6 +85,7 @@ class KafkaBroker(Broker):
             as_version=as_version,
             listen_07=listen_07,
             interceptors=interceptors,
+            security=security,
             **settings,
         )
         self.faults = Faults()
@@ -175,6 +178,65 @@ class KafkaBroker(Broker):
             self._call(move)
         else:
             clock.advance(step_ms)
+
+    # --- what happens to logins --------------------------------------------------------------------------
+
+    def expire_sessions(self, user: str | None = None) -> int:
+        """End the sessions of a user, or of all, as if their tokens had expired; return how many.
+
+        Their next request that does not begin a new authentication closes its connection.
+        """
+
+        def expire(server: Server) -> int:
+            from penstock.broker.security.gate import SaslGate
+
+            count = 0
+            for connection in server.connections:
+                gate = connection.session.resource(SaslGate)
+                if gate is not None and user in (None, connection.session.principal.name):
+                    gate.authenticator.end_session(server.monotonic())
+                    count += 1
+            return count
+
+        return self._call(expire)
+
+    def revoke_user(self, user: str) -> None:
+        """Take all passwords from a user, and end the sessions that there are.
+
+        Later logins are refused as those with a wrong password are.
+        """
+
+        def revoke(server: Server) -> None:
+            cluster = server.node.cluster
+            names = [key for key in cluster.security.credentials if key[0] == user]
+            records = [
+                RemoveUserScramCredentialRecord(name=name, mechanism=mechanism) for name, mechanism in names
+            ]
+            cluster.alter(records, server.node.clock.now_ms())
+            for security in server.securities.values():
+                if security.users is not None:
+                    security.users.passwords.pop(user, None)
+
+        from penstock.protocol.messages.remove_user_scram_credential_record import (
+            RemoveUserScramCredentialRecord,
+        )
+
+        self._call(revoke)
+        self.expire_sessions(user)
+
+    def rotate_certificate(self, *, expired: bool = False, hosts: Sequence[str] | None = None) -> None:
+        """Give the broker another certificate, for new connections.
+
+        `expired` makes one whose time has passed; `hosts` one for these names only.
+
+        Raises:
+            ConfigError: the broker was not made with `security`, or has no TLS.
+        """
+        if self.security is None or not self.security.has_tls:
+            raise ConfigError("a broker without TLS has no certificate; make it with security='SASL_SSL'")
+        self.security.rotate_certificate(expired=expired, hosts=hosts)
+        if self.is_running:
+            self._call(lambda server: server.renew_certificates())
 
     # --- what it has -------------------------------------------------------------------------------------
 

@@ -77,7 +77,7 @@ class FaultyConnection(Connection):
             request = self._read(frame)
             happening = self._faults.happening_to(request) if request is not None else []
         except Exception:
-            self._fail("a fault for a request")
+            self.fail("a fault for a request")
             return
         if request is None or not happening:
             super()._handle(frame)
@@ -232,7 +232,7 @@ class FaultyConnection(Connection):
         try:
             function(*arguments)
         except Exception:
-            self._fail("a fault that comes late")
+            self.fail("a fault that comes late")
 
 
 def _damaged(whole: bytearray, damage: str, request: Request) -> bytes:

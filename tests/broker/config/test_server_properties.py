@@ -8,9 +8,10 @@ import pytest
 
 from penstock.broker.config.broker_keys import BROKER_KEYS
 from penstock.broker.config.inert_keys import settings_of_release
+from penstock.broker.config.security_settings import base_name
 from penstock.broker.config.server_properties import read_properties
 from penstock.broker.config.values import BrokerConfig
-from penstock.broker.network.listeners import advertised_at, listening_at
+from penstock.broker.network.listeners import listeners_of, listening_at
 from penstock.errors import ConfigError
 
 KRAFT = """
@@ -57,7 +58,7 @@ def read(tmp_path: Path, text: str) -> tuple[BrokerConfig, list[str]]:
 def test_a_file_of_the_distribution(tmp_path: Path) -> None:
     config, remarks = read(tmp_path, KRAFT)
     assert listening_at(config) == ("", 9092)
-    assert advertised_at(config) == ("localhost", 9092)
+    assert listeners_of(config)[0].advertised == ("localhost", 9092)
     assert config.data_dir == "/tmp/kraft-combined-logs"
     assert len(remarks) == 1
     assert "without effect" in remarks[0]
@@ -67,7 +68,7 @@ def test_a_file_of_the_distribution(tmp_path: Path) -> None:
 def test_a_file_from_2014(tmp_path: Path) -> None:
     config, remarks = read(tmp_path, OLDER)
     assert listening_at(config) == ("", 9092)
-    assert advertised_at(config) is None
+    assert listeners_of(config)[0].advertised is None
     assert config.node_id == 0
     assert "zookeeper.connect, zookeeper.connection.timeout.ms" in remarks[0]
 
@@ -82,7 +83,12 @@ def test_unknown_names_are_told_with_the_nearest(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["ssl.keystore.location=/k", "sasl.enabled.mechanisms=PLAIN", "authorizer.class.name=x"]
+    "line",
+    [
+        "ssl.provider=x",
+        "sasl.server.callback.handler.class=x",
+        "ssl.engine.factory.class=x",
+    ],
 )
 def test_protection_that_is_not_there_is_refused(tmp_path: Path, line: str) -> None:
     with pytest.raises(ConfigError, match=r":1: .* protection"):
@@ -124,7 +130,7 @@ def test_where_to_listen(settings: dict[str, str], expected: tuple[str, int]) ->
     ],
 )
 def test_what_clients_are_told(settings: dict[str, str], expected: tuple[str, int] | None) -> None:
-    assert advertised_at(BrokerConfig(settings)) == expected
+    assert listeners_of(BrokerConfig(settings))[0].advertised == expected
 
 
 @pytest.mark.parametrize(
@@ -133,8 +139,9 @@ def test_what_clients_are_told(settings: dict[str, str], expected: tuple[str, in
         ("nonsense", "not understood"),
         ("PLAINTEXT://host", "not understood"),
         ("PLAINTEXT://host:70000", "not understood"),
-        ("SSL://host:1", "only PLAINTEXT"),
-        ("PLAINTEXT://a:1,PLAINTEXT://b:2", "one address"),
+        ("OTHER://host:1", "no security protocol"),
+        ("PLAINTEXT://a:1,PLAINTEXT://b:2", "twice"),
+        ("PLAINTEXT://a:1,SSL://b:1", "port of its own"),
         ("", "none for clients"),
     ],
 )
@@ -146,7 +153,11 @@ def test_listeners_that_will_not_do(text: str, message: str) -> None:
 @pytest.mark.parametrize("release", ["3", "4"])
 def test_every_name_of_kafkas_that_is_listed_is_known_in_a_file(tmp_path: Path, release: str) -> None:
     for name in settings_of_release(release):
-        if name.startswith(("ssl.", "sasl.", "authorizer.", "security.")):
+        if base_name(name) is not None:
+            assert read(
+                tmp_path, f"{name}={'1' if 'ms' in name or 'size' in name or 'seconds' in name else ''}\n"
+            )
+        elif name.startswith(("ssl.", "sasl.", "authorizer.", "security.")):
             with pytest.raises(ConfigError, match="protection"):
                 read(tmp_path, f"{name}=\n")
         else:

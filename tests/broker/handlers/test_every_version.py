@@ -36,6 +36,10 @@ from penstock.protocol.messages.alter_replica_log_dirs_request import (
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirTopic,
 )
+from penstock.protocol.messages.alter_user_scram_credentials_request import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+)
 from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
 from penstock.protocol.messages.create_acls_request import AclCreation, CreateAclsRequest
 from penstock.protocol.messages.create_delegation_token_request import CreateDelegationTokenRequest
@@ -310,6 +314,9 @@ REQUESTS: dict[ApiKey, Callable[[Node, int], Message]] = {
         ]
     ),
     ApiKey.DESCRIBE_CLIENT_QUOTAS: lambda node, version: DescribeClientQuotasRequest(),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: lambda node, version: AlterUserScramCredentialsRequest(
+        deletions=[ScramCredentialDeletion(name="a", mechanism=1)]
+    ),
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: lambda node, version: DescribeUserScramCredentialsRequest(
         users=[UserName(name=name) for name in "aab"]
     ),
@@ -380,6 +387,7 @@ EXPECTED_CODES: dict[ApiKey, set[int]] = {
     ApiKey.EXPIRE_DELEGATION_TOKEN: {64},
     ApiKey.DESCRIBE_DELEGATION_TOKEN: {64},
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: {91, 92},
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: {91},
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: {39, 85},
     ApiKey.CREATE_PARTITIONS: {3},
     ApiKey.DELETE_RECORDS: {3},

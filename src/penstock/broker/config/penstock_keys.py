@@ -54,6 +54,20 @@ PENSTOCK_KEYS = (
         at_least=1 << 20,
     ),
     broker_key(
+        "penstock.authentication.timeout.ms",
+        LONG,
+        "30000",
+        "How long a connection may take for TLS and SASL until it is closed.",
+        at_least=1,
+    ),
+    broker_key(
+        "penstock.unauthenticated.connections.max",
+        INT,
+        "1000",
+        "Connections that may be authenticating themselves at a time; the oldest is closed for another.",
+        at_least=1,
+    ),
+    broker_key(
         "penstock.producers.max",
         INT,
         "100000",

@@ -58,6 +58,8 @@ def read_properties(path: str) -> Reading:
             settings[name] = value
             if not key.has_effect:
                 idle.append(name)
+        elif _is_security_setting(name, value, prefix):
+            settings[name] = value
         elif name.startswith(_SECURITY):
             raise ConfigError(f"{prefix}{name} asks for protection that this broker does not have; remove it")
         elif _is_kafkas(name):
@@ -67,6 +69,15 @@ def read_properties(path: str) -> Reading:
     if idle:
         remarks.append(f"{path}: without effect in a single process: {', '.join(dict.fromkeys(idle))}")
     return Reading(settings, remarks)
+
+
+def _is_security_setting(name: str, value: str, where: str) -> bool:
+    from penstock.broker.config.security_settings import check  # few files have any
+
+    try:
+        return check(name, value)
+    except ConfigError as error:
+        raise ConfigError(f"{where}{error}") from None
 
 
 def _is_kafkas(name: str) -> bool:

@@ -149,6 +149,33 @@ def unknown_name(name: str, known: Mapping[str, ConfigKey], broker: BrokerConfig
     return ConfigError(f"Unknown configuration {name}{hint}")
 
 
+_SECURITY = (
+    "allow.everyone.",
+    "authorizer.",
+    "connection.failed.",
+    "connections.max.reauth.",
+    "delegation.",
+    "early.start.",
+    "listener.name.",
+    "oauthbearer.",
+    "plain.",
+    "sasl.",
+    "scram-sha-",
+    "security.inter.",
+    "ssl.",
+    "super.users",
+)
+
+
+def _is_security_setting(name: str, text: str) -> bool:
+    """Whether a name is a setting of security; raises ConfigError for a value that does not fit."""
+    if not name.startswith(_SECURITY):
+        return False
+    from penstock.broker.config.security_settings import check  # few brokers have any
+
+    return check(name, text)
+
+
 class BrokerConfig:
     """What was set for the broker, over Kafka's defaults.
 
@@ -171,9 +198,10 @@ class BrokerConfig:
         """The settings of topics that there are: those of the release."""
         for name, text in (settings or {}).items():
             key = BROKER_KEYS.get(name)
-            if key is None:
+            if key is not None:
+                parse(key, text)
+            elif not _is_security_setting(name, text):
                 raise unknown_name(name, BROKER_KEYS, self)
-            parse(key, text)
             self.settings[name] = text
         self.dynamic: Mapping[str, str] = {}
         self.dynamic_defaults: Mapping[str, str] = {}

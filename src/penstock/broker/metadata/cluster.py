@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig, TopicConfig
     from penstock.broker.partitions.log_store import LogStore
     from penstock.broker.partitions.partition import Partition
+    from penstock.broker.security.image import SecurityImage
     from penstock.protocol.message import Message
-    from penstock.protocol.messages.client_quota_record import ClientQuotaRecord
 
 logger = logger_named("penstock.broker")
 
@@ -115,6 +115,11 @@ class Cluster:
     def plain_config(self) -> TopicConfig:
         """The settings of a topic for which nothing is set."""
         return self.replicas.plain_config
+
+    @property
+    def security(self) -> SecurityImage:
+        """Access control entries, SCRAM credentials, delegation tokens."""
+        return self.image.security
 
     @property
     def resource_configs(self) -> dict[tuple[int, str], dict[str, str]]:
@@ -207,8 +212,8 @@ class Cluster:
         if records:
             self._commit(records, now_ms)
 
-    def alter(self, records: Sequence[ConfigRecord] | Sequence[ClientQuotaRecord], now_ms: int) -> None:
-        """Change settings, or quotas of clients, in one step. The records have been checked.
+    def alter(self, records: Sequence[Message], now_ms: int) -> None:
+        """Change settings, quotas of clients, or security, in one step. The records have been checked.
 
         Raises:
             StorageError: the metadata log cannot be written; nothing has changed.

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.broker.config.resource_types import BROKER_RESOURCE, TOPIC_RESOURCE
+from penstock.broker.metadata.metadata_log import SECURITY_RECORDS
 from penstock.broker.quota_entities import Entity, entity_of
 from penstock.protocol.messages.client_quota_record import ClientQuotaRecord
 from penstock.protocol.messages.config_record import ConfigRecord
@@ -23,6 +24,7 @@ from penstock.protocol.messages.remove_topic_record import RemoveTopicRecord
 from penstock.protocol.messages.topic_record import TopicRecord
 
 if TYPE_CHECKING:
+    from penstock.broker.security.image import SecurityImage
     from penstock.protocol.message import Message
 
 ALL_BROKERS = ""
@@ -89,8 +91,18 @@ class ClusterImage:
         """The level of each finalized feature."""
         self.producer_ids_end = 0
         """The first producer id that no broker has reserved."""
+        self._security: SecurityImage | None = None
         self._replicas: dict[Replicas, Replicas] = {}
         """Most partitions have equal replicas: they share one object."""
+
+    @property
+    def security(self) -> SecurityImage:
+        """Access control entries, SCRAM credentials, delegation tokens."""
+        if self._security is None:
+            from penstock.broker.security.image import SecurityImage  # few clusters have any
+
+            self._security = SecurityImage()
+        return self._security
 
     def apply(self, record: Message) -> None:
         """Change the image as a metadata record says. Records of other types change nothing."""
@@ -116,6 +128,8 @@ class ClusterImage:
             self.producer_ids_end = max(self.producer_ids_end, record.next_producer_id)
         elif isinstance(record, FeatureLevelRecord):
             self.features[record.name] = record.feature_level
+        elif record.API_KEY in SECURITY_RECORDS:
+            self.security.apply(record)
 
     def _apply_partition(self, record: PartitionRecord) -> None:
         topic = self.topics_by_id.get(record.topic_id)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from penstock.broker.partitions.internal_topics import METADATA_TOPIC
 from penstock.errors import DecodeError, StorageError
+from penstock.protocol import messages
 from penstock.protocol.messages.abort_transaction_record import AbortTransactionRecord
 from penstock.protocol.messages.begin_transaction_record import BeginTransactionRecord
 from penstock.protocol.messages.client_quota_record import ClientQuotaRecord
@@ -49,7 +50,17 @@ WRITTEN_VERSIONS: dict[type[Message], int] = {
     ProducerIdsRecord: 0,
     FeatureLevelRecord: 0,
 }
-"""The records this broker writes, and at which version."""
+"""The records this broker writes, and at which version; those of security, all at version 0, aside."""
+
+SECURITY_RECORDS = {
+    10: "DelegationTokenRecord",
+    11: "UserScramCredentialRecord",
+    18: "AccessControlEntryRecord",
+    19: "RemoveAccessControlEntryRecord",
+    22: "RemoveUserScramCredentialRecord",
+    26: "RemoveDelegationTokenRecord",
+}
+"""Records that few clusters have, by type. Their classes are imported when one is read."""
 
 NEWEST_VERSIONS = {
     0: 4, 1: 0, 2: 0, 3: 2, 4: 0, 5: 2, 7: 0, 8: 0, 9: 0, 10: 0, 11: 0, 12: 0, 14: 0, 15: 0, 17: 3, 18: 0,
@@ -81,7 +92,7 @@ _CLASSES: dict[int, type[Message]] = {
 def frame(record: Message, level: int = DIRECTORIES_SINCE) -> bytes:
     """The bytes of a metadata record, as the value of a log record, at a level of `metadata.version`."""
     assert record.API_KEY is not None
-    version = WRITTEN_VERSIONS[type(record)]
+    version = WRITTEN_VERSIONS.get(type(record), 0)
     if isinstance(record, PartitionChangeRecord) and level >= ELIGIBLE_REPLICAS_SINCE:
         version = 2
     elif version and level < DIRECTORIES_SINCE:
@@ -99,7 +110,11 @@ def unframe(value: bytes) -> Message | None:
     key, version, position = record_head(value)
     cls = _CLASSES.get(key)
     if cls is None:
-        return None
+        name = SECURITY_RECORDS.get(key)
+        if name is None:
+            return None
+        found: type[Message] = getattr(messages, name)
+        cls = _CLASSES[key] = found
     if version > cls.VERSIONS[1]:
         raise DecodeError(f"{cls.NAME} version {version} is newer than {cls.VERSIONS[1]}")
     return cls.decode(value[position:], version)

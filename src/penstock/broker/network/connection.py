@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 from typing import TYPE_CHECKING, Any, cast
 
 from penstock.broker.context import CloseConnection, Context
+from penstock.broker.network.descriptions import described, wrong_protocol
+from penstock.broker.network.regions import blocks_of, cork
 from penstock.broker.requests.dispatch import Unanswered, answer
 from penstock.broker.requests.purgatory import Parked
 from penstock.broker.security.session import Session
@@ -25,18 +26,19 @@ from penstock.protocol.connection.errors import FrameSizeError
 from penstock.protocol.connection.server import ServerConnection
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.broker.network.host import ConnectionHost
+    from penstock.broker.network.listeners import Listener
     from penstock.broker.node import Node
     from penstock.broker.requests.routes import Piece
+    from penstock.broker.security.listener_security import ListenerSecurity
 
 INLINE_BYTES_MAX = 64 << 10
 """Answers up to this size are copied together and written at once; larger ones go piece by piece."""
 
 TURN_SECONDS = 0.005
 """How long requests that have arrived together may keep the loop before others have a turn."""
-
-TCP_CORK: int | None = getattr(socket, "TCP_CORK", None)
-"""Linux has it; elsewhere nothing is corked."""
 
 WRITE_BYTES_MAX = 256 << 10
 """How much of a piece in memory is handed to the transport at a time, which keeps what it cannot send."""
@@ -52,6 +54,7 @@ class Connection(asyncio.BufferedProtocol):
         "_context",
         "_drained",
         "_parked",
+        "_respond",
         "_resting",
         "_sending",
         "_server",
@@ -59,8 +62,10 @@ class Connection(asyncio.BufferedProtocol):
         "_unanswered",
         "_wire",
         "active_at",
+        "listener",
         "number",
         "peer",
+        "security",
         "session",
     )
 
@@ -80,6 +85,11 @@ class Connection(asyncio.BufferedProtocol):
         self.active_at = 0.0
         self.peer = "?"
         self.number = server.next_number()
+        self.listener: Listener | None = None
+        """The listener that has accepted it; None for the only one of a broker without security."""
+        self.security: ListenerSecurity | None = None
+        """What its listener asks of clients, if anything."""
+        self._respond: Callable[[memoryview, Context[Node]], list[Piece] | Unanswered | None] = answer
 
     # --- what the transport calls ------------------------------------------------------------------------
 
@@ -88,7 +98,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             self._begin()
         except Exception:
-            self._fail("a connection that has just been made")
+            self.fail("a connection that has just been made")
 
     def _begin(self) -> None:
         transport = self._transport
@@ -97,13 +107,35 @@ class Connection(asyncio.BufferedProtocol):
         peer = transport.get_extra_info("peername")
         if peer:
             self.peer = peer[0]
-        self.session = Session(
-            self.number, self.peer, (local[0], local[1]), advertised_address=self._server.advertised
-        )
+        self.session = Session(self.number, self.peer, (local[0], local[1]))
+        listener = self.listener
+        if listener is not None:
+            self.session.listener_name = listener.name
+            self.session.security_protocol = listener.protocol
+            if listener.advertised is not None:
+                self.session.advertised_address = listener.advertised
         self._context = Context(self._server.node, self.session)
         if not self._server.admit(self):
             self._closing = True
             self._transport.abort()
+        elif self.security is not None:
+            self._begin_login(self.security)
+
+    def _begin_login(self, security: ListenerSecurity) -> None:
+        """Until the client has authenticated itself, frames are short and time is limited."""
+        self._server.login_limits.enter(self, self.active_at)
+        if security.listener.has_sasl:
+            from penstock.broker.security.gate import SaslGate
+
+            self._wire.limit_frames(min(self._server.frame_bytes_max, security.frame_bytes_max))
+            gate = SaslGate(security, self.session, self._context, self.authenticated)
+            self._respond = gate.respond
+            self.session.resources[SaslGate] = gate
+
+    def authenticated(self) -> None:
+        """It is known who the client is."""
+        self._server.login_limits.leave(self)
+        self._wire.limit_frames(self._server.frame_bytes_max)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._wire.get_buffer()
@@ -118,7 +150,7 @@ class Connection(asyncio.BufferedProtocol):
             self._take_requests()
             self._flush()
         except Exception:
-            self._fail("bytes that have arrived")
+            self.fail("bytes that have arrived")
         if server.node.parking.has_due:
             server.run_due()
 
@@ -145,6 +177,7 @@ class Connection(asyncio.BufferedProtocol):
             self._cancel_timers,
             self.drop_frame,
             self._release_resources,
+            self._leave_login,
         ):
             try:
                 end()
@@ -159,6 +192,10 @@ class Connection(asyncio.BufferedProtocol):
     def _release_resources(self) -> None:
         for resource in self.session.resources.values():
             resource.close()
+
+    def _leave_login(self) -> None:
+        if self.security is not None:
+            self._server.login_limits.leave(self)
 
     def _cancel_timers(self) -> None:
         if self._sending is not None:
@@ -185,7 +222,7 @@ class Connection(asyncio.BufferedProtocol):
                 if wire.rest is not None:
                     self._pause_for_others()
         except FrameSizeError as error:
-            self._close(str(error))
+            self._close(f"{error}{wrong_protocol(error.beginning)}")
             return
         if (self._busy or self._blocked) and wire.is_full:
             self._transport.pause_reading()
@@ -225,11 +262,11 @@ class Connection(asyncio.BufferedProtocol):
     def _handle(self, frame: memoryview) -> None:
         """Answer one request. The frame's memory may be used for another one afterwards."""
         try:
-            outcome = answer(frame, self._context)
+            outcome = self._respond(frame, self._context)
         except CloseConnection as error:
-            self._close(str(error))
+            self._close(str(error), error.reply)
         except Exception:
-            self._fail(_described(frame))
+            self.fail(described(frame))
         else:
             self._deliver(outcome)
 
@@ -285,9 +322,9 @@ class Connection(asyncio.BufferedProtocol):
             context.now_ms = self._server.now_ms()
             self._deliver(unanswered.run())
         except CloseConnection as error:
-            self._close(str(error))
+            self._close(str(error), error.reply)
         except Exception:
-            self._fail("a request that waited")
+            self.fail("a request that waited")
         if not self._busy:
             self._continue()
 
@@ -296,7 +333,7 @@ class Connection(asyncio.BufferedProtocol):
             self._server.let_go(self._unanswered.frame_bytes)
         self._unanswered = self._parked = None
 
-    def _fail(self, what: str) -> None:
+    def fail(self, what: str) -> None:
         """Something that should not happen has happened, which ends this connection and nothing else.
 
         Call it inside an ``except`` block; `what` says what was being done.
@@ -313,7 +350,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             self._go_on()
         except Exception:
-            self._fail("what had arrived")
+            self.fail("what had arrived")
 
     def _go_on(self) -> None:
         """Turn to what has arrived while a request was at work."""
@@ -359,20 +396,20 @@ class Connection(asyncio.BufferedProtocol):
     async def _send_large(self, pieces: list[Piece]) -> None:
         """Send one answer piece by piece, as fast as the reader takes it."""
         try:
-            self._cork(True)
+            cork(self._transport, True)
             for piece in pieces:
                 if isinstance(piece, FileRegion):
                     await self._send_region(piece)
                 else:
                     await self._send_memory(memoryview(piece))
-            self._cork(False)
+            cork(self._transport, False)
         except RecursionError:
-            self._fail("sending an answer")
+            self.fail("sending an answer")
         except (OSError, RuntimeError) as error:
             # RuntimeError is what asyncio says when the transport was closed meanwhile.
             self._close(f"sending failed: {error}")
         except Exception:
-            self._fail("sending an answer")
+            self.fail("sending an answer")
         finally:
             self._sending = None
             self._server.answers.drop(self)
@@ -382,18 +419,11 @@ class Connection(asyncio.BufferedProtocol):
         if not self._busy:
             self._continue()
 
-    def _cork(self, is_corked: bool) -> None:
-        """Have the kernel fill its segments from one piece to the next, where it can.
-
-        Pages of a file and what stands between files otherwise leave as segments of a few bytes, each of
-        which counts as much against the congestion window as a full one. A reader's kernel that delays
-        its acknowledgement then stops the connection for 40 ms every few megabytes.
-        """
-        if TCP_CORK is not None:
-            sock = self._transport.get_extra_info("socket")
-            sock.setsockopt(socket.IPPROTO_TCP, TCP_CORK, is_corked)
-
     async def _send_region(self, region: FileRegion) -> None:
+        if self.security is not None and self.security.tls is not None:
+            for block in blocks_of(region, WRITE_BYTES_MAX):
+                await self._send_memory(block)
+            return
         sent = await self._server.loop.sendfile(
             self._transport, cast(Any, region.file), region.position, region.size
         )
@@ -414,10 +444,16 @@ class Connection(asyncio.BufferedProtocol):
 
     # --- the end -----------------------------------------------------------------------------------------
 
-    def _close(self, reason: str) -> None:
-        """Hang up, after what is due to the peer has been written."""
+    def hang_up(self, reason: str) -> None:
+        """Close it, after what is due to the peer has been written."""
+        self._close(reason)
+
+    def _close(self, reason: str, reply: bytes = b"") -> None:
+        """Hang up, after what is due to the peer, and `reply`, have been written."""
         if not self._closing:
             self._log_end(reason)
+            if reply:
+                self._wire.respond(reply)
             self._flush()
             self._closing = True
             self._wire.end()
@@ -459,11 +495,3 @@ class Connection(asyncio.BufferedProtocol):
     def is_parked(self) -> bool:
         """Whether a request waits here for something to happen."""
         return self._parked is not None
-
-
-def _described(frame: memoryview) -> str:
-    """Which request a frame has, for the log."""
-    if len(frame) < 4:
-        return "a request"
-    key, version = int.from_bytes(frame[:2], "big"), int.from_bytes(frame[2:4], "big")
-    return f"a request with API key {key}, version {version},"

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from penstock.broker.network.kept_answers import KeptAnswers
     from penstock.broker.node import Node
     from penstock.broker.requests.purgatory import Parked, Wait
+    from penstock.broker.security.login_limits import LoginLimits
+    from penstock.broker.security.session import Session
 
 
 class Hosted(Protocol):
@@ -18,6 +20,9 @@ class Hosted(Protocol):
 
     peer: str
     """IP address of the client."""
+
+    session: Session
+    """Who is at its other end."""
 
     active_at: float
     """When bytes have last moved, in seconds of the monotonic clock."""
@@ -58,7 +63,10 @@ class ConnectionHost(Protocol):
     answers: KeptAnswers
     frame_bytes_max: int
     is_stopping: bool
-    advertised: tuple[str, int] | None
+    login_limits: LoginLimits
+    """Connections whose clients are not known yet."""
+    tls_scratch: memoryview
+    """The buffer that ciphertext is read into."""
 
     def next_number(self) -> int:
         """The number of a new connection."""

@@ -15,6 +15,13 @@ from penstock.errors import ConfigError
 if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig
 
+PLAINTEXT = "PLAINTEXT"
+PROTOCOLS = (PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+"""The security protocols that a listener can have."""
+
+LISTENERS_MAX = 64
+"""Listeners of one broker."""
+
 
 class Listener(NamedTuple):
     """One address. An empty host is every address of the machine."""
@@ -22,6 +29,19 @@ class Listener(NamedTuple):
     name: str
     host: str
     port: int
+    protocol: str = PLAINTEXT
+    advertised: tuple[str, int] | None = None
+    """Host and port to tell clients; None where they are told the address they have reached."""
+
+    @property
+    def has_tls(self) -> bool:
+        """Whether connections are encrypted."""
+        return self.protocol in ("SSL", "SASL_SSL")
+
+    @property
+    def has_sasl(self) -> bool:
+        """Whether clients authenticate themselves by SASL."""
+        return self.protocol.startswith("SASL_")
 
 
 def parse_listener(text: str) -> Listener:
@@ -37,50 +57,72 @@ def parse_listener(text: str) -> Listener:
     return Listener(name.upper(), host.strip("[]"), int(port))
 
 
-def listening_at(config: BrokerConfig) -> tuple[str, int]:
-    """Host and port to listen on.
+def listeners_of(config: BrokerConfig) -> list[Listener]:
+    """The listeners that are for clients, in their order, with what is advertised for each.
 
     Raises:
-        ConfigError: a listener is malformed, none or several are for clients, or one asks for TLS or SASL.
+        ConfigError: a listener is malformed, named or placed twice, or of an unknown protocol; there is none
+            for clients; or one is advertised that does not exist.
     """
     older_port = config["port"]
+    protocols = _protocols(config)
+    advertised = {each.name: each for each in _parsed("advertised.listeners", config)}
     if "listeners" not in config.settings and isinstance(older_port, int):
-        return config.text("host.name") or "", older_port
-    found = _for_clients("listeners", config.text("listeners") or "", config)
-    return found.host, found.port
+        found = [Listener(PLAINTEXT, config.text("host.name") or "", older_port)]
+    else:
+        found = _parsed("listeners", config)
+    if not found:
+        raise ConfigError("listeners names none for clients; write PLAINTEXT://HOST:PORT")
+    if len(found) > LISTENERS_MAX:
+        raise ConfigError(f"listeners names {len(found)}, at most {LISTENERS_MAX} are possible")
+    places = [(":" in each.host, each.port) for each in found if each.port]
+    if len(set(places)) < len(places):
+        raise ConfigError("listeners: each needs a port of its own")
+    unknown = [name for name in advertised if name not in {each.name for each in found}]
+    if unknown:
+        raise ConfigError(f"advertised.listeners names {', '.join(unknown)}, which listeners does not have")
+    older_host = config.text("advertised.host.name")
+    complete = []
+    for each in found:
+        protocol = protocols.get(each.name, each.name)
+        if protocol not in PROTOCOLS:
+            raise ConfigError(
+                f"listener {each.name}: {protocol} is no security protocol;"
+                f" in listener.security.protocol.map, name one of {', '.join(PROTOCOLS)}"
+            )
+        told: tuple[str, int] | None = None
+        if each.name in advertised:
+            told = advertised[each.name].host, advertised[each.name].port
+        elif older_host is not None:
+            port = config["advertised.port"]
+            told = older_host, port if isinstance(port, int) else each.port
+        complete.append(each._replace(protocol=protocol, advertised=told))
+    return complete
 
 
-def advertised_at(config: BrokerConfig) -> tuple[str, int] | None:
-    """Host and port to tell clients; None where they are told the address they have reached.
+def listening_at(config: BrokerConfig) -> tuple[str, int]:
+    """Host and port of the first listener.
 
     Raises:
-        ConfigError: as `listening_at`.
+        ConfigError: as `listeners_of`.
     """
-    text = config.text("advertised.listeners")
-    if text:
-        found = _for_clients("advertised.listeners", text, config)
-        return found.host, found.port
-    host = config.text("advertised.host.name")
-    if host is None:
-        return None
-    port = config["advertised.port"]
-    return host, port if isinstance(port, int) else listening_at(config)[1]
+    first = listeners_of(config)[0]
+    return first.host, first.port
 
 
-def _for_clients(setting: str, text: str, config: BrokerConfig) -> Listener:
-    """The one listener that is for clients."""
+def _parsed(setting: str, config: BrokerConfig) -> list[Listener]:
+    """The listeners that a setting names, without those for controllers."""
+    text = config.text(setting) or ""
     listeners = [parse_listener(part) for part in text.split(",") if part.strip()]
     controllers = {
         name.strip().upper() for name in (config.text("controller.listener.names") or "").split(",")
     }
     clients = [each for each in listeners if each.name not in controllers]
-    if len(clients) != 1:
-        names = ", ".join(each.name for each in clients) or "none"
-        raise ConfigError(f"{setting} has {names} for clients; Penstock listens on one address")
-    protocol = _protocols(config).get(clients[0].name, clients[0].name)
-    if protocol != "PLAINTEXT":
-        raise ConfigError(f"{setting} asks for {protocol}; only PLAINTEXT is offered")
-    return clients[0]
+    names = [each.name for each in clients]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ConfigError(f"{setting} names {', '.join(twice)} twice; each listener needs a name of its own")
+    return clients
 
 
 def _protocols(config: BrokerConfig) -> Mapping[str, str]:

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.broker.network.frame_buffers import FrameBuffers
 from penstock.broker.network.kept_answers import KeptAnswers
-from penstock.broker.network.listeners import advertised_at
+from penstock.broker.network.listeners import PLAINTEXT, Listener, listeners_of
 from penstock.broker.node import Node
+from penstock.broker.security.login_limits import LoginLimits
 from penstock.common.accepting import Acceptor
 from penstock.common.exposure import warn_if_exposed
 from penstock.common.logs import logger_named
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from penstock.broker.network.connection import Connection
     from penstock.broker.network.host import Hosted
     from penstock.broker.requests.purgatory import Parked, Wait
+    from penstock.broker.security.listener_security import ListenerSecurity
 
 logger = logger_named("penstock.broker")
 
@@ -74,6 +76,15 @@ class Server:
         self.dies = False
         """Whether the server ends like a killed process: nothing is flushed, no clean shutdown is marked."""
         self._connect = connect
+        self.login_limits = LoginLimits(
+            config.integer("penstock.unauthenticated.connections.max"),
+            config.integer("penstock.authentication.timeout.ms") / 1000,
+        )
+        """Connections of listeners with security whose clients are not known yet."""
+        self.securities: dict[str, ListenerSecurity] = {}
+        """What listeners ask of their clients, by name of the listener."""
+        self.tls_scratch = memoryview(b"")
+        """Where ciphertext is read into, once there is a listener with TLS."""
         self.loop = loop
         self.monotonic = node.clock.monotonic
         self.now_ms = node.clock.now_ms
@@ -93,7 +104,9 @@ class Server:
         """Connections so far, refused ones included."""
         self.refused = 0
         """Connections refused for a limit."""
-        self._acceptor: Acceptor | None = None
+        self._acceptors: list[Acceptor] = []
+        self.addresses: dict[str, tuple[str, int]] = {}
+        """Host and port of each listener, by its name."""
         self._runs_due = False
         node.parking.earlier = self._set_deadline_timer
         node.call_soon = self._call_soon
@@ -102,8 +115,8 @@ class Server:
         self._checkpoint: asyncio.Task[None] | None = None
         self._failures: set[str] = set()
         self.address = ("", 0)
-        self.advertised = advertised_at(config)
-        """Host and port that clients are told; None where they are told the address they have reached."""
+        self.listeners = listeners_of(config)
+        """Where clients reach it, in the order of `listeners`."""
         self.metrics_port: int | None = None
         """The port of /metrics, None where it is not served."""
         self.address07: tuple[str, int] | None = None
@@ -114,25 +127,80 @@ class Server:
     async def start(self, host: str, port: int) -> None:
         """Listen. Port 0 takes any free one; `address` says which.
 
+        `host` and `port` are those of the first listener; the others are where `listeners` says.
+
         Raises:
-            NetworkError: the address cannot be listened on.
+            NetworkError: an address cannot be listened on.
+            ConfigError: a listener lacks a certificate or users, or has them malformed.
         """
-        listener = self._bind(host, port)
-        self.address = listener.getsockname()[:2]
-        warn_if_exposed(listener, "read, write and delete all topics", logger)
-        address = f"PLAINTEXT://{self.bootstrap}"
         config = self.node.config
+        first, *others = self.listeners
+        listeners = [first._replace(host=host, port=port), *others]
+        for each in listeners:
+            if each.protocol != PLAINTEXT:
+                self._secure(each)
+        bound: list[tuple[Listener, socket.socket]] = []
+        try:
+            bound.extend((each, self._bind(each.host, each.port)) for each in listeners)
+        except NetworkError:
+            for _, opened in bound:
+                opened.close()
+            raise
+        texts = []
+        for each, opened in bound:
+            address = self.addresses[each.name] = opened.getsockname()[:2]
+            texts.append(f"{each.name}://{_host_port(address)}")
+            if not (each.has_sasl or self._asks_for_certificates(each)):
+                warn_if_exposed(opened, "read, write and delete all topics", logger)
+        self.address = self.addresses[first.name]
         shown = {
             "node.id": str(self.node.node_id),
-            "listeners": address,
-            "advertised.listeners": address,
+            "listeners": ",".join(texts),
+            "advertised.listeners": ",".join(texts),
         }
         config.started_with = {name: shown[name] for name in shown if name not in config.settings}
         self.loop.set_exception_handler(self._loop_caught)
-        self._acceptor = Acceptor(self.loop, lambda: self._connect(self), self.node.failures)
         backlog = max(self.node.config.integer("socket.listen.backlog.size"), BACKLOG_MIN)
-        self._acceptor.start(listener, backlog)
+        for each, opened in bound:
+            acceptor = Acceptor(self.loop, self._maker_for(each), self.node.failures)
+            self._acceptors.append(acceptor)
+            acceptor.start(opened, backlog)
         self._housekeeping_timer = self.loop.call_later(HOUSEKEEPING_S, self._keep_house)
+
+    def _secure(self, listener: Listener) -> None:
+        from penstock.broker.security.listener_security import ListenerSecurity
+
+        self.securities[listener.name] = ListenerSecurity(listener, self.node)
+        if listener.has_tls and not self.tls_scratch:
+            self.tls_scratch = memoryview(bytearray(SCRATCH_BYTES))
+
+    def _asks_for_certificates(self, listener: Listener) -> bool:
+        security = self.securities.get(listener.name)
+        return security is not None and security.settings.text("ssl.client.auth") == "required"
+
+    def _maker_for(self, listener: Listener) -> Callable[[], asyncio.BaseProtocol]:
+        """What makes the protocol object of a connection that a listener accepts."""
+        security = self.securities.get(listener.name)
+
+        def make() -> asyncio.BaseProtocol:
+            connection = self._connect(self)
+            connection.listener, connection.security = listener, security
+            return connection
+
+        def make_encrypted() -> asyncio.BaseProtocol:
+            from penstock.broker.network.tls_front import TlsFront
+
+            assert security is not None
+            connection = self._connect(self)
+            connection.listener, connection.security = listener, security
+            return TlsFront(self, connection, security)
+
+        return make_encrypted if listener.has_tls else make
+
+    def renew_certificates(self) -> None:
+        """Have listeners read certificates again that have changed."""
+        for security in self.securities.values():
+            security.renew_certificates()
 
     def _bind(self, host: str, port: int) -> socket.socket:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -154,8 +222,8 @@ class Server:
     async def stop(self) -> None:
         """Stop listening and close all connections. The node stays as it is."""
         self.is_stopping = True
-        if self._acceptor is not None:
-            await self._acceptor.stop()
+        for acceptor in self._acceptors:
+            await acceptor.stop()
         for timer in (self._deadline_timer, self._housekeeping_timer):
             if timer is not None:
                 timer.cancel()
@@ -181,8 +249,7 @@ class Server:
     @property
     def bootstrap(self) -> str:
         """What a client needs to know: ``host:port``."""
-        host, port = self.address
-        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        return _host_port(self.address)
 
     # --- connections -------------------------------------------------------------------------------------
 
@@ -323,6 +390,10 @@ class Server:
             self._housekeeping_timer.cancel()
         barrier = self.node.failures.barrier
         try:
+            if self.securities:
+                with barrier("housekeeping", "logins and certificates"):
+                    self.login_limits.expire(self.monotonic())
+                    self.renew_certificates()
             with barrier("housekeeping", "connections that are idle"):
                 self._close_idle()
             with barrier("housekeeping", "logs and groups"):
@@ -379,6 +450,11 @@ class Server:
 
 def _active_at(connection: Hosted) -> float:
     return connection.active_at
+
+
+def _host_port(address: tuple[str, int]) -> str:
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _bind_error(host: str, port: int, error: OSError) -> NetworkError:

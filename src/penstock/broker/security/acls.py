@@ -9,6 +9,8 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple
 
+from penstock.errors import ConfigError
+
 CLUSTER_NAME = "kafka-cluster"
 """The only name of the resource CLUSTER."""
 
@@ -197,6 +199,52 @@ class AclFilter(NamedTuple):
 
 EVERY_ACL = AclFilter(ResourceType.ANY, None, PatternType.ANY, None, None, Operation.ANY, Permission.ANY)
 """The filter that selects all entries."""
+
+
+def parse_rule(text: str) -> list[Acl]:
+    """Read a rule: ``allow ann read,describe topic:orders``, ``deny * write topic:pay* from 10.0.0.1``.
+
+    A user without ``User:`` in front is one; a name that ends in a star is a prefix; ``cluster`` needs no
+    name.
+
+    Raises:
+        ConfigError: the rule is malformed.
+    """
+    words = text.split()
+    host = WILDCARD
+    if len(words) == 6 and words[4].lower() == "from":
+        host = words[5]
+        words = words[:4]
+    try:
+        permission, user, operations, resource = words
+        kind, _, name = resource.partition(":")
+        resource_type = ResourceType[kind.upper()]
+        allowed = Permission[permission.upper()]
+        wanted = [Operation[each.upper()] for each in operations.split(",")]
+    except (KeyError, ValueError):
+        raise ConfigError(
+            f"rule {text!r} is not understood; write: allow USER OPERATION[,OPERATION] TYPE:NAME [from HOST]"
+        ) from None
+    if resource_type == ResourceType.CLUSTER:
+        name = name or CLUSTER_NAME
+    is_prefix = name.endswith(WILDCARD) and name != WILDCARD
+    found = [
+        Acl(
+            resource_type,
+            name[:-1] if is_prefix else name,
+            PatternType.PREFIXED if is_prefix else PatternType.LITERAL,
+            user if ":" in user else f"User:{user}",
+            host,
+            operation,
+            allowed,
+        )
+        for operation in wanted
+    ]
+    for acl in found:
+        reason = why_invalid(acl)
+        if reason is not None:
+            raise ConfigError(f"rule {text!r}: {reason}")
+    return found
 
 
 def why_invalid(acl: Acl) -> str | None:

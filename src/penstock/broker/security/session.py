@@ -43,6 +43,7 @@ class Session:
         "client_address",
         "client_id",
         "connection_id",
+        "is_token",
         "listener_name",
         "local_address",
         "mechanism",
@@ -81,6 +82,8 @@ class Session:
         self.principal = ANONYMOUS
         self.mechanism: str | None = None
         """The SASL mechanism that has authenticated the principal; None without SASL."""
+        self.is_token = False
+        """Whether the principal has shown a delegation token instead of a password."""
         self.resources: dict[type[Resource], Resource] = {}
         """What handlers keep for this connection, by class; closed when the connection ends."""
 

@@ -109,6 +109,10 @@ class ServerConnection:
         self.queued_bytes = 0
         """Bytes of answers that `data_to_send` will return."""
 
+    def limit_frames(self, frame_bytes_max: int) -> None:
+        """Change the limit for the frames that follow."""
+        self._size_max = frame_bytes_max
+
     # --- bytes in ----------------------------------------------------------------------------------------
 
     def get_buffer(self) -> memoryview:

@@ -1,0 +1,217 @@
+"""Settings of security: TLS, SASL, authorization, delegation tokens, with Kafka's names and defaults.
+
+Most of them belong to a listener: ``listener.name.NAME.SETTING`` goes before the plain name, and for SASL
+``listener.name.NAME.MECHANISM.SETTING`` before both. They are read when a listener or an authorizer needs
+them: a broker without security imports nothing of this.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from penstock.errors import ConfigError
+from penstock.security.secrets import Secret
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TEXT, NUMBER, BOOLEAN, SECRET = "text", "number", "boolean", "secret"
+
+
+class SecurityKey(NamedTuple):
+    """One setting: its type, its default (None where there is none), and what it says."""
+
+    type: str
+    default: str | None
+    doc: str
+
+
+KEYS: dict[str, SecurityKey] = {
+    "allow.everyone.if.no.acl.found": SecurityKey(
+        BOOLEAN, "false", "Whether all may use what no entry is about, the cluster included."
+    ),
+    "authorizer.class.name": SecurityKey(
+        TEXT, "", "Kafka's StandardAuthorizer (or an older name of it) switches access control on."
+    ),
+    "connection.failed.authentication.delay.ms": SecurityKey(
+        NUMBER, "100", "How long a failed login waits for its answer, which slows down guessing."
+    ),
+    "connections.max.reauth.ms": SecurityKey(
+        NUMBER, "0", "How long a session lasts until its client must authenticate itself again; 0: no end."
+    ),
+    "delegation.token.expiry.check.interval.ms": SecurityKey(
+        NUMBER, "3600000", "How often delegation tokens that have expired are removed."
+    ),
+    "delegation.token.expiry.time.ms": SecurityKey(
+        NUMBER, "86400000", "How long a delegation token lasts until it must be renewed."
+    ),
+    "delegation.token.max.lifetime.ms": SecurityKey(
+        NUMBER, "604800000", "How long a delegation token lasts however often it is renewed."
+    ),
+    "delegation.token.secret.key": SecurityKey(
+        SECRET, None, "Secret that makes delegation tokens; without it there are none."
+    ),
+    "sasl.enabled.mechanisms": SecurityKey(
+        TEXT, "", "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER; what a SASL listener offers."
+    ),
+    "sasl.jaas.config": SecurityKey(
+        SECRET, None, "Users of PLAIN, as user_NAME=PASSWORD; only behind listener.name.NAME.MECHANISM."
+    ),
+    "sasl.oauthbearer.clock.skew.seconds": SecurityKey(
+        NUMBER, "30", "By how much the clock of an identity provider may differ."
+    ),
+    "sasl.oauthbearer.expected.audience": SecurityKey(
+        TEXT, None, "Audiences, one of which tokens must have."
+    ),
+    "sasl.oauthbearer.expected.issuer": SecurityKey(TEXT, None, "The issuer that tokens must have."),
+    "sasl.oauthbearer.jwks.endpoint.url": SecurityKey(
+        TEXT, None, "Where the provider's keys are, by https or file; needed for OAUTHBEARER."
+    ),
+    "sasl.oauthbearer.jwks.endpoint.refresh.ms": SecurityKey(
+        NUMBER, "3600000", "How often the provider's keys are read again."
+    ),
+    "sasl.oauthbearer.scope.claim.name": SecurityKey(TEXT, "scope", "The claim with the scopes of a token."),
+    "sasl.oauthbearer.sub.claim.name": SecurityKey(TEXT, "sub", "The claim that names the principal."),
+    "sasl.server.max.receive.size": SecurityKey(NUMBER, "524288", "The longest frame before authentication."),
+    "ssl.cipher.suites": SecurityKey(TEXT, None, "Cipher suites, by the names of Java or OpenSSL."),
+    "ssl.client.auth": SecurityKey(TEXT, "none", "none, requested or required: certificates of clients."),
+    "ssl.enabled.protocols": SecurityKey(TEXT, "TLSv1.2,TLSv1.3", "TLSv1.2, TLSv1.3, or both."),
+    "ssl.key.password": SecurityKey(SECRET, None, "Password of the private key."),
+    "ssl.keystore.certificate.chain": SecurityKey(SECRET, None, "Certificate and chain as PEM text."),
+    "ssl.keystore.key": SecurityKey(SECRET, None, "Private key as PEM text."),
+    "ssl.keystore.location": SecurityKey(TEXT, None, "PEM, PKCS12 or JKS file with key and certificate."),
+    "ssl.keystore.password": SecurityKey(SECRET, None, "Password of the key store."),
+    "ssl.keystore.type": SecurityKey(TEXT, None, "PEM, PKCS12 or JKS; told from the file."),
+    "ssl.principal.mapping.rules": SecurityKey(
+        TEXT, "DEFAULT", "From the subject of a certificate to the name of a principal."
+    ),
+    "ssl.truststore.certificates": SecurityKey(SECRET, None, "CAs of clients as PEM text."),
+    "ssl.truststore.location": SecurityKey(TEXT, None, "PEM, PKCS12 or JKS file with CAs of clients."),
+    "ssl.truststore.password": SecurityKey(SECRET, None, "Password of the trust store."),
+    "ssl.truststore.type": SecurityKey(TEXT, None, "PEM, PKCS12 or JKS; told from the file."),
+    "super.users": SecurityKey(TEXT, "", "Principals that may do everything, separated by semicolons."),
+}
+"""The settings of security that have an effect."""
+
+IDLE = frozenset(
+    (
+        "early.start.listeners",
+        "sasl.mechanism.controller.protocol",
+        "sasl.mechanism.inter.broker.protocol",
+        "security.inter.broker.protocol",
+        "ssl.endpoint.identification.algorithm",
+        "ssl.keymanager.algorithm",
+        "ssl.protocol",
+        "ssl.trustmanager.algorithm",
+    )
+)
+"""Settings that files for Apache Kafka have and that weaken nothing here by being without effect."""
+
+PER_MECHANISM = frozenset(
+    name
+    for name in KEYS
+    if name.startswith("sasl.oauthbearer.") or name in ("sasl.jaas.config", "connections.max.reauth.ms")
+)
+"""Settings that may stand behind the name of a mechanism."""
+
+_LISTENER = re.compile(r"listener\.name\.([^.]+)\.(.+)")
+_MECHANISM = re.compile(r"(plain|scram-sha-256|scram-sha-512|oauthbearer|gssapi)\.(.+)")
+
+
+def base_name(name: str) -> str | None:
+    """The setting that a name is about, without listener and mechanism; None for another setting."""
+    match = _LISTENER.fullmatch(name)
+    rest = match[2] if match is not None else name
+    mechanism = _MECHANISM.fullmatch(rest)
+    if mechanism is not None:
+        return mechanism[2] if mechanism[2] in PER_MECHANISM else None
+    return rest if rest in KEYS or rest in IDLE else None
+
+
+def check(name: str, text: str) -> bool:
+    """Whether a name is one of these settings.
+
+    Raises:
+        ConfigError: it is, and the value does not fit. The value of a secret is not quoted.
+    """
+    base = base_name(name)
+    if base is None:
+        return False
+    key = KEYS.get(base)
+    if key is None:
+        return True
+    is_wrong = (key.type == NUMBER and not text.strip().isdecimal()) or (
+        key.type == BOOLEAN and text.strip().lower() not in ("true", "false")
+    )
+    if is_wrong:
+        expected = "a whole number" if key.type == NUMBER else "true or false"
+        raise ConfigError(f"Invalid value {text} for configuration {name}: expected {expected}")
+    return True
+
+
+def is_secret(name: str) -> bool:
+    """Whether the value of a setting is never shown."""
+    base = base_name(name)
+    return base in KEYS and KEYS[base].type == SECRET
+
+
+class Texts(Protocol):
+    """The configuration of a broker: texts by name, those that clients have set first."""
+
+    @property
+    def dynamic(self) -> Mapping[str, str]: ...
+
+    @property
+    def dynamic_defaults(self) -> Mapping[str, str]: ...
+
+    @property
+    def settings(self) -> Mapping[str, str]: ...
+
+
+class SecuritySettings:
+    """The settings of a broker, or of one of its listeners."""
+
+    def __init__(self, config: Texts, listener: str | None = None) -> None:
+        self._config = config
+        self.listener = listener
+
+    def text(self, name: str, mechanism: str | None = None, *, inherits: bool = True) -> str | None:
+        """The value in force: behind listener and mechanism, behind the listener, plain, the default.
+
+        `inherits` False leaves the plain name out.
+        """
+        names = []
+        behind_mechanism = f"{mechanism.lower()}.{name}" if mechanism is not None else None
+        if self.listener is not None:
+            prefix = f"listener.name.{self.listener.lower()}."
+            names += [prefix + each for each in (behind_mechanism, name) if each is not None]
+        if behind_mechanism is not None:
+            names.append(behind_mechanism)
+        if inherits:
+            names.append(name)
+        config = self._config
+        for each in names:
+            for texts in (config.dynamic, config.dynamic_defaults, config.settings):
+                if each in texts:
+                    return texts[each]
+        return KEYS[name].default
+
+    def integer(self, name: str, mechanism: str | None = None) -> int:
+        """The value of a number."""
+        return int(self.text(name, mechanism) or 0)
+
+    def boolean(self, name: str) -> bool:
+        """The value of a switch."""
+        return (self.text(name) or "").strip().lower() == "true"
+
+    def secret(self, name: str, mechanism: str | None = None, *, inherits: bool = True) -> Secret | None:
+        """The value of a secret; ``${env:NAME}`` and ``${file:/path}`` stand for what they name.
+
+        Raises:
+            ConfigError: what they name is not there.
+        """
+        from penstock.security.secrets import resolved
+
+        text = self.text(name, mechanism, inherits=inherits)
+        return None if text is None else resolved(text)

@@ -1,0 +1,213 @@
+"""DescribeAcls (29), CreateAcls (30) and DeleteAcls (31), versions 0-3: access control entries.
+
+v1 prefixed patterns, v2 flexible, v3 users as resources. Below v1 a filter means literal patterns. Without an
+authorizer (`authorizer.class.name`) every request has error 54.
+
+Entries are records of the metadata log. What is created twice is there once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.broker.context import Context, Parts
+from penstock.broker.security.acls import (
+    ACL_RECORDS_MAX,
+    Acl,
+    AclFilter,
+    PatternType,
+    warning_of,
+    why_invalid,
+)
+from penstock.broker.security.image import record_of
+from penstock.common.logs import logger_named
+from penstock.errors import StorageError
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.message import Message
+from penstock.protocol.messages.create_acls_request import AclCreation, CreateAclsRequest
+from penstock.protocol.messages.create_acls_response import AclCreationResult, CreateAclsResponse
+from penstock.protocol.messages.delete_acls_request import DeleteAclsRequest
+from penstock.protocol.messages.delete_acls_response import (
+    DeleteAclsFilterResult,
+    DeleteAclsMatchingAcl,
+    DeleteAclsResponse,
+)
+from penstock.protocol.messages.describe_acls_request import DescribeAclsRequest
+from penstock.protocol.messages.describe_acls_response import (
+    AclDescription,
+    DescribeAclsResource,
+    DescribeAclsResponse,
+)
+from penstock.protocol.messages.remove_access_control_entry_record import RemoveAccessControlEntryRecord
+
+if TYPE_CHECKING:
+    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.security.authorizer import Authorizer
+    from penstock.common.failures import LimitedLog
+
+logger = logger_named("penstock.broker")
+
+NO_AUTHORIZER = "No Authorizer is configured."
+
+PATTERNS_SINCE = 1
+TOO_MANY = f"more than {ACL_RECORDS_MAX} entries in one request; send fewer at a time"
+
+ACLS_MAX = 100_000
+"""Entries that there can be. Each takes about a kilobyte of memory."""
+
+ENTRY_BYTES = 64
+"""What an entry takes in a response beside its texts."""
+
+
+class Needs(Parts, Protocol):
+    """The parts of a broker that these APIs work on."""
+
+    authorizer: Authorizer | None
+    cluster: Cluster
+    limited_log: LimitedLog
+
+
+def describe_acls(request: DescribeAclsRequest, context: Context[Needs]) -> DescribeAclsResponse:
+    """Return the entries that a filter selects, grouped by resource."""
+    if context.node.authorizer is None:
+        return DescribeAclsResponse(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
+    wanted = AclFilter(
+        request.resource_type_filter,
+        request.resource_name_filter,
+        request.pattern_type_filter if context.version >= PATTERNS_SINCE else PatternType.LITERAL,
+        request.principal_filter,
+        request.host_filter,
+        request.operation,
+        request.permission_type,
+    )
+    context.begin_claims()
+    resources: dict[tuple[int, str, int], DescribeAclsResource] = {}
+    for acl in dict.fromkeys(context.node.cluster.security.acls.values()):
+        if not wanted.selects(acl) or (
+            context.version < PATTERNS_SINCE and acl.pattern_type != PatternType.LITERAL
+        ):
+            continue
+        context.claim(ENTRY_BYTES + len(acl.principal) + len(acl.host))
+        pattern = acl.resource_type, acl.resource_name, acl.pattern_type
+        resource = resources.get(pattern)
+        if resource is None:
+            context.claim(ENTRY_BYTES + len(acl.resource_name))
+            resource = resources[pattern] = DescribeAclsResource(
+                resource_type=acl.resource_type,
+                resource_name=acl.resource_name,
+                pattern_type=acl.pattern_type,
+            )
+        resource.acls.append(
+            AclDescription(
+                principal=acl.principal,
+                host=acl.host,
+                operation=acl.operation,
+                permission_type=acl.permission,
+            )
+        )
+    return DescribeAclsResponse(error_message=None, resources=list(resources.values()))
+
+
+def create_acls(request: CreateAclsRequest, context: Context[Needs]) -> CreateAclsResponse:
+    """Add the entries that are valid, in one step."""
+    if context.node.authorizer is None:
+        refused = AclCreationResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
+        return CreateAclsResponse(results=[refused] * len(request.creations))
+    image = context.node.cluster.security
+    results: list[AclCreationResult] = []
+    wanted: dict[Acl, None] = {}
+    known = set(image.acls.values())
+    for creation in request.creations:
+        acl = _acl(creation, context.version)
+        reason = why_invalid(acl)
+        if reason is None and acl not in known:
+            if len(wanted) >= ACL_RECORDS_MAX:
+                reason = TOO_MANY
+            elif len(known) + len(wanted) >= ACLS_MAX:
+                reason = f"there are {ACLS_MAX} entries, and no more can be had"
+            else:
+                wanted[acl] = None
+        code = ErrorCode.NONE if reason is None else ErrorCode.INVALID_REQUEST
+        results.append(AclCreationResult(error_code=code, error_message=reason or ""))
+    records = [record_of(acl) for acl in wanted]
+    try:
+        context.node.cluster.alter(records, context.now_ms)
+    except StorageError as error:
+        logger.error("%s", error)
+        for result in results:
+            if not result.error_code:
+                result.error_code, result.error_message = ErrorCode.KAFKA_STORAGE_ERROR, str(error)
+        return CreateAclsResponse(results=results)
+    for acl in wanted:
+        warning = warning_of(acl)
+        if warning is not None:
+            context.node.limited_log.once(30, f"an access control entry for {acl.principal}: {warning}")
+    return CreateAclsResponse(results=results)
+
+
+def _acl(creation: AclCreation, version: int) -> Acl:
+    pattern = creation.resource_pattern_type if version >= PATTERNS_SINCE else PatternType.LITERAL
+    return Acl(
+        creation.resource_type,
+        creation.resource_name,
+        pattern,
+        creation.principal,
+        creation.host,
+        creation.operation,
+        creation.permission_type,
+    )
+
+
+def delete_acls(request: DeleteAclsRequest, context: Context[Needs]) -> DeleteAclsResponse:
+    """Remove what each filter selects; an entry that two of them select is told twice."""
+    if context.node.authorizer is None:
+        refused = DeleteAclsFilterResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
+        return DeleteAclsResponse(filter_results=[refused] * len(request.filters))
+    image = context.node.cluster.security
+    context.begin_claims()
+    removed: dict[bytes, None] = {}
+    results: list[DeleteAclsFilterResult] = []
+    for each in request.filters:
+        pattern = each.pattern_type_filter if context.version >= PATTERNS_SINCE else PatternType.LITERAL
+        wanted = AclFilter(
+            each.resource_type_filter,
+            each.resource_name_filter,
+            pattern,
+            each.principal_filter,
+            each.host_filter,
+            each.operation,
+            each.permission_type,
+        )
+        found = {acl_id: acl for acl_id, acl in image.acls.items() if wanted.selects(acl)}
+        if len(removed | dict.fromkeys(found)) > ACL_RECORDS_MAX:
+            results.append(
+                DeleteAclsFilterResult(error_code=ErrorCode.INVALID_REQUEST, error_message=TOO_MANY)
+            )
+            continue
+        removed.update(dict.fromkeys(found))
+        result = DeleteAclsFilterResult(error_message=None)
+        for acl in dict.fromkeys(found.values()):
+            context.claim(ENTRY_BYTES + len(acl.resource_name) + len(acl.principal) + len(acl.host))
+            result.matching_acls.append(
+                DeleteAclsMatchingAcl(
+                    error_message=None,
+                    resource_type=acl.resource_type,
+                    resource_name=acl.resource_name,
+                    pattern_type=acl.pattern_type,
+                    principal=acl.principal,
+                    host=acl.host,
+                    operation=acl.operation,
+                    permission_type=acl.permission,
+                )
+            )
+        results.append(result)
+    records: list[Message] = [RemoveAccessControlEntryRecord(id=acl_id) for acl_id in removed]
+    try:
+        context.node.cluster.alter(records, context.now_ms)
+    except StorageError as error:
+        logger.error("%s", error)
+        failed = DeleteAclsFilterResult(
+            error_code=ErrorCode.KAFKA_STORAGE_ERROR, error_message=str(error), matching_acls=[]
+        )
+        return DeleteAclsResponse(filter_results=[failed] * len(request.filters))
+    return DeleteAclsResponse(filter_results=results)

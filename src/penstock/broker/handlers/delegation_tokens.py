@@ -1,0 +1,279 @@
+"""Create-, Renew-, Expire- and DescribeDelegationToken (38 to 41): passwords for a while (KIP-48).
+
+v2 flexible; v3 of Create and Describe: an owner other than who asks. Without `delegation.token.secret.key`
+there are none (61). Connections that have not authenticated themselves, or have done so by a token, may not
+ask (64).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.broker.config.security_settings import SecuritySettings
+from penstock.broker.context import Context, Parts
+from penstock.broker.security.acls import Operation, ResourceType
+from penstock.broker.security.image import DelegationToken
+from penstock.broker.security.tokens import RENEWERS_MAX, TOKENS_MAX, ended, renewed, token_hmac
+from penstock.common.logs import logger_named
+from penstock.errors import KafkaError, StorageError
+from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.message import Message
+from penstock.protocol.messages.create_delegation_token_request import CreateDelegationTokenRequest
+from penstock.protocol.messages.create_delegation_token_response import CreateDelegationTokenResponse
+from penstock.protocol.messages.delegation_token_record import DelegationTokenRecord
+from penstock.protocol.messages.describe_delegation_token_request import DescribeDelegationTokenRequest
+from penstock.protocol.messages.describe_delegation_token_response import (
+    DescribedDelegationToken,
+    DescribedDelegationTokenRenewer,
+    DescribeDelegationTokenResponse,
+)
+from penstock.protocol.messages.expire_delegation_token_request import ExpireDelegationTokenRequest
+from penstock.protocol.messages.expire_delegation_token_response import ExpireDelegationTokenResponse
+from penstock.protocol.messages.remove_delegation_token_record import RemoveDelegationTokenRecord
+from penstock.protocol.messages.renew_delegation_token_request import RenewDelegationTokenRequest
+from penstock.protocol.messages.renew_delegation_token_response import RenewDelegationTokenResponse
+from penstock.protocol.uuid import random_uuid
+from penstock.security.secrets import Secret
+
+if TYPE_CHECKING:
+    from penstock.broker.config.values import BrokerConfig
+    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.security.authorizer import Authorizer
+
+logger = logger_named("penstock.broker")
+
+USER = "User"
+REQUESTER_SINCE = 3
+TOKEN_BYTES = 200
+
+
+class Needs(Parts, Protocol):
+    """The parts of a broker that these APIs work on."""
+
+    authorizer: Authorizer | None
+    cluster: Cluster
+    config: BrokerConfig
+
+
+def create_delegation_token(
+    request: CreateDelegationTokenRequest, context: Context[Needs]
+) -> CreateDelegationTokenResponse:
+    """Make a token of who asks, or of another owner whose tokens that principal may make."""
+    requester = context.session.principal
+    kind, name = requester.kind, requester.name
+    if context.version >= REQUESTER_SINCE and request.owner_principal_name:
+        kind, name = request.owner_principal_type or "", request.owner_principal_name
+    response = CreateDelegationTokenResponse(
+        principal_type=kind,
+        principal_name=name,
+        issue_timestamp_ms=-1,
+        expiry_timestamp_ms=-1,
+        max_timestamp_ms=-1,
+    )
+    if context.version >= REQUESTER_SINCE:
+        response.token_requester_principal_type = requester.kind
+        response.token_requester_principal_name = requester.name
+    owner = f"{kind}:{name}"
+    try:
+        _check_session(context)
+        if owner != str(requester) and not _may(context, Operation.CREATE_TOKENS, owner):
+            raise error_for(
+                ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED, f"{requester} may not make tokens of {owner}"
+            )
+        if kind != USER or any(each.principal_type != USER for each in request.renewers):
+            raise error_for(ErrorCode.INVALID_PRINCIPAL_TYPE, "owners and renewers are of type User")
+        secret = _secret(context)
+        tokens = context.node.cluster.security.tokens
+        if len(tokens) >= TOKENS_MAX or len(request.renewers) > RENEWERS_MAX:
+            raise error_for(
+                ErrorCode.INVALID_REQUEST, f"at most {TOKENS_MAX} tokens, with {RENEWERS_MAX} renewers each"
+            )
+        now_ms, settings = context.now_ms, SecuritySettings(context.node.config)
+        limit_ms = settings.integer("delegation.token.max.lifetime.ms")
+        lifetime_ms = min(limit_ms, request.max_lifetime_ms) if request.max_lifetime_ms > 0 else limit_ms
+        max_ms = now_ms + lifetime_ms
+        token = DelegationToken(
+            random_uuid_text(),
+            owner,
+            str(requester),
+            tuple(f"{each.principal_type}:{each.principal_name}" for each in request.renewers),
+            now_ms,
+            max_ms,
+            min(max_ms, now_ms + settings.integer("delegation.token.expiry.time.ms")),
+        )
+        _store(context, [_record(token)])
+    except KafkaError as error:
+        response.error_code = error.code
+        return response
+    response.issue_timestamp_ms = token.issued_ms
+    response.expiry_timestamp_ms = token.expiry_ms
+    response.max_timestamp_ms = token.max_ms
+    response.token_id = token.token_id
+    response.hmac = token_hmac(secret, token.token_id)
+    return response
+
+
+def random_uuid_text() -> str:
+    """A token id: a random UUID in 22 characters of base64 for URLs."""
+    from base64 import urlsafe_b64encode
+
+    return urlsafe_b64encode(random_uuid()).rstrip(b"=").decode()
+
+
+def renew_delegation_token(
+    request: RenewDelegationTokenRequest, context: Context[Needs]
+) -> RenewDelegationTokenResponse:
+    """Give a token a later end."""
+    try:
+        _check_session(context)
+    except KafkaError as error:
+        return RenewDelegationTokenResponse(error_code=error.code, expiry_timestamp_ms=-1)
+    try:
+        token = _find(context, bytes(request.hmac))
+        limit_ms = SecuritySettings(context.node.config).integer("delegation.token.expiry.time.ms")
+        token = renewed(
+            token, str(context.session.principal), context.now_ms, request.renew_period_ms, limit_ms
+        )
+        _store(context, [_record(token)])
+    except KafkaError as error:
+        return RenewDelegationTokenResponse(error_code=error.code)
+    return RenewDelegationTokenResponse(expiry_timestamp_ms=token.expiry_ms)
+
+
+def expire_delegation_token(
+    request: ExpireDelegationTokenRequest, context: Context[Needs]
+) -> ExpireDelegationTokenResponse:
+    """End a token, now or at a time."""
+    try:
+        _check_session(context)
+    except KafkaError as error:
+        return ExpireDelegationTokenResponse(error_code=error.code, expiry_timestamp_ms=-1)
+    try:
+        token = _find(context, bytes(request.hmac))
+        principal = str(context.session.principal)
+        changed = ended(token, principal, context.now_ms, request.expiry_time_period_ms)
+        if changed is None:
+            _store(context, [RemoveDelegationTokenRecord(token_id=token.token_id)])
+            return ExpireDelegationTokenResponse(expiry_timestamp_ms=context.now_ms)
+        _store(context, [_record(changed)])
+    except KafkaError as error:
+        return ExpireDelegationTokenResponse(error_code=error.code)
+    return ExpireDelegationTokenResponse(expiry_timestamp_ms=changed.expiry_ms)
+
+
+def describe_delegation_token(
+    request: DescribeDelegationTokenRequest, context: Context[Needs]
+) -> DescribeDelegationTokenResponse:
+    """Tell the tokens of owners (of all where none is named) that who asks may see, with their codes."""
+    try:
+        _check_session(context)
+        secret = _secret(context)
+    except KafkaError as error:
+        return DescribeDelegationTokenResponse(error_code=error.code)
+    wanted = None
+    if request.owners is not None:
+        wanted = {f"{each.principal_type}:{each.principal_name}" for each in request.owners}
+    context.begin_claims()
+    found = []
+    for token in context.node.cluster.security.tokens.values():
+        if token.expiry_ms < context.now_ms or (wanted is not None and token.owner not in wanted):
+            continue
+        if _sees(context, token):
+            context.claim(TOKEN_BYTES + sum(map(len, token.renewers)))
+            found.append(_described(token, secret, context.version))
+    return DescribeDelegationTokenResponse(tokens=found)
+
+
+def _described(token: DelegationToken, secret: Secret, version: int) -> DescribedDelegationToken:
+    kind, _, name = token.owner.partition(":")
+    described = DescribedDelegationToken(
+        principal_type=kind,
+        principal_name=name,
+        issue_timestamp=token.issued_ms,
+        expiry_timestamp=token.expiry_ms,
+        max_timestamp=token.max_ms,
+        token_id=token.token_id,
+        hmac=token_hmac(secret, token.token_id),
+    )
+    if version >= REQUESTER_SINCE:
+        kind, _, name = token.requester.partition(":")
+        described.token_requester_principal_type, described.token_requester_principal_name = kind, name
+    for renewer in token.renewers:
+        kind, _, name = renewer.partition(":")
+        described.renewers.append(DescribedDelegationTokenRenewer(principal_type=kind, principal_name=name))
+    return described
+
+
+def _sees(context: Context[Needs], token: DelegationToken) -> bool:
+    principal = str(context.session.principal)
+    if principal in (token.owner, token.requester, *token.renewers):
+        return True
+    authorizer = context.node.authorizer
+    if authorizer is None:
+        return True
+    rights = authorizer.rights(context.session.principal, context.session.client_address)
+    return rights.allows(Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN, token.token_id) or rights.allows(
+        Operation.DESCRIBE_TOKENS, ResourceType.USER, token.owner
+    )
+
+
+def _may(context: Context[Needs], operation: Operation, user: str) -> bool:
+    authorizer = context.node.authorizer
+    if authorizer is None:
+        return True
+    rights = authorizer.rights(context.session.principal, context.session.client_address)
+    return rights.allows(operation, ResourceType.USER, user)
+
+
+def _check_session(context: Context[Needs]) -> None:
+    session = context.session
+    is_anonymous = session.security_protocol == "PLAINTEXT" or (
+        session.mechanism is None and session.principal.name == "ANONYMOUS"
+    )
+    if is_anonymous or session.is_token:
+        raise error_for(
+            ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
+            "delegation tokens need a connection that has authenticated itself, and not by a token",
+        )
+
+
+def _secret(context: Context[Needs]) -> Secret:
+    secret = SecuritySettings(context.node.config).secret("delegation.token.secret.key")
+    if not secret:
+        raise error_for(
+            ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED,
+            "delegation.token.secret.key is not set: there are no tokens",
+        )
+    return secret
+
+
+def _find(context: Context[Needs], code: bytes) -> DelegationToken:
+    import hmac  # asked for with a token only
+
+    secret = _secret(context)
+    for token in context.node.cluster.security.tokens.values():
+        if hmac.compare_digest(token_hmac(secret, token.token_id), code):
+            return token
+    raise error_for(ErrorCode.DELEGATION_TOKEN_NOT_FOUND, "there is no such token")
+
+
+def _record(token: DelegationToken) -> DelegationTokenRecord:
+    return DelegationTokenRecord(
+        owner=token.owner,
+        requester=token.requester,
+        renewers=list(token.renewers),
+        issue_timestamp=token.issued_ms,
+        max_timestamp=token.max_ms,
+        expiration_timestamp=token.expiry_ms,
+        token_id=token.token_id,
+    )
+
+
+def _store(context: Context[Needs], records: Sequence[Message]) -> None:
+    """Raises KafkaError where the metadata log cannot be written."""
+    try:
+        context.node.cluster.alter(records, context.now_ms)
+    except StorageError as error:
+        logger.error("%s", error)
+        raise error_for(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from None

@@ -1,0 +1,27 @@
+"""SaslHandshake (17) and SaslAuthenticate (36) after authentication, or where there is none.
+
+While a connection authenticates itself, `security.authenticator` answers them. What arrives here has come
+to a listener without SASL, or after success in a session that does not end (34).
+"""
+
+from __future__ import annotations
+
+from penstock.broker.context import Context, Parts
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from penstock.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
+from penstock.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
+from penstock.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
+
+
+def sasl_handshake(request: SaslHandshakeRequest, context: Context[Parts]) -> SaslHandshakeResponse:
+    """There is nothing to authenticate for."""
+    return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
+
+
+def sasl_authenticate(request: SaslAuthenticateRequest, context: Context[Parts]) -> SaslAuthenticateResponse:
+    """There is nothing to authenticate for."""
+    return SaslAuthenticateResponse(
+        error_code=ErrorCode.ILLEGAL_SASL_STATE,
+        error_message="SaslAuthenticate request received after successful authentication",
+    )

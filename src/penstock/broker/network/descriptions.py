@@ -1,0 +1,20 @@
+"""What a connection tells the log of requests and of first bytes."""
+
+from __future__ import annotations
+
+
+def wrong_protocol(data: bytes) -> str:
+    """What the first bytes of a connection tell, where they are no size of a frame."""
+    if data[:2] == b"\x16\x03":
+        return ": a client with TLS at a listener without TLS"
+    if data in (b"GET ", b"POST", b"HEAD", b"PUT "):
+        return ": an HTTP request"
+    return ""
+
+
+def described(frame: memoryview) -> str:
+    """Which request a frame has, for the log."""
+    if len(frame) < 4:
+        return "a request"
+    key, version = int.from_bytes(frame[:2], "big"), int.from_bytes(frame[2:4], "big")
+    return f"a request with API key {key}, version {version},"

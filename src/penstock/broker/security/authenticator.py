@@ -1,0 +1,326 @@
+"""SASL on the server (KIP-43, 152, 368): which frame may come when, what is answered, when a session ends.
+
+Sans I/O: whole frames and times go in, a `Verdict` comes out that says what to send and whether to close.
+Before authentication only ApiVersions, SaslHandshake and SaslAuthenticate are served. Failures are answered
+after a delay, so that guessing is slow, and the connection is closed then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from penstock.broker.security.mechanisms import TOKENS_MAX, AuthenticationFailed, Exchange, Identity
+from penstock.errors import DecodeError, UnsupportedVersionError
+from penstock.protocol.api import API_TABLE, ApiKey, response_header_version
+from penstock.protocol.codec import codec_for
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.header import decode_request_header
+
+if TYPE_CHECKING:
+    from penstock.protocol.message import Message
+
+FRAME_BYTES_MAX = 524_288
+"""The default of `sasl.server.max.receive.size`: the longest frame before authentication."""
+
+REAUTHENTICATION_PAUSE_MS = 1000
+"""How soon after authentication a client may begin again. Sooner, the request is an ordinary one."""
+
+_HANDSHAKE_VERSIONS = (0, 1)
+_AUTHENTICATE_VERSIONS = (0, 2)
+_LIFETIME_SINCE = 1
+_WRAPPED_SINCE = 1
+"""The version of SaslHandshake from which tokens are wrapped in SaslAuthenticate."""
+
+_PROTOCOL_HINT = "is it a client without SASL, or one that speaks another protocol?"
+
+
+class State(Enum):
+    """What a connection may send next."""
+
+    INITIAL = "ApiVersions or SaslHandshake"
+    HANDSHAKE = "SaslHandshake"
+    TOKENS = "tokens of the mechanism"
+    COMPLETE = "any request"
+    FAILED = "nothing"
+
+
+class Verdict(NamedTuple):
+    """What to do about a frame."""
+
+    reply: bytes | None = None
+    """What to send, with its size in front."""
+    closes: bool = False
+    """Whether the connection is to be closed, after the reply."""
+    delays: bool = False
+    """Whether reply and close come after `connection.failed.authentication.delay.ms`."""
+    reason: str = ""
+    """Why it is closed, for the log. No secret is in it."""
+    authenticated: Identity | None = None
+    """Who has been authenticated by this frame."""
+
+
+PASS = Verdict()
+"""The frame is an ordinary request: it is to be dispatched."""
+
+
+class Authenticator:
+    """The SASL states of one connection.
+
+    `mechanisms` are those that the listener offers; `exchange` begins one. `answer_api_versions` dispatches a
+    frame with ApiVersions and returns the framed response. `lifetime_max_ms` is `connections.max.reauth.ms`
+    by mechanism, 0 for none.
+    """
+
+    __slots__ = (
+        "_answer_api_versions",
+        "_authenticated_at",
+        "_begin_exchange",
+        "_exchange",
+        "_expires_at",
+        "_is_again",
+        "_is_wrapped",
+        "_lifetime_max_ms",
+        "_mechanism",
+        "_mechanisms",
+        "_tokens",
+        "identity",
+        "state",
+    )
+
+    def __init__(
+        self,
+        mechanisms: Sequence[str],
+        exchange: Callable[[str], Exchange],
+        answer_api_versions: Callable[[memoryview], bytes],
+        lifetime_max_ms: Callable[[str], int] = lambda mechanism: 0,
+    ) -> None:
+        self._mechanisms = mechanisms
+        self._begin_exchange = exchange
+        self._answer_api_versions = answer_api_versions
+        self._lifetime_max_ms = lifetime_max_ms
+        self.state = State.INITIAL
+        self.identity: Identity | None = None
+        """Who has been authenticated; stays while the client authenticates itself again."""
+        self._exchange: Exchange | None = None
+        self._mechanism = ""
+        self._is_wrapped = False
+        self._is_again = False
+        self._tokens = 0
+        self._authenticated_at = 0.0
+        self._expires_at: float | None = None
+
+    @property
+    def mechanism(self) -> str:
+        """The mechanism that is at work, or was last."""
+        return self._mechanism
+
+    @property
+    def expires_at(self) -> float | None:
+        """When the session ends, in seconds of the monotonic clock; None if it does not."""
+        return self._expires_at
+
+    def end_session(self, now: float) -> None:
+        """Have the session end now: the next request that is no new authentication closes the connection."""
+        self._expires_at = now
+
+    def receive(self, frame: memoryview, now: float, now_ms: int) -> Verdict:
+        """Judge one frame, without its size. `now` is monotonic seconds, `now_ms` the time of day."""
+        state = self.state
+        try:
+            if state is State.COMPLETE:
+                return self._receive_ordinary(frame, now)
+            if state is State.TOKENS:
+                return self._receive_token(frame, now, now_ms)
+            if state is State.FAILED:
+                return self._fail("more was sent after authentication had failed")
+            return self._receive_first(frame)
+        except (DecodeError, UnsupportedVersionError) as error:
+            hint = f"; {_PROTOCOL_HINT}" if state is State.INITIAL else ""
+            return self._fail(f"a request before authentication cannot be read: {error}{hint}")
+
+    # --- before the mechanism ----------------------------------------------------------------------------
+
+    def _receive_first(self, frame: memoryview) -> Verdict:
+        key, version = _key_and_version(frame)
+        if key == ApiKey.API_VERSIONS and self.state is State.INITIAL:
+            reply = self._answer_api_versions(frame)
+            if not int.from_bytes(reply[8:10], "big"):
+                self.state = State.HANDSHAKE
+            return Verdict(reply)
+        if key == ApiKey.SASL_HANDSHAKE:
+            return self._receive_handshake(frame, version)
+        name = API_TABLE[key].name if key in API_TABLE else f"key {key}"
+        hint = f" ({_PROTOCOL_HINT})" if self.state is State.INITIAL else ""
+        return self._fail(f"{name} before authentication, expected {self.state.value}{hint}")
+
+    def _receive_handshake(self, frame: memoryview, version: int) -> Verdict:
+        from penstock.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
+
+        request, correlation_id = _decoded(frame, ApiKey.SASL_HANDSHAKE, version, _HANDSHAKE_VERSIONS)
+        mechanism: str = request.mechanism
+        if mechanism not in self._mechanisms:
+            if self._is_again:
+                return self._fail(f"authentication again by {mechanism!r}, which is not enabled")
+            response = SaslHandshakeResponse(
+                error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=list(self._mechanisms)
+            )
+            reply = _framed(response, ApiKey.SASL_HANDSHAKE, version, correlation_id)
+            reason = (
+                f"SASL mechanism {mechanism[:64]!r} is not enabled, there are {', '.join(self._mechanisms)}"
+            )
+            return self._fail(reason, reply, delays=True)
+        if self._is_again and mechanism != self._mechanism:
+            # As in Apache Kafka, the next frame fails.
+            self._exchange = None
+        else:
+            self._exchange = self._begin_exchange(mechanism)
+            self._mechanism = mechanism
+        self._is_wrapped = version >= _WRAPPED_SINCE
+        self._tokens = 0
+        self.state = State.TOKENS
+        response = SaslHandshakeResponse(mechanisms=list(self._mechanisms))
+        return Verdict(_framed(response, ApiKey.SASL_HANDSHAKE, version, correlation_id))
+
+    # --- the mechanism -----------------------------------------------------------------------------------
+
+    def _receive_token(self, frame: memoryview, now: float, now_ms: int) -> Verdict:
+        if self._exchange is None:
+            return self._fail("another mechanism than the session has begun with", delays=True)
+        if not self._is_wrapped:
+            return self._judge_raw(bytes(frame), now, now_ms)
+        key, version = _key_and_version(frame)
+        if key != ApiKey.SASL_AUTHENTICATE:
+            return self._refuse_other(frame, key, version)
+        request, correlation_id = _decoded(frame, ApiKey.SASL_AUTHENTICATE, version, _AUTHENTICATE_VERSIONS)
+        return self._judge_wrapped(bytes(request.auth_bytes), version, correlation_id, now, now_ms)
+
+    def _judge_raw(self, token: bytes, now: float, now_ms: int) -> Verdict:
+        try:
+            answer, identity = self._step(token)
+        except AuthenticationFailed as error:
+            return self._fail(self._described(error), delays=True)
+        if identity is not None:
+            self._succeed(identity, now, now_ms)
+        return Verdict(len(answer).to_bytes(4, "big") + answer, authenticated=identity)
+
+    def _judge_wrapped(
+        self, token: bytes, version: int, correlation_id: int, now: float, now_ms: int
+    ) -> Verdict:
+        from penstock.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
+
+        response = SaslAuthenticateResponse(error_message="", auth_bytes=b"")
+        identity: Identity | None = None
+        failure: AuthenticationFailed | None = None
+        try:
+            response.auth_bytes, identity = self._step(token)
+        except AuthenticationFailed as error:
+            failure = error
+            response.error_code = ErrorCode.SASL_AUTHENTICATION_FAILED
+            response.error_message = self._told(error)
+        if identity is not None:
+            lifetime_ms = self._succeed(identity, now, now_ms)
+            if version >= _LIFETIME_SINCE:
+                response.session_lifetime_ms = lifetime_ms
+        reply = _framed(response, ApiKey.SASL_AUTHENTICATE, version, correlation_id)
+        if failure is not None:
+            return self._fail(self._described(failure), reply, delays=True)
+        return Verdict(reply, authenticated=identity)
+
+    def _step(self, token: bytes) -> tuple[bytes, Identity | None]:
+        exchange = self._exchange
+        assert exchange is not None
+        self._tokens += 1
+        if self._tokens > TOKENS_MAX:
+            raise AuthenticationFailed
+        answer = exchange.step(token)
+        identity = exchange.identity
+        if identity is not None and self.identity is not None and identity.name != self.identity.name:
+            raise AuthenticationFailed(
+                "Cannot change principals during re-authentication"
+                f" from User.{self.identity.name}: User.{identity.name}"
+            )
+        return answer, identity
+
+    def _refuse_other(self, frame: memoryview, key: int, version: int) -> Verdict:
+        """Another API amid the tokens: answered with ILLEGAL_SASL_STATE where clients expect that."""
+        name = API_TABLE[key].name if key in API_TABLE else f"key {key}"
+        reason = f"{name} amid the tokens of {self._mechanism}"
+        reply = None
+        if key in (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE):
+            api = API_TABLE[key]
+            header = decode_request_header(frame)[0]
+            response: Any = api.response()
+            response.error_code = ErrorCode.ILLEGAL_SASL_STATE
+            reply = _framed(response, ApiKey(key), version, header.correlation_id)
+        return self._fail(reason, reply, delays=True)
+
+    def _succeed(self, identity: Identity, now: float, now_ms: int) -> int:
+        """Note who it is; return the lifetime of the session in milliseconds, 0 for no end."""
+        limits = [self._lifetime_max_ms(self._mechanism)]
+        if identity.expiry_ms is not None:
+            limits.append(max(identity.expiry_ms - now_ms, 1))
+        lifetime_ms = min((limit for limit in limits if limit > 0), default=0)
+        self._expires_at = now + lifetime_ms / 1000 if lifetime_ms else None
+        self._authenticated_at = now
+        self.identity = identity
+        self._exchange = None
+        self._is_again = False
+        self.state = State.COMPLETE
+        return lifetime_ms
+
+    # --- afterwards --------------------------------------------------------------------------------------
+
+    def _receive_ordinary(self, frame: memoryview, now: float) -> Verdict:
+        """A request of an authenticated client. Only a session that ends costs more than a comparison."""
+        expires_at = self._expires_at
+        if expires_at is None:
+            return PASS
+        if len(frame) >= 4 and int.from_bytes(frame[:2], "big") == ApiKey.SASL_HANDSHAKE:
+            if (now - self._authenticated_at) * 1000 < REAUTHENTICATION_PAUSE_MS:
+                return PASS
+            self._is_again = True
+            return self._receive_handshake(frame, int.from_bytes(frame[2:4], "big"))
+        if now > expires_at:
+            return self._fail("its session has expired, and it has not authenticated itself again")
+        return PASS
+
+    def _fail(self, reason: str, reply: bytes | None = None, *, delays: bool = False) -> Verdict:
+        self.state = State.FAILED
+        self._exchange = None
+        return Verdict(reply, closes=True, delays=delays, reason=reason)
+
+    def _told(self, error: AuthenticationFailed) -> str:
+        """What the client is told of a failure."""
+        again = "re-" if self.identity is not None else ""
+        return str(error) or (
+            f"Authentication failed during {again}authentication due to invalid credentials"
+            f" with SASL mechanism {self._mechanism}"
+        )
+
+    def _described(self, error: AuthenticationFailed) -> str:
+        return f"{self._mechanism}: {self._told(error)}"
+
+
+def _key_and_version(frame: memoryview) -> tuple[int, int]:
+    if len(frame) < 8:
+        raise DecodeError(f"a frame of {len(frame)} bytes is no request")
+    return int.from_bytes(frame[:2], "big", signed=True), int.from_bytes(frame[2:4], "big", signed=True)
+
+
+def _decoded(frame: memoryview, key: ApiKey, version: int, versions: tuple[int, int]) -> tuple[Any, int]:
+    """The request in a frame, and its correlation id."""
+    if not versions[0] <= version <= versions[1]:
+        raise UnsupportedVersionError(f"{API_TABLE[key].name} in version {version} is not offered")
+    header, position = decode_request_header(frame)
+    request = codec_for(API_TABLE[key].request, version).decode(frame, position)[0]
+    return request, header.correlation_id
+
+
+def _framed(response: Message, key: ApiKey, version: int, correlation_id: int) -> bytes:
+    body = correlation_id.to_bytes(4, "big", signed=True)
+    if response_header_version(key, version):
+        body += b"\0"
+    body += codec_for(API_TABLE[key].response, version).encode(response)
+    return len(body).to_bytes(4, "big") + body

@@ -1,0 +1,85 @@
+"""The gate of a connection with SASL: frames go to its authenticator first, then to their handlers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.broker.context import CloseConnection
+from penstock.broker.requests.dispatch import Unanswered, answer
+from penstock.broker.requests.purgatory import Wait
+from penstock.broker.security.authenticator import PASS, Authenticator, Verdict
+from penstock.broker.security.session import Principal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.broker.context import Context
+    from penstock.broker.requests.routes import Piece
+    from penstock.broker.security.listener_security import ListenerSecurity
+    from penstock.broker.security.session import Session
+
+
+class LateRefusal(Unanswered):
+    """A login that has failed: its answer waits for a while, and so does the end of the connection."""
+
+    __slots__ = ("_verdict",)
+
+    def __init__(self, verdict: Verdict, deadline: float) -> None:
+        self.wait = Wait((), deadline)
+        self.frame_bytes = 0
+        self._verdict = verdict
+
+    def run(self) -> Any:
+        """Raises CloseConnection, with the answer."""
+        raise CloseConnection(self._verdict.reason, self._verdict.reply or b"")
+
+
+class SaslGate:
+    """What answers the frames of one connection. `opened` is called when its client is authenticated."""
+
+    __slots__ = ("_delay_s", "_opened", "_session", "authenticator")
+
+    def __init__(
+        self,
+        security: ListenerSecurity,
+        session: Session,
+        context: Context[Any],
+        opened: Callable[[], object],
+    ) -> None:
+        self._session = session
+        self._delay_s = security.failure_delay_s
+        self._opened = opened
+
+        def answer_api_versions(frame: memoryview) -> bytes:
+            outcome = answer(frame, context)
+            if type(outcome) is not list or not isinstance(outcome[0], bytes):
+                raise CloseConnection("ApiVersions without an answer")
+            return outcome[0]
+
+        self.authenticator = Authenticator(
+            security.mechanisms, security.begin_exchange, answer_api_versions, security.lifetime_max_ms
+        )
+
+    def close(self) -> None:
+        """The connection has ended."""
+
+    def respond(self, frame: memoryview, context: Context[Any]) -> list[Piece] | Unanswered | None:
+        """Answer a frame, as `penstock.broker.requests.dispatch.answer` does.
+
+        Raises:
+            CloseConnection: authentication has failed, or the session has expired.
+        """
+        verdict = self.authenticator.receive(frame, context.now, context.now_ms)
+        if verdict is PASS:
+            return answer(frame, context)
+        if verdict.authenticated is not None:
+            session, identity = self._session, verdict.authenticated
+            session.principal = Principal("User", identity.name)
+            session.mechanism = self.authenticator.mechanism
+            session.is_token = identity.is_token
+            self._opened()
+        if not verdict.closes:
+            return [verdict.reply or b""]
+        if verdict.delays:
+            return LateRefusal(verdict, context.now + self._delay_s)
+        raise CloseConnection(verdict.reason, verdict.reply or b"")

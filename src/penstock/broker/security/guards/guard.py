@@ -1,0 +1,87 @@
+"""What guards share: their signature, splitting a request, completing a response, texts of refusals."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from penstock.broker.security.acls import FITTING_OPERATIONS, ResourceType
+from penstock.protocol.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from penstock.broker.context import Context
+    from penstock.broker.security.authorizer import Rights
+
+NOT_ASKED = -(2**31)
+"""An authorized-operations field that was not asked for (KIP-430)."""
+
+MESSAGES = {
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Cluster authorization failed.",
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Transactional Id authorization failed.",
+}
+"""What a response says beside the code of a refusal, where it has a message."""
+
+T = TypeVar("T")
+
+
+class Asking(NamedTuple):
+    """One request on its way to the handler: who asks, and how to go on."""
+
+    context: Context[Any]
+    rights: Rights
+    proceed: Callable[[Any], Any]
+    """Calls the handler with a request, and returns the response, a `Wait` or None."""
+
+    def then(self, request: Any, complete: Callable[[Any], Any]) -> Any:
+        """Have the handler answer, now or later, and return what `complete` makes of the response."""
+        from penstock.broker.interceptors import when_answered
+
+        return when_answered(self.proceed(request), complete)
+
+    def topic_name(self, topic_id: bytes) -> str | None:
+        """The name of the topic with this id; None where there is none."""
+        topic = self.context.node.cluster.topics_by_id.get(topic_id)
+        return None if topic is None else topic.name
+
+
+Guard = Callable[[Any, Asking], Any]
+"""A function of a request and who asks; returns what a handler returns."""
+
+
+def with_fields(request: T, **fields: object) -> T:
+    """A copy of a request with some fields replaced; the rest is shared."""
+    changed = copy.copy(request)
+    for name, value in fields.items():
+        setattr(changed, name, value)
+    return changed
+
+
+def split(items: Iterable[T], is_allowed: Callable[[T], bool]) -> tuple[list[T], list[T]]:
+    """The items that are allowed, and those that are not, each in their order."""
+    allowed: list[T] = []
+    refused: list[T] = []
+    for item in items:
+        (allowed if is_allowed(item) else refused).append(item)
+    return allowed, refused
+
+
+def masked(operations: int, rights: Rights, resource_type: ResourceType, name: str) -> int:
+    """The authorized-operations field of a resource, where the handler has put `operations` into it."""
+    if operations == NOT_ASKED:
+        return operations
+    return rights.operations(resource_type, name) & FITTING_OPERATIONS[resource_type]
+
+
+def extended(field: str, more: Sequence[Any]) -> Callable[[Any], Any]:
+    """What adds entries to a list of the response."""
+
+    def complete(response: Any) -> Any:
+        if response is not None and more:
+            # The list may be shared: handlers use one empty list for many responses.
+            setattr(response, field, [*getattr(response, field), *more])
+        return response
+
+    return complete

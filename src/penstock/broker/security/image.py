@@ -1,0 +1,166 @@
+"""What the metadata log says about security: access control entries, SCRAM credentials, delegation tokens.
+
+Records are Kafka's, applied in order; a restart applies them again. Changes are decided elsewhere, written as
+records, and come back here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.broker.security.acls import DENIED_BITS, Acl, Permission
+
+if TYPE_CHECKING:
+    from penstock.broker.security.authorizer import Authorizer
+    from penstock.protocol.message import Message
+    from penstock.security.scram import ScramCredential
+
+(
+    DELEGATION_TOKEN,
+    SCRAM_CREDENTIAL,
+    ACL,
+    REMOVE_ACL,
+    REMOVE_SCRAM_CREDENTIAL,
+    REMOVE_DELEGATION_TOKEN,
+) = RECORD_KEYS = (10, 11, 18, 19, 22, 26)
+"""Types of the metadata records that concern security."""
+
+
+def record_of(acl: Acl) -> Message:
+    """A record that adds an entry, with an id of its own."""
+    from penstock.protocol.messages.access_control_entry_record import AccessControlEntryRecord
+    from penstock.protocol.uuid import random_uuid
+
+    return AccessControlEntryRecord(
+        id=random_uuid(),
+        resource_type=acl.resource_type,
+        resource_name=acl.resource_name,
+        pattern_type=acl.pattern_type,
+        principal=acl.principal,
+        host=acl.host,
+        operation=acl.operation,
+        permission_type=acl.permission,
+    )
+
+
+class DelegationToken(NamedTuple):
+    """One delegation token (KIP-48). Times are in milliseconds since 1970; principals as ``User:name``."""
+
+    token_id: str
+    owner: str
+    requester: str
+    renewers: tuple[str, ...]
+    issued_ms: int
+    max_ms: int
+    expiry_ms: int
+
+
+class SecurityImage:
+    """The state that the records add up to."""
+
+    def __init__(self) -> None:
+        self.acls: dict[bytes, Acl] = {}
+        """Entries by the ids of their records."""
+        self.credentials: dict[tuple[str, int], ScramCredential] = {}
+        """By name of the user and code of the mechanism (1 SCRAM-SHA-256, 2 SCRAM-SHA-512)."""
+        self.tokens: dict[str, DelegationToken] = {}
+        """By token id."""
+        self._authorizer: Authorizer | None = None
+
+    def inform(self, authorizer: Authorizer) -> None:
+        """Tell an authorizer of all entries, and of every change from now on."""
+        self._authorizer = authorizer
+        for acl in self.acls.values():
+            authorizer.add(acl)
+
+    def ids_of(self, acl: Acl) -> list[bytes]:
+        """The ids of the records that hold an entry; several in a log that Apache Kafka has written."""
+        return [acl_id for acl_id, each in self.acls.items() if each == acl]
+
+    def apply(self, record: Message) -> None:
+        """Change the state as a record says. Records that do not concern security change nothing."""
+        apply = _APPLY.get(record.API_KEY or 0)
+        if apply is not None:
+            apply(self, record)
+
+    def _apply_acl(self, record: Message) -> None:
+        from penstock.protocol.messages.access_control_entry_record import AccessControlEntryRecord
+
+        assert isinstance(record, AccessControlEntryRecord)
+        if record.operation not in DENIED_BITS or record.permission_type not in (
+            Permission.DENY,
+            Permission.ALLOW,
+        ):
+            return  # of a release to come: it cannot be heeded, and allows nothing
+        self._apply_remove_acl_id(record.id)
+        acl = self.acls[record.id] = Acl(
+            record.resource_type,
+            record.resource_name,
+            record.pattern_type,
+            record.principal,
+            record.host,
+            record.operation,
+            record.permission_type,
+        )
+        if self._authorizer is not None:
+            self._authorizer.add(acl)
+
+    def _apply_remove_acl(self, record: Message) -> None:
+        from penstock.protocol.messages.remove_access_control_entry_record import (
+            RemoveAccessControlEntryRecord,
+        )
+
+        assert isinstance(record, RemoveAccessControlEntryRecord)
+        self._apply_remove_acl_id(record.id)
+
+    def _apply_remove_acl_id(self, acl_id: bytes) -> None:
+        removed = self.acls.pop(acl_id, None)
+        if removed is not None and self._authorizer is not None:
+            self._authorizer.remove(removed)
+
+    def _apply_credential(self, record: Message) -> None:
+        from penstock.protocol.messages.user_scram_credential_record import UserScramCredentialRecord
+        from penstock.security.scram import ScramCredential
+
+        assert isinstance(record, UserScramCredentialRecord)
+        self.credentials[record.name, record.mechanism] = ScramCredential(
+            bytes(record.salt), bytes(record.stored_key), bytes(record.server_key), record.iterations
+        )
+
+    def _apply_remove_credential(self, record: Message) -> None:
+        from penstock.protocol.messages.remove_user_scram_credential_record import (
+            RemoveUserScramCredentialRecord,
+        )
+
+        assert isinstance(record, RemoveUserScramCredentialRecord)
+        self.credentials.pop((record.name, record.mechanism), None)
+
+    def _apply_token(self, record: Message) -> None:
+        from penstock.protocol.messages.delegation_token_record import DelegationTokenRecord
+
+        assert isinstance(record, DelegationTokenRecord)
+        self.tokens[record.token_id] = DelegationToken(
+            record.token_id,
+            record.owner,
+            record.requester,
+            tuple(record.renewers),
+            record.issue_timestamp,
+            record.max_timestamp,
+            record.expiration_timestamp,
+        )
+
+    def _apply_remove_token(self, record: Message) -> None:
+        from penstock.protocol.messages.remove_delegation_token_record import RemoveDelegationTokenRecord
+
+        assert isinstance(record, RemoveDelegationTokenRecord)
+        self.tokens.pop(record.token_id, None)
+
+
+_APPLY = {
+    ACL: SecurityImage._apply_acl,
+    REMOVE_ACL: SecurityImage._apply_remove_acl,
+    SCRAM_CREDENTIAL: SecurityImage._apply_credential,
+    REMOVE_SCRAM_CREDENTIAL: SecurityImage._apply_remove_credential,
+    DELEGATION_TOKEN: SecurityImage._apply_token,
+    REMOVE_DELEGATION_TOKEN: SecurityImage._apply_remove_token,
+}

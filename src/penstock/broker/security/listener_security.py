@@ -1,0 +1,255 @@
+"""The security of one listener: its TLS context, its mechanisms and users, and who a client is."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.broker.config.security_settings import SecuritySettings
+from penstock.broker.security.session import ANONYMOUS, Principal
+from penstock.common.logs import logger_named
+from penstock.errors import ConfigError, DecodeError
+
+if TYPE_CHECKING:
+    import ssl
+
+    from penstock.broker.config.security_settings import Texts
+    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.security.mechanisms import Exchange, ValidateToken
+    from penstock.broker.security.principal_rules import PrincipalRule
+    from penstock.broker.security.users import ListenerUsers
+    from penstock.clock import Clock
+    from penstock.common.failures import LimitedLog
+    from penstock.security.tls_context import TlsSettings
+
+logger = logger_named("penstock.broker")
+
+
+class SecuredListener(Protocol):
+    """A listener, as its security sees it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def has_tls(self) -> bool: ...
+
+    @property
+    def has_sasl(self) -> bool: ...
+
+
+class Parts(Protocol):
+    """The parts of a broker that the security of a listener needs."""
+
+    @property
+    def config(self) -> Texts: ...
+
+    @property
+    def cluster(self) -> Cluster: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def limited_log(self) -> LimitedLog: ...
+
+
+USER = "User"
+
+_FILES = ("ssl.keystore.location", "ssl.truststore.location")
+
+
+class ListenerSecurity:
+    """What a listener that is not PLAINTEXT needs.
+
+    Raises:
+        ConfigError: a setting is missing or malformed, or a file cannot be read.
+    """
+
+    def __init__(self, listener: SecuredListener, node: Parts) -> None:
+        self.listener = listener
+        self.settings = SecuritySettings(node.config, listener.name)
+        self._node = node
+        self.tls: ssl.SSLContext | None = None
+        """The context of new connections; None without TLS."""
+        self._rules: list[PrincipalRule] = []
+        self._tls_state: object = None
+        if listener.has_tls:
+            from penstock.broker.security.principal_rules import parse_principal_rules
+
+            self._rules = parse_principal_rules(self.settings.text("ssl.principal.mapping.rules") or "")
+            self._tls_state = self._read_tls_state()
+            self.tls = self._make_context()
+        self.mechanisms: list[str] = []
+        self.users: ListenerUsers | None = None
+        self.validate_token: ValidateToken | None = None
+        if listener.has_sasl:
+            self._prepare_sasl()
+        self.failure_delay_s = self.settings.integer("connection.failed.authentication.delay.ms") / 1000
+        self.frame_bytes_max = self.settings.integer("sasl.server.max.receive.size")
+
+    # --- SASL --------------------------------------------------------------------------------------------
+
+    def _prepare_sasl(self) -> None:
+        from penstock.broker.security.mechanisms import OAUTHBEARER, PLAIN, SUPPORTED
+        from penstock.broker.security.users import ListenerUsers, enabled_mechanisms, plain_users
+
+        self.mechanisms = enabled_mechanisms(self.settings, SUPPORTED)
+        passwords = plain_users(self.settings) if PLAIN in self.mechanisms else {}
+        if PLAIN in self.mechanisms and not passwords:
+            name = f"listener.name.{self.listener.name.lower()}.plain.sasl.jaas.config"
+            logger.warning("listener %s has no users for PLAIN; set %s", self.listener.name, name)
+        secret = partial(self.settings.secret, "delegation.token.secret.key")
+        self.users = ListenerUsers(passwords, self._node.cluster.security, secret)
+        if OAUTHBEARER in self.mechanisms:
+            self.validate_token = self._make_validator()
+
+    def _make_validator(self) -> ValidateToken:
+        from penstock.broker.security.bearer_tokens import validator_of
+
+        return validator_of(self.settings, self._node.clock)
+
+    def begin_exchange(self, mechanism: str) -> Exchange:
+        """Begin a run of one of `mechanisms`."""
+        from penstock.broker.security import mechanisms
+
+        users = self.users
+        assert users is not None
+        if mechanism == mechanisms.PLAIN:
+            return mechanisms.PlainExchange(users)
+        if mechanism == mechanisms.OAUTHBEARER:
+            assert self.validate_token is not None
+            return mechanisms.BearerExchange(self.validate_token, self._note_token)
+        return mechanisms.ScramExchange(mechanism, users, self._node.clock.now_ms)
+
+    def _note_token(self, reason: str) -> None:
+        self._node.limited_log.write(
+            20, "refused tokens", "listener %s: a bearer token is refused: %s", self.listener.name, reason
+        )
+
+    def lifetime_max_ms(self, mechanism: str) -> int:
+        """`connections.max.reauth.ms` of a mechanism."""
+        return self.settings.integer("connections.max.reauth.ms", mechanism)
+
+    # --- TLS ---------------------------------------------------------------------------------------------
+
+    def tls_settings(self) -> TlsSettings:
+        """What the context is made of, as the settings are now.
+
+        Raises:
+            ConfigError: no certificate is named.
+        """
+        from penstock.security.tls_context import TlsSettings
+
+        settings, name = self.settings, self.listener.name.lower()
+        keystore = settings.text("ssl.keystore.location")
+        chain = settings.secret("ssl.keystore.certificate.chain")
+        key = settings.secret("ssl.keystore.key")
+        if keystore is None and (chain is None or key is None):
+            raise ConfigError(
+                f"listener {self.listener.name} has no certificate: set"
+                f" listener.name.{name}.ssl.keystore.location, or ssl.keystore.certificate.chain and"
+                " ssl.keystore.key"
+            )
+        # As in Apache Kafka, SASL_SSL asks for certificates only where that is said of the listener itself.
+        asks = (settings.text("ssl.client.auth", inherits=not self.listener.has_sasl) or "none").lower()
+        protocols = settings.text("ssl.enabled.protocols") or ""
+        store = _is_pem(keystore, settings.text("ssl.keystore.type"))
+        trust = settings.text("ssl.truststore.location")
+        trusts_pem = _is_pem(trust, settings.text("ssl.truststore.type"))
+        inline = settings.secret("ssl.truststore.certificates")
+        return TlsSettings(
+            ca=trust if trusts_pem else None,
+            ca_inline=inline.reveal() if inline is not None else None,
+            certificate=chain.reveal() if chain is not None else keystore if store else None,
+            key=key,
+            key_password=settings.secret("ssl.key.password"),
+            keystore=None if store or chain is not None else keystore,
+            keystore_type=settings.text("ssl.keystore.type"),
+            keystore_password=settings.secret("ssl.keystore.password"),
+            truststore=None if trusts_pem else trust,
+            truststore_type=settings.text("ssl.truststore.type"),
+            truststore_password=settings.secret("ssl.truststore.password"),
+            client_auth=asks,
+            versions=tuple(part.strip() for part in protocols.split(",") if part.strip()),
+            ciphers=settings.text("ssl.cipher.suites") or None,
+        )
+
+    def _make_context(self) -> ssl.SSLContext:
+        from penstock.security.tls_context import server_context
+
+        context = server_context(self.tls_settings())
+        # Tickets would be two messages per handshake that no client of Kafka uses again.
+        context.num_tickets = 0
+        return context
+
+    def _read_tls_state(self) -> object:
+        """What tells that certificates have changed: the settings, and the files they name."""
+        files = [self.settings.text(name) for name in _FILES]
+        stats = []
+        for path in files:
+            try:
+                stat = os.stat(path) if path else None
+            except OSError:
+                stat = None
+            stats.append((path, stat and (stat.st_mtime_ns, stat.st_size, stat.st_ino)))
+        texts = [
+            self.settings.text(name)
+            for name in (
+                "ssl.keystore.certificate.chain",
+                "ssl.keystore.key",
+                "ssl.key.password",
+                "ssl.keystore.password",
+                "ssl.truststore.certificates",
+                "ssl.truststore.password",
+                "ssl.client.auth",
+            )
+        ]
+        return stats, texts
+
+    def renew_certificates(self) -> bool:
+        """Read certificates again if files or settings have changed; return whether new ones are in force.
+
+        Connections that are open keep theirs. What cannot be read is told, and the older stays in force.
+        """
+        if self.tls is None:
+            return False
+        state = self._read_tls_state()
+        if state == self._tls_state:
+            return False
+        try:
+            self.tls = self._make_context()
+        except ConfigError as error:
+            self._tls_state = state
+            logger.error("listener %s keeps its certificate: %s", self.listener.name, error)
+            return False
+        self._tls_state = state
+        logger.info("listener %s has new certificates", self.listener.name)
+        return True
+
+    def principal_of(self, certificate: bytes | None) -> Principal | None:
+        """Who a client is by its certificate (DER); None where no rule gives a name."""
+        if certificate is None:
+            return ANONYMOUS
+        from penstock.broker.security.distinguished_names import subject_of
+        from penstock.broker.security.principal_rules import principal_name
+
+        try:
+            name = principal_name(self._rules, subject_of(certificate))
+        except DecodeError:
+            return None
+        return Principal(USER, name) if name else None
+
+
+def _is_pem(path: str | None, kind: str | None) -> bool:
+    """Whether a store is a PEM file: by its type, or else by its first bytes."""
+    if path is None:
+        return False
+    if kind is not None:
+        return kind.upper() == "PEM"
+    try:
+        with open(path, "rb") as file:
+            return b"-----BEGIN" in file.read(64 << 10)
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from None

@@ -1,0 +1,56 @@
+"""Connections that have not authenticated themselves yet: how many there may be, and for how long.
+
+Where there are too many, the oldest goes: a client that logs in at once is not kept out by those that do not.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Closable(Protocol):
+    """A connection."""
+
+    def close(self, reason: str) -> None:
+        """Close it at once."""
+
+
+class LoginLimits:
+    """`number_max` connections for `seconds_max` each. Times are seconds of the monotonic clock."""
+
+    def __init__(self, number_max: int, seconds_max: float) -> None:
+        self._number_max = number_max
+        self._seconds_max = seconds_max
+        self._since: dict[Closable, float] = {}
+        self.evicted = 0
+        """Connections closed for a limit."""
+
+    def __len__(self) -> int:
+        return len(self._since)
+
+    def enter(self, connection: Closable, now: float) -> None:
+        """A connection begins to authenticate itself."""
+        if len(self._since) >= self._number_max:
+            oldest = next(iter(self._since), None)
+            if oldest is not None:
+                self._close(
+                    oldest, "too many connections have not authenticated themselves, and this is the oldest"
+                )
+        self._since[connection] = now
+
+    def leave(self, connection: Closable) -> None:
+        """A connection has authenticated itself, or has ended."""
+        self._since.pop(connection, None)
+
+    def expire(self, now: float) -> None:
+        """Close those that have taken too long."""
+        reason = f"no authentication within {self._seconds_max:.0f} s (penstock.authentication.timeout.ms)"
+        for connection, since in list(self._since.items()):
+            if now - since < self._seconds_max:
+                break
+            self._close(connection, reason)
+
+    def _close(self, connection: Closable, reason: str) -> None:
+        del self._since[connection]
+        self.evicted += 1
+        connection.close(reason)

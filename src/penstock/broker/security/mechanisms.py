@@ -1,0 +1,212 @@
+"""SASL mechanisms, the server's side: PLAIN, SCRAM-SHA-256 and -512, OAUTHBEARER. Tokens in, tokens out.
+
+An exchange is told each token of the client by `step` and answers with its own. It raises
+`AuthenticationFailed` for whatever does not prove an identity; the texts that clients see are Apache Kafka's.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.errors import PenstockError
+from penstock.security.secrets import Secret
+
+if TYPE_CHECKING:
+    from penstock.security.scram import ScramCredential, ScramServer
+
+PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, OAUTHBEARER = "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"
+
+SCRAM_CODES = {SCRAM_SHA_256: 1, SCRAM_SHA_512: 2}
+"""Mechanisms of SCRAM, as requests and records number them (KIP-554)."""
+
+SUPPORTED = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, OAUTHBEARER)
+"""The mechanisms that `sasl.enabled.mechanisms` may name."""
+
+TOKENS_MAX = 8
+"""Tokens that a client may send before it has proved an identity. SCRAM needs two."""
+
+
+class AuthenticationFailed(PenstockError):
+    """A peer has not proved who it is. The message is what it is told; empty for the general text."""
+
+
+class Identity:
+    """Who has been authenticated. `expiry_ms` is the time of day when the proof ends, None if it does not."""
+
+    __slots__ = ("expiry_ms", "is_token", "name")
+
+    def __init__(self, name: str, expiry_ms: int | None = None, *, is_token: bool = False) -> None:
+        self.name = name
+        self.expiry_ms = expiry_ms
+        self.is_token = is_token
+        """Whether a delegation token was shown: such a session may ask for none."""
+
+
+class Users(Protocol):
+    """What is known of users and tokens; passwords are compared elsewhere."""
+
+    def password(self, name: str) -> Secret | None:
+        """The password for PLAIN, None for an unknown user."""
+
+    def credential(self, name: str, mechanism: str) -> ScramCredential | None:
+        """The credential for a mechanism of SCRAM, None where there is none."""
+
+    def token_credential(self, token_id: str, mechanism: str) -> tuple[ScramCredential, str, int] | None:
+        """The credential of a delegation token, its owner's name, and when it expires (ms since 1970)."""
+
+    def fake_credential(self, name: str, mechanism: str) -> ScramCredential:
+        """A credential that nothing proves, for a name that is unknown: asking does not tell who exists."""
+
+
+class BearerToken(Protocol):
+    """A token that was found good."""
+
+    @property
+    def principal(self) -> str:
+        """The name that it is about."""
+
+    @property
+    def expiry_ms(self) -> int:
+        """When it expires, in milliseconds since 1970."""
+
+
+ValidateToken = Callable[[str], BearerToken]
+"""Returns a good token; raises PenstockError, whose message is for the log, for any other."""
+
+
+class Exchange(Protocol):
+    """One run of a mechanism."""
+
+    identity: Identity | None
+    """Who was authenticated; None until then."""
+
+    def step(self, token: bytes) -> bytes:
+        """Take a token of the client, return the answer.
+
+        Raises:
+            AuthenticationFailed: it proves nothing.
+        """
+
+
+class PlainExchange:
+    """PLAIN (RFC 4616): ``[authzid] NUL authcid NUL passwd``, in one token."""
+
+    def __init__(self, users: Users) -> None:
+        self.identity: Identity | None = None
+        self._users = users
+
+    def step(self, token: bytes) -> bytes:
+        """Judge name and password. The time that takes does not depend on how much of a password is right."""
+        parts = token.decode(errors="replace").split("\0", 4)
+        if len(parts) != 3:
+            raise AuthenticationFailed(
+                f"Invalid SASL/PLAIN response: expected 3 tokens, got {min(len(parts), 4)}"
+            )
+        authorization, name, password = parts
+        if not name:
+            raise AuthenticationFailed("Authentication failed: username not specified")
+        if not password:
+            raise AuthenticationFailed("Authentication failed: password not specified")
+        expected = self._users.password(name)
+        wanted = expected.reveal() if expected is not None else "\0"
+        is_right = hmac.compare_digest(password.encode(errors="replace"), wanted.encode(errors="replace"))
+        if expected is None or not is_right:
+            raise AuthenticationFailed("Authentication failed: Invalid username or password")
+        if authorization and authorization != name:
+            raise AuthenticationFailed(
+                "Authentication failed: Client requested an authorization id that is different from username"
+            )
+        self.identity = Identity(name)
+        return b""
+
+
+class ScramExchange:
+    """SCRAM (RFC 5802). A user without a credential fails at the end, as one with another password does."""
+
+    def __init__(self, mechanism: str, users: Users, now_ms: Callable[[], int]) -> None:
+        from penstock.security.scram import ScramServer
+
+        self.identity: Identity | None = None
+        self._users = users
+        self._now_ms = now_ms
+        self._server: ScramServer = ScramServer(mechanism)
+        self._has_begun = False
+        self._identity: Identity | None = None
+
+    def step(self, token: bytes) -> bytes:
+        """The first token names the user, the second proves the password."""
+        from penstock.security.scram import ScramError
+
+        try:
+            if self._has_begun:
+                answer = self._server.receive_final(token)
+                if self._identity is None:
+                    raise AuthenticationFailed
+                self.identity = self._identity
+                return answer
+            self._has_begun = True
+            self._server.receive_first(token)
+            return self._server.challenge(self._find())
+        except ScramError:
+            raise AuthenticationFailed from None
+
+    def _find(self) -> ScramCredential:
+        """The credential to be proved; one that nothing proves, where there is none."""
+        name, mechanism = self._server.username, self._server.mechanism
+        if self._server.is_token:
+            found = self._users.token_credential(name, mechanism)
+            if found is not None and found[2] > self._now_ms():
+                self._identity = Identity(found[1], found[2], is_token=True)
+                return found[0]
+        else:
+            credential = self._users.credential(name, mechanism)
+            if credential is not None:
+                self._identity = Identity(name)
+                return credential
+        return self._users.fake_credential(name, mechanism)
+
+
+_BEARER = re.compile(rb"n,(?:a=([^,\x01]*))?,\x01((?:[A-Za-z]+=[\x21-\x7e \t\r\n]*\x01)+)\x01", re.DOTALL)
+
+INVALID_TOKEN = b'{"status":"invalid_token"}'
+"""What a client is told of a token that is refused (RFC 7628). Why, the broker's log has."""
+
+
+class BearerExchange:
+    """OAUTHBEARER (RFC 7628): one message with a token. `note` is told why one was refused."""
+
+    def __init__(self, validate: ValidateToken, note: Callable[[str], object]) -> None:
+        self.identity: Identity | None = None
+        self._validate = validate
+        self._note = note
+        self._is_refused = False
+
+    def step(self, token: bytes) -> bytes:
+        """Judge the token. A refused one is answered, and the client confirms that with a byte 1."""
+        if self._is_refused and token == b"\x01":
+            raise AuthenticationFailed(INVALID_TOKEN.decode())
+        match = _BEARER.fullmatch(token)
+        if match is None:
+            raise AuthenticationFailed
+        pairs = [part.partition(b"=") for part in match[2].split(b"\x01") if part]
+        values = [value.decode("ascii") for key, _, value in pairs if key == b"auth"]
+        scheme, _, text = values[0].partition(" ") if len(values) == 1 else ("", "", "")
+        if scheme.lower() != "bearer" or not text.strip():
+            raise AuthenticationFailed
+        try:
+            good = self._validate(text.strip())
+        except PenstockError as error:
+            self._note(str(error))
+            self._is_refused = True
+            return INVALID_TOKEN
+        authorization = (match[1] or b"").decode(errors="replace").replace("=2C", ",").replace("=3D", "=")
+        if authorization and authorization != good.principal:
+            raise AuthenticationFailed(
+                f"Authentication failed: Client requested an authorization id ({authorization})"
+                f" that is different from the token's principal name ({good.principal})"
+            )
+        self.identity = Identity(good.principal, good.expiry_ms)
+        return b""

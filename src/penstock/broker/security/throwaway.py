@@ -1,0 +1,238 @@
+"""Security for a test or a laptop, in one argument: ``Broker(security="SASL_SSL")``.
+
+Certificates are made for the run and trusted by its clients only; users get passwords of their own. All of it
+lies in a directory that only this user can read and that goes with the broker. Needs the extra
+``penstock[security]``.
+"""
+
+from __future__ import annotations
+
+import datetime
+import secrets
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.broker.security.acls import Acl, parse_rule
+from penstock.broker.security.image import record_of
+from penstock.errors import ConfigError
+from penstock.security.secrets import Secret
+
+if TYPE_CHECKING:
+    from penstock.broker.node import Node
+    from penstock.broker.security.certificates import Authority
+
+PROTOCOLS = ("SSL", "SASL_PLAINTEXT", "SASL_SSL")
+ADMIN, USER = "admin", "user"
+PASSWORD_BYTES = 12
+AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+
+
+class Security:
+    """What a throw-away broker asks of its clients.
+
+    `protocol` is SSL, SASL_PLAINTEXT or SASL_SSL. `users` are names, or names with passwords; by default
+    ``admin`` and ``user``. `mechanisms` are those of SASL; the first is what `client_settings` names. With
+    `acls` (rules such as ``allow user read topic:orders``) or `super_users` there is an authorizer; super
+    users are names, ``admin`` by default. `client_certificates` asks each client for a certificate (SSL
+    only).
+    """
+
+    def __init__(
+        self,
+        protocol: str = "SASL_SSL",
+        *,
+        users: Mapping[str, str] | Sequence[str] = (ADMIN, USER),
+        mechanisms: Sequence[str] = ("SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"),
+        acls: Sequence[str | Acl] | None = None,
+        super_users: Sequence[str] | None = None,
+        client_certificates: bool = False,
+        host: str = "127.0.0.1",
+    ) -> None:
+        self.protocol = protocol.upper()
+        if self.protocol not in PROTOCOLS:
+            raise ConfigError(f"security: {protocol!r} is no protocol; name one of {', '.join(PROTOCOLS)}")
+        if client_certificates and self.protocol != "SSL":
+            raise ConfigError("security: client certificates are asked for with SSL; SASL names users itself")
+        if isinstance(users, Mapping):
+            self._passwords = {name: Secret(password) for name, password in users.items()}
+        else:
+            self._passwords = {name: Secret(secrets.token_urlsafe(PASSWORD_BYTES)) for name in users}
+        self.mechanisms = list(mechanisms)
+        self._rules = [
+            acl for each in acls or () for acl in ([each] if isinstance(each, Acl) else parse_rule(each))
+        ]
+        self.has_authorizer = acls is not None or super_users is not None
+        self._super_users = list(super_users if super_users is not None else [ADMIN])
+        self._client_certificates = client_certificates
+        self._host = host
+        self._directory: Path | None = None
+        self._authority: Authority | None = None
+        self._seeded = False
+
+    def __repr__(self) -> str:
+        return f"Security({self.protocol!r}, users={sorted(self._passwords)})"
+
+    @property
+    def has_tls(self) -> bool:
+        """Whether connections are encrypted."""
+        return self.protocol in ("SSL", "SASL_SSL")
+
+    @property
+    def has_sasl(self) -> bool:
+        """Whether users log in with passwords."""
+        return self.protocol.startswith("SASL_")
+
+    # --- the broker's side -------------------------------------------------------------------------------
+
+    def settings(self, host: str, port: int) -> dict[str, str]:
+        """Settings of the broker. Makes certificates, where there are to be some."""
+        prefix = f"listener.name.{self.protocol.lower()}."
+        shown = f"[{host}]" if ":" in host else host
+        found = {
+            "listeners": f"{self.protocol}://{shown}:{port}",
+            "listener.security.protocol.map": f"{self.protocol}:{self.protocol}",
+        }
+        if self.has_sasl:
+            found[f"{prefix}sasl.enabled.mechanisms"] = ",".join(self.mechanisms)
+            if "PLAIN" in self.mechanisms:
+                found[f"{prefix}plain.sasl.jaas.config"] = self._jaas()
+        if self.has_tls:
+            found[f"{prefix}ssl.keystore.location"] = str(self.directory / "server.pem")
+            if self._client_certificates:
+                found[f"{prefix}ssl.client.auth"] = "required"
+                found[f"{prefix}ssl.truststore.location"] = self.ca_file
+                found[f"{prefix}ssl.principal.mapping.rules"] = "RULE:^CN=([^,]*).*$/$1/,DEFAULT"
+            self.rotate_certificate()
+        if self.has_authorizer:
+            found["authorizer.class.name"] = AUTHORIZER
+            found["super.users"] = ";".join(f"User:{name}" for name in self._super_users)
+        return found
+
+    def _jaas(self) -> str:
+        module = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+        options = []
+        for name, password in self._passwords.items():
+            quoted = password.reveal().replace("\\", "\\\\").replace('"', '\\"')
+            options.append(f'user_{name}="{quoted}"')
+        return f"{module} {' '.join(options)};"
+
+    def seed(self, node: Node) -> None:
+        """Put users and access control entries into the metadata log, once."""
+        from penstock.broker.security.mechanisms import SCRAM_CODES
+        from penstock.protocol.message import Message
+        from penstock.protocol.messages.user_scram_credential_record import UserScramCredentialRecord
+        from penstock.security.scram import ScramCredential, new_salt
+
+        if self._seeded:
+            return
+        self._seeded = True
+        records: list[Message] = []
+        for mechanism in self.mechanisms if self.has_sasl else ():
+            code = SCRAM_CODES.get(mechanism)
+            if code is None:
+                continue
+            for name, password in self._passwords.items():
+                made = ScramCredential.of_password(mechanism, password, new_salt())
+                records.append(
+                    UserScramCredentialRecord(
+                        name=name,
+                        mechanism=code,
+                        salt=made.salt,
+                        stored_key=made.stored_key,
+                        server_key=made.server_key,
+                        iterations=made.iterations,
+                    )
+                )
+        known = set(node.cluster.security.acls.values())
+        records += [record_of(acl) for acl in dict.fromkeys(self._rules) if acl not in known]
+        node.cluster.alter(records, node.clock.now_ms())
+
+    # --- certificates ------------------------------------------------------------------------------------
+
+    @property
+    def directory(self) -> Path:
+        """Where certificates and keys are; made when first asked for."""
+        if self._directory is None:
+            self._directory = Path(tempfile.mkdtemp(prefix="penstock-security-"))
+        return self._directory
+
+    @property
+    def authority(self) -> Authority:
+        """What has signed all certificates."""
+        if self._authority is None:
+            from penstock.broker.security.certificates import Authority
+
+            self._authority = Authority()
+            (self.directory / "ca.pem").write_bytes(self._authority.certificate_pem)
+        return self._authority
+
+    @property
+    def ca_file(self) -> str:
+        """The file with the authority's certificate, for clients."""
+        _ = self.authority
+        return str(self.directory / "ca.pem")
+
+    def rotate_certificate(self, *, expired: bool = False, hosts: Sequence[str] | None = None) -> None:
+        """Have the broker use another certificate, for new connections, within a second.
+
+        `expired` makes one whose time has passed; `hosts` one for these names instead of the broker's.
+        """
+        names = dict.fromkeys(("localhost", "127.0.0.1", "::1", self._host) if hosts is None else hosts)
+        lifetime = datetime.timedelta(days=-1 if expired else 30)
+        made = self.authority.issue("penstock", names, lifetime=lifetime)
+        path = self.directory / "server.pem"
+        fresh = path.with_suffix(".new")
+        fresh.write_bytes(made.key_pem + made.certificate_pem)
+        fresh.chmod(0o600)
+        fresh.replace(path)
+
+    def close(self) -> None:
+        """Remove certificates and keys."""
+        if self._directory is not None:
+            shutil.rmtree(self._directory, ignore_errors=True)
+            self._directory = self._authority = None
+
+    # --- the client's side -------------------------------------------------------------------------------
+
+    def password(self, user: str) -> str:
+        """The password of a user.
+
+        Raises:
+            ConfigError: there is no such user.
+        """
+        found = self._passwords.get(user)
+        if found is None:
+            raise ConfigError(f"there is no user {user!r}; there are {', '.join(sorted(self._passwords))}")
+        return found.reveal()
+
+    def client_settings(self, user: str | None = None, mechanism: str | None = None) -> dict[str, str]:
+        """Settings for a client, by librdkafka's names, which Penstock's clients understand as well.
+
+        `user` is the first user by default; `mechanism` the first of the broker's.
+
+        Raises:
+            ConfigError: there is no such user.
+        """
+        name = user if user is not None else next(iter(self._passwords))
+        found = {"security.protocol": self.protocol}
+        if self.has_tls:
+            found["ssl.ca.location"] = self.ca_file
+        if self._client_certificates:
+            path = self.directory / f"client-{secrets.token_hex(4)}.pem"
+            made = self.authority.issue(name, ())
+            path.write_bytes(made.key_pem + made.certificate_pem)
+            path.chmod(0o600)
+            found["ssl.certificate.location"] = found["ssl.key.location"] = str(path)
+        if self.has_sasl:
+            found["sasl.mechanism"] = mechanism or self.mechanisms[0]
+            found["sasl.username"] = name
+            found["sasl.password"] = self.password(name)
+        return found
+
+
+def security_of(given: Security | str) -> Security:
+    """What the argument `security` of `Broker` stands for."""
+    return given if isinstance(given, Security) else Security(given)

@@ -1,0 +1,94 @@
+"""Delegation tokens (KIP-48, KIP-373): who may make, renew, end and see them, and until when they last.
+
+A token is an id and a code that only the broker's secret makes of it, which is the password of its login by
+SCRAM. The log holds everything but that code.
+"""
+
+from __future__ import annotations
+
+import hmac
+from base64 import b64encode
+from typing import TYPE_CHECKING
+
+from penstock.broker.security.image import DelegationToken
+from penstock.protocol.error_codes import ErrorCode, error_for
+
+if TYPE_CHECKING:
+    from penstock.errors import KafkaError
+    from penstock.security.scram import ScramCredential
+    from penstock.security.secrets import Secret
+
+TOKENS_MAX = 10_000
+"""Delegation tokens that there can be."""
+
+RENEWERS_MAX = 100
+"""Principals that may renew one token."""
+
+ITERATIONS = 4096
+
+
+def token_hmac(secret: Secret, token_id: str) -> bytes:
+    """The code of a token: HMAC-SHA-512 of its id."""
+    return hmac.digest(secret.reveal().encode(), token_id.encode(), "sha512")
+
+
+class TokenCredentials:
+    """SCRAM credentials of tokens, worked out at their first login and kept while there are few."""
+
+    def __init__(self, secret: Secret) -> None:
+        self._secret = secret
+        self._known: dict[tuple[str, str], ScramCredential] = {}
+
+    def credential(self, token_id: str, mechanism: str) -> ScramCredential:
+        """The credential whose password is the base64 text of the token's code. Takes 2 ms at first."""
+        from penstock.security.scram import ScramCredential, new_salt
+
+        found = self._known.get((token_id, mechanism))
+        if found is None:
+            password = b64encode(token_hmac(self._secret, token_id)).decode()
+            found = ScramCredential.of_password(mechanism, password, new_salt(), ITERATIONS)
+            if len(self._known) >= 1000:
+                self._known.clear()
+            self._known[token_id, mechanism] = found
+        return found
+
+
+def renewed(
+    token: DelegationToken, principal: str, now_ms: int, period_ms: int, limit_ms: int
+) -> DelegationToken:
+    """The token with a later end. `period_ms` below 0 asks for as much as is allowed.
+
+    Raises:
+        KafkaError: it is not the principal's to renew (63), or has expired (66).
+    """
+    if principal not in (token.owner, *token.renewers):
+        raise _not_yours()
+    if now_ms > token.expiry_ms or now_ms > token.max_ms:
+        raise _expired()
+    wanted = min(limit_ms, period_ms) if period_ms > 0 else limit_ms
+    return token._replace(expiry_ms=min(token.max_ms, now_ms + wanted))
+
+
+def ended(token: DelegationToken, principal: str, now_ms: int, period_ms: int) -> DelegationToken | None:
+    """The token with another end; None where it is to be removed now, which `period_ms` below 0 asks for.
+
+    Raises:
+        KafkaError: it is not the principal's to end (63), or has expired (66).
+    """
+    if principal not in (token.owner, *token.renewers):
+        raise _not_yours()
+    if period_ms < 0:
+        return None
+    if now_ms > token.expiry_ms or now_ms > token.max_ms:
+        raise _expired()
+    return token._replace(expiry_ms=min(token.max_ms, now_ms + period_ms))
+
+
+def _not_yours() -> KafkaError:
+    return error_for(
+        ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH, "the token has another owner and other renewers"
+    )
+
+
+def _expired() -> KafkaError:
+    return error_for(ErrorCode.DELEGATION_TOKEN_EXPIRED, "the token has expired")

@@ -1,0 +1,92 @@
+"""Where a listener looks for users: PLAIN's in its settings, SCRAM's and tokens in the metadata log."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from penstock.broker.security.mechanisms import PLAIN, SCRAM_CODES
+from penstock.broker.security.tokens import TokenCredentials
+from penstock.errors import ConfigError
+
+if TYPE_CHECKING:
+    from penstock.broker.config.security_settings import SecuritySettings
+    from penstock.broker.security.image import SecurityImage
+    from penstock.security.scram import ScramCredential
+    from penstock.security.secrets import Secret
+
+_USER = "user_"
+
+
+def plain_users(settings: SecuritySettings) -> dict[str, Secret]:
+    """The users of PLAIN of a listener: options ``user_NAME="PASSWORD"`` of its `sasl.jaas.config`.
+
+    Raises:
+        ConfigError: the text is malformed.
+    """
+    text = settings.secret("sasl.jaas.config", PLAIN, inherits=False)
+    if text is None:
+        return {}
+    from penstock.security.jaas import parse_jaas
+
+    options = parse_jaas(text.reveal()).options
+    return {name.removeprefix(_USER): value for name, value in options.items() if name.startswith(_USER)}
+
+
+class ListenerUsers:
+    """The users of one listener."""
+
+    def __init__(
+        self,
+        passwords: dict[str, Secret],
+        image: SecurityImage,
+        token_secret: Callable[[], Secret | None],
+    ) -> None:
+        self.passwords = passwords
+        self._image = image
+        self._token_secret = token_secret
+        self._tokens: TokenCredentials | None = None
+        self._key = os.urandom(32)
+
+    def password(self, name: str) -> Secret | None:
+        """The password for PLAIN, None for an unknown user."""
+        return self.passwords.get(name)
+
+    def credential(self, name: str, mechanism: str) -> ScramCredential | None:
+        """The credential for a mechanism of SCRAM, None where there is none."""
+        return self._image.credentials.get((name, SCRAM_CODES[mechanism]))
+
+    def token_credential(self, token_id: str, mechanism: str) -> tuple[ScramCredential, str, int] | None:
+        """The credential of a delegation token, its owner's name, and when it expires (ms since 1970)."""
+        token, secret = self._image.tokens.get(token_id), self._token_secret()
+        if token is None or secret is None:
+            return None
+        if self._tokens is None:
+            self._tokens = TokenCredentials(secret)
+        credential = self._tokens.credential(token_id, mechanism)
+        return credential, token.owner.partition(":")[2], min(token.expiry_ms, token.max_ms)
+
+    def fake_credential(self, name: str, mechanism: str) -> ScramCredential:
+        """A credential that nothing proves; a name has the same one until the broker ends."""
+        from penstock.security.scram import fake_credential
+
+        return fake_credential(mechanism, self._key, name)
+
+
+def enabled_mechanisms(settings: SecuritySettings, supported: tuple[str, ...]) -> list[str]:
+    """The mechanisms that a listener offers.
+
+    Raises:
+        ConfigError: none is named, or one that is not supported.
+    """
+    text = settings.text("sasl.enabled.mechanisms") or ""
+    names = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    unknown = [name for name in names if name not in supported]
+    if unknown or not names:
+        what = f"{', '.join(unknown)} is not supported" if unknown else "none is named"
+        raise ConfigError(
+            f"listener {settings.listener}: sasl.enabled.mechanisms: {what};"
+            f" name some of {', '.join(supported)}"
+        )
+    return names
