@@ -80,7 +80,7 @@ class Node:
         self.routes: Mapping[int, Route] = known if self.profile is None else self.profile.routes(known)
         """The APIs this broker offers; what ApiVersions answers."""
         self.interceptors = InterceptorChain(lambda: self.router.reset())
-        """What stands around every handler."""
+        """The interceptors around every handler."""
         self.router = Router(self.routes, self.interceptors.ordered, self.profile)
         """The routes ready to be called, by API and version."""
         if interceptors:
@@ -142,7 +142,7 @@ class Node:
 
     @property
     def groups(self) -> GroupService:
-        """Consumer groups. Nothing of them is imported or read before somebody asks."""
+        """Consumer groups; imported, and read from the log, on first use."""
         if self._groups is None:
             from penstock.broker.groups.service import GroupService
 
@@ -151,7 +151,7 @@ class Node:
 
     @property
     def groups_if_used(self) -> GroupService | None:
-        """Consumer groups, if anybody has asked for one."""
+        """Consumer groups, None where they have not been used."""
         return self._groups
 
     def forget_topics(self, names: Sequence[str], now_ms: int) -> None:

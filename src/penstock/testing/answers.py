@@ -1,4 +1,4 @@
-"""Answers that carry an error code of somebody's choice, in whatever shape the API gives to errors.
+"""Answers that carry a chosen error code, in the shape that the API gives to errors.
 
 The answer to a request mirrors it: for each topic and partition asked for there is an entry of the same
 name. So the answer is built by walking both definitions side by side. Entries that are not to fail come
@@ -228,7 +228,7 @@ class Answerer:
     # --- Metadata ------------------------------------------------------------------------------------------
 
     def _metadata(self, message: Any, context: Context[Any]) -> Any:
-        """Metadata tell of brokers and of partitions nobody named: the broker answers, then entries fail."""
+        """Metadata lists more than was asked for: the broker answers, then entries fail."""
         asked = message
         if not self._applied:
             asked = copy.copy(message)

@@ -17,7 +17,7 @@ class Request:
     """One request of a client.
 
     `api` is its name (``Produce``), `key` and `version` are its numbers; `connection` counts the
-    connections of the broker from 1. `message` is the decoded body, a copy that is not changed.
+    connections of the broker from 1. `message` is the decoded body, a copy that is never changed.
     """
 
     __slots__ = (

@@ -1,4 +1,4 @@
-"""DescribeTransactions (65), version 0: there are none, so none is found (105)."""
+"""DescribeTransactions (65), one that does not exist is answered with error 105."""
 
 from __future__ import annotations
 

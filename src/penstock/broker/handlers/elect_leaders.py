@@ -1,4 +1,4 @@
-"""ElectLeaders (43): there is no other broker to elect.
+"""ElectLeaders (43): each partition has one replica, which leads it.
 
 v1 the kind of election, and an error for the whole answer.
 """

@@ -21,11 +21,11 @@ class FrameBuffers:
         self.lent_bytes = 0
 
     def is_short_of(self, size: int) -> bool:
-        """Whether lending `size` bytes more would pass the limit."""
+        """Whether lending `size` bytes more would exceed the limit."""
         return 0 <= self._limit_bytes < self.lent_bytes + size
 
     def borrow(self, size: int) -> bytearray:
-        """Lend a buffer of at least `size` bytes. It may hold bytes of another connection."""
+        """Lend a buffer of at least `size` bytes. It may hold bytes of an earlier frame."""
         best = None
         for index, buffer in enumerate(self._free):
             if len(buffer) >= size and (best is None or len(buffer) < len(self._free[best])):
@@ -39,7 +39,7 @@ class FrameBuffers:
         return found
 
     def give_back(self, buffer: bytearray) -> None:
-        """End a loan."""
+        """Take a lent buffer back."""
         self.lent_bytes -= len(buffer)
         if self._free_bytes + len(buffer) <= KEPT_BYTES_MAX:
             self._free.append(buffer)

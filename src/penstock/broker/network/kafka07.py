@@ -45,7 +45,7 @@ async def serving07(
         for name, text in config.settings.items()
         if name.startswith(PREFIX) and name not in (f"{PREFIX}host", f"{PREFIX}port")
     }
-    # Both listeners are the same broker, unless the settings say otherwise.
+    # Both listeners have the same broker id unless a setting gives another.
     texts.setdefault("brokerid", str(store.node_id))
     for name in (BYTES_OPTION, RECORDS_OPTION):
         texts[name] = str(config.integer(name))

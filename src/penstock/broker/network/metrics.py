@@ -249,7 +249,7 @@ def _connections(server: Observed) -> Iterator[_Family]:
 
 
 def _logs(server: Observed) -> Iterator[_Family]:
-    """Logs without use since the start are not opened for this."""
+    """Topics, partitions and their open logs. Logs not used since the start are not opened for this."""
     cluster = server.node.cluster
     yield _single("penstock_topics", "gauge", "Topics.", len(cluster.topics))
     partitions = sum(len(topic.partitions) for topic in cluster.topics.values())

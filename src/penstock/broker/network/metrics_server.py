@@ -1,4 +1,4 @@
-"""A responder for HTTP that knows one page, ``/metrics``. Everything that is not a plain GET is refused."""
+"""An HTTP server with one page, ``/metrics``. Everything but a plain GET is refused."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ logger = logger_named("penstock.broker")
 
 REQUEST_BYTES_MAX = 8 << 10
 SECONDS_MAX = 5.0
-"""How long a request may take to arrive."""
+"""Seconds that a request may take to arrive."""
 
 CONNECTIONS_MAX = 32
-"""Further connections are closed: monitoring needs one or two."""
+"""Connections at a time; more are closed. Monitoring needs one or two."""
 
 
 class MetricsServer:
@@ -65,7 +65,7 @@ class MetricsServer:
                     writer.write(self._answer(head))
                     await writer.drain()
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            # A malformed request gets no answer.
+            # A request that is no HTTP is answered with nothing.
             pass
         except Exception:
             self._failures.caught("metrics", "a request for metrics")

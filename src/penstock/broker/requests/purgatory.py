@@ -1,9 +1,9 @@
-"""Parking: requests whose answer has to wait until something happens or time is up.
+"""Requests that wait for an event or a deadline: Kafka's DelayedOperationPurgatory.
 
-A handler that cannot answer yet returns a `Wait`: the keys whose change would help and a deadline. The
-request is parked under those keys; code that changes something calls `notify`; what has become due is
-handed out by `take_due` and runs its handler again. Fetch, JoinGroup and a delayed Produce need nothing
-else. No clock, no loop, no I/O: deadlines are compared with the `now` given.
+A handler that cannot answer yet returns a `Wait`: the keys whose change would help, and a deadline. The
+request is parked under those keys; a change of a key calls `notify`; requests that have become due are
+returned by `take_due`, and their handlers are asked again. Fetch, JoinGroup and a delayed Produce use it.
+Sans-I/O: deadlines, in seconds, are compared with the `now` given.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Wait:
 
     `deadline` is in seconds of the monotonic clock. `amount` is how much has to be notified before the
     handler is asked again: bytes for a Fetch with `min_bytes`, 1 where any event will do. `answer`, if
-    there is one, is called in place of the handler then, and gives the response.
+    given, is called instead of the handler then, and returns what a handler returns.
     """
 
     __slots__ = ("amount", "answer", "deadline", "keeps_request", "keys")
@@ -54,7 +54,7 @@ class Parked:
 
 
 class Parking:
-    """Everything that waits in one broker."""
+    """The requests and alarms that wait in one broker."""
 
     def __init__(self) -> None:
         self._by_key: dict[Hashable, dict[Parked, None]] = {}
@@ -62,7 +62,7 @@ class Parking:
         self._ticket = count()
         self._due: list[Parked] = []
         self._waiting = 0
-        self.earlier: Callable[[], None] = _nobody
+        self.earlier: Callable[[], None] = _ignore
         """Called when something is parked whose deadline comes before all others."""
 
     def __len__(self) -> int:
@@ -83,7 +83,7 @@ class Parking:
         return parked
 
     def notify(self, key: Hashable, amount: int = 1) -> None:
-        """Something happened to `key`. Requests that have waited for enough become due."""
+        """Count an event of `key`. Requests whose `amount` has been reached become due."""
         waiting = self._by_key.get(key)
         if waiting is None:
             return
@@ -94,13 +94,13 @@ class Parking:
                 self._due.append(parked)
 
     def cancel(self, parked: Parked) -> None:
-        """Forget a request, because its connection is gone. Harmless if it has run already."""
+        """Forget a request, because its connection has ended. Does nothing if it has run already."""
         parked.resume = None
         if parked.is_waiting:
             self._leave(parked)
 
     def take_due(self, now: float) -> list[Callable[[], None]]:
-        """Hand out what has become due by notification or by `now`, in that order."""
+        """Return what has become due by notification, then by `now`; each is called once."""
         while self._deadlines and self._deadlines[0][0] <= now:
             parked = heapq.heappop(self._deadlines)[2]
             if parked.is_waiting:
@@ -112,7 +112,7 @@ class Parking:
 
     @property
     def has_due(self) -> bool:
-        """Whether a notification has made something due. Deadlines are not looked at."""
+        """Whether a notification has made something due. Deadlines are not considered."""
         return bool(self._due)
 
     def next_deadline(self) -> float | None:
@@ -135,8 +135,8 @@ class Parking:
 
 
 _SLACK = 64
-"""Deadlines of requests that have left stay in the heap until there are this many more than half."""
+"""Deadlines of requests that no longer wait are removed when they are half of the heap and this many more."""
 
 
-def _nobody() -> None:
-    """Who wants to know, until a server says so."""
+def _ignore() -> None:
+    """The default of `Parking.earlier`."""

@@ -1,9 +1,8 @@
 """Profiles: what makes this broker behave as a release of Apache Kafka did.
 
-A profile narrows the APIs and versions to those of the release, and names the few ways of old that
-versions of requests do not show: that there was no ApiVersions, which message format was stored, what a
-topic that is just being created is answered with, which error codes existed. The handlers ask it where
-they need to.
+A profile narrows APIs and versions to those of the release, and has the legacy behaviour that API versions
+do not show: no ApiVersions, the message format stored, the error for a topic that is just being created, the
+error codes that existed. Handlers ask it where they need to.
 """
 
 from __future__ import annotations

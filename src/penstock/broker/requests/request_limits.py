@@ -1,4 +1,4 @@
-"""What a large request would become, found without making an object of any of it.
+"""Limits on large requests, checked on their bytes before any object is made of them.
 
 Records stay bytes, whatever their number; topics and partitions become objects fifty times their size.
 A Produce of the greatest size that names nothing but empty topics would become gigabytes, and other
@@ -31,7 +31,7 @@ _INDEX_BYTES = 4
 def is_mostly_records(frame: memoryview, position: int, version: int, limit_bytes: int) -> bool:
     """Whether all but `limit_bytes` of a Produce request's body, from `position` on, are records.
 
-    What cannot be read is left for the decoder to complain of.
+    True for what cannot be read: the decoder refuses it.
     """
     try:
         return _beside_records(frame, position, version, limit_bytes) <= limit_bytes
@@ -106,7 +106,7 @@ def has_more_entries(layout: StructLayout, frame: memoryview, position: int, lim
 
 
 class _TooMany(Exception):
-    """Counting has come to the limit."""
+    """The limit is exceeded."""
 
 
 class _Do(Enum):

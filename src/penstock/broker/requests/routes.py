@@ -103,8 +103,7 @@ class Reversioning(Protocol):
 class Router:
     """The routes that a broker offers, made ready on first use.
 
-    `chain` returns the interceptors in force, the outermost first. Code that changes what it returns calls
-    `reset`.
+    `chain` returns the interceptors in force, the outermost first; `reset` must be called when they change.
     """
 
     def __init__(

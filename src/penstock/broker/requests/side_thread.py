@@ -1,4 +1,4 @@
-"""Work that takes too long for the event loop: done in a thread, its answer given by the loop afterwards.
+"""Work that takes too long for the event loop: done in a thread, answered by the loop afterwards.
 
 Unpacking and looking into what others have compressed is such work. A handler tries with a small budget
 (`inline_budget`); where that is not enough, it copies the bytes, has the work done here, and returns the
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from penstock.records.compression.budget import UnpackLimits
 
 INLINE_BYTES = 256 << 10
-"""What one request may unpack on the event loop: about a millisecond."""
+"""Bytes that one request may unpack on the event loop: about a millisecond."""
 
 INLINE_RECORDS = 2_000
-"""What one request may look at on the event loop, among what it unpacks: some milliseconds."""
+"""Records that one request may look at on the event loop, of those it unpacks: some milliseconds."""
 
 QUEUED_BYTES_MAX = 32 << 20
-"""How much may wait for the thread, as it was sent. What comes then is refused, to be sent again."""
+"""Bytes of requests that may wait for the thread. Requests beyond that are refused with a retriable error."""
 
 PATIENCE_S = 3600
-"""When a request is given up whose work has not ended: never, as long as the thread works."""
+"""Deadline of requests that wait for the thread, in seconds: longer than any work takes."""
 
 
 E = TypeVar("E", bound=BaseException)
@@ -65,7 +65,7 @@ class SideThread:
     """The thread of one broker. It starts with the first job."""
 
     def __init__(self, parking: Parking, call: Callable[[Callable[[], None]], object]) -> None:
-        """`call` has a function run in the broker's own thread, soon, from any thread."""
+        """`call` schedules a function in the broker's own thread; it may be called from any thread."""
         self._parking = parking
         self._call = call
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="penstock-unpack")
@@ -73,7 +73,7 @@ class SideThread:
         self._has_worked = False
 
     def has_room(self, size_bytes: int) -> bool:
-        """Whether so much may wait besides what waits. One job always may."""
+        """Whether `size_bytes` more may wait. A single job always may."""
         return not self.queued_bytes or self.queued_bytes + size_bytes <= QUEUED_BYTES_MAX
 
     def begin(self, work: Callable[[], None], size_bytes: int) -> Job:
@@ -106,7 +106,7 @@ class SideThread:
         self._parking.notify(job)
 
     def close(self) -> None:
-        """Begin nothing more."""
+        """Cancel the jobs that have not begun; the thread ends after the one at work."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
 

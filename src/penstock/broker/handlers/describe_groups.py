@@ -1,8 +1,7 @@
-"""DescribeGroups (15), ListGroups (16) and DeleteGroups (42): what administrators ask.
+"""DescribeGroups (15): state and members of groups.
 
-DescribeGroups, versions 0-6: v3 authorized operations; v4 instance ids; v6 a group that is not there is an
-error (69) with a message, before it was a group in state Dead. ListGroups, versions 0-5: v4 states, to see
-and to choose by; v5 types likewise. DeleteGroups, versions 0-3: v3 messages.
+v3 authorized operations; v4 instance ids; v6 a group that does not exist is an error (69) with a message;
+before, it was a group in state Dead.
 """
 
 from __future__ import annotations
@@ -10,32 +9,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.context import Context, Parts
-from penstock.broker.groups.classic.coordinator import CLASSIC
 from penstock.broker.groups.classic.group import Group
 from penstock.broker.groups.classic.member import Member
 from penstock.broker.groups.classic.states import State
-from penstock.common.logs import logger_named
-from penstock.errors import KafkaError, StorageError
+from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode
-from penstock.protocol.messages.delete_groups_request import DeleteGroupsRequest
-from penstock.protocol.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
 from penstock.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from penstock.protocol.messages.describe_groups_response import (
     DescribedGroup,
     DescribedGroupMember,
     DescribeGroupsResponse,
 )
-from penstock.protocol.messages.list_groups_request import ListGroupsRequest
-from penstock.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
 
 if TYPE_CHECKING:
     from penstock.broker.groups.service import GroupService
 
-logger = logger_named("penstock.broker")
-
 NOT_FOUND_SINCE = 6
 
-NOT_ASKED = -(2**31)
 MEMBER_BYTES = 24
 """What a member takes in an answer beside its names and data."""
 
@@ -103,47 +93,3 @@ def _members(group: Group, is_stable: bool) -> list[DescribedGroupMember]:
         )
         for member in group.members.values()
     ]
-
-
-def list_groups(request: ListGroupsRequest, context: Context[Needs]) -> ListGroupsResponse:
-    """List the groups there are."""
-    service = context.node.groups
-    service.open_all()
-    service.settle(context.now)
-    return ListGroupsResponse(
-        groups=[
-            ListedGroup(
-                group_id=group.id,
-                protocol_type=group.protocol_type or "",
-                group_state=group.state,
-                group_type=CLASSIC,
-            )
-            for group in service.coordinator.listed(request.states_filter, request.types_filter)
-        ]
-    )
-
-
-def delete_groups(request: DeleteGroupsRequest, context: Context[Needs]) -> DeleteGroupsResponse:
-    """Delete groups in which nobody is, with their offsets."""
-    results = []
-    for group_id in dict.fromkeys(request.groups_names):
-        code, message = _delete(group_id, context)
-        results.append(
-            DeletableGroupResult(group_id=group_id, error_code=code, error_message=message or None)
-        )
-    return DeleteGroupsResponse(results=results)
-
-
-def _delete(group_id: str, context: Context[Needs]) -> tuple[int, str]:
-    service = context.node.groups
-    try:
-        group = service.open(group_id)
-        if group is None:
-            return ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found."
-        code = service.delete(group, context.now_ms)
-        return code, f"Group {group_id} is in {group.state} state." if code else ""
-    except KafkaError as error:
-        return error.code, error.detail
-    except StorageError as error:
-        logger.error("%s", error)
-        return ErrorCode.NOT_COORDINATOR, str(error)

@@ -1,0 +1,32 @@
+"""Heartbeat (12): a member is alive, and learns whether it has to join again. v3 has instance ids."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.broker.context import Context, Parts
+from penstock.errors import KafkaError
+from penstock.protocol.messages.heartbeat_request import HeartbeatRequest
+from penstock.protocol.messages.heartbeat_response import HeartbeatResponse
+
+if TYPE_CHECKING:
+    from penstock.broker.groups.service import GroupService
+
+
+class Needs(Parts, Protocol):
+    """The parts of a broker that this API works on."""
+
+    @property
+    def groups(self) -> GroupService: ...
+
+
+def heartbeat(request: HeartbeatRequest, context: Context[Needs]) -> HeartbeatResponse:
+    """Prolong the session of a member; REBALANCE_IN_PROGRESS (27) tells it to join again."""
+    service = context.node.groups
+    try:
+        service.open(request.group_id)
+    except KafkaError as error:
+        return HeartbeatResponse(error_code=error.code)
+    with service.settling(context.now):
+        error_code = service.coordinator.heartbeat(request, context.now)
+    return HeartbeatResponse(error_code=error_code)

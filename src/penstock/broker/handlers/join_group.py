@@ -1,0 +1,65 @@
+"""JoinGroup (11): become a member of a group, or stay one in its next generation.
+
+v0 has one timeout, for the session and for rejoining; v1 has two; v4 a member without an id is given one
+first (error 79); v5 instance ids; v7 the protocol's type, and no protocol's name in errors; v8 a reason; v9
+the leader may be told to skip the assignment.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from penstock.broker.context import Context, Parts
+from penstock.broker.groups.classic.member import Caller
+from penstock.broker.groups.classic.roster import refused_join
+from penstock.broker.requests.purgatory import Wait
+from penstock.errors import KafkaError
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.join_group_request import JoinGroupRequest
+from penstock.protocol.messages.join_group_response import JoinGroupResponse
+
+if TYPE_CHECKING:
+    from penstock.broker.groups.service import GroupService
+
+TWO_TIMEOUTS_SINCE = 1
+
+NO_PROTOCOL_SINCE = 7
+
+
+class Needs(Parts, Protocol):
+    """The parts of a broker that this API works on."""
+
+    @property
+    def groups(self) -> GroupService: ...
+
+
+def join_group(request: JoinGroupRequest, context: Context[Needs]) -> Any:
+    """Become a member, or stay one when the group rebalances. Return the response, or a `Wait` for it."""
+    service = context.node.groups
+    version = context.version
+    if version < TWO_TIMEOUTS_SINCE:
+        request.rebalance_timeout_ms = request.session_timeout_ms
+    try:
+        service.open(request.group_id)
+    except KafkaError as error:
+        return _fit(refused_join(request.member_id, ErrorCode(error.code)), version)
+    client_id, address = context.session.client_id or "", f"/{context.session.client_address}"
+    if not service.has_room_for_member(request, client_id):
+        # Clients look for their coordinator again after a while, and find room or not.
+        refused = refused_join(request.member_id, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return _fit(refused, version)
+    outcome = service.join(request, Caller(client_id, address, version), context.now)
+    if isinstance(outcome, Wait):
+        give = outcome.answer
+        assert give is not None
+        outcome.answer = lambda: _fit(give(), version)
+        return outcome
+    return _fit(outcome, version)
+
+
+def _fit(response: Any, version: int) -> JoinGroupResponse:
+    """Before version 7 there is no way to say that there is no protocol."""
+    assert isinstance(response, JoinGroupResponse)
+    if response.protocol_name is None and version < NO_PROTOCOL_SINCE:
+        response.protocol_name = ""
+    return response

@@ -1,0 +1,41 @@
+"""LeaveGroup (13): members leave a group.
+
+One member before v3, several from then on, each with an outcome of its own; v5 a reason.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.broker.context import Context, Parts
+from penstock.errors import KafkaError
+from penstock.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
+from penstock.protocol.messages.leave_group_response import LeaveGroupResponse
+
+if TYPE_CHECKING:
+    from penstock.broker.groups.service import GroupService
+
+SEVERAL_LEAVE_SINCE = 3
+
+
+class Needs(Parts, Protocol):
+    """The parts of a broker that this API works on."""
+
+    @property
+    def groups(self) -> GroupService: ...
+
+
+def leave_group(request: LeaveGroupRequest, context: Context[Needs]) -> LeaveGroupResponse:
+    """Remove members: the one that asks, or static members by their instance ids."""
+    service = context.node.groups
+    one_only = context.version < SEVERAL_LEAVE_SINCE
+    identities = [MemberIdentity(member_id=request.member_id)] if one_only else request.members
+    try:
+        service.open(request.group_id)
+    except KafkaError as error:
+        return LeaveGroupResponse(error_code=error.code)
+    with service.settling(context.now):
+        response = service.coordinator.leave(request, identities, context.now)
+    if one_only and response.members:
+        return LeaveGroupResponse(error_code=response.members[0].error_code)
+    return response

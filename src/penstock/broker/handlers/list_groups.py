@@ -1,0 +1,38 @@
+"""ListGroups (16): the groups there are. v4 has states, to see and to choose by; v5 types likewise."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.broker.context import Context, Parts
+from penstock.broker.groups.classic.coordinator import CLASSIC
+from penstock.protocol.messages.list_groups_request import ListGroupsRequest
+from penstock.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
+
+if TYPE_CHECKING:
+    from penstock.broker.groups.service import GroupService
+
+
+class Needs(Parts, Protocol):
+    """The parts of a broker that this API works on."""
+
+    @property
+    def groups(self) -> GroupService: ...
+
+
+def list_groups(request: ListGroupsRequest, context: Context[Needs]) -> ListGroupsResponse:
+    """List the groups there are."""
+    service = context.node.groups
+    service.open_all()
+    service.settle(context.now)
+    return ListGroupsResponse(
+        groups=[
+            ListedGroup(
+                group_id=group.id,
+                protocol_type=group.protocol_type or "",
+                group_state=group.state,
+                group_type=CLASSIC,
+            )
+            for group in service.coordinator.listed(request.states_filter, request.types_filter)
+        ]
+    )

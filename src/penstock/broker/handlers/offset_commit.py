@@ -1,0 +1,147 @@
+"""OffsetCommit (8): store how far a group has read.
+
+v1 generation and member, and a time of the commit, which is not used; v2-v4 how long to keep the offset; v6
+leader epochs; v7 instance ids; v9 error 69 for a group that does not exist; v10 topics by id. Version 0 of
+Apache Kafka kept offsets in ZooKeeper; here they are the same offsets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.broker.config.definition import LONG_MAX
+from penstock.broker.context import Context, Parts
+from penstock.broker.groups.offsets import NEVER_EXPIRES, Committed, PartitionKey
+from penstock.broker.metadata.replica_manager import Topic
+from penstock.broker.requests.string_lengths import STRING_BYTES_MAX
+from penstock.common.logs import logger_named
+from penstock.errors import KafkaError, StorageError
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+)
+from penstock.protocol.messages.offset_commit_response import (
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from penstock.broker.groups.service import GroupService
+    from penstock.broker.metadata.cluster import Cluster
+
+logger = logger_named("penstock.broker")
+
+TOPIC_IDS_SINCE = 10
+
+GROUP_ID_NOT_FOUND_SINCE = 9
+
+
+class Needs(Parts, Protocol):
+    """The parts of a broker that this API works on."""
+
+    cluster: Cluster
+
+    @property
+    def groups(self) -> GroupService: ...
+
+
+def offset_commit(request: OffsetCommitRequest, context: Context[Needs]) -> OffsetCommitResponse:
+    """Store offsets of a group: of members of its current generation, or of any client while it is empty."""
+    service = context.node.groups
+    response = OffsetCommitResponse()
+    commits: list[tuple[PartitionKey, Committed]] = []
+    accepted: list[OffsetCommitResponsePartition] = []
+    by_id = context.version >= TOPIC_IDS_SINCE
+    for topic in request.topics:
+        name, missing = find_topic(topic.name, topic.topic_id, by_id, context)
+        answer = OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id)
+        response.topics.append(answer)
+        for partition in topic.partitions:
+            error = missing or _check(name, partition, service.metadata_bytes_max)
+            outcome = OffsetCommitResponsePartition(
+                partition_index=partition.partition_index, error_code=error
+            )
+            answer.partitions.append(outcome)
+            if not error:
+                assert name is not None
+                accepted.append(outcome)
+                commits.append(_committed(name.name, partition, request, context.now_ms))
+    error = _commit(request, commits, context)
+    if error:
+        for outcome in accepted:
+            outcome.error_code = error
+    return response
+
+
+def find_topic(
+    name: str, topic_id: bytes, by_id: bool, context: Context[Needs]
+) -> tuple[Topic | None, ErrorCode]:
+    """The topic that is meant, or the error for each of its partitions."""
+    cluster = context.node.cluster
+    topic = cluster.topics_by_id.get(topic_id) if by_id else cluster.topics.get(name)
+    if topic is not None:
+        return topic, ErrorCode.NONE
+    return None, ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _check(topic: Topic | None, partition: OffsetCommitRequestPartition, bytes_max: int) -> ErrorCode:
+    if topic is None or not 0 <= partition.partition_index < len(topic.partitions):
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    metadata = partition.committed_metadata or ""
+    if len(metadata) > bytes_max or len(metadata.encode()) > STRING_BYTES_MAX:
+        return ErrorCode.OFFSET_METADATA_TOO_LARGE
+    return ErrorCode.NONE
+
+
+def _committed(
+    topic: str, partition: OffsetCommitRequestPartition, request: OffsetCommitRequest, now_ms: int
+) -> tuple[PartitionKey, Committed]:
+    keep_ms = request.retention_time_ms
+    committed = Committed(
+        partition.committed_offset,
+        partition.committed_leader_epoch,
+        partition.committed_metadata or "",
+        now_ms,
+        # A time that a client chose may lie beyond what 64 bits hold.
+        NEVER_EXPIRES if keep_ms < 0 else min(now_ms + keep_ms, LONG_MAX),
+    )
+    return (topic, partition.partition_index), committed
+
+
+def _commit(
+    request: OffsetCommitRequest, commits: Sequence[tuple[PartitionKey, Committed]], context: Context[Needs]
+) -> ErrorCode:
+    """Check who commits, and store what may be stored; return the error for all of it."""
+    service = context.node.groups
+    group_id, generation = request.group_id, request.generation_id_or_member_epoch
+    if len(group_id.encode()) > STRING_BYTES_MAX:
+        return ErrorCode.INVALID_GROUP_ID
+    try:
+        group = service.open(group_id)
+        service.coordinator.advance(context.now)
+        if group is None:
+            if generation >= 0:
+                is_new = context.version >= GROUP_ID_NOT_FOUND_SINCE
+                return ErrorCode.GROUP_ID_NOT_FOUND if is_new else ErrorCode.ILLEGAL_GENERATION
+        else:
+            error = group.check_commit(request.member_id, request.group_instance_id, generation, context.now)
+            if error:
+                return error
+        if commits and not service.has_room_for_offsets(group_id, commits):
+            return ErrorCode.INVALID_COMMIT_OFFSET_SIZE
+        if commits:
+            service.commit(group_id, commits, context.now_ms)
+            if group is None:
+                service.coordinator.create(group_id)
+    except KafkaError as failure:
+        too_large = failure.code == ErrorCode.MESSAGE_TOO_LARGE
+        return ErrorCode.INVALID_COMMIT_OFFSET_SIZE if too_large else ErrorCode(failure.code)
+    except StorageError as failure:
+        logger.error("%s", failure)
+        return ErrorCode.NOT_COORDINATOR
+    finally:
+        service.settle(context.now)
+    return ErrorCode.NONE

@@ -1,0 +1,87 @@
+"""OffsetDelete (47): remove committed offsets of topics that no member of the group subscribes to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.broker.context import Context, Parts
+from penstock.broker.groups.offsets import PartitionKey
+from penstock.common.logs import logger_named
+from penstock.errors import KafkaError, StorageError
+from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.messages.offset_delete_request import OffsetDeleteRequest
+from penstock.protocol.messages.offset_delete_response import (
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from penstock.broker.groups.service import GroupService
+    from penstock.broker.metadata.cluster import Cluster
+
+logger = logger_named("penstock.broker")
+
+
+class Needs(Parts, Protocol):
+    """The parts of a broker that this API works on."""
+
+    cluster: Cluster
+
+    @property
+    def groups(self) -> GroupService: ...
+
+
+def offset_delete(request: OffsetDeleteRequest, context: Context[Needs]) -> OffsetDeleteResponse:
+    """Remove committed offsets of topics that no member of the group subscribes to."""
+    service = context.node.groups
+    try:
+        kept = _subscribed(request.group_id, context)
+        response = OffsetDeleteResponse()
+        doomed: list[PartitionKey] = []
+        for topic in request.topics:
+            answer = OffsetDeleteResponseTopic(name=topic.name)
+            response.topics.append(answer)
+            for partition in topic.partitions:
+                place = topic.name, partition.partition_index
+                error = _check_delete(place, kept, context)
+                if not error:
+                    doomed.append(place)
+                answer.partitions.append(
+                    OffsetDeleteResponsePartition(partition_index=partition.partition_index, error_code=error)
+                )
+        service.remove(request.group_id, doomed, context.now_ms)
+    except KafkaError as failure:
+        return OffsetDeleteResponse(error_code=failure.code)
+    except StorageError as failure:
+        logger.error("%s", failure)
+        return OffsetDeleteResponse(error_code=ErrorCode.NOT_COORDINATOR)
+    return response
+
+
+def _subscribed(group_id: str, context: Context[Needs]) -> set[str] | None:
+    """The topics that members of a group subscribe to; None where their subscriptions cannot be read.
+
+    Raises:
+        KafkaError: GROUP_ID_NOT_FOUND (69), NON_EMPTY_GROUP (68) for members that are no consumers,
+            INVALID_GROUP_ID (24), or the log cannot be read.
+    """
+    if not group_id:
+        raise error_for(ErrorCode.INVALID_GROUP_ID, "a group needs an id")
+    group = context.node.groups.open(group_id)
+    if group is None:
+        raise error_for(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {group_id}")
+    if group.can_be_deleted:
+        return set()
+    if not group.is_of_consumers:
+        raise error_for(ErrorCode.NON_EMPTY_GROUP, f"group {group_id} has members")
+    return group.subscribed_topics()
+
+
+def _check_delete(place: PartitionKey, kept: set[str] | None, context: Context[Needs]) -> ErrorCode:
+    topic = context.node.cluster.topics.get(place[0])
+    if topic is None or not 0 <= place[1] < len(topic.partitions):
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if kept is None or place[0] in kept:
+        return ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+    return ErrorCode.NONE

@@ -1,0 +1,159 @@
+"""OffsetFetch (9): how far groups have read.
+
+v0 answers error 3 where there is no offset, v1 offset -1; v2 null means all topics, and there is an error for
+the whole; v5 leader epochs; v7 `require_stable`; v8 several groups; v9 member and epoch, which classic groups
+do not use; v10 topics by id. Version 0 of Apache Kafka kept offsets in ZooKeeper; here they are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.broker.context import Context, Parts
+from penstock.broker.groups.offsets import Committed, PartitionKey
+from penstock.broker.handlers.offset_commit import find_topic
+from penstock.broker.requests.repetition import merged
+from penstock.errors import KafkaError
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
+from penstock.protocol.messages.offset_fetch_response import (
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+from penstock.protocol.uuid import ZERO_UUID
+
+if TYPE_CHECKING:
+    from penstock.broker.groups.service import GroupService
+    from penstock.broker.metadata.cluster import Cluster
+
+TOPIC_IDS_SINCE = 10
+
+SEVERAL_GROUPS_SINCE = 8
+
+NO_OFFSET_SINCE = 1
+
+OFFSET_BYTES = 20
+"""What an offset takes in an answer beside its metadata."""
+
+NO_OFFSET = Committed(-1, -1, "", -1)
+
+
+class Needs(Parts, Protocol):
+    """The parts of a broker that this API works on."""
+
+    cluster: Cluster
+
+    @property
+    def groups(self) -> GroupService: ...
+
+
+def offset_fetch(request: OffsetFetchRequest, context: Context[Needs]) -> OffsetFetchResponse:
+    """Tell what groups have committed. Nothing is ever pending, so `require_stable` changes nothing."""
+    context.begin_claims()
+    if context.version >= SEVERAL_GROUPS_SINCE:
+        return OffsetFetchResponse(groups=[_fetch_group(group, context) for group in _groups_once(request)])
+    try:
+        context.node.groups.open(request.group_id)
+    except KafkaError as error:
+        return OffsetFetchResponse(error_code=error.code)
+    offsets = context.node.groups.offsets.of_group(request.group_id)
+    if request.topics is None:
+        asked: Iterable[tuple[str, Iterable[int]]] = _by_topic(offsets)
+    else:
+        topics = merged(request.topics, lambda topic: topic.name, "partition_indexes")
+        asked = [(topic.name, topic.partition_indexes) for topic in topics]
+    missing = ErrorCode.NONE if context.version >= NO_OFFSET_SINCE else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    response = OffsetFetchResponse()
+    for name, indexes in asked:
+        topic = OffsetFetchResponseTopic(name=name)
+        response.topics.append(topic)
+        for index in indexes:
+            found = offsets.get((name, index))
+            committed = found or NO_OFFSET
+            context.claim(OFFSET_BYTES + len(committed.metadata))
+            topic.partitions.append(
+                OffsetFetchResponsePartition(
+                    partition_index=index,
+                    committed_offset=committed.offset,
+                    committed_leader_epoch=committed.leader_epoch,
+                    metadata=committed.metadata,
+                    error_code=missing if found is None else ErrorCode.NONE,
+                )
+            )
+    return response
+
+
+def _groups_once(request: OffsetFetchRequest) -> list[OffsetFetchRequestGroup]:
+    """The groups of a request, each once, with all topics that are asked for wherever it is named."""
+    found: dict[str, OffsetFetchRequestGroup] = {}
+    for group in request.groups:
+        first = found.setdefault(group.group_id, group)
+        if first is group:
+            continue
+        if first.topics is None or group.topics is None:
+            first.topics = None
+        else:
+            first.topics += group.topics
+    return list(found.values())
+
+
+def _by_topic(offsets: Iterable[PartitionKey]) -> list[tuple[str, list[int]]]:
+    topics: dict[str, list[int]] = {}
+    for name, index in offsets:
+        topics.setdefault(name, []).append(index)
+    return list(topics.items())
+
+
+def _fetch_group(asked: OffsetFetchRequestGroup, context: Context[Needs]) -> OffsetFetchResponseGroup:
+    response = OffsetFetchResponseGroup(group_id=asked.group_id)
+    try:
+        context.node.groups.open(asked.group_id)
+    except KafkaError as error:
+        response.error_code = error.code
+        return response
+    offsets = context.node.groups.offsets.of_group(asked.group_id)
+    by_id = context.version >= TOPIC_IDS_SINCE
+    if asked.topics is None:
+        topics = context.node.cluster.topics
+        for name, indexes in _by_topic(offsets):
+            topic_id = topics[name].id if name in topics else ZERO_UUID
+            if not by_id or name in topics:
+                response.topics.append(_fetched(name, topic_id, indexes, offsets.get, context))
+        return response
+    topics_once = merged(asked.topics, lambda topic: (topic.name, topic.topic_id), "partition_indexes")
+    for topic in topics_once:
+        found, missing = find_topic(topic.name, topic.topic_id, by_id, context)
+        name = found.name if by_id and found is not None else topic.name
+        answer = _fetched(name, topic.topic_id, topic.partition_indexes, offsets.get, context)
+        if by_id and missing:
+            for partition in answer.partitions:
+                partition.error_code = missing
+        response.topics.append(answer)
+    return response
+
+
+def _fetched(
+    name: str,
+    topic_id: bytes,
+    indexes: Iterable[int],
+    find: Callable[[PartitionKey], Committed | None],
+    context: Context[Needs],
+) -> OffsetFetchResponseTopics:
+    topic = OffsetFetchResponseTopics(name=name, topic_id=topic_id)
+    for index in indexes:
+        committed = find((name, index)) or NO_OFFSET
+        context.claim(OFFSET_BYTES + len(committed.metadata))
+        topic.partitions.append(
+            OffsetFetchResponsePartitions(
+                partition_index=index,
+                committed_offset=committed.offset,
+                committed_leader_epoch=committed.leader_epoch,
+                metadata=committed.metadata,
+            )
+        )
+    return topic

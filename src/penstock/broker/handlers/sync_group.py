@@ -1,0 +1,38 @@
+"""SyncGroup (14): the leader gives the assignment, every member receives its own.
+
+v3 instance ids; v5 the protocol's type and name, which must be the group's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from penstock.broker.context import Context, Parts
+from penstock.errors import KafkaError
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.sync_group_request import SyncGroupRequest
+from penstock.protocol.messages.sync_group_response import SyncGroupResponse
+
+if TYPE_CHECKING:
+    from penstock.broker.groups.service import GroupService
+
+PROTOCOL_NAMED_SINCE = 5
+
+
+class Needs(Parts, Protocol):
+    """The parts of a broker that this API works on."""
+
+    @property
+    def groups(self) -> GroupService: ...
+
+
+def sync_group(request: SyncGroupRequest, context: Context[Needs]) -> Any:
+    """Return the assignment of a member, or a `Wait` for it; the leader brings all assignments."""
+    service = context.node.groups
+    if context.version >= PROTOCOL_NAMED_SINCE and None in (request.protocol_type, request.protocol_name):
+        return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    try:
+        service.open(request.group_id)
+    except KafkaError as error:
+        return SyncGroupResponse(error_code=error.code)
+    return service.sync(request, context.now)
