@@ -6,7 +6,6 @@ IN_IMPORT_CIRCLES: frozenset[str] = frozenset()
 ROOMS_IN_CIRCLES: frozenset[str] = frozenset()
 LONGER_THAN_500_LINES: frozenset[str] = frozenset(
     {
-        "broker/partitions/partition.py",
         "client/fetch/consumer.py",
         "client/group/membership.py",
     }

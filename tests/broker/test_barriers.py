@@ -32,8 +32,8 @@ from penstock.broker.groups.service import GroupService
 from penstock.broker.network.connection import Connection
 from penstock.broker.network.server import Server
 from penstock.broker.node import Node
-from penstock.broker.partitions.cleaner import Compactor
 from penstock.broker.partitions.partition import Partition
+from penstock.broker.partitions.upkeep.cleaner import Compactor
 from penstock.broker.requests.purgatory import Parking
 from penstock.common.accepting import Acceptor
 from penstock.log.disk.disk_log import DiskLog, FileFlush

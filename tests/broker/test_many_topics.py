@@ -11,8 +11,8 @@ from broker.bench_node import NOW_MS, ask, ask_bytes, batch_of, make_node, make_
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.metadata.metadata_log import MetadataLog
 from penstock.broker.node import Node
-from penstock.broker.partitions import retention as retention_module
 from penstock.broker.partitions.disk_log_store import DiskStore
+from penstock.broker.partitions.upkeep import retention as retention_module
 from penstock.clock import ManualClock
 from penstock.errors import StorageError
 from penstock.log.directory.files import storage_error

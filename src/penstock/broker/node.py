@@ -13,9 +13,9 @@ from penstock.broker.interceptors import InterceptorChain, Stage
 from penstock.broker.metadata.cluster import Cluster
 from penstock.broker.metadata.producer_ids import ProducerIds
 from penstock.broker.partitions.fetch_sessions import FetchSessions
-from penstock.broker.partitions.inspection import Inspection
 from penstock.broker.partitions.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC
-from penstock.broker.partitions.retention import Retention
+from penstock.broker.partitions.upkeep.inspection import Inspection
+from penstock.broker.partitions.upkeep.retention import Retention
 from penstock.broker.requests.kept_state import KeptState
 from penstock.broker.requests.purgatory import Parking
 from penstock.broker.requests.routes import Router
@@ -28,10 +28,10 @@ from penstock.records.compression.budget import UnpackLimits
 if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig
     from penstock.broker.groups.service import GroupService
-    from penstock.broker.partitions.cleaner import Compactor
-    from penstock.broker.partitions.flusher import Flusher
     from penstock.broker.partitions.log_store import LogStore
     from penstock.broker.partitions.partition import Partition
+    from penstock.broker.partitions.upkeep.cleaner import Compactor
+    from penstock.broker.partitions.upkeep.flusher import Flusher
     from penstock.broker.requests.release_profiles import Profile
     from penstock.broker.requests.routes import Interceptor, Route
     from penstock.broker.requests.side_thread import SideThread
@@ -265,7 +265,7 @@ class Node:
         if self.call_soon is None or self.config.data_dir is None:
             return None
         if self.flusher is None:
-            from penstock.broker.partitions.flusher import Flusher
+            from penstock.broker.partitions.upkeep.flusher import Flusher
 
             self.flusher = Flusher(self.parking, self.call_soon, self.failures)
         partition.leave_flushing()
@@ -283,7 +283,7 @@ class Node:
     def compactor(self) -> Compactor:
         """Who compacts topics. Not imported before there is one to be compacted."""
         if self._compactor is None:
-            from penstock.broker.partitions.cleaner import Compactor
+            from penstock.broker.partitions.upkeep.cleaner import Compactor
 
             self._compactor = Compactor(self.config, self.store, self.clock, self.failures)
         return self._compactor

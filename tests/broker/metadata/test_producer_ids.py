@@ -16,7 +16,7 @@ from penstock.broker.metadata import producer_ids as producer_ids_module
 from penstock.broker.metadata.producer_ids import ID_LIMIT, greatest_producer_id
 from penstock.broker.metadata.stores import open_disk_store
 from penstock.broker.node import Node
-from penstock.broker.partitions import partition as partition_module
+from penstock.broker.partitions import producer_state_manager
 from penstock.broker.partitions.producer_snapshots import ProducerSnapshots
 from penstock.clock import ManualClock
 from penstock.log.segments.headers import headers_behind
@@ -249,7 +249,7 @@ def send(client: WireClient, sequence: int) -> int:
 
 def test_the_snapshot_a_start_begins_with_moves_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Short runs do not let the walk at a start grow without end."""
-    monkeypatch.setattr(partition_module, "BATCHES_PER_SNAPSHOT", 10)
+    monkeypatch.setattr(producer_state_manager, "BATCHES_PER_SNAPSHOT", 10)
     node = disk_node(tmp_path)
     make_topic(node)
     found = []
@@ -281,7 +281,7 @@ def test_a_log_without_any_snapshot_gets_one_in_the_end(
     stop(node)
     assert snapshots_in(tmp_path) == [3]
     (tmp_path / "t-0" / f"{3:020d}.snapshot").unlink()
-    monkeypatch.setattr(partition_module, "BATCHES_PER_SNAPSHOT", 1)
+    monkeypatch.setattr(producer_state_manager, "BATCHES_PER_SNAPSHOT", 1)
     node = disk_node(tmp_path)
     assert node.cluster.topic("t").partition(0).high_watermark == 3
     stop(node)

@@ -10,7 +10,7 @@ from broker.bench_node import NOW_MS, batch_of, make_node, make_topic, produce
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.metadata.stores import open_disk_store
 from penstock.broker.node import Node
-from penstock.broker.partitions import partition as partition_module
+from penstock.broker.partitions import producer_state_manager
 from penstock.broker.partitions.disk_log_store import DiskStore
 from penstock.broker.partitions.producer_snapshots import ProducerSnapshots, decode, encode
 from penstock.broker.partitions.producer_state import Producers, SeenBatch
@@ -92,7 +92,7 @@ def disk_node(path: Path) -> Node:
 def test_a_start_reads_the_log_from_the_older_snapshot_on(
     end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(partition_module, "BATCHES_PER_SNAPSHOT", 10)
+    monkeypatch.setattr(producer_state_manager, "BATCHES_PER_SNAPSHOT", 10)
     node = disk_node(tmp_path)
     make_topic(node)
     produce(node, batch_of(b"early", producer_id=1, producer_epoch=0, base_sequence=0))
@@ -123,7 +123,7 @@ def test_a_start_reads_the_log_from_the_older_snapshot_on(
 
 
 def test_snapshots_past_a_torn_tail_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partition_module, "BATCHES_PER_SNAPSHOT", 2)
+    monkeypatch.setattr(producer_state_manager, "BATCHES_PER_SNAPSHOT", 2)
     node = disk_node(tmp_path)
     make_topic(node)
     for sequence in range(6):
@@ -147,7 +147,7 @@ def test_a_log_that_began_here_is_not_read_for_its_producers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where nobody is idempotent, a snapshot says so without a walk over every batch."""
-    monkeypatch.setattr(partition_module, "BATCHES_PER_SNAPSHOT", 3)
+    monkeypatch.setattr(producer_state_manager, "BATCHES_PER_SNAPSHOT", 3)
     node = disk_node(tmp_path)
     make_topic(node)
     for _ in range(5):

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from penstock.broker.context import CloseConnection, Context
 from penstock.broker.metadata.replica_manager import Topic
-from penstock.broker.partitions.partition import MAGIC_2_ONLY_SINCE, Appended, OlderForm, Partition
+from penstock.broker.partitions.partition import Appended, Partition
+from penstock.broker.partitions.stored_form import MAGIC_2_ONLY_SINCE, OlderForm
 from penstock.broker.partitions.validation import MisshapenRecords, RejectedRecords
 from penstock.broker.requests.purgatory import Wait
 from penstock.broker.requests.repetition import merged
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.broker.metadata.cluster import Cluster
-    from penstock.broker.partitions.flusher import Flusher, FlushTask
+    from penstock.broker.partitions.upkeep.flusher import Flusher, FlushTask
     from penstock.broker.requests.purgatory import Parking
     from penstock.broker.requests.release_profiles import Profile
     from penstock.clock import Clock

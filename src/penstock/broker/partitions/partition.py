@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.broker.partitions.log_store import log_config
 from penstock.broker.partitions.producer_state import Producers, SeenBatch
+from penstock.broker.partitions.producer_state_manager import ProducerStateManager
+from penstock.broker.partitions.stored_form import MAGIC_2_ONLY_SINCE, OlderForm, admit, in_older_format
 from penstock.broker.partitions.validation import admit_batch, bring_in_line, no_segment_holds
-from penstock.errors import CorruptRecordError, UnpackLimitError
 from penstock.log.memory import MemoryLog
 from penstock.printable import printable
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -28,7 +29,6 @@ from penstock.records.format.batch_header import (
 if TYPE_CHECKING:
     from penstock.broker.config.values import TopicConfig
     from penstock.broker.partitions.log_store import LogStore
-    from penstock.broker.partitions.producer_snapshots import ProducerSnapshots
     from penstock.log.contract import Log, Slice
     from penstock.records.compression.budget import UnpackBudget
     from penstock.records.format.batch_header import BatchHeader
@@ -40,12 +40,6 @@ NO_LEADER = -1
 _NOTHING = MemoryLog(now_ms=NO_TIME)
 """What is read of a partition to which nothing was ever written."""
 
-BATCHES_PER_SNAPSHOT = 10_000
-"""How many batches a start may have to look at for each of the two snapshots, some 10 µs apiece."""
-
-MAGIC_2_ONLY_SINCE = 3
-"""Older Produce versions carry message sets, or whatever the magic byte says."""
-
 
 class Appended(NamedTuple):
     """Where a batch went. `log_append_time_ms` is -1 in topics that keep the producer's times."""
@@ -55,28 +49,16 @@ class Appended(NamedTuple):
     log_start_offset: int
 
 
-class OlderForm(NamedTuple):
-    """Records as messages of magic 0 or 1, which hold their offsets, beginning at `first_offset`."""
-
-    first_offset: int
-    data: bytes | memoryview
-
-
 class Partition:
     """One partition of one topic, led by this broker. It is itself the key under which fetches wait."""
 
     __slots__ = (
-        "_base_offset",
-        "_batches_behind_base",
-        "_batches_since_snapshot",
         "_high_watermark",
         "_last_stable_offset",
         "_log",
         "_opened",
         "_producers",
-        "_snapshots",
         "_store",
-        "_uptime_ms",
         "config",
         "in_sync",
         "index",
@@ -112,13 +94,8 @@ class Partition:
         self._store = store
         self._opened = opened
         self._log: Log | None = None
-        self._producers: Producers | None = None
-        self._snapshots: ProducerSnapshots | None = None
-        self._batches_since_snapshot = 0
-        self._uptime_ms = 0
-        """The monotonic clock at the last housekeeping, or when the log was opened: for idle producers."""
-        # Where the next start would begin to read about producers, and what it would read until here.
-        self._base_offset = self._batches_behind_base = 0
+        self._producers: ProducerStateManager | None = None
+        """The producers of the log; None while it is not open."""
 
     def __repr__(self) -> str:
         return printable(f"<Partition {self.topic}-{self.index}>")
@@ -160,17 +137,12 @@ class Partition:
         return self.log if self._store.has_log(self.topic, self.index, self.topic_id) else _NOTHING
 
     def _open(self) -> Log:
-        self._uptime_ms = self._store.uptime_ms()
         log = self._store.open_log(self.topic, self.index, self.topic_id, self.config)
         # A log taken over from another broker may have seen later epochs than our records.
         self.leader_epoch = max(self.leader_epoch, log.leader_epochs.latest)
         self._advance(log)
-        self._snapshots = self._store.producer_snapshots(self.topic, self.index)
-        if self._snapshots is not None:
-            self._snapshots.discard_after(log.end_offset)
-        if log.end_offset == 0:
-            # The log is empty: kept up from here on, this need never be read from it.
-            self._producers = self._no_producers()
+        snapshots = self._store.producer_snapshots(self.topic, self.index)
+        self._producers = ProducerStateManager(log, snapshots, self._no_producers, self._store.uptime_ms())
         return log
 
     def _no_producers(self) -> Producers:
@@ -239,7 +211,7 @@ class Partition:
 
     def close(self) -> None:
         """Let go of the log. The next use would open it again."""
-        log, self._log, self._producers, self._snapshots = self._log, None, None, None
+        log, self._log, self._producers = self._log, None, None
         self._opened.pop(self, None)
         if log is not None:
             log.close()
@@ -269,15 +241,11 @@ class Partition:
         Raises:
             StorageError: the disk refuses.
         """
-        self._uptime_ms = uptime_ms
         log = self._log
-        if log is None:
+        if log is None or self._producers is None:
             return False
         flush = log.flush_if_due(now_ms) and not log.flushes_itself
-        if self._producers is not None:
-            self._producers.expire(uptime_ms)
-        if self._batches_since_snapshot >= BATCHES_PER_SNAPSHOT and self._snapshots is not None:
-            self._save_producers(self._snapshots, log.end_offset, self.producers())
+        self._producers.maintain(uptime_ms)
         return flush
 
     @property
@@ -290,40 +258,14 @@ class Partition:
         if self._producers is not None:
             self._producers.forget_idlest(most)
 
-    def _save_producers(self, snapshots: ProducerSnapshots, offset: int, producers: Producers) -> None:
-        """Write a snapshot; the one before it is where the next start begins to read.
-
-        Raises:
-            StorageError: it cannot be written.
-        """
-        self._batches_behind_base, self._batches_since_snapshot = self._batches_since_snapshot, 0
-        snapshots.save(offset, producers)
-        self._base_offset = max((each for each in snapshots.offsets() if each < offset), default=0)
-
     def note_producers(self) -> None:
-        """Write down what is known of the producers, because the broker stops in order.
-
-        The snapshot that a start begins with stays as long as not too much lies behind it: a snapshot
-        knows the last batch of each producer only, and the walk from there finds the last five.
+        """Save what is known of the producers, because the broker stops in order.
 
         Raises:
             StorageError: the log cannot be read, or the snapshot not be written.
         """
-        log, snapshots = self._log, self._snapshots
-        if log is None or snapshots is None:
-            return
-        there = snapshots.offsets()
-        # A reader walks on behind any snapshot; without one, Kafka takes it that there are no producers.
-        is_needed = not there if self._producers is None else log.end_offset not in there
-        if not is_needed or log.end_offset == 0:
-            return
-        producers = self._producers or self._read_producers(2 * BATCHES_PER_SNAPSHOT)
-        if producers is None:
-            return
-        if self._batches_behind_base + self._batches_since_snapshot > 2 * BATCHES_PER_SNAPSHOT:
-            self._save_producers(snapshots, log.end_offset, producers)
-        else:
-            snapshots.save(log.end_offset, producers, self._base_offset)
+        if self._producers is not None:
+            self._producers.note()
 
     def may_shrink(self, now_ms: int) -> bool:
         """Whether retention may have something to drop from the log, which is not open: a look at its files.
@@ -365,8 +307,6 @@ class Partition:
         log.delete_before(wanted)
         return log.start_offset
 
-    # --- writing ---------------------------------------------------------------------------------------
-
     def append(
         self,
         records: memoryview | None,
@@ -380,7 +320,7 @@ class Partition:
         has to be unpacked and looked into.
 
         Raises:
-            KafkaError: the records are refused, for one of the reasons of `admission` or `producers`.
+            KafkaError: the records are refused, for a reason of `validation` or `producer_state`.
             StorageError: they could not be written; nothing has changed.
             UnpackLimitError: the records are too much for `budget`; nothing has changed.
         """
@@ -391,9 +331,7 @@ class Partition:
                 batch = bring_in_line(batch, header, config, budget)
             return self._append_batch(batch, header, now_ms, budget)
         admitted = self.admit(records, produce_version, now_ms, budget)
-        if admitted is None:
-            return Appended(-1, NO_TIME, self.log.start_offset)
-        return self._append_batch(*admitted, now_ms, budget)
+        return self.append_admitted(admitted, now_ms, budget=budget)
 
     def admit(
         self,
@@ -404,33 +342,29 @@ class Partition:
     ) -> tuple[memoryview, BatchHeader] | None:
         """Judge what a Produce request carries, and bring it into the form in which it is appended.
 
-        The part of `append` that may take long. Depends on nothing but the settings, so that any thread may
-        call it. None where there is nothing to append. Raises as `append`.
-        """
-        config = self.config
-        if produce_version >= MAGIC_2_ONLY_SINCE or records is None:
-            batch, header = admit_batch(records, produce_version, config, now_ms, budget)
-        else:
-            from penstock.broker.partitions.up_conversion import batches_of  # such producers are rare
+        The part of `append` that may take long. Depends on the settings alone, so that any thread may
+        call it. None where there is nothing to append.
 
-            batches = batches_of(records, config, now_ms, budget)
-            if not batches:
-                return None
-            batch, header = batches[0]
-        if config.inspects_records:
-            batch = bring_in_line(batch, header, config, budget)
-        return batch, header
+        Raises:
+            KafkaError: the records are refused, for a reason of `validation`.
+            UnpackLimitError: the records are too much for `budget`.
+        """
+        return admit(records, produce_version, self.config, now_ms, budget)
 
     def append_admitted(
-        self, admitted: tuple[memoryview, BatchHeader] | None, now_ms: int, older: OlderForm | None = None
+        self,
+        admitted: tuple[memoryview, BatchHeader] | None,
+        now_ms: int,
+        older: OlderForm | None = None,
+        budget: UnpackBudget | None = None,
     ) -> Appended:
-        """Append what `admit` has returned. Raises as `append`.
+        """Append what `admit` has returned; `append` says what is raised.
 
         `older` is what `prepare_older` has made of it, where this broker stores an older format.
         """
         if admitted is None:
             return Appended(-1, NO_TIME, self.log.start_offset)
-        return self._append_batch(*admitted, now_ms, None, older)
+        return self._append_batch(*admitted, now_ms, budget, older)
 
     def prepare_older(
         self, admitted: tuple[memoryview, BatchHeader], first_offset: int, now_ms: int, budget: UnpackBudget
@@ -441,7 +375,7 @@ class Partition:
         """
         batch, _ = admitted
         self._stamp(batch, first_offset, now_ms)
-        return OlderForm(first_offset, self._of_older_format(batch, budget))
+        return OlderForm(first_offset, self._stored(batch, budget))
 
     @property
     def stores_older(self) -> bool:
@@ -460,13 +394,15 @@ class Partition:
         if len(batch) > config.segment_bytes:
             raise no_segment_holds(len(batch), config)
         log = self.log
+        states = self._producers
+        assert states is not None
         if header.producer_id >= 0:
-            repeated = self.producers().judge(
+            repeated = states.producers.judge(
                 header.producer_id,
                 header.producer_epoch,
                 header.base_sequence,
                 header.record_count,
-                self._uptime_ms,
+                states.uptime_ms,
             )
             if repeated is not None:
                 # Kafka tells the greatest time of the batch that is there, and the log's start as unknown.
@@ -480,7 +416,7 @@ class Partition:
             if older is not None and older.first_offset == first_offset:
                 stored = older.data
             else:
-                stored = self._of_older_format(batch, budget)
+                stored = self._stored(batch, budget)
         log.append(
             stored,
             first_offset=first_offset,
@@ -489,13 +425,17 @@ class Partition:
             now_ms=now_ms,
         )
         self._advance(log)
-        self._batches_since_snapshot += 1
+        states.appended()
         if header.producer_id >= 0:
             seen = SeenBatch(
                 header.base_sequence, header.last_sequence, first_offset, last_offset, max_timestamp
             )
-            self.producers().record(header.producer_id, header.producer_epoch, seen, self._uptime_ms)
+            states.producers.record(header.producer_id, header.producer_epoch, seen, states.uptime_ms)
         return Appended(first_offset, now_ms if config.log_append_time else NO_TIME, log.start_offset)
+
+    def _stored(self, batch: memoryview, budget: UnpackBudget | None) -> bytes | memoryview:
+        """Return the batch in the format that is stored. The broker's own topics always have the newest."""
+        return in_older_format(batch, self.config.stored_magic, budget) if self.stores_older else batch
 
     def _stamp(self, batch: memoryview, first_offset: int, now_ms: int) -> None:
         """Write into a batch what only the broker knows."""
@@ -504,75 +444,15 @@ class Partition:
         if self.config.log_append_time:
             set_max_timestamp_log_append(batch, 0, len(batch), now_ms)
 
-    def _of_older_format(self, batch: memoryview, budget: UnpackBudget | None) -> bytes | memoryview:
-        """A batch as the release that this broker behaves as stores it; the broker's own topics are ours.
-
-        Raises:
-            KafkaError: INVALID_RECORD (87), the records cannot be read.
-            UnpackLimitError: they are too much for `budget`.
-        """
-        if not self.stores_older:
-            return batch
-        from penstock.records.convert import convert_down  # such brokers are rare
-
-        try:
-            return convert_down(batch, self.config.stored_magic, budget=budget)
-        except UnpackLimitError:
-            raise
-        except CorruptRecordError as error:
-            raise error_for(ErrorCode.INVALID_RECORD, str(error)) from None
-
     def producers(self) -> Producers:
         """What the log says about its producers; read from it on first use after a start.
 
-        Every producer in the log counts as seen now: batches tell the times of their records, not of
-        their arrival, and a producer remembered too long does no harm.
-        """
-        producers = self._producers
-        if producers is None:
-            producers = self._read_producers()
-            assert producers is not None
-            self._producers = producers
-        return producers
-
-    def _read_producers(self, batches_max: int | None = None) -> Producers | None:
-        """What snapshots and the log say about producers; None if more batches had to be looked at.
-
         Raises:
-            StorageError: the log cannot be read.
+            StorageError: the log cannot be opened or read.
         """
-        producers = self._no_producers()
-        log = self.reader
-        known_to = log.start_offset
-        if self._snapshots is not None:
-            known_to = self._snapshots.load(producers, known_to, self._uptime_ms)
-        looked_at = 0
-        for header in log.iter_batch_headers(known_to):
-            looked_at += 1
-            if looked_at == batches_max:
-                return None
-            if header.producer_id >= 0 and not header.is_control:
-                seen = SeenBatch(
-                    header.base_sequence,
-                    header.last_sequence,
-                    header.base_offset,
-                    header.last_offset,
-                    header.max_timestamp,
-                )
-                producers.record(header.producer_id, header.producer_epoch, seen, self._uptime_ms)
-        self._base_offset, self._batches_behind_base = known_to, looked_at
-        return producers
-
-    def last_offsets_of_producers(self) -> dict[int, int]:
-        """The offset of the last batch of every producer id: compaction keeps these.
-
-        Raises:
-            StorageError: the log cannot be read.
-        """
-        producers = self.producers().items()
-        return {number: state.batches[-1].last_offset for number, state in producers if state.batches}
-
-    # --- reading ---------------------------------------------------------------------------------------
+        if self._log is None:
+            self._open_to_read()
+        return self._no_producers() if self._producers is None else self._producers.producers
 
     def check_leader_epoch(self, leader_epoch: int) -> None:
         """Compare the leader epoch a client believes in with ours; -1 means it has no opinion.

@@ -167,6 +167,10 @@ class Producers:
         state.first_offset = NO_OFFSET
         return state
 
+    def last_offsets(self) -> dict[int, int]:
+        """The offset of the last batch of every producer id: compaction keeps these."""
+        return {number: state.batches[-1].last_offset for number, state in self.items() if state.batches}
+
     def items(self) -> Iterator[tuple[int, ProducerState]]:
         """Every producer id and what is known of it."""
         return iter(self._states.items())

@@ -12,9 +12,9 @@ from broker.bench_node import NOW_MS, batch_of, make_node, make_topic, produce
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.metadata.stores import open_store
 from penstock.broker.node import Node
-from penstock.broker.partitions import cleaner as compactor
-from penstock.broker.partitions.cleaner import RETRY_S, policy_of
 from penstock.broker.partitions.log_store import LogStore, MemoryStore
+from penstock.broker.partitions.upkeep import cleaner as compactor
+from penstock.broker.partitions.upkeep.cleaner import RETRY_S, policy_of
 from penstock.clock import ManualClock
 from penstock.log.compaction import compactor as compaction
 from penstock.records.batch import decode_batch, encode_batch

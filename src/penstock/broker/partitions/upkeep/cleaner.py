@@ -128,7 +128,7 @@ class Compactor:
             log,
             policy_of(partition.config),
             now_ms,
-            last_of_producers=partition.last_offsets_of_producers(),
+            last_of_producers=partition.producers().last_offsets(),
             keys_max=self._config.integer("log.cleaner.dedupe.buffer.size") // BYTES_PER_KEY,
         )
         if work is None:

@@ -1,0 +1,73 @@
+"""From the records of a Produce request to what the log stores: batches of magic 2, or an older format.
+
+Depends on the settings of the topic alone, so that any thread may do it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.broker.partitions.validation import admit_batch, bring_in_line
+from penstock.errors import CorruptRecordError, UnpackLimitError
+from penstock.protocol.error_codes import ErrorCode, error_for
+
+if TYPE_CHECKING:
+    from penstock.broker.config.values import TopicConfig
+    from penstock.records.compression.budget import UnpackBudget
+    from penstock.records.format.batch_header import BatchHeader
+
+MAGIC_2_ONLY_SINCE = 3
+"""Older Produce versions carry message sets, or whatever the magic byte says."""
+
+
+class OlderForm(NamedTuple):
+    """Records as messages of magic 0 or 1, which hold their offsets, beginning at `first_offset`."""
+
+    first_offset: int
+    data: bytes | memoryview
+
+
+def admit(
+    records: memoryview | None,
+    produce_version: int,
+    config: TopicConfig,
+    now_ms: int,
+    budget: UnpackBudget | None,
+) -> tuple[memoryview, BatchHeader] | None:
+    """Check what a Produce request carries for a partition; return one batch of magic 2 and its header.
+
+    None where there is nothing to append.
+
+    Raises:
+        KafkaError: the records are refused, for a reason of `validation`.
+        UnpackLimitError: the records are too much for `budget`.
+    """
+    if produce_version >= MAGIC_2_ONLY_SINCE or records is None:
+        batch, header = admit_batch(records, produce_version, config, now_ms, budget)
+    else:
+        from penstock.broker.partitions.up_conversion import batches_of  # such producers are rare
+
+        batches = batches_of(records, config, now_ms, budget)
+        if not batches:
+            return None
+        batch, header = batches[0]
+    if config.inspects_records:
+        batch = bring_in_line(batch, header, config, budget)
+    return batch, header
+
+
+def in_older_format(batch: memoryview, magic: int, budget: UnpackBudget | None) -> bytes | memoryview:
+    """Return a batch as messages of magic 0 or 1, as a broker that behaves as an old release stores it.
+
+    Raises:
+        KafkaError: INVALID_RECORD (87), the records cannot be read.
+        UnpackLimitError: they are too much for `budget`.
+    """
+    from penstock.records.convert import convert_down  # such brokers are rare
+
+    try:
+        return convert_down(batch, magic, budget=budget)
+    except UnpackLimitError:
+        raise
+    except CorruptRecordError as error:
+        raise error_for(ErrorCode.INVALID_RECORD, str(error)) from None
