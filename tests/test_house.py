@@ -162,7 +162,7 @@ def words(text: str) -> str:
 
 
 def test_programs_are_not_described_as_people() -> None:
-    """Clients, brokers and callers have names."""
+    """Clients, brokers, callers have names. ``allow.everyone.if.no.acl.found`` is a key of Kafka."""
     assert PEOPLE.findall(words("nobody = 1  # whoever\n'''Nobody.'''\n")) == ["whoever", "Nobody"]
     people = {
         path.relative_to(PACKAGE).as_posix()

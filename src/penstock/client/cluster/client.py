@@ -39,7 +39,7 @@ CONTROLLER = -2
 """Stands for the controller, where the cluster names one, otherwise for any broker."""
 
 BOOTSTRAP_PATIENCE_S = 1.0
-"""How long a first contact is tried. Whoever mistypes an address should not wait for a minute."""
+"""How long a first contact is tried. A mistyped address should not take a minute to be told."""
 
 DRAIN_STEP_S = 0.001
 
@@ -385,7 +385,7 @@ class AsyncClient:
         return topics
 
     async def _freshen(self) -> None:
-        """Ask again for metadata that is old. What is known will do if nobody answers."""
+        """Ask again for metadata that is old. Without an answer the known metadata stay in use."""
         if self.metadata_is_old:
             with contextlib.suppress(PenstockError):
                 await self.refresh()
