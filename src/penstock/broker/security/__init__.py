@@ -1,1 +1,1 @@
-"""Who is at the other end of a connection: sessions, and later authentication and authorization."""
+"""Who is at the other end of a connection, and what it may do: authentication, users, tokens, ACLs."""
