@@ -15,7 +15,14 @@ import pytest
 from penstock import Admin, Consumer, Producer
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.config import ClientConfig
-from penstock.errors import AuthenticationError
+from penstock.errors import (
+    AuthenticationError,
+    AuthorizationError,
+    ClusterAuthorizationError,
+    GroupAuthorizationError,
+    KafkaError,
+    TopicAuthorizationError,
+)
 from penstock.protocol.messages.alter_user_scram_credentials_request import (
     AlterUserScramCredentialsRequest,
     ScramCredentialUpsertion,
@@ -91,6 +98,8 @@ def _settings(directory: Path, ports: list[int]) -> dict[str, object]:
         "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
         "connections.max.reauth.ms": 6000,
         "connection.failed.authentication.delay.ms": 50,
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS;User:ann;User:b,o=b;User:CN=ann",
     }
     for prefix, path in stores.items():
         settings |= {
@@ -114,10 +123,16 @@ def _settings(directory: Path, ports: list[int]) -> dict[str, object]:
 
 
 async def _add_scram_users(bootstrap: str) -> None:
-    """Users ``ann`` and ``b,o=b`` of both hashes, ``only512`` of one."""
+    """Users ``ann`` of both hashes, ``b,o=b`` and ``limited`` of SHA-256, ``only512`` of the other."""
     async with AsyncClient(ClientConfig.parse({"bootstrap.servers": bootstrap}, {})) as client:
         await client.bootstrap()
-        for user, codes in (("ann", (1,)), ("ann", (2,)), ("b,o=b", (1,)), ("only512", (2,))):
+        for user, codes in (
+            ("ann", (1,)),
+            ("ann", (2,)),
+            ("b,o=b", (1,)),
+            ("only512", (2,)),
+            ("limited", (1,)),
+        ):
             for code in codes:
                 name = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}[code]
                 salted = salted_password(name, PASSWORD, b"salt", 4096)
@@ -236,7 +251,7 @@ def test_records_there_and_back(kafka: Secured, way: str) -> None:
         got: list[bytes | None] = []
         deadline = time.monotonic() + 30
         while len(got) < len(values) and time.monotonic() < deadline:
-            got += [record.value for record in consumer.poll(1)]
+            got += [record.value for record in consumer.poll(1_000)]
     assert got == values
 
 
@@ -335,7 +350,7 @@ def _use(kind: str, settings: dict[str, object]) -> None:
             consumer.subscribe(["t"])
             deadline = time.monotonic() + 20
             while time.monotonic() < deadline:
-                consumer.poll(1)
+                consumer.poll(1_000)
 
 
 def test_sessions_are_renewed_under_load_and_no_request_is_lost(kafka: Secured) -> None:
@@ -357,5 +372,52 @@ def test_sessions_are_renewed_under_load_and_no_request_is_lost(kafka: Secured) 
         got = []
         deadline = time.monotonic() + 30
         while len(got) < sent and time.monotonic() < deadline:
-            got += [record.value for record in consumer.poll(1)]
+            got += [record.value for record in consumer.poll(1_000)]
     assert got == [b"%d" % number for number in range(sent)]
+
+
+@pytest.mark.parametrize(
+    ("use", "kind", "why"),
+    [
+        ("create", TopicAuthorizationError, "TOPIC_AUTHORIZATION_FAILED.*ACL"),
+        ("produce", TopicAuthorizationError, "'denied'.*TOPIC_AUTHORIZATION_FAILED.*WRITE to produce"),
+        ("consume", TopicAuthorizationError, "'denied'.*TOPIC_AUTHORIZATION_FAILED.*READ to consume"),
+        ("commit", GroupAuthorizationError, "'g'.*GROUP_AUTHORIZATION_FAILED.*READ on the group"),
+        ("join", GroupAuthorizationError, "'g'.*READ on the group"),
+        ("configure", ClusterAuthorizationError, "CLUSTER_AUTHORIZATION_FAILED.*on the cluster"),
+    ],
+)
+def test_what_is_not_allowed_is_told_at_once_with_what_to_do(
+    kafka: Secured, use: str, kind: type[KafkaError], why: str
+) -> None:
+    settings = scram(kafka, "limited")
+    before = time.monotonic()
+    with pytest.raises(kind, match=why) as caught:
+        _use_denied(use, settings)
+    assert isinstance(caught.value, AuthorizationError)
+    assert not caught.value.retriable
+    assert time.monotonic() - before < 10
+    assert "\n" not in str(caught.value)
+
+
+def _use_denied(use: str, settings: dict[str, object]) -> None:
+    if use == "create":
+        with Admin(config=settings) as admin:
+            admin.create_topic("denied")
+    elif use == "configure":
+        with Admin(config=settings) as admin:
+            admin.describe_config(broker=1)
+    elif use == "produce":
+        with Producer(config=settings) as producer:
+            producer.send("denied", b"x").result(30)
+    elif use == "consume":
+        with Consumer(config={**settings, "auto.offset.reset": "earliest"}) as consumer:
+            consumer.assign([("denied", 0)])
+            consumer.poll(20_000)
+    elif use == "join":
+        with Consumer(config={**settings, "group.id": "g"}) as consumer:
+            consumer.subscribe(["denied"])
+            consumer.poll(20_000)
+    else:
+        with Admin(config=settings) as admin:
+            admin.list_group_offsets("g")

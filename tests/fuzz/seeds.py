@@ -116,6 +116,22 @@ def _cloudevents() -> list[bytes]:
     return found
 
 
+def _security() -> list[bytes]:
+    alert = bytes.fromhex("15030300020250")
+    hello = bytes.fromhex("160303003a020000360303") + bytes(32) + bytes.fromhex("00130100000e002b00020304")
+    entry = (1).to_bytes(4, "big") + b"\0\x01a" + bytes(8) + (3).to_bytes(4, "big") + b"key" + bytes(4)
+    return [
+        b"r=abc,s=QUFB,i=4096\nv=QUFB",
+        b"n,a=ann,n=ann,r=abc,tokenauth=true",
+        b'{"status":"invalid_token","scope":"s"}\n\x01',
+        b"n,,\x01auth=Bearer a.e30.c\x01host=b\x01\x01",
+        b"a.b.PlainLoginModule required username=\"ann\" password='p\\'w'; // end",
+        alert,
+        hello,
+        (2).to_bytes(4, "big") + (1).to_bytes(4, "big") + entry + bytes(20),
+    ]
+
+
 _BEGINNINGS = {
     "message": _messages,
     "header": _headers,
@@ -125,4 +141,5 @@ _BEGINNINGS = {
     "codecs": _codecs,
     "v07": _v07,
     "cloudevent": _cloudevents,
+    "security": _security,
 }

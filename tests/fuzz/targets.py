@@ -236,6 +236,52 @@ def cloudevent(data: bytes) -> None:
                 assert to_record(again, mode=mode) == written, (mode, again, outcome)
 
 
+def security(data: bytes) -> None:
+    """What a peer says while SASL and TLS begin, and files of keys: accepted, or refused by an error of
+    ours.
+    """
+    from penstock.client.security.authenticator import Authenticator
+    from penstock.client.security.mechanisms import OAuthBearer, Plain, Scram
+    from penstock.errors import AuthenticationError, ConfigError
+    from penstock.protocol.messages import SaslAuthenticateResponse, SaslHandshakeResponse
+    from penstock.security.jaas import parse_jaas
+    from penstock.security.oauth import claims_of, read_client_message
+    from penstock.security.scram import ScramServer
+    from penstock.security.secrets import Secret
+    from penstock.security.stores import JKS_MAGIC, read_jks
+    from penstock.security.tls import TlsConnection
+    from penstock.security.tls_context import TlsSettings, client_context
+
+    pieces = data.split(b"\n")
+    for mechanism in (
+        Plain("ann", Secret("pw")),
+        Scram("SCRAM-SHA-256", "ann", Secret("pw")),
+        OAuthBearer(b"n,,"),
+    ):
+        authenticator = Authenticator(mechanism, "b:1")
+        authenticator.receive(SaslHandshakeResponse(mechanisms=[]))
+        with contextlib.suppress(AuthenticationError):
+            for piece in pieces:
+                authenticator.receive(SaslAuthenticateResponse(auth_bytes=piece))
+        assert not (authenticator.is_done and isinstance(mechanism, Scram)), "the broker proved nothing"
+    server = ScramServer("SCRAM-SHA-512")
+    for read in (server.receive_first, read_client_message):
+        with contextlib.suppress(AuthenticationError):
+            read(data)
+    tls = TlsConnection(client_context(TlsSettings(verify=False)), is_server=False, server_name="b")
+    tls.start()
+    with contextlib.suppress(AuthenticationError):
+        tls.receive(data)
+        tls.read_into(bytearray(100))
+        tls.receive_end()
+    assert not tls.is_ready
+    text = data.decode("utf-8", "replace")
+    claims_of(text)
+    for read_file in (lambda: parse_jaas(text), lambda: read_jks("x", JKS_MAGIC + data, None)):
+        with contextlib.suppress(ConfigError):
+            read_file()
+
+
 TARGETS: dict[str, Callable[[bytes], None]] = {
     "message": message,
     "header": header,
@@ -245,6 +291,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "codecs": codecs,
     "v07": v07,
     "cloudevent": cloudevent,
+    "security": security,
 }
 
 

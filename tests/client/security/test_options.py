@@ -132,6 +132,7 @@ def test_kerberos_from_either() -> None:
         (sasl(sasl_mechanism="OAUTHBEARER"), "needs a source of tokens"),
         (sasl(sasl_mechanism="OAUTHBEARER", sasl_oauthbearer_token_endpoint_url="ftp://x"), "expected https"),
         (sasl(sasl_mechanism="OAUTHBEARER", sasl_oauthbearer_token_endpoint_url="https://x"), "client.id"),
+        (sasl(sasl_mechanism="OAUTHBEARER", sasl_oauthbearer_token_endpoint_url="http://x/"), "in the clear"),
         (sasl(sasl_mechanism="OAUTHBEARER", sasl_oauthbearer_token_provider="x"), "expected a function"),
         (
             sasl(sasl_jaas_config=f'{OAUTH_MODULE} required unsecuredLoginStringClaim_sub="ann";'),

@@ -17,7 +17,7 @@ from penstock.client.cluster.client import CONTROLLER, AsyncClient
 from penstock.client.cluster.metadata import NO_TOPIC_ID, Node, PartitionInfo
 from penstock.client.config import ClientConfig
 from penstock.client.fetch.offsets import Answers, fetch_offsets
-from penstock.errors import ConfigError, KafkaError, NetworkError
+from penstock.errors import AuthorizationError, ConfigError, KafkaError, NetworkError
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.create_topics_request import (
@@ -355,7 +355,7 @@ def _creatable(topic: NewTopic, version: int) -> CreatableTopic:
 def _topic_error(code: int, name: str, message: str | None) -> KafkaError:
     """The error with the broker's own words, where it has some."""
     plain = error_for(code, f"{name!r}")
-    if not message:
-        return plain
+    if not message or isinstance(plain, AuthorizationError):
+        return plain  # which says what to do about a missing right; brokers do not
     label = "" if plain.name in message else f" ({plain.name})"
     return KafkaError(code, plain.name, f"{message}{label}", retriable=plain.retriable)

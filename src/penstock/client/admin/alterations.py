@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from penstock.client.arguments import by_partition, names, topic_name, whole
 from penstock.client.cluster.answers import check_complete, only
 from penstock.client.cluster.client import CONTROLLER
-from penstock.errors import ConfigError, KafkaError
+from penstock.errors import AuthorizationError, ConfigError, KafkaError
 from penstock.model import TopicPartition, setting_text
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.create_partitions_request import (
@@ -248,6 +248,8 @@ def _check(code: int, what: str, message: str | None) -> None:
     if not code:
         return
     plain = error_for(code, what)
+    if isinstance(plain, AuthorizationError):
+        raise plain  # it says what to do, brokers do not
     text = message or str(plain)
     label = "" if plain.name in text else f" ({plain.name})"
     # A topic that does not exist will not come to be by waiting.

@@ -24,7 +24,9 @@ def explain(code: int, settings: MemberSettings) -> KafkaError:
             f"{group}: session.timeout.ms = {settings.session_timeout_ms:g} is outside what the broker "
             "allows (its group.min.session.timeout.ms to group.max.session.timeout.ms)"
         ),
-        ErrorCode.GROUP_AUTHORIZATION_FAILED: f"{group}: this client may not read as a member of it",
+        ErrorCode.GROUP_AUTHORIZATION_FAILED: (
+            f"{group}: this client may not read as a member of it; an ACL has to allow READ on the group"
+        ),
         ErrorCode.GROUP_MAX_SIZE_REACHED: (
             f"{group} has as many members as the broker's group.max.size allows: stop another member first"
         ),
@@ -35,7 +37,7 @@ def explain(code: int, settings: MemberSettings) -> KafkaError:
     }
     plain = error_for(code, group)
     text = advice.get(ErrorCode(code)) if code in ErrorCode._value2member_map_ else None
-    return KafkaError(plain.code, plain.name, text, retriable=plain.retriable) if text else plain
+    return type(plain)(plain.code, plain.name, text, retriable=plain.retriable) if text else plain
 
 
 def explain_commit(code: int, group_id: str, broker: object = None) -> KafkaError:
@@ -63,4 +65,4 @@ def explain_commit(code: int, group_id: str, broker: object = None) -> KafkaErro
     text = advice.get(ErrorCode(code)) if code in ErrorCode._value2member_map_ else None
     # Partitions that are kept over a rebalance are still the member's when it has ended.
     is_passing = plain.retriable or code == ErrorCode.REBALANCE_IN_PROGRESS
-    return KafkaError(plain.code, plain.name, text or str(plain), retriable=is_passing)
+    return type(plain)(plain.code, plain.name, text or str(plain), retriable=is_passing)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 from penstock.client.security.settings import (
     PROTOCOLS,
@@ -373,6 +374,13 @@ def _oauth(values: Mapping[str, Any], jaas: LoginModule | None) -> OAuthSettings
         )
     if settings.token_endpoint and not settings.token_endpoint.startswith(("https://", "http://", "file:")):
         raise ConfigError("option 'sasl.oauthbearer.token.endpoint.url': expected https://… or file:/…")
+    if settings.token_endpoint and settings.token_endpoint.startswith("http://"):
+        host = urlsplit(settings.token_endpoint).hostname
+        if host not in ("localhost", "127.0.0.1", "::1"):
+            raise ConfigError(
+                "option 'sasl.oauthbearer.token.endpoint.url': http would send the secret in the clear; "
+                "expected https://"
+            )
     if settings.token_endpoint and not settings.token_endpoint.startswith("file:") and not settings.client_id:
         raise ConfigError("option 'sasl.oauthbearer.client.id' is missing: the token endpoint asks for it")
     return settings
