@@ -1,7 +1,7 @@
 """TCP segments to streams of bytes: both directions of every connection in a capture.
 
 Segments may come twice, out of order, overlapping or wrapped around 2^32. Where a capture lacks
-some, the stream ends there and says so: what follows could be read only from a guessed place.
+some, the stream ends there, and `missing_bytes` says so: the position of what follows would be a guess.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class Stream:
         if self._first is None:
             self._first = self._latest = segment.sequence
             self._began = segment.time
-        # The nearest place to the latest one that has this sequence number: it wraps at 2^32.
-        place = self._latest + ((segment.sequence - self._latest + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)
+        # The position nearest to the latest one that has this sequence number: it wraps at 2^32.
+        position = self._latest + ((segment.sequence - self._latest + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)
         if segment.flags & SYN:
-            self._first, self._is_opened = place + 1, True
-            place += 1
+            self._first, self._is_opened = position + 1, True
+            position += 1
         if segment.data:
-            self._pieces.append((place, len(self._pieces), segment.time, segment.data))
-        self._latest = max(self._latest, place)
+            self._pieces.append((position, len(self._pieces), segment.time, segment.data))
+        self._latest = max(self._latest, position)
 
     def is_reopened_by(self, segment: Segment) -> bool:
         """Whether a SYN belongs to another connection between the same ports."""
@@ -53,16 +53,16 @@ class Stream:
         self._pieces.sort()
         if not self._pieces or self._first is None:
             return
-        place = self._first if self._is_opened else self._pieces[0][0]
+        position = self._first if self._is_opened else self._pieces[0][0]
         joined = bytearray()
         for start, _, time, data in self._pieces:
-            if start > place:
-                self.missing_bytes = start - place
+            if start > position:
+                self.missing_bytes = start - position
                 break
-            fresh = data[place - start :]
+            fresh = data[position - start :]
             if fresh:
                 joined += fresh
-                place += len(fresh)
+                position += len(fresh)
                 self._ends.append(len(joined))
                 self._times.append(time)
         self.data = bytes(joined)

@@ -19,7 +19,7 @@ _VERSIONS: dict[tuple[int, int], int] = {}
 
 
 class RequestHeader:
-    """Who asks, for what, at which version, and under which number the answer is expected."""
+    """Client id, API key and version of a request, and the correlation id of its answer."""
 
     __slots__ = ("api_key", "api_version", "client_id", "correlation_id")
 

@@ -58,7 +58,7 @@ def _values(struct: Any) -> list[tuple[str, Any]]:
 class MadeLate(Generic[S]):
     """An attribute that holds a struct: one at its default is made on first use.
 
-    Most of them are never sent and never looked at, and to make them would be a quarter of the work of
+    Most of them are never sent and never read, and to make them would be a quarter of the work of
     reading a message. The slot of the attribute, which has an underscore in front, holds None till then.
     """
 

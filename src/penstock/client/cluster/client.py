@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 ANY_NODE = -1
-"""Stands for whichever broker answers."""
+"""Node id that stands for any broker."""
 
 CONTROLLER = -2
-"""Stands for the controller, where the cluster names one, otherwise for any broker."""
+"""Node id that stands for the controller; for any broker where the cluster names none."""
 
 BOOTSTRAP_PATIENCE_S = 1.0
 """How long a first contact is tried. A mistyped address should not take a minute to be told."""
@@ -44,7 +44,7 @@ BOOTSTRAP_PATIENCE_S = 1.0
 DRAIN_STEP_S = 0.001
 
 MAIN, FETCH = "main", "fetch"
-"""What a connection is for."""
+"""Purposes of connections: a fetch that waits at the broker must not hold up other requests."""
 
 log = logger_named("penstock.client")
 
@@ -79,7 +79,7 @@ class AsyncClient:
         return self.config.request_timeout_ms / 1000
 
     async def drained(self) -> None:
-        """Wait until the kernel has taken everything that was sent: what is closed earlier is lost."""
+        """Wait until the kernel has taken everything that was sent: other bytes are lost on close."""
         while any(each.unsent_bytes for each in self.connections() if each.cause is None):
             await asyncio.sleep(DRAIN_STEP_S)
 
@@ -357,8 +357,8 @@ class AsyncClient:
             await self.refresh(names)
         return {name: self.cluster.topics[name] for name in names}
 
-    async def topics_with(self, places: Collection[TopicPartition]) -> dict[str, TopicInfo]:
-        """What is known about the topics of `places`, each of which they have.
+    async def topics_with(self, partitions: Collection[TopicPartition]) -> dict[str, TopicInfo]:
+        """Return what is known about the topics of `partitions`, all of which exist.
 
         Topics grow while clients run: a partition that is not known is asked for again, as long as an
         unknown topic would be, before it counts as missing.
@@ -367,12 +367,12 @@ class AsyncClient:
             ConfigError: a topic has no such partition.
             KafkaError, NetworkError: as `topic`.
         """
-        names = {where.topic for where in places}
+        names = {tp.topic for tp in partitions}
         loop = asyncio.get_running_loop()
         deadline: float | None = None
         for tries in range(1 << 30):
             topics = await self.topics_of(names)
-            missing = next((p for p in places if p.partition not in topics[p.topic].partitions), None)
+            missing = next((p for p in partitions if p.partition not in topics[p.topic].partitions), None)
             if missing is None:
                 break
             if deadline is None:
@@ -418,18 +418,18 @@ class AsyncClient:
         hint = self.cluster.unknown_topic_hint(name)
         return KafkaError(error.code, error.name, f"topic {name!r} does not exist{hint}")
 
-    async def leader(self, where: TopicPartition) -> int:
+    async def leader(self, partition: TopicPartition) -> int:
         """Return the node that leads a partition.
 
         Raises:
             KafkaError: unknown topic or partition, or no leader at the moment.
         """
-        leader = self.cluster.leader(where)
+        leader = self.cluster.leader(partition)
         if leader is None:
-            await self.topics_with([where])
-            leader = self.cluster.leader(where)
+            await self.topics_with([partition])
+            leader = self.cluster.leader(partition)
         if leader is None:
-            raise error_for(ErrorCode.LEADER_NOT_AVAILABLE, f"partition {where}")
+            raise error_for(ErrorCode.LEADER_NOT_AVAILABLE, f"partition {partition}")
         return leader
 
 

@@ -1,4 +1,4 @@
-"""What clients of this process wait for, as seen from another thread: for a line on a screen.
+"""What clients of this process wait for, read from another thread to be shown as progress.
 
 Clients note what goes wrong and is tried again (`Troubles`), at the price of an entry in a dictionary for
 each failure. A request without an answer costs nothing: the `Observer` sees that the same one is still
@@ -24,7 +24,7 @@ UNREACHABLE_S = 15.0
 
 
 class Obstacle(NamedTuple):
-    """What is in the way, in words, and the monotonic time in seconds since when."""
+    """A failure or a wait, in words, and its begin in seconds of the monotonic clock."""
 
     text: str
     since: float
@@ -94,7 +94,7 @@ class Observer:
         """What is under way, and when that was seen first."""
 
     def look(self, now: float) -> Obstacle | None:
-        """What has been in the way for longest at the monotonic time `now`, in seconds; None for nothing."""
+        """The obstacle that stands longest at the monotonic time `now`, in seconds; None if there is none."""
         found: list[Obstacle] = []
         under_way: dict[Hashable, str] = {}
         for client in _copy(_clients):

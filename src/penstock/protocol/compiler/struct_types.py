@@ -223,7 +223,7 @@ def not_default(layout: StructLayout, spec: FieldSpec, struct: str) -> str:
 
 
 def has_default(layout: StructLayout, spec: FieldSpec, struct: Any) -> bool:
-    """Whether a field of `struct` is what it is when nothing sets it: what `not_default` is code for."""
+    """Whether a field of `struct` is at its default; `not_default` writes code for the opposite."""
     default, value = spec.default, getattr(struct, spec.attribute)
     if default is None or value is None:
         return value is default

@@ -1,0 +1,33 @@
+"""Message classes of definitions that are not Kafka's own, made while the program runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import ModuleType
+
+from penstock.protocol.message import Message
+from penstock.protocol.schema.class_writer import module_source
+from penstock.protocol.schema.definition import Definition, snake_case
+from penstock.protocol.schema.loader import read_definition
+
+
+def load_message(path: str | os.PathLike[str]) -> type[Message]:
+    """Read a definition from a file and return its message class. Classes of structs are in its module.
+
+    Raises:
+        DefinitionError: the definition breaks a rule of the language.
+        OSError: the file cannot be read.
+    """
+    return message_class(read_definition(path))
+
+
+def message_class(definition: Definition) -> type[Message]:
+    """Make the class of a definition that is not one of Kafka's own."""
+    name = f"penstock.protocol.loaded.{snake_case(definition.name)}_{id(definition):x}"
+    module = ModuleType(name)
+    sys.modules[name] = module
+    exec(compile(module_source(definition), f"<classes of {definition.source}>", "exec"), module.__dict__)
+    made: type[Message] = getattr(module, definition.name)
+    made.DEFINITION = definition
+    return made
