@@ -1,8 +1,7 @@
 """The consumer for asyncio: partitions, assigned by hand or by a group, read as records or Arrow batches.
 
-Promises that a position is where the next record handed out will be at the earliest: it moves when
-records are handed out, not when they are fetched. Fetching begins with the first poll, so that `assign`,
-`subscribe` and `seek` cost nothing.
+`fetched_records` hands out what has been fetched; this module assigns partitions, seeks, and waits for what
+is to come. Fetching begins with the first poll, so that `assign`, `subscribe` and `seek` cost nothing.
 """
 
 from __future__ import annotations
@@ -11,24 +10,23 @@ import asyncio
 import contextlib
 import inspect
 import re
-import threading
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.client.arguments import column_names, milliseconds, topic_partition, topic_partitions, whole
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.config import ConsumerConfig
-from penstock.client.fetch.cursors import Cursor, FetchedPart, FetchSettings
+from penstock.client.fetch.cursors import Cursor, FetchSettings
+from penstock.client.fetch.fetched_records import FetchedRecords
 from penstock.client.fetch.fetcher import Fetcher
-from penstock.client.fetch.position_lookup import BY_AGE, COMMITTED, NO_POSITION, OffsetCalls
-from penstock.client.fetch.readings import ColumnReading, RowReading
+from penstock.client.fetch.position_lookup import BY_AGE, COMMITTED, NO_POSITION
 from penstock.client.group.session import Callback, Callbacks, GroupSession
 from penstock.client.record import Record
+from penstock.clock import SystemClock
 from penstock.common.extras import need_arrow
-from penstock.errors import ConfigError, DecodeError, KafkaError, NetworkError, PenstockError
+from penstock.errors import ConfigError, NetworkError
 from penstock.model import COLUMN_NAMES, EARLIEST, LATEST, TopicPartition
-from penstock.protocol.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,7 +40,7 @@ THREADED_BYTES_MIN = 128 << 10
 """Parts from this size on are decoded in another thread, so that the event loop goes on."""
 
 
-class AsyncConsumer(OffsetCalls):
+class AsyncConsumer(FetchedRecords):
     """Reads records of partitions, those of its choice or those that its group gives it.
 
     >>> async with AsyncConsumer("localhost:9092", group_id="billing") as consumer:
@@ -66,24 +64,12 @@ class AsyncConsumer(OffsetCalls):
     ) -> None:
         if bootstrap_servers is not None:
             options["bootstrap_servers"] = bootstrap_servers
-        self.config = ConsumerConfig.parse(config, options)
+        super().__init__(ConsumerConfig.parse(config, options), SystemClock())
         self._client = AsyncClient(self.config)
-        self._fetcher: Fetcher | None = None
-        self._positions: dict[TopicPartition, int] = {}
-        """The next offset to hand out; EARLIEST or LATEST until that has been looked up."""
         self._paused: set[TopicPartition] = set()
-        self._reading: RowReading | ColumnReading | None = None
         self._is_closed = False
-        self.needs_attention = False
-        """Whether the group wants something done before more records are handed out."""
         self._group = GroupSession(self._client, self.config, self) if self.config.group_id else None
         self._starting: asyncio.Task[None] | None = None
-        self._polls = 0
-        self._before: dict[TopicPartition, int] = {}
-        """Where the partitions were before the last poll that returned something of them."""
-        self._is_iterating = False
-        self._position_lock = threading.Lock()
-        """Held while a position is looked at and acted upon: `seek` may come from another thread."""
 
     async def start(self) -> AsyncConsumer:
         """Reach the cluster. Optional: the first `poll` does it as well.
@@ -265,14 +251,6 @@ class AsyncConsumer(OffsetCalls):
             raise ConfigError(f"partition {tp} is not assigned")
         return tp
 
-    def _forget(self, partitions: Iterable[TopicPartition]) -> None:
-        """Drop what has been fetched of some partitions, and fetch them no more."""
-        gone = set(partitions)
-        if self._fetcher is not None:
-            self._fetcher.stop(gone)
-        if self._reading is not None and self._reading.part.tp in gone:
-            self._reading = None
-
     # -- what the group gives and takes (see `penstock.client.group.session.Holder`)
 
     def hold(self, partitions: Iterable[TopicPartition]) -> None:
@@ -289,32 +267,9 @@ class AsyncConsumer(OffsetCalls):
             self._before.pop(tp, None)
         self._paused -= gone
 
-    def consumed(self) -> dict[TopicPartition, int]:
-        return {tp: position for tp, position in self._positions.items() if position >= 0}
-
-    def progress(self) -> object:
-        reading = self._reading
-        return self._polls, id(reading), reading.position if isinstance(reading, RowReading) else 0
-
     def wake_up(self) -> None:
         if self._fetcher is not None:
             self._fetcher.buffer.announce()
-
-    def _finished(self) -> dict[TopicPartition, int]:
-        """As `consumed`, without what has been handed out last."""
-        finished = self.consumed()
-        finished.update({tp: at for tp, at in self._before.items() if tp in finished and at >= 0})
-        reading = self._reading
-        if self._is_iterating and isinstance(reading, RowReading) and reading.index:
-            finished[reading.part.tp] = reading.rows[reading.index - 1].offset
-        return finished
-
-    def _come_back(self) -> None:
-        """The application asks for more: what it has been given is worked off."""
-        self._polls += 1
-        self._is_iterating = False
-        if self._before:
-            self._before.clear()
 
     async def notice(
         self,
@@ -408,61 +363,6 @@ class AsyncConsumer(OffsetCalls):
         """
         return self.config.max_poll_records if max_records is None else whole(max_records, "max_records")
 
-    def poll_now(self, limit: int) -> list[Record]:
-        """Hand out what has been fetched already, in any thread. Raises as `poll`."""
-        records: list[Record] = []
-        self._come_back()
-        while len(records) < limit:
-            try:
-                reading = self._row_reading()
-            except PenstockError:
-                if not records:
-                    raise
-                break  # what is behind these records is fetched again, and raises in the next poll
-            if reading is None:
-                break
-            tp = reading.part.tp
-            self._before.setdefault(tp, self._positions[tp])
-            found = reading.take(limit - len(records))
-            records = records + found if records else found
-            self._positions[tp] = reading.position
-        return records
-
-    def _row_reading(self) -> RowReading | None:
-        """The part to hand records out of; None when nothing has been fetched."""
-        reading = self._reading
-        while not isinstance(reading, RowReading) or reading.is_done:
-            if isinstance(reading, RowReading):
-                tp = reading.part.tp
-                try:
-                    has_more = reading.load()
-                except DecodeError:
-                    self._forget([tp])
-                    raise
-                if self._reading is not reading:  # a seek has come between
-                    reading = self._reading
-                    continue
-                self._positions[tp] = reading.position
-                if has_more:
-                    break
-            part = self._part_to_read(RowReading)
-            if part is None:
-                return None
-            tp = part.tp
-            try:
-                reading = RowReading(
-                    part,
-                    self._positions[tp],
-                    check_crcs=self.config.check_crcs,
-                    unpack=self.config.unpack_limits,
-                )
-            except DecodeError:
-                self._forget([tp])
-                raise
-            self._reading = reading
-            self._positions[tp] = reading.position
-        return reading
-
     async def poll_arrow(
         self,
         timeout_ms: float = 1_000.0,
@@ -500,81 +400,6 @@ class AsyncConsumer(OffsetCalls):
             if not decoding.cancelled() and decoding.exception() is None and decoding.result() is not None:
                 self._give_back()
             raise
-
-    def _give_back(self) -> None:
-        """Go back before what has been handed out last."""
-        for tp, position in self._before.items():
-            self._forget([tp])
-            self._positions[tp] = position
-        self._before.clear()
-
-    @property
-    def fetched_bytes(self) -> int:
-        """The size of what has been fetched and not handed out."""
-        held = self._reading.part.size if self._reading is not None else 0
-        return held + (self._fetcher.buffer.size_bytes if self._fetcher is not None else 0)
-
-    def poll_arrow_now(self, columns: Sequence[str], batch_bytes: int) -> pa.RecordBatch | None:
-        """Hand out what has been fetched already, in any thread. Raises as `poll`."""
-        self._come_back()
-        while True:
-            reading = self._reading
-            if not isinstance(reading, ColumnReading) or reading.columns != columns:
-                part = self._part_to_read(ColumnReading)
-                if part is None:
-                    return None
-                reading = self._reading = ColumnReading(
-                    part,
-                    self._positions[part.tp],
-                    columns,
-                    batch_bytes,
-                    check_crcs=self.config.check_crcs,
-                    unpack=self.config.unpack_limits,
-                )
-            tp = reading.part.tp
-            self._before.setdefault(tp, self._positions[tp])
-            try:
-                batch = reading.take()
-            except DecodeError:
-                self._forget([tp])
-                raise
-            if self._reading is reading:
-                self._positions[tp] = reading.position
-            if batch is not None:
-                return batch
-            self._reading = None
-
-    def _part_to_read(self, kind: type) -> FetchedPart | None:
-        """The next part; or the present one, when it was being handed out the other way."""
-        reading, self._reading = self._reading, None
-        if reading is not None and not isinstance(reading, kind):
-            if self._positions.get(reading.part.tp, reading.part.next_offset) < reading.part.next_offset:
-                return reading.part
-        elif isinstance(reading, ColumnReading):
-            return reading.part
-        while self._fetcher is not None and (part := self._fetcher.take()) is not None:
-            if self._fetcher.cursors.get(part.tp) is not part.cursor:
-                continue
-            if part.error is not None:
-                self._handle(part.tp, part.error)
-                continue
-            return part
-        return None
-
-    def _handle(self, tp: TopicPartition, error: PenstockError) -> None:
-        """Go where ``auto.offset.reset`` says when the position is outside the log; raise other errors."""
-        self._forget([tp])
-        reset = self._reset_marker
-        if isinstance(error, KafkaError) and error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            if reset != NO_POSITION:
-                self._positions[tp] = reset
-                return
-            raise KafkaError(
-                error.code,
-                error.name,
-                f"offset {self._positions[tp]} of {tp} is outside the log: seek(), or set auto.offset.reset",
-            )
-        raise error
 
     async def wait(self, deadline: float) -> bool:
         """Fetch at every position, and wait until something has come; False after the `deadline`.
@@ -648,25 +473,3 @@ class AsyncConsumer(OffsetCalls):
                     await asyncio.sleep(0)
                     breathe_at = clock() + BREATH_S
             await self.wait(clock() + ITERATION_POLL_S)
-
-    @property
-    def _has_rows(self) -> bool:
-        """Whether there are records that have been decoded and not handed out."""
-        return isinstance(self._reading, RowReading) and not self._reading.is_done
-
-    def iterate_now(self) -> Iterator[Record]:
-        """The records that have been fetched already, one by one.
-
-        As long as nobody seeks, and the group does not need attention.
-        """
-        self._come_back()
-        self._is_iterating = True
-        while (reading := self._row_reading()) is not None:
-            tp = reading.part.tp
-            while self._reading is reading and reading.index < len(reading.rows):
-                record = reading.rows[reading.index]
-                reading.index += 1
-                self._positions[tp] = reading.position
-                yield record
-                if self.needs_attention:
-                    return

@@ -1,4 +1,4 @@
-"""Offsets by place and time: the calls of a consumer that ask where records are, and where it begins."""
+"""Offsets by time, first and last offsets, and the positions that a consumer starts at."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.client.cluster.client import AsyncClient
 from penstock.client.config import ConsumerConfig
 from penstock.client.fetch.offsets import fetch_known_offsets, fetch_offsets
 from penstock.client.group.commits import CommitCalls
-from penstock.clock import SystemClock
+from penstock.clock import Clock
 from penstock.model import EARLIEST, LATEST, TopicPartition
 
 NO_POSITION = -4
@@ -27,6 +27,7 @@ class OffsetCalls(CommitCalls):
 
     config: ConsumerConfig
     _client: AsyncClient
+    _clock: Clock
 
     async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The first offset of each partition. Raises as `fetch_offsets`."""
@@ -71,7 +72,7 @@ class OffsetCalls(CommitCalls):
         if marker == EARLIEST:
             return await self.beginning_offsets(unknown)
         if marker == BY_AGE:
-            begin_ms = SystemClock().now_ms() - (self.config.reset_age_ms or 0)
+            begin_ms = self._clock.now_ms() - (self.config.reset_age_ms or 0)
             young = await self.offsets_for_times(dict.fromkeys(unknown, begin_ms))
             return {tp: LATEST if offset is None else offset for tp, offset in young.items()}
         stored = await self.committed(unknown)

@@ -49,7 +49,7 @@ def payload_for(batch: Batch, produce_version: int, codec: Codec) -> Buffer:
 
 
 def rows_of(batch: Batch) -> list[Row]:
-    """The records of a batch, whichever way it was filled."""
+    """Return the records of a batch, which may hold rows or be encoded already."""
     if batch.encoded is None:
         return batch.rows
     return [
@@ -74,7 +74,7 @@ def _encoded(batch: Batch, codec: Codec) -> bytes:
 
 
 def _stamped(batch: Batch) -> memoryview:
-    """Write the producer id into the batch itself; the memory is ours alone."""
+    """Write the producer id into the encoded batch, whose memory belongs to the batch alone."""
     assert batch.encoded is not None
     if batch.base_sequence >= 0:
         owner = batch.owner
@@ -97,7 +97,7 @@ def _message_set(batch: Batch, magic: int, codec: Codec) -> bytes:
 
 
 def _can_do_without(headers: Sequence[Header]) -> bool:
-    """Is the content type of a structured event all there is? It is optional there (K30)."""
+    """Return whether the only header is the content type of a structured event, which is optional (K30)."""
     if len(headers) != 1 or headers[0][0] != "content-type":
         return False
     return (headers[0][1] or b"").startswith(b"application/cloudevents+")

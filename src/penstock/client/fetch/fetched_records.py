@@ -1,0 +1,231 @@
+"""The part of a consumer that hands out what has been fetched, as records or as Arrow batches.
+
+A position is the offset of the next record to be handed out: it moves when records are handed out, not when
+they are fetched. No I/O: the fetcher's buffer is read, and decoded here, in the thread of the caller.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from penstock.client.fetch.position_lookup import NO_POSITION, OffsetCalls
+from penstock.client.fetch.readings import ColumnReading, RowReading
+from penstock.client.record import Record
+from penstock.errors import DecodeError, KafkaError, PenstockError
+from penstock.model import TopicPartition
+from penstock.protocol.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from penstock.client.config import ConsumerConfig
+    from penstock.client.fetch.cursors import FetchedPart
+    from penstock.client.fetch.fetcher import Fetcher
+    from penstock.clock import Clock
+
+
+class FetchedRecords(OffsetCalls):
+    """The positions of a consumer, and what it hands out at them."""
+
+    def __init__(self, config: ConsumerConfig, clock: Clock) -> None:
+        self.config = config
+        self._clock = clock
+        self.needs_attention = False
+        """Whether the group needs something to be done before more records are handed out."""
+        self._fetcher: Fetcher | None = None
+        self._positions: dict[TopicPartition, int] = {}
+        """The next offset to hand out; a marker of `position_lookup` until that has been looked up."""
+        self._position_lock = threading.Lock()
+        """Held while a position is read and acted upon: `seek` may come from another thread."""
+        self._before: dict[TopicPartition, int] = {}
+        """The positions before the last poll, of the partitions that it returned something of."""
+        self._reading: RowReading | ColumnReading | None = None
+        self._is_iterating = False
+        self._polls = 0
+
+    def _forget(self, partitions: Iterable[TopicPartition]) -> None:
+        """Drop what has been fetched of some partitions, and fetch them no more."""
+        gone = set(partitions)
+        if self._fetcher is not None:
+            self._fetcher.stop(gone)
+        if self._reading is not None and self._reading.part.tp in gone:
+            self._reading = None
+
+    def consumed(self) -> dict[TopicPartition, int]:
+        """Return the positions that are known: the next offset to read of each partition."""
+        return {tp: position for tp, position in self._positions.items() if position >= 0}
+
+    def progress(self) -> object:
+        """Return a value that changes whenever records are handed out."""
+        reading = self._reading
+        return self._polls, id(reading), reading.position if isinstance(reading, RowReading) else 0
+
+    def _finished(self) -> dict[TopicPartition, int]:
+        """Return the positions before the records that were handed out last."""
+        finished = self.consumed()
+        finished.update({tp: at for tp, at in self._before.items() if tp in finished and at >= 0})
+        reading = self._reading
+        if self._is_iterating and isinstance(reading, RowReading) and reading.index:
+            finished[reading.part.tp] = reading.rows[reading.index - 1].offset
+        return finished
+
+    def _come_back(self) -> None:
+        """The application asks for more: it has processed what was handed out before."""
+        self._polls += 1
+        self._is_iterating = False
+        if self._before:
+            self._before.clear()
+
+    def poll_now(self, limit: int) -> list[Record]:
+        """Hand out what has been fetched already, in any thread. Raises as `poll`."""
+        records: list[Record] = []
+        self._come_back()
+        while len(records) < limit:
+            try:
+                reading = self._row_reading()
+            except PenstockError:
+                if not records:
+                    raise
+                break  # what is behind these records is fetched again, and raises in the next poll
+            if reading is None:
+                break
+            tp = reading.part.tp
+            self._before.setdefault(tp, self._positions[tp])
+            found = reading.take(limit - len(records))
+            records = records + found if records else found
+            self._positions[tp] = reading.position
+        return records
+
+    def _row_reading(self) -> RowReading | None:
+        """Return the part to hand records out of; None when nothing has been fetched."""
+        reading = self._reading
+        while not isinstance(reading, RowReading) or reading.is_done:
+            if isinstance(reading, RowReading):
+                tp = reading.part.tp
+                try:
+                    has_more = reading.load()
+                except DecodeError:
+                    self._forget([tp])
+                    raise
+                if self._reading is not reading:  # a seek has come between
+                    reading = self._reading
+                    continue
+                self._positions[tp] = reading.position
+                if has_more:
+                    break
+            part = self._part_to_read(RowReading)
+            if part is None:
+                return None
+            tp = part.tp
+            try:
+                reading = RowReading(
+                    part,
+                    self._positions[tp],
+                    check_crcs=self.config.check_crcs,
+                    unpack=self.config.unpack_limits,
+                )
+            except DecodeError:
+                self._forget([tp])
+                raise
+            self._reading = reading
+            self._positions[tp] = reading.position
+        return reading
+
+    def _give_back(self) -> None:
+        """Go back before what has been handed out last."""
+        for tp, position in self._before.items():
+            self._forget([tp])
+            self._positions[tp] = position
+        self._before.clear()
+
+    @property
+    def fetched_bytes(self) -> int:
+        """The size of what has been fetched and not handed out."""
+        held = self._reading.part.size if self._reading is not None else 0
+        return held + (self._fetcher.buffer.size_bytes if self._fetcher is not None else 0)
+
+    def poll_arrow_now(self, columns: Sequence[str], batch_bytes: int) -> pa.RecordBatch | None:
+        """Hand out what has been fetched already, in any thread. Raises as `poll`."""
+        self._come_back()
+        while True:
+            reading = self._reading
+            if not isinstance(reading, ColumnReading) or reading.columns != columns:
+                part = self._part_to_read(ColumnReading)
+                if part is None:
+                    return None
+                reading = self._reading = ColumnReading(
+                    part,
+                    self._positions[part.tp],
+                    columns,
+                    batch_bytes,
+                    check_crcs=self.config.check_crcs,
+                    unpack=self.config.unpack_limits,
+                )
+            tp = reading.part.tp
+            self._before.setdefault(tp, self._positions[tp])
+            try:
+                batch = reading.take()
+            except DecodeError:
+                self._forget([tp])
+                raise
+            if self._reading is reading:
+                self._positions[tp] = reading.position
+            if batch is not None:
+                return batch
+            self._reading = None
+
+    def _part_to_read(self, kind: type) -> FetchedPart | None:
+        """Return the next part; or the present one, if it was being handed out as the other kind of reading."""
+        reading, self._reading = self._reading, None
+        if reading is not None and not isinstance(reading, kind):
+            if self._positions.get(reading.part.tp, reading.part.next_offset) < reading.part.next_offset:
+                return reading.part
+        elif isinstance(reading, ColumnReading):
+            return reading.part
+        while self._fetcher is not None and (part := self._fetcher.take()) is not None:
+            if self._fetcher.cursors.get(part.tp) is not part.cursor:
+                continue
+            if part.error is not None:
+                self._handle(part.tp, part.error)
+                continue
+            return part
+        return None
+
+    def _handle(self, tp: TopicPartition, error: PenstockError) -> None:
+        """Go where ``auto.offset.reset`` says when the position is outside the log; raise other errors."""
+        self._forget([tp])
+        reset = self._reset_marker
+        if isinstance(error, KafkaError) and error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            if reset != NO_POSITION:
+                self._positions[tp] = reset
+                return
+            raise KafkaError(
+                error.code,
+                error.name,
+                f"offset {self._positions[tp]} of {tp} is outside the log: seek(), or set auto.offset.reset",
+            )
+        raise error
+
+    @property
+    def _has_rows(self) -> bool:
+        """Whether there are records that have been decoded and not handed out."""
+        return isinstance(self._reading, RowReading) and not self._reading.is_done
+
+    def iterate_now(self) -> Iterator[Record]:
+        """The records that have been fetched already, one by one.
+
+        As long as nobody seeks, and the group does not need attention.
+        """
+        self._come_back()
+        self._is_iterating = True
+        while (reading := self._row_reading()) is not None:
+            tp = reading.part.tp
+            while self._reading is reading and reading.index < len(reading.rows):
+                record = reading.rows[reading.index]
+                reading.index += 1
+                self._positions[tp] = reading.position
+                yield record
+                if self.needs_attention:
+                    return
