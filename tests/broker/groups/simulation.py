@@ -25,14 +25,9 @@ from penstock.broker.groups.classic.snapshot import snapshot
 from penstock.broker.groups.service import fail_response
 from penstock.client.assignors import assignor_named
 from penstock.client.assignors.member_metadata import decode_assignment
-from penstock.client.group.membership import (
-    CountPartitions,
-    FindCoordinator,
-    MemberSettings,
-    Membership,
-    Outgoing,
-    Phase,
-)
+from penstock.client.group.member_state import Phase
+from penstock.client.group.membership import Membership
+from penstock.client.group.requests import CountPartitions, FindCoordinator, MemberSettings, Outgoing
 from penstock.errors import RequestTimeoutError
 from penstock.model import TopicPartition
 from penstock.protocol.messages.group_metadata_value import GroupMetadataValue
@@ -106,7 +101,7 @@ class Application:
             self.membership.told(change, self.world.now_ms)
 
     def pump(self) -> None:
-        waiting, self.membership.outbox = self.membership.outbox, []
+        waiting = self.membership.take_requests()
         for outgoing in waiting:
             self.world.send(self, outgoing)
         wake_at = self.membership.wake_at

@@ -8,7 +8,8 @@ import pytest
 
 from penstock.client.assignors import Assignor, assignor_named
 from penstock.client.assignors.member_metadata import decode_subscription, encode_assignment
-from penstock.client.group.membership import Membership, Phase
+from penstock.client.group.member_state import Phase
+from penstock.client.group.membership import Membership
 from penstock.client.group.requests import (
     Change,
     CountPartitions,
@@ -59,8 +60,7 @@ class Bench:
         self.member.advance(self.now)
 
     def taken(self) -> list[Outgoing]:
-        sent, self.member.outbox = self.member.outbox, []
-        return sent
+        return self.member.take_requests()
 
     def asked(self, kind: type[T]) -> tuple[int, T]:
         """The only request there is; it must be of a kind."""
@@ -119,7 +119,7 @@ def test_how_long_the_others_may_keep_a_member_waiting() -> None:
     assert outgoing.timeout_ms == 305_000
     for session_ms, patience_ms in (6_000, 35_000), (90_000, 95_000):
         bench = Bench(session_timeout_ms=session_ms)
-        bench.member.has_rebalance_timeout = False
+        bench.member.timeouts.has_rebalance_timeout = False
         bench.subscribe()
         (outgoing,) = bench.taken()
         assert outgoing.timeout_ms == patience_ms

@@ -177,7 +177,7 @@ class FetchedRecords(OffsetCalls):
             self._reading = None
 
     def _part_to_read(self, kind: type) -> FetchedPart | None:
-        """Return the next part; or the present one, if it was being handed out as the other kind of reading."""
+        """Return the next part; or the present one, if it was being handed out as the other kind."""
         reading, self._reading = self._reading, None
         if reading is not None and not isinstance(reading, kind):
             if self._positions.get(reading.part.tp, reading.part.next_offset) < reading.part.next_offset:

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from penstock.client.group.coordinator import Coordinator
-from penstock.client.group.membership import Membership, Phase
+from penstock.client.group.member_state import Phase
+from penstock.client.group.membership import Membership
 from penstock.client.group.requests import CountPartitions, FindCoordinator, Outgoing, is_first_join
 from penstock.common.logs import logger_named
 from penstock.errors import DecodeError, NetworkError, PenstockError, RequestTimeoutError
@@ -73,7 +74,7 @@ class Member:
         """Send what waits in the outbox, and wake up again when something is due."""
         membership = self.membership
         while membership.outbox:
-            waiting, membership.outbox = membership.outbox, []
+            waiting = membership.take_requests()
             for outgoing in waiting:
                 task = self._loop.create_task(self._ask(outgoing))
                 self._tasks[task] = outgoing
@@ -139,7 +140,7 @@ class Member:
         call = outgoing.call
         if isinstance(call, FindCoordinator):
             node = await self._coordinator.find()
-            self.membership.has_rebalance_timeout = self._coordinator.has_rebalance_timeout
+            self.membership.timeouts.has_rebalance_timeout = self._coordinator.has_rebalance_timeout
             return node
         if isinstance(call, CountPartitions):
             await self._client.refresh(call.topics)

@@ -1,0 +1,37 @@
+"""The leader's part of a membership: what all members subscribe to, and the assignment of partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from penstock.client.assignors.base import Assignor
+from penstock.client.assignors.member_metadata import Subscription
+from penstock.model import TopicPartition
+
+
+class Leadership:
+    """The members of the group, and the numbers of partitions that the present assignment shares."""
+
+    def __init__(self) -> None:
+        self.members: Mapping[str, Subscription] = {}
+        """The subscriptions of all members, by member id."""
+        self.counts: Mapping[str, int] | None = {}
+        """The number of partitions of each topic; None where this leader has not counted them."""
+
+    @property
+    def topics(self) -> set[str]:
+        """The topics that any member subscribes to."""
+        return {topic for member in self.members.values() for topic in member.topics}
+
+    def update_counts(self, counts: Mapping[str, int]) -> bool:
+        """Compare fresh metadata with the present assignment; return whether it calls for a rebalance."""
+        if self.counts is None:
+            self.counts = dict(counts)
+            return False
+        known = self.counts
+        return any(counts.get(topic, 0) != known.get(topic, 0) for topic in self.topics)
+
+    def assign(self, assignor: Assignor, counts: Mapping[str, int]) -> Mapping[str, Sequence[TopicPartition]]:
+        """Assign the partitions of the topics that exist. Raises what the assignor raises."""
+        self.counts = present = {topic: count for topic, count in counts.items() if count > 0}
+        return assignor.assign(present, self.members)

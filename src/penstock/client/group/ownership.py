@@ -1,0 +1,80 @@
+"""The application's half of a membership: the partitions that it has, and what it must be told next.
+
+It changes only when the application asks for records, so that no partition is lost in the middle of a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from penstock.client.group.requests import Change, Kind
+from penstock.model import TopicPartition
+
+NOTHING: frozenset[TopicPartition] = frozenset()
+
+
+class Ownership:
+    """The partitions of one member, as its application knows them."""
+
+    def __init__(self) -> None:
+        self.owned = NOTHING
+        """The partitions that the application has been told that it has."""
+        self.granted: frozenset[TopicPartition] | None = None
+        """An assignment that the application has not been told yet."""
+        self.is_lost = False
+        """Whether `owned` has been lost and the application has not been told yet."""
+        self._since: dict[TopicPartition, int] = {}
+        """The generation in which each of `owned` came."""
+        self._has_revoked = False
+        """Whether partitions were revoked on the way to `granted`, so that another rebalance is due."""
+
+    def grant(self, partitions: Iterable[TopicPartition]) -> None:
+        """A new assignment, which the application is to be told."""
+        self.granted = frozenset(partitions)
+
+    def withdraw_grant(self) -> None:
+        """Drop an assignment that the application has not been told."""
+        self.granted = None
+        self._has_revoked = False
+
+    def lose(self) -> None:
+        """Other members may have the partitions by now: they cannot be revoked any more."""
+        self.withdraw_grant()
+        self.is_lost = bool(self.owned)
+
+    def next_change(self, to_revoke: frozenset[TopicPartition]) -> Change | None:
+        """Return what the application must be told next, until `told`. `to_revoke` comes before a grant."""
+        if self.is_lost:
+            return Change(Kind.LOST, tuple(sorted(self.owned)))
+        if to_revoke:
+            return Change(Kind.REVOKED, tuple(sorted(to_revoke)))
+        if self.granted is not None:
+            return Change(Kind.ASSIGNED, tuple(sorted(self.granted - self.owned)))
+        return None
+
+    def told(self, change: Change, generation: int) -> bool:
+        """The application has acted on `change`. Return whether another rebalance is due.
+
+        It is where partitions were revoked before those of this generation were assigned: the group can now
+        assign them to other members.
+        """
+        if change.kind is Kind.LOST:
+            self.is_lost = False
+            self.owned = NOTHING
+            self._since = {}
+        elif change.kind is Kind.REVOKED:
+            self._has_revoked |= self.granted is not None
+            self.owned -= frozenset(change.partitions)
+            self._since = {tp: since for tp, since in self._since.items() if tp in self.owned}
+            self.is_lost = self.is_lost and bool(self.owned)
+        elif self.granted is not None and not self.is_lost:
+            self._since = {tp: self._since.get(tp, generation) for tp in self.granted}
+            self.owned = self.granted
+            self.granted = None
+            has_revoked, self._has_revoked = self._has_revoked, False
+            return has_revoked
+        return False
+
+    def kept_since(self, generation: int) -> frozenset[TopicPartition]:
+        """Return the partitions that the application has had without a break since a generation."""
+        return frozenset(tp for tp in self.owned if self._since.get(tp, generation + 1) <= generation)

@@ -1,0 +1,85 @@
+"""Timeouts of a member's requests, and of its application (``max.poll.interval.ms``)."""
+
+from __future__ import annotations
+
+from penstock.client.group.requests import MemberSettings
+
+NEVER = float("inf")
+
+JOIN_SLACK_MS = 5_000
+"""How much longer than the rebalance may take a JoinGroup is waited for."""
+
+FALLBACK_SESSION_TIMEOUT_MS = 30_000
+"""The most that brokers before 0.10.1 allow by default."""
+
+
+class Timeouts:
+    """Timeouts in milliseconds, from the member's settings."""
+
+    def __init__(self, settings: MemberSettings) -> None:
+        self._settings = settings
+        self.session_ms = settings.session_timeout_ms
+        self.has_rebalance_timeout = True
+        """Whether the coordinator is told how long members may take to rejoin (JoinGroup 1 and later)."""
+
+    @property
+    def rebalance_ms(self) -> float:
+        """How long JoinGroup and SyncGroup may wait for other members. In version 0 the session timeout is
+        the rebalance timeout of all members."""
+        rebalance_timeout_ms = (
+            self._settings.max_poll_interval_ms
+            if self.has_rebalance_timeout
+            else max(self.session_ms, FALLBACK_SESSION_TIMEOUT_MS)
+        )
+        return max(self._settings.request_timeout_ms, rebalance_timeout_ms + JOIN_SLACK_MS)
+
+    @property
+    def heartbeat_ms(self) -> float:
+        """How long a Heartbeat may take."""
+        return min(self._settings.request_timeout_ms, self.session_ms)
+
+    def lower_session(self) -> bool:
+        """Fall back to a session timeout that old brokers allow; return whether that is a change.
+
+        A timeout that the application has set is not lowered.
+        """
+        if not self._settings.may_lower_session_timeout or self.session_ms <= FALLBACK_SESSION_TIMEOUT_MS:
+            return False
+        self.session_ms = FALLBACK_SESSION_TIMEOUT_MS
+        return True
+
+
+class PollInterval:
+    """Whether the application still asks for records.
+
+    Times are milliseconds of any clock that goes forward.
+    """
+
+    def __init__(self, max_interval_ms: float) -> None:
+        self._max_interval_ms = max_interval_ms
+        self.awaits_poll = True
+        """Whether nothing may happen before the application polls."""
+        self._is_polling = False
+        self._polled_at = 0.0
+
+    def polled(self, now: float) -> None:
+        """The application asks for records."""
+        self._polled_at = now
+        self.awaits_poll = False
+
+    def poll_begins(self, now: float) -> None:
+        """The application waits for records, and counts as alive until `poll_ends`."""
+        self._is_polling = True
+        self.polled(now)
+
+    def poll_ends(self, now: float) -> None:
+        """The application has got records, or none in time."""
+        self._is_polling = False
+        self._polled_at = now
+
+    @property
+    def deadline(self) -> float:
+        """The time by which the next poll must come; `NEVER` while none is awaited."""
+        if self.awaits_poll or self._is_polling:
+            return NEVER
+        return self._polled_at + self._max_interval_ms
