@@ -21,7 +21,10 @@ def printable(text: str, kept: str = "") -> str:
 
 
 def printable_bytes(data: bytes, kept: str = "") -> bytes:
-    """The same for UTF-8. Bytes that are no UTF-8 are spelled out as ``\\xff``."""
+    """Spell out control characters of UTF-8 text in bytes.
+
+    Bytes that are no UTF-8 are spelled out as ``\\xff``.
+    """
     return printable(data.decode("utf-8", "backslashreplace"), kept).encode()
 
 

@@ -1,6 +1,6 @@
 """One event loop on one background thread, for all blocking clients of a process.
 
-Promises that Ctrl-C interrupts a waiting call at once, and cancels what was waited for; and that a forked
+Promises that Ctrl-C interrupts a waiting thread at once, and cancels what it waits for; and that a forked
 child starts afresh: threads do not survive a fork, so the child forgets the parent's loop and gets one of
 its own when it first needs one.
 """
@@ -113,7 +113,7 @@ class _Call(Generic[T]):
 
 
 def _look_at(task: asyncio.Task[Any]) -> None:
-    """No call waits for the outcome any more: keep asyncio from complaining about it."""
+    """Read the outcome, which no thread waits for any more, so that asyncio logs no warning about it."""
     if not task.cancelled():
         task.exception()
 

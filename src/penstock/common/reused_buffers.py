@@ -1,4 +1,4 @@
-"""Memory for answers from a socket, used again once no view of it is left.
+"""Memory for answers from a socket, used again once no view of it exists.
 
 Fresh pages cost as much as reading into them: the kernel maps them, and fills them with zeros.
 Knows nothing of protocols; belongs to one thread or event loop at a time.
@@ -14,8 +14,8 @@ KEPT_BYTES_MAX = 16 << 20
 class ReusedMemory:
     """Hands out buffers, and keeps some. What has fewer than `least_bytes` is not worth keeping.
 
-    Whether a view of a buffer is left is told by the buffer itself: a bytearray refuses to change its
-    size while a memoryview of it exists.
+    Whether a buffer is in use is found by resizing it: a bytearray refuses that while a memoryview of it
+    exists.
     """
 
     def __init__(self, least_bytes: int = 1) -> None:

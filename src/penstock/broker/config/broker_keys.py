@@ -187,7 +187,7 @@ BROKER_KEYS = table(
         "offsets.retention.check.interval.ms",
         LONG,
         "600000",
-        "How often expired offsets and empty groups are looked for.",
+        "How often expired offsets and groups are removed.",
         at_least=1,
     ),
     broker_key(

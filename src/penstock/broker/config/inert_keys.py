@@ -1,4 +1,4 @@
-"""Settings of Apache Kafka's brokers that have no effect here, and unknown names.
+"""Settings of Apache Kafka's brokers that mean nothing here, and unknown names.
 
 Apache Kafka lists some three hundred settings of a broker and keeps whatever else it is told. Tools for
 administration read that list and write to it, so those that this broker has no use for are listed, checked
@@ -124,7 +124,7 @@ def _is_of_old(name: str) -> bool:
 
 
 def listed_settings(config: BrokerConfig) -> dict[str, ConfigKey]:
-    """All settings to list: the keys that this broker knows, those of Kafka, those that were set."""
+    """Return every setting to be listed: those of this broker, those of Kafka's, and those that were set."""
     gone = {
         synonym
         for name, key in TOPIC_KEYS.items()

@@ -1,4 +1,4 @@
-"""How much the broker tells of what it does: levels of its loggers, which admin clients may change.
+"""The levels of the broker's loggers, which admin clients may change.
 
 A level is one of Apache Kafka's words. It holds until the process ends, and for all brokers in it. The
 logger `root` is the one above all of Penstock's; those of programs around it are left alone.

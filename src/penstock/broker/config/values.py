@@ -244,7 +244,7 @@ class BrokerConfig:
         return BROKER_KEYS[name].default
 
     def set_texts(self, name: str) -> Iterator[Setting]:
-        """Every place where somebody has set this name, the one in force first."""
+        """Yield every value that was set for this name, the one in force first."""
         for texts, source in (
             (self.dynamic, SOURCE_DYNAMIC_BROKER),
             (self.dynamic_defaults, SOURCE_DYNAMIC_DEFAULT),
@@ -369,8 +369,8 @@ class TopicConfig:
     def settings(self, name: str) -> list[Setting]:
         """Every place that gives the setting a value, the one in force first.
 
-        As in Apache Kafka, what is said in another unit (`log.retention.hours`) is left out until somebody
-        says it in the setting's own.
+        As in Apache Kafka, a value in another unit (`log.retention.hours`) is left out until one in the
+        setting's own unit is set.
         """
         key = TOPIC_KEYS[name]
         found = [Setting(name, self.overrides[name], SOURCE_TOPIC)] if name in self.overrides else []

@@ -317,7 +317,7 @@ class AsyncAdmin(GroupAdministration, ChangeAdministration):
 
 
 DEFAULT_SOURCE = 5
-"""A setting that was not set (KIP-226)."""
+"""The source of a setting that has its default (KIP-226)."""
 
 
 def _new_topics(topics: Iterable[NewTopic | str]) -> list[NewTopic]:

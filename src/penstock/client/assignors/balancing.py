@@ -1,6 +1,6 @@
 """Sharing partitions among members that subscribe to different topics, moving little (KIP-54).
 
-Each member keeps what it may keep; the rest goes to the member that has least and wants it. Then single
+Every member keeps what it may keep; the rest goes to the members with least that subscribe to it. Then single
 partitions move from members with more to members with at least two less, until nothing is gained any more.
 Where that has not made the whole more even, it is undone.
 """
@@ -119,7 +119,7 @@ class _Balancing:
         return sum(self._counts[topic] for topic in self._wants[member])
 
     def _set_aside_fixed(self) -> Assignment:
-        """Members that have all they want, and nothing that another member could take."""
+        """Members that have all they subscribe to, and nothing that another member could take."""
         fixed: Assignment = {}
         for member in list(self._held):
             held = self._held[member]
@@ -132,7 +132,7 @@ class _Balancing:
     # -- improvements
 
     def _is_balanced(self) -> bool:
-        """Whether no member could take a partition from one that has two more."""
+        """Whether no member could take a partition from a member that has two more."""
         if self._by_size[0][0] >= self._by_size[-1][0] - 1:
             return True
         largest = self._largest_by_topic()

@@ -1,7 +1,7 @@
 """Assignors that move as little as possible: sticky and cooperative-sticky (KIP-54, KIP-429).
 
 Both answer as the Java client's assignors do for the same members (Kafka 3.5 and newer, where no member
-tells its rack). Two ways lead there: where all members subscribe to the same topics, each simply keeps
+tells its rack). Two ways lead there: where all members subscribe to the same topics, each keeps
 what fits into a fair share (`_share_equally`); otherwise `balancing` looks for improvements.
 """
 
@@ -192,7 +192,7 @@ def _outdated(
 def _share_equally(
     partition_counts: Mapping[str, int], claims: Claims
 ) -> tuple[Assignment, dict[TopicPartition, str]]:
-    """Each member keeps up to a fair share; what is left goes to those that have least."""
+    """Each member keeps up to a fair share; the rest goes to the members with least."""
     total = sum(partition_counts.values())
     small, over_wanted = divmod(total, len(claims.owned))
     large = small + (over_wanted > 0)
@@ -230,7 +230,7 @@ def _deal(
     content: Sequence[str],
     small: int,
 ) -> dict[TopicPartition, str]:
-    """Deal unowned partitions in a circle; return what had another owner before."""
+    """Assign what has no owner in a circle; return what had another owner before."""
     circle = deque(sorted(hungry, key=java_order))
     next_in_line = deque(sorted(content, key=java_order))
     taken = {tp for mine in assignment.values() for tp in mine}

@@ -170,7 +170,7 @@ _unclosed: weakref.WeakSet[Producer] = weakref.WeakSet()
 
 @atexit.register
 def _close_producers() -> None:
-    """Records must not vanish because a program did not close its producer."""
+    """Flush producers that were not closed, so that no records are lost."""
     deadline = time.monotonic() + EXIT_PATIENCE_S
     for producer in list(_unclosed):
         with contextlib.suppress(PenstockError):

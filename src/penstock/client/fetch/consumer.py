@@ -141,7 +141,7 @@ class AsyncConsumer(FetchedRecords):
     def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
         """Read these partitions and no others. Positions of those that stay are kept.
 
-        With a ``group.id``, reading begins where the group has committed; nobody else is told.
+        With a ``group.id``, reading begins at the committed offsets; other members do not learn of it.
 
         Raises:
             ConfigError: topics are subscribed to.

@@ -1,4 +1,4 @@
-"""Fetching, thought through: cursors, requests, answers. Pure; `fetcher` does the talking."""
+"""Sans-I/O core of fetching: cursors, requests, answers. `fetcher` does the I/O."""
 
 from __future__ import annotations
 
@@ -64,12 +64,13 @@ class Cursor:
         self.record_bytes = 0.0
         """How much a record takes in the log, as seen so far; 0 before that."""
         self.is_stopped = False
-        """Whether an error has ended it, until the application decides what to do."""
+        """Whether an error has ended it. The reader of the error then starts another cursor, or none."""
         self.not_before = 0.0
         self.failing_since = 0.0
         """Monotonic seconds of the first of the present failures; 0 while all is well."""
         self.violated_since = 0.0
-        """The same of the first answer that made no sense; failures to reach the broker do not count."""
+        """Monotonic seconds of the first answer in a row that made no sense; 0 without. Failures to reach the
+        broker do not count."""
         self.tries = 0
         self.empties = 0
         """How many answers in a row held nothing, although the log goes on behind `offset`."""
@@ -141,7 +142,7 @@ class FetchSettings(NamedTuple):
     patience_s: float | None
     """After so many seconds of failures in a row a cursor is given up; None never gives up."""
     violation_patience_s: float = 60.0
-    """The same, where `patience_s` is None, for answers that do not answer what was asked."""
+    """Seconds of answers that make no sense after which a cursor is given up, where `patience_s` is None."""
 
     @classmethod
     def of_consumer(cls, config: ConsumerConfig) -> FetchSettings:

@@ -216,7 +216,7 @@ class FetchedRecords(OffsetCalls):
     def iterate_now(self) -> Iterator[Record]:
         """The records that have been fetched already, one by one.
 
-        As long as nobody seeks, and the group does not need attention.
+        Ends when the application seeks, or the group needs attention.
         """
         self._come_back()
         self._is_iterating = True

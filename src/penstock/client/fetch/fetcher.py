@@ -309,8 +309,8 @@ class Fetcher:
         self.buffer.put(
             FetchedPart(cursor, cursor.tp, records[:size], offset, next_offset, aborted, data.high_watermark)
         )
-        # Who had something goes last next time: brokers fill their answers in order. A cursor with an
-        # end stays first until it is there, so that ranges come one after the other.
+        # A partition that had records goes last next time: brokers fill their answers in order. A cursor with
+        # an end stays first until it is there, so that ranges come one after the other.
         if cursor.end is None:
             with self._lock:
                 if self.cursors.pop(cursor.tp, None) is not None:

@@ -163,7 +163,7 @@ def list_offsets(
     isolation: str = "read_uncommitted",
     config: Mapping[str, object] | None = None,
 ) -> Answers:
-    """The same, blocking, on a connection of its own. `Admin.list_offsets` keeps its connection."""
+    """Look up offsets from blocking code, on a new connection. `Admin.list_offsets` keeps its connection."""
     from penstock.client.background_loop import run
     from penstock.client.config import ClientConfig
 

@@ -2,7 +2,7 @@
 
 What `read_topic`, `scan_topic` and Spark's executors stand on. Promises exactly the records in each
 range, in order; one fetch ahead while the present one is decoded; and never a fetch at or past a range's
-end, where a broker would make it wait for records outside of every range.
+end, where a broker would make it wait for records that are not wanted.
 """
 
 from __future__ import annotations
@@ -252,7 +252,9 @@ def scan_ranges(
     check_crcs: bool = True,
     unpack: UnpackLimits = DEFAULT_LIMITS,
 ) -> Iterator[tuple[TopicPartition, pa.RecordBatch]]:
-    """The same with a client of the background loop, which stays open, and with each batch's partition."""
+    """Fetch ranges with a client of the background loop, which stays open; yield batches with their
+    partitions.
+    """
 
     async def open_reader() -> RangeReader:
         reader = RangeReader(
@@ -289,7 +291,7 @@ async def fetch_ranges_async(
     check_crcs: bool = True,
     unpack: UnpackLimits = DEFAULT_LIMITS,
 ) -> AsyncIterator[pa.RecordBatch]:
-    """The same for asyncio, over a client that stays open. Parts are decoded in another thread."""
+    """Fetch ranges on the running loop, with a client that stays open; decode in another thread."""
     reader = RangeReader(
         client, ranges, isolation=isolation, fetch_bytes=fetch_bytes, fail_on_data_loss=fail_on_data_loss
     )

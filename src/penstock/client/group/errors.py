@@ -1,4 +1,4 @@
-"""What the coordinator's refusals mean for the application, and what to do about them."""
+"""The errors for refusals of the coordinator: what they mean for the application, and what to do."""
 
 from __future__ import annotations
 

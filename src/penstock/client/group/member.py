@@ -1,4 +1,4 @@
-"""Lets a `Membership` talk: sends what it wants sent, wakes it in time, keeps its metadata fresh.
+"""The I/O of a `Membership`: sends its requests, wakes it in time, keeps its metadata fresh.
 
 Lives on one event loop, in the background of the application. Promises one outcome per request.
 """

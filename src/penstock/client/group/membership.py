@@ -83,7 +83,7 @@ class Membership(MemberState):
         self._poll.poll_ends(now)
 
     def leave(self, now: float) -> None:
-        """Give everything up, then go. `next_change` tells what the application must give up before."""
+        """Revoke everything, then leave. `next_change` returns what the application must give up before."""
         if self.phase is Phase.OUT:
             return
         self._is_leaving = True
@@ -174,7 +174,7 @@ class Membership(MemberState):
 
     @property
     def wake_at(self) -> float:
-        """When `advance` has something to do, if nothing else happens before."""
+        """The time at which `advance` must be called, if no other call comes before; `NEVER` for none."""
         times = [NEVER]
         if self.phase in (Phase.OUT, Phase.FENCED) or self._is_leaving:
             return NEVER
@@ -188,7 +188,7 @@ class Membership(MemberState):
         return min(times)
 
     def advance(self, now: float) -> None:
-        """Do whatever can be done now."""
+        """Send the requests that are due by `now`."""
         if self._is_leaving and self.phase is not Phase.OUT:
             if not self.owned and not self._ownership.is_lost:
                 self._go("the consumer is closed or unsubscribed", now)
@@ -206,7 +206,7 @@ class Membership(MemberState):
             self._beat(now)
 
     def _stop_for_slow_application(self, now: float) -> None:
-        """Somebody else should have the partitions, when the application does not come for records."""
+        """Leave the group when the application does not poll: other members shall have the partitions."""
         self._poll.awaits_poll = True
         self._go("max.poll.interval.ms has passed since the last poll", now)
         self._lose("max.poll.interval.ms passed without a poll", keeps_id=False)
@@ -224,7 +224,7 @@ class Membership(MemberState):
         if self._ownership.is_lost or self._to_revoke():
             return False
         # A member that keeps partitions over a rebalance must know what it has. One that does not can
-        # forget an assignment that nobody has seen yet.
+        # drop an assignment that the application has not been told yet.
         return self._ownership.granted is None or not self._is_cooperative
 
     @property
@@ -387,7 +387,7 @@ class Membership(MemberState):
         self._rejoin = True
 
     def _lose(self, reason: str, *, keeps_id: bool) -> None:
-        """The partitions are somebody else's by now. Commits are refused, and nothing can be given up."""
+        """Other members may have the partitions by now: commits are refused, and nothing can be revoked."""
         self.rejoin_reason = reason
         if not keeps_id:
             self.member_id = ""

@@ -1,4 +1,4 @@
-"""What a member asks of the coordinator and tells the application: the words of `membership`."""
+"""The requests of a member to the coordinator, and the changes that it reports to the application."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Kind(Enum):
 
 
 class Change(NamedTuple):
-    """Something to tell the application: partitions come, must be given up, or are gone already."""
+    """A change for the application: partitions were assigned, must be revoked, or are lost."""
 
     kind: Kind
     partitions: tuple[TopicPartition, ...]
@@ -61,7 +61,7 @@ class Outgoing(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MemberSettings:
-    """What a member must know. Field names are Kafka's with underscores for dots."""
+    """The settings of a member. Field names are Kafka's with underscores for dots."""
 
     group_id: str
     group_instance_id: str | None = None
@@ -71,7 +71,7 @@ class MemberSettings:
     request_timeout_ms: float = 30_000
     client_rack: str | None = None
     may_lower_session_timeout: bool = False
-    """Whether the session timeout is a default, and was not set."""
+    """Whether the session timeout is a default, not one that the application has set."""
 
 
 def join_request(
@@ -103,7 +103,7 @@ def sync_request(
     protocol_name: str,
     assignments: Mapping[str, Sequence[TopicPartition]],
 ) -> SyncGroupRequest:
-    """Ask what is assigned to the member. The leader says in `assignments` what is whose."""
+    """Ask what is assigned to the member. The leader gives every member's partitions in `assignments`."""
     return SyncGroupRequest(
         group_id=settings.group_id,
         generation_id=generation,

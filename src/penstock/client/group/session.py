@@ -48,7 +48,7 @@ class Notice(NamedTuple):
 
 
 class Callbacks(NamedTuple):
-    """What the application wants to be told. Without `on_lost`, lost partitions count as revoked."""
+    """The callbacks of the application. Without `on_lost`, lost partitions count as revoked."""
 
     on_assigned: Callback | None = None
     on_revoked: Callback | None = None
@@ -73,7 +73,7 @@ class Holder(Protocol):
         """Something that changes whenever the application takes records."""
 
     def wake_up(self) -> None:
-        """Code that waits for records should look at `needs_attention`."""
+        """Have a call that waits for records check `needs_attention`."""
 
 
 class GroupSession:
@@ -117,7 +117,7 @@ class GroupSession:
     # -- what the application must be told
 
     async def next_notice(self) -> Notice | None:
-        """The next change to tell a listener of; None when nothing more is to be done.
+        """Return the next change that has a callback; None when nothing more is to be done.
 
         Raises:
             KafkaError: the coordinator refuses the member.
@@ -160,7 +160,7 @@ class GroupSession:
         member.pump()
 
     async def _prepare(self, member: Member, change: Change) -> Callback | None:
-        """Do what comes before the application is told, and return whom to tell."""
+        """Do what comes before the callback, and return the callback."""
         callbacks = self._callbacks
         if change.kind is Kind.REVOKED:
             if self._commits_by_itself:

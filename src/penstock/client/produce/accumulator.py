@@ -1,11 +1,11 @@
-"""What is waiting to be sent, and in which order: the producer's mind, without its hands.
+"""Sans-I/O core of the producer: decides which batches to send.
 
-Synchronous and pure: given records, answers and the time, it says which batches to send now. Promises:
+Given records, answers and the time, it returns the batches to send now. Promises:
 - the batches of a partition reach the log in the order they were filled, retries included;
 - with a producer id, every batch keeps its sequence number through retries and splits, so that brokers
   recognise repetitions, and a gap in the sequence is answered by a new epoch (KIP-360), never by silence;
 - without one, a partition has one batch under way at a time, because a retry could overtake;
-- records hold memory from `append` to their outcome, and `is_full` says when that is too much.
+- records hold memory from `append` to their outcome, and `is_full` is set when that is too much.
 
 Thread-safe: `append` may come from any thread.
 """
@@ -41,7 +41,7 @@ RECORD_OVERHEAD_BYTES = 36
 """What a record takes at most besides its key, value and headers (five varints and an attribute byte)."""
 
 FAILURES_KEPT = 1_000
-"""Failures that are remembered until they are asked for; older ones are forgotten."""
+"""Failures that are kept until they are logged; older ones are dropped."""
 
 BROKEN_SEQUENCE = frozenset(
     (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_EPOCH)
@@ -98,10 +98,10 @@ class Accumulator:
     def append(
         self, tp: TopicPartition, row: Row, size: int, clock: Callable[[], float]
     ) -> tuple[Delivery, bool]:
-        """Take one record of at most `size` bytes; return its delivery and whether the sender should be told.
+        """Take one record of at most `size` bytes; return its delivery and whether the sender must be woken.
 
-        The sender should be told when a batch was begun or became full: nothing else changes what `drain`
-        returns. The clock is asked when a batch begins, not for every record.
+        It must when a batch was begun or became full: nothing else changes what `drain` returns. The clock
+        is read when a batch begins, not for every record.
 
         Raises:
             KafkaError: the record is larger than ``max.request.size``.
@@ -454,7 +454,7 @@ class Accumulator:
         return failures
 
     def _give_up(self, batch: Batch) -> None:
-        """Settle a batch of which it is unknown whether the broker has it.
+        """Settle a batch of which it is not known whether the broker has it.
 
         What was sent behind it may be there as well, so that it keeps its sequence numbers: a new epoch now
         could write it twice. If the broker has not got this batch, it answers the next one with a gap, and

@@ -46,7 +46,9 @@ class Outcome:
         self.error: PenstockError | None = None
         self.is_settled = False
         self.is_watched = False
-        """Whether the outcome of a record was asked for: a failure will not go unnoticed."""
+        """Whether the application has asked for the outcome of a record, so that a failure need not be
+        logged.
+        """
         self.parts: list[tuple[int, Outcome]] | None = None
         """When the batch had to be split: the index of each part's first record, and its outcome."""
         self._listeners: list[Callable[[], None]] = []
@@ -72,7 +74,7 @@ class Outcome:
             self._tell()
 
     def split(self, parts: list[tuple[int, Outcome]]) -> None:
-        """Hand over to the parts' outcomes. Waiting calls must look again."""
+        """Replace this outcome by those of its parts, and notify every listener."""
         for _, part in parts:
             part.is_watched = self.is_watched
         self.parts = parts

@@ -357,7 +357,7 @@ class AsyncProducer:
     async def flush(self, timeout: float | None = None) -> None:
         """Send everything now, and wait until every record accepted so far is settled.
 
-        Failures are in the deliveries, not here; those that nobody looks at are logged.
+        Failures are in the deliveries, not here; those of deliveries that are not read are logged.
 
         Raises:
             RequestTimeoutError: not within `timeout` seconds.
@@ -399,7 +399,7 @@ class AsyncProducer:
 
 
 def closing_patience_s(exc_type: type[BaseException] | None) -> float | None:
-    """How long the end of a `with` block may flush: as long as it takes, unless somebody wants to stop."""
+    """How long the end of a `with` block may flush: without a limit, unless the program is interrupted."""
     if exc_type is not None and not issubclass(exc_type, Exception):
         return INTERRUPTED_PATIENCE_S
     return None

@@ -1,7 +1,7 @@
-"""The producer's hands: carries batches from the accumulator to the leaders, and answers back.
+"""The I/O of the producer: sends the accumulator's batches to the leaders, and gives it their answers.
 
-Lives on one event loop. `wake` may be called from any thread; everything else happens on the loop. What
-to send, and what to do about an error, is the accumulator's business.
+Lives on one event loop. `wake` may be called from any thread; everything else happens on the loop. The
+accumulator decides what to send, and what to do about an error.
 """
 
 from __future__ import annotations
@@ -283,7 +283,7 @@ class Sender:
         self.wake()
 
     def report_unnoticed(self) -> None:
-        """Log the failures whose deliveries nobody has looked at."""
+        """Log the failures whose deliveries the application has not read."""
         for outcome, count in self._accumulator.take_failures():
             if not outcome.is_watched:
                 _log.warning(
