@@ -15,7 +15,8 @@ from penstock.protocol.message import Message
 M = TypeVar("M", bound=Message)
 
 _SIZE = struct.Struct(">i")
-_SIZE_AND_ID = struct.Struct(">ii")
+_RESPONSE_HEAD = struct.Struct(">ii")
+_TAGGED_RESPONSE_HEAD = struct.Struct(">iiB")
 
 
 def encode_request(message: Message, version: int, correlation_id: int, client_id: str | None) -> list[Any]:
@@ -38,6 +39,16 @@ def encode_request(message: Message, version: int, correlation_id: int, client_i
     return codec.join(message, parts)
 
 
+def response_head(body_bytes: int, correlation_id: int, has_tags: bool) -> bytes:
+    """The size and the header in front of a response of `body_bytes` bytes.
+
+    `has_tags` says whether the header has version 1; its section of tagged fields is empty.
+    """
+    if has_tags:
+        return _TAGGED_RESPONSE_HEAD.pack(body_bytes + 5, correlation_id, 0)
+    return _RESPONSE_HEAD.pack(body_bytes + 4, correlation_id)
+
+
 def encode_response(message: Message, version: int, correlation_id: int) -> list[Any]:
     """A response with size and header, as chunks to be sent one after the other.
 
@@ -48,9 +59,10 @@ def encode_response(message: Message, version: int, correlation_id: int) -> list
     codec = codec_for(type(message), version)
     if message.API_KEY is None:
         raise EncodeError(f"{message.NAME} is no response")
-    parts: list[Any] = [b"\0" * response_header_version(message.API_KEY, version)]
+    parts: list[Any] = []
     codec.write(message, parts)
-    parts.insert(0, _SIZE_AND_ID.pack(4 + sum(map(len, parts)), correlation_id))
+    has_tags = response_header_version(message.API_KEY, version) > 0
+    parts.insert(0, response_head(sum(map(len, parts)), correlation_id, has_tags))
     return codec.join(message, parts)
 
 

@@ -16,6 +16,7 @@ from penstock.broker.context import CloseConnection, Parts, response_too_large
 from penstock.broker.requests.purgatory import Wait
 from penstock.errors import DecodeError, UnsupportedVersionError
 from penstock.protocol.api import ApiKey
+from penstock.protocol.framing import response_head
 from penstock.protocol.header import decode_request_header
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from penstock.protocol.header import RequestHeader
 
 _KEY_AND_VERSION = Struct(">hh")
-_HEAD = Struct(">ii")
-_HEAD_TAGGED = Struct(">iiB")
 
 PLAIN_REQUEST_BYTES_MAX = 4 << 20
 """The largest request that carries no records. Millions of small entries would become large objects."""
@@ -192,9 +191,6 @@ def encode_outcome(
         size = len(pieces[0])
         if size > context.node.response_bytes_max:
             raise response_too_large(context.node.response_bytes_max)
-    if route.has_tagged_header:
-        head = _HEAD_TAGGED.pack(size + 5, correlation_id, 0)
-    else:
-        head = _HEAD.pack(size + 4, correlation_id)
+    head = response_head(size, correlation_id, route.has_tagged_header)
     pieces[0] = head + pieces[0]  # the first piece is never a region of a file
     return pieces
