@@ -171,7 +171,7 @@ def test_lines_of_the_log_and_an_orderly_end(tmp_path: Path) -> None:
         "without effect in a single process: num.io.threads",
         "metrics at http://127.0.0.1:",
         "created topic t with 1 partitions",
-        "closing connection from 127.0.0.1: a frame of ",
+        "closing connection from 127.0.0.1: frame of ",
         "stopping with 1 connections open",
         "stopped in order",
     ):

@@ -26,8 +26,8 @@ from penstock.broker.config.resource_keys import check_kept, check_kept_name, ke
 from penstock.broker.config.resource_types import BROKER_RESOURCE, TOPIC_RESOURCE
 from penstock.broker.config.topic_names import check_topic_name
 from penstock.broker.config.values import (
-    SUGGESTIONS_MAX,
     TOPIC_CHARACTERS_MAX,
+    Suggestions,
     TopicConfig,
     parse,
     unknown_name,
@@ -105,7 +105,7 @@ def repeated_resources(resources: Sequence[tuple[int, str]]) -> set[tuple[int, s
 
 def answer_each(
     resources: Sequence[R],
-    plan: Callable[[R], list[ConfigRecord]],
+    plan: Callable[[R, Suggestions], list[ConfigRecord]],
     answer_class: Callable[..., A],
     *,
     validate_only: bool,
@@ -116,8 +116,7 @@ def answer_each(
 
     Returns an answer for each resource, in their order. With `validate_only` nothing is changed.
     """
-    config = cluster.config
-    config.suggestions_left = SUGGESTIONS_MAX
+    config, suggestions = cluster.config, Suggestions()
     repeated = repeated_resources([(r.resource_type, r.resource_name) for r in resources])
     most = config.integer(CHANGES_MAX)
     answers: list[A] = []
@@ -136,7 +135,7 @@ def answer_each(
                     ErrorCode.POLICY_VIOLATION,
                     f"more than {most} resources in one request ({CHANGES_MAX}); ask again for the rest",
                 )
-            planned = plan(resource)
+            planned = plan(resource, suggestions)
             is_fresh = bool(planned) and key[0] not in (TOPIC_RESOURCE, BROKER_RESOURCE)
             if is_fresh and key not in cluster.resource_configs:
                 if len(cluster.resource_configs) + fresh >= KEPT_RESOURCES_MAX:
@@ -161,7 +160,11 @@ def answer_each(
 
 
 def plan_replacement(
-    cluster: ConfigTarget, resource_type: int, name: str, wanted: Sequence[tuple[str, str | None]]
+    cluster: ConfigTarget,
+    resource_type: int,
+    name: str,
+    wanted: Sequence[tuple[str, str | None]],
+    suggestions: Suggestions,
 ) -> list[ConfigRecord]:
     """Return the records after which nothing but `wanted` is set for a resource.
 
@@ -172,13 +175,19 @@ def plan_replacement(
     named = {setting for setting, _ in wanted}
     changes = [Change(setting, SET, value) for setting, value in wanted]
     changes += [Change(setting, DELETE, None) for setting in present if setting not in named]
-    return plan_changes(cluster, resource_type, name, changes)
+    return plan_changes(cluster, resource_type, name, changes, suggestions)
 
 
 def plan_changes(
-    cluster: ConfigTarget, resource_type: int, name: str, changes: Sequence[Change]
+    cluster: ConfigTarget,
+    resource_type: int,
+    name: str,
+    changes: Sequence[Change],
+    suggestions: Suggestions,
 ) -> list[ConfigRecord]:
     """Return the records that carry out `changes`; none for what is so already.
+
+    `suggestions` are what is left of those of the request, for names that are unknown.
 
     Raises:
         KafkaError: INVALID_REQUEST (42), INVALID_CONFIG (40), UNKNOWN_TOPIC_OR_PARTITION (3),
@@ -189,11 +198,11 @@ def plan_changes(
     present = _texts_of(cluster, resource_type, name)
     texts = dict(present)
     for change in changes:
-        _apply(cluster, texts, change, resource_type, name)
+        _apply(cluster, texts, change, resource_type, name, suggestions)
     check_lengths({setting: text for setting, text in texts.items() if text != present.get(setting)})
     _check_kept(resource_type, name, texts)
     if resource_type == TOPIC_RESOURCE:
-        _check_topic(cluster, texts)
+        _check_topic(cluster, texts, suggestions)
     elif resource_type == BROKER_RESOURCE:
         _check_broker(cluster, texts, name)
     else:
@@ -245,9 +254,9 @@ def check_changes(changes: Sequence[Change]) -> None:
         raise error_for(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {','.join(null)}")
 
 
-def _check_topic(cluster: ConfigTarget, texts: Mapping[str, str]) -> None:
+def _check_topic(cluster: ConfigTarget, texts: Mapping[str, str], suggestions: Suggestions) -> None:
     try:
-        TopicConfig(cluster.config, texts)
+        TopicConfig(cluster.config, texts, suggestions)
     except ConfigError as error:
         raise error_for(ErrorCode.INVALID_CONFIG, str(error)) from None
 
@@ -304,7 +313,12 @@ def _texts_of(cluster: ConfigTarget, resource_type: int, name: str) -> Mapping[s
 
 
 def _apply(
-    cluster: ConfigTarget, texts: dict[str, str], change: Change, resource_type: int, resource: str
+    cluster: ConfigTarget,
+    texts: dict[str, str],
+    change: Change,
+    resource_type: int,
+    resource: str,
+    suggestions: Suggestions,
 ) -> None:
     """Carry out one change on `texts`."""
     setting, operation, value = change
@@ -313,7 +327,7 @@ def _apply(
         texts.pop(setting, None)
         return
     if is_topic and setting not in cluster.config.topic_keys:
-        unknown = unknown_name(setting, cluster.config.topic_keys, cluster.config)
+        unknown = unknown_name(setting, cluster.config.topic_keys, suggestions)
         raise error_for(ErrorCode.INVALID_CONFIG, str(unknown))
     if operation == SET:
         texts[setting] = value or ""

@@ -137,14 +137,20 @@ SUGGESTION_CHARACTERS_MAX = 64
 """Longer names are no misspelt settings, and comparing takes time with the square of the length."""
 
 
-def unknown_name(name: str, known: Mapping[str, ConfigKey], broker: BrokerConfig) -> ConfigError:
-    """Return the error for a name that is not in the table, with the nearest one that is.
+class Suggestions:
+    """For how many more unknown names of one request the nearest known name is looked for."""
 
-    The nearest one is looked for as long as `broker.suggestions_left` says so.
-    """
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = SUGGESTIONS_MAX
+
+
+def unknown_name(name: str, known: Mapping[str, ConfigKey], suggestions: Suggestions) -> ConfigError:
+    """Return the error for a name that is not in the table, with the nearest one while `suggestions` last."""
     hint = ""
-    if broker.suggestions_left > 0 and len(name) <= SUGGESTION_CHARACTERS_MAX:
-        broker.suggestions_left -= 1
+    if suggestions.left > 0 and len(name) <= SUGGESTION_CHARACTERS_MAX:
+        suggestions.left -= 1
         hint = did_you_mean(name, known)
     return ConfigError(f"Unknown configuration {name}{hint}")
 
@@ -189,8 +195,6 @@ class BrokerConfig:
 
     def __init__(self, settings: Mapping[str, str] | None = None, as_version: str | None = None) -> None:
         self.settings: dict[str, str] = {}
-        self.suggestions_left = SUGGESTIONS_MAX
-        """For how many more unknown names a known one may be looked for; handlers set it for each request."""
         self.release = _release_settings(as_version) if as_version is not None else None
         """The release of Kafka whose settings these are; None for the newest."""
         unknown = RETIRED_KEYS if self.release is None else self.release.unknown
@@ -201,7 +205,7 @@ class BrokerConfig:
             if key is not None:
                 parse(key, text)
             elif not _is_security_setting(name, text):
-                raise unknown_name(name, BROKER_KEYS, self)
+                raise unknown_name(name, BROKER_KEYS, Suggestions())
             self.settings[name] = text
         self.dynamic: Mapping[str, str] = {}
         self.dynamic_defaults: Mapping[str, str] = {}
@@ -318,13 +322,18 @@ class TopicConfig:
         "stored_magic",
     )
 
-    def __init__(self, broker: BrokerConfig, overrides: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        broker: BrokerConfig,
+        overrides: Mapping[str, str] | None = None,
+        suggestions: Suggestions | None = None,
+    ) -> None:
         self.broker = broker
         self.overrides: dict[str, str] = {}
         for name, text in (overrides or {}).items():
             key = broker.topic_keys.get(name)
             if key is None:
-                raise unknown_name(name, broker.topic_keys, broker)
+                raise unknown_name(name, broker.topic_keys, suggestions or Suggestions())
             parse(key, text)
             self.overrides[name] = text
         self.max_message_bytes = self.integer("max.message.bytes")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.config.alterations import answer_each, plan_replacement
+from penstock.broker.config.values import Suggestions
 from penstock.broker.context import Context, Parts
 from penstock.protocol.messages.alter_configs_request import AlterConfigsRequest, AlterConfigsResource
 from penstock.protocol.messages.alter_configs_response import (
@@ -27,9 +28,11 @@ class Needs(Parts, Protocol):
 def alter_configs(request: AlterConfigsRequest, context: Context[Needs]) -> AlterConfigsResponse:
     """Change what is set for every resource; each has its own outcome."""
 
-    def plan(resource: AlterConfigsResource) -> list[ConfigRecord]:
+    def plan(resource: AlterConfigsResource, suggestions: Suggestions) -> list[ConfigRecord]:
         wanted = [(config.name, config.value) for config in resource.configs]
-        return plan_replacement(context.node.cluster, resource.resource_type, resource.resource_name, wanted)
+        return plan_replacement(
+            context.node.cluster, resource.resource_type, resource.resource_name, wanted, suggestions
+        )
 
     return AlterConfigsResponse(
         responses=answer_each(

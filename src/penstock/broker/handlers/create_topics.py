@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Protocol
 from uuid import uuid4
 
 from penstock.broker.config.alterations import check_lengths
-from penstock.broker.config.values import SUGGESTIONS_MAX
 from penstock.broker.context import Context, Parts
 from penstock.broker.metadata.planning import NewTopic, Planner, excess_code
 from penstock.broker.partitions.internal_topics import METADATA_TOPIC
@@ -46,7 +45,6 @@ class Needs(Parts, Protocol):
 def create_topics(request: CreateTopicsRequest, context: Context[Needs]) -> CreateTopicsResponse:
     """Check every topic, then create those that are good, all in one step."""
     cluster = context.node.cluster
-    cluster.config.suggestions_left = SUGGESTIONS_MAX
     context.begin_claims()
     counts = Counter(topic.name for topic in request.topics)
     results: dict[str, CreatableTopicResult] = {}

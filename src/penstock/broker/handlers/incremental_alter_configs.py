@@ -12,6 +12,7 @@ from penstock.broker.config.alterations import (
 )
 from penstock.broker.config.log_levels import change_levels, check_node
 from penstock.broker.config.resource_types import LOGGER_RESOURCE
+from penstock.broker.config.values import Suggestions
 from penstock.broker.context import Context, Parts
 from penstock.protocol.messages.config_record import ConfigRecord
 from penstock.protocol.messages.incremental_alter_configs_request import (
@@ -41,14 +42,16 @@ def incremental_alter_configs(
 ) -> IncrementalAlterConfigsResponse:
     """Carry out the changes to every resource: all of one resource's, or none."""
 
-    def plan(resource: AlterConfigsResource) -> list[ConfigRecord]:
+    def plan(resource: AlterConfigsResource, suggestions: Suggestions) -> list[ConfigRecord]:
         changes = [Change(config.name, config.config_operation, config.value) for config in resource.configs]
         if resource.resource_type == LOGGER_RESOURCE:
             check_changes(changes)
             check_node(resource.resource_name, context.node.node_id)
             change_levels(changes, validate_only=request.validate_only)
             return []  # levels hold as long as the process
-        return plan_changes(context.node.cluster, resource.resource_type, resource.resource_name, changes)
+        return plan_changes(
+            context.node.cluster, resource.resource_type, resource.resource_name, changes, suggestions
+        )
 
     return IncrementalAlterConfigsResponse(
         responses=answer_each(

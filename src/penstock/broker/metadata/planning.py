@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from penstock.broker.config.penstock_keys import CHANGES_MAX
 from penstock.broker.config.topic_names import check_topic_name
-from penstock.broker.config.values import TOPIC_CHARACTERS_MAX, TopicConfig
+from penstock.broker.config.values import TOPIC_CHARACTERS_MAX, Suggestions, TopicConfig
 from penstock.broker.metadata.image import folded
 from penstock.errors import ConfigError, KafkaError
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -61,6 +61,7 @@ class Planner:
 
     def __init__(self, cluster: PlannedCluster, excess_code: ErrorCode = ErrorCode.POLICY_VIOLATION) -> None:
         self._cluster = cluster
+        self._suggestions = Suggestions()
         self._excess_code = excess_code
         self._topics_max = self._topics_left = cluster.config.integer(CHANGES_MAX)
         self._partitions_left = PARTITIONS_PER_REQUEST_MAX
@@ -241,7 +242,7 @@ class Planner:
                 f"the settings of a topic have at most {TOPIC_CHARACTERS_MAX} characters",
             )
         try:
-            return TopicConfig(self._cluster.config, texts)
+            return TopicConfig(self._cluster.config, texts, self._suggestions)
         except ConfigError as error:
             raise error_for(ErrorCode.INVALID_CONFIG, str(error)) from None
 
