@@ -61,7 +61,7 @@ class Application:
         self.name = name
         self.instance = instance
         self.assignors = assignors
-        self.version = world.random.choice((5, 7, 9) if instance else (0, 1, 3, 4, 5, 9))
+        self.version = world.dice("members").choice((5, 7, 9) if instance else (0, 1, 3, 4, 5, 9))
         settings = MemberSettings(
             GROUP,
             group_instance_id=instance,
@@ -76,8 +76,8 @@ class Application:
         self._timer_at = float("inf")
         # A static member that comes back with other wishes is not asked for them (nor is it at Kafka).
         wishes = (["a", "b"],) if instance else (["a", "b"], ["a", "b"], ["a"])
-        self.membership.subscribe(world.random.choice(wishes), world.now_ms)
-        world.after(world.random.uniform(0, 500), self.poll)
+        self.membership.subscribe(world.dice("members").choice(wishes), world.now_ms)
+        world.after(world.dice("polls").uniform(0, 500), self.poll)
 
     def poll(self) -> None:
         if not self.lives:
@@ -90,7 +90,7 @@ class Application:
                 self.world.start_again(self)
                 return
         self.pump()
-        self.world.after(self.world.random.uniform(100, 800), self.poll)
+        self.world.after(self.world.dice("polls").uniform(100, 800), self.poll)
 
     def act(self) -> None:
         """Do what the group asks the application to do."""
@@ -134,9 +134,11 @@ class Application:
 class World:
     """Everything that happens, in the order that one seed gives it."""
 
-    def __init__(self, seed: int, chaos_ms: float = 90_000) -> None:
+    def __init__(self, seed: int, chaos_ms: float = 90_000, *, one_stream: bool = False) -> None:
+        """`one_stream` draws everything from one stream, as the seeds that failed once did."""
         self.seed = seed
         self.random = Random(seed)
+        self._streams: dict[str, Random] | None = None if one_stream else {}
         self.now_ms = 0.0
         self.is_quiet = False
         self.chaos_ms = chaos_ms
@@ -150,14 +152,25 @@ class World:
         self._waiting: dict[Any, Callable[[Any], None]] = {}
         self._tickets = count()
         self._alarm_at = float("inf")
-        self.assignors = self.random.choice(ASSIGNORS)
+        self.assignors = self.dice("assignors").choice(ASSIGNORS)
         self.mixes = len(self.assignors) > 1
-        self.loss = self.random.choice((0.0, 0.02, 0.1, 0.25))
-        self.repeat = self.random.choice((0.0, 0.05, 0.2))
-        self.slowness_ms = self.random.choice((5, 200, 4_000))
-        self.refusal = self.random.choice((0.0, 0.0, 0.1))
-        self.delay_ms = self.random.choice((0, 0, 3_000))
+        self.loss = self.dice("loss").choice((0.0, 0.02, 0.1, 0.25))
+        self.repeat = self.dice("repeat").choice((0.0, 0.05, 0.2))
+        self.slowness_ms = self.dice("slowness_ms").choice((5, 200, 4_000))
+        self.refusal = self.dice("refusal").choice((0.0, 0.0, 0.1))
+        self.delay_ms = self.dice("delay_ms").choice((0, 0, 3_000))
         self.start_coordinator()
+
+    def dice(self, kind: str) -> Random:
+        """The stream of random numbers for one kind of event.
+
+        Each kind has its own, so that a change to the draws of one leaves the others of a seed as they were.
+        """
+        if self._streams is None:
+            return self.random
+        if kind not in self._streams:
+            self._streams[kind] = Random(f"{self.seed} {kind}")
+        return self._streams[kind]
 
     # --- time --------------------------------------------------------------------------------------------
 
@@ -169,9 +182,9 @@ class World:
 
     def run(self) -> World:
         """Live through the chaos, then through the quiet; check everything."""
-        for _ in range(self.random.randint(1, 5)):
+        for _ in range(self.dice("arrivals").randint(1, 5)):
             self.arrive()
-        self.after(self.random.uniform(0, 5_000), self.trouble)
+        self.after(self.dice("trouble").uniform(0, 5_000), self.trouble)
         self._run_until(self.chaos_ms)
         self.is_quiet = True
         self._run_until(self.chaos_ms + QUIET_MS)
@@ -190,28 +203,30 @@ class World:
         if self.is_quiet:
             return
         living = [one for one in self.applications if one.lives]
-        chance = self.random.random()
+        chance = self.dice("trouble").random()
         if chance < 0.3 or not living:
             if len(living) < 7:
                 self.arrive()
         elif chance < 0.45:
-            self.random.choice(living).lives = False
+            self.dice("victims").choice(living).lives = False
         elif chance < 0.6:
-            self.random.choice(living).leave()
+            self.dice("victims").choice(living).leave()
         elif chance < 0.75:
-            self.random.choice(living).stalled_until = self.now_ms + self.random.uniform(1_000, 40_000)
+            self.dice("victims").choice(living).stalled_until = self.now_ms + self.dice("victims").uniform(
+                1_000, 40_000
+            )
         elif chance < 0.9:
-            one = self.random.choice(living)
+            one = self.dice("victims").choice(living)
             if one.instance is None:
-                one.membership.subscribe(self.random.choice((["a"], ["a", "b"], ["b"])), self.now_ms)
+                one.membership.subscribe(self.dice("victims").choice((["a"], ["a", "b"], ["b"])), self.now_ms)
                 one.pump()
         else:
             self.start_coordinator()
-        self.after(self.random.expovariate(1 / 6_000), self.trouble)
+        self.after(self.dice("trouble").expovariate(1 / 6_000), self.trouble)
 
     def arrive(self) -> None:
         """A member starts; one with an instance id takes the place of the process that had it."""
-        instance = self.random.choice((None, None, None, "i1", "i2"))
+        instance = self.dice("arrivals").choice((None, None, None, "i1", "i2"))
         if "cooperative-sticky" in self.assignors:
             # A static member that is replaced between the two rebalances of a cooperative one takes the
             # need for the second with it: Kafka's protocol has no way to know. (Seeds 2934, 5235.)
@@ -221,7 +236,7 @@ class World:
                 if one.instance == instance:
                     one.lives = False
         assignors = self.assignors
-        if self.mixes and self.random.random() < 0.5:
+        if self.mixes and self.dice("arrivals").random() < 0.5:
             assignors = (assignors[1], assignors[0])
         self.applications.append(Application(self, f"p{next(self._names)}", assignors, instance))
 
@@ -253,7 +268,7 @@ class World:
                 break
             failed = []
             for group in dict.fromkeys(saves):
-                if not self.is_quiet and self.random.random() < self.refusal:
+                if not self.is_quiet and self.dice("refusals").random() < self.refusal:
                     failed.append(group)
                 else:
                     self.stored[group.id] = snapshot(group, int(self.now_ms))
@@ -330,12 +345,12 @@ class World:
 
     def _carry(self, what: Callable[[], None]) -> None:
         if self.is_quiet:
-            self.after(self.random.uniform(1, 5), what)
+            self.after(self.dice("quiet").uniform(1, 5), what)
             return
-        if self.random.random() >= self.loss:
-            self.after(self.random.uniform(1, self.slowness_ms), what)
-        if self.random.random() < self.repeat:
-            self.after(self.random.uniform(1, 4 * self.slowness_ms), what)
+        if self.dice("losses").random() >= self.loss:
+            self.after(self.dice("delays").uniform(1, self.slowness_ms), what)
+        if self.dice("repeats").random() < self.repeat:
+            self.after(self.dice("repeat delays").uniform(1, 4 * self.slowness_ms), what)
 
     # --- the end -----------------------------------------------------------------------------------------
 

@@ -25,7 +25,16 @@ def test_groups_settle(first: int) -> None:
 
 @pytest.mark.parametrize("seed", FAILED_ONCE)
 def test_seeds_that_failed_once(seed: int) -> None:
-    World(seed).run()
+    World(seed, one_stream=True).run()
+
+
+def test_draws_of_one_kind_leave_the_others_as_they_were() -> None:
+    first, second = World(7), World(7)
+    for _ in range(100):
+        second.dice("losses").random()
+    assert [first.dice("delays").random() for _ in range(9)] == [
+        second.dice("delays").random() for _ in range(9)
+    ]
 
 
 def test_one_seed_is_one_life() -> None:

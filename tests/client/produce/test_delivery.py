@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 
 import pytest
 
@@ -52,16 +51,19 @@ def test_waiting_ends_with_the_timeout() -> None:
 def test_other_threads_are_woken() -> None:
     outcome = Outcome("t", 0)
     found: list[int] = []
-    threads = [
-        threading.Thread(target=lambda n=n: found.append(Delivery(outcome, n, 1).result(5).offset))
-        for n in range(4)
-    ]
+    about_to_wait = threading.Barrier(5)
+
+    def wait(index: int) -> None:
+        about_to_wait.wait()
+        found.append(Delivery(outcome, index, 1).result(60).offset)
+
+    threads = [threading.Thread(target=wait, args=(index,)) for index in range(4)]
     for thread in threads:
         thread.start()
-    time.sleep(0.02)
+    about_to_wait.wait()
     outcome.succeed(10, 4)
     for thread in threads:
-        thread.join(5)
+        thread.join(60)
     assert sorted(found) == [10, 11, 12, 13]
 
 
