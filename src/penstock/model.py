@@ -60,6 +60,20 @@ class Record(NamedTuple):
     headers: Sequence[Header]
 
 
+class OffsetRange(NamedTuple):
+    """The records of one partition from `start` (inclusive) to `end` (exclusive)."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        """How many offsets are in it; there may be fewer records."""
+        return self.end - self.start
+
+
 class RecordMetadata(NamedTuple):
     """Partition and offset of a produced record. `offset` is -1 where the broker was not asked to answer."""
 

@@ -14,7 +14,7 @@ from penstock.client.cluster.client import AsyncClient
 from penstock.client.config import ConsumerConfig
 from penstock.client.fetch.consumer import AsyncConsumer
 from penstock.client.fetch.offsets import MAX_TIMESTAMP, OffsetAt, fetch_offsets
-from penstock.client.fetch.ranges import OffsetRange, RangeReader, decode_part, fetch_ranges_async
+from penstock.client.fetch.ranges import RangeReader, decode_part, fetch_ranges_async
 from penstock.errors import (
     ConfigError,
     CorruptRecordError,
@@ -23,7 +23,7 @@ from penstock.errors import (
     RequestTimeoutError,
     UnsupportedVersionError,
 )
-from penstock.model import EARLIEST, LATEST, TopicPartition
+from penstock.model import EARLIEST, LATEST, OffsetRange, TopicPartition
 from penstock.protocol.api import ApiKey
 from penstock.protocol.messages.fetch_response import AbortedTransaction, FetchResponse
 from penstock.records.batch import ABORT_MARKER, COMMIT_MARKER, encode_batch, encode_marker

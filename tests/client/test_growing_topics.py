@@ -11,9 +11,9 @@ from penstock.client.background_loop import run
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.config import ConsumerConfig
 from penstock.client.fetch.offsets import fetch_offsets
-from penstock.client.fetch.ranges import OffsetRange, scan_ranges
+from penstock.client.fetch.ranges import scan_ranges
 from penstock.errors import ConfigError, KafkaError
-from penstock.model import LATEST, TopicPartition
+from penstock.model import LATEST, OffsetRange, TopicPartition
 
 
 def test_a_producer_sends_to_a_partition_that_came_later(

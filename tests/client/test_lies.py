@@ -20,10 +20,10 @@ from penstock.client.admin.admin import AsyncAdmin
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.config import ClientConfig, ConsumerConfig
 from penstock.client.fetch.consumer import AsyncConsumer
-from penstock.client.fetch.ranges import OffsetRange, fetch_ranges_async
+from penstock.client.fetch.ranges import fetch_ranges_async
 from penstock.client.produce.producer import AsyncProducer
 from penstock.errors import PenstockError
-from penstock.model import TopicPartition
+from penstock.model import OffsetRange, TopicPartition
 from penstock.protocol.api import ApiKey
 from penstock.protocol.messages.api_versions_response import ApiVersionsResponse
 from penstock.protocol.messages.create_partitions_response import CreatePartitionsResponse

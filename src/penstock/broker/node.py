@@ -5,6 +5,7 @@ Everything a handler works on hangs here. The server gives it connections; tests
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -90,7 +91,7 @@ class Node:
         self.kept = KeptState(config.integer("penstock.kept.state.bytes.max"))
         """The budget of memory for what is kept because clients have asked for it."""
         slots = config.integer("max.incremental.fetch.session.cache.slots")
-        self.fetch_sessions = FetchSessions(slots, self.kept)
+        self.fetch_sessions = FetchSessions(slots, self.kept, lambda: int.from_bytes(os.urandom(4), "big"))
         self.producer_ids = ProducerIds(self.cluster, store.directories())
         self.throttle: Throttle | None = None
         """Who sees to quotas of clients; None as long as there are none."""

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from penstock.client.fetch.consumer import AsyncConsumer as AsyncConsumer
     from penstock.client.fetch.offsets import OffsetAt as OffsetAt
     from penstock.client.fetch.offsets import list_offsets as list_offsets
-    from penstock.client.fetch.ranges import OffsetRange as OffsetRange
     from penstock.client.fetch.ranges import fetch_ranges as fetch_ranges
     from penstock.client.group.offsets import OffsetAndMetadata as OffsetAndMetadata
     from penstock.client.produce.columns import TableDelivery as TableDelivery
     from penstock.client.produce.columns import WriteSummary as WriteSummary
     from penstock.client.produce.delivery import Delivery as Delivery
     from penstock.client.produce.producer import AsyncProducer as AsyncProducer
+    from penstock.model import OffsetRange as OffsetRange
 
 _HOMES = {
     "Admin": "blocking.admin",

@@ -16,10 +16,10 @@ from penstock.client.cluster.client import AsyncClient
 from penstock.client.cluster.metadata import no_such_partition
 from penstock.client.config import ConsumerConfig
 from penstock.client.fetch.offsets import fetch_known_offsets, fetch_offsets
-from penstock.client.fetch.ranges import BATCH_BYTES, OffsetRange, scan_ranges
+from penstock.client.fetch.ranges import BATCH_BYTES, scan_ranges
 from penstock.common.extras import need_arrow
 from penstock.errors import ConfigError, EncodeError, ProtocolViolationError
-from penstock.model import COLUMN_NAMES, EARLIEST, LATEST, TopicPartition
+from penstock.model import COLUMN_NAMES, EARLIEST, LATEST, OffsetRange, TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -24,9 +24,10 @@ from penstock.common.exposure import warn_if_exposed
 from penstock.common.failures import Failures, LimitedLog
 from penstock.common.logs import logger_named
 from penstock.common.serving_thread import ServingThread
+from penstock.common.thread_pause import pause
 from penstock.errors import DecodeError, NetworkError, StorageError, UnpackLimitError
 from penstock.log.contract import FileRegion
-from penstock.records.compression.budget import UnpackBudget, pause
+from penstock.records.compression.budget import UnpackBudget
 from penstock.v07.byte_log import OffsetOutOfRange
 from penstock.v07.message_set import Judged, judge
 from penstock.v07.settings import Settings

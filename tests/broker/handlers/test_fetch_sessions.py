@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 import pytest
@@ -168,7 +169,7 @@ def test_who_is_replaced_when_slots_run_out() -> None:
     def topics(count: int) -> list[FetchTopic]:
         return [FetchTopic(topic="t", partitions=[FetchPartition(partition=n) for n in range(count)])]
 
-    sessions = FetchSessions(2, KeptState(1 << 20))
+    sessions = FetchSessions(2, KeptState(1 << 20), count(1).__next__)
     owned = OwnedSessions(sessions)
     now = NOW_MS
     small, large = (sessions.begin(topics(n), False, now, owned) for n in (1, 5))

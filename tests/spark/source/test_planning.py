@@ -7,11 +7,10 @@ from collections.abc import Mapping
 import pytest
 
 from penstock.errors import ConfigError
-from penstock.model import EARLIEST, LATEST, TopicPartition
+from penstock.model import EARLIEST, LATEST, OffsetRange, TopicPartition
 from penstock.spark.source.options import Bound, Selection
 from penstock.spark.source.planning import (
     DataLossError,
-    OffsetRange,
     backlog_rows,
     batch_ranges,
     limit_rows,

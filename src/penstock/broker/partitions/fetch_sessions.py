@@ -11,10 +11,9 @@ Knows requests as they come, not logs.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Protocol
 
-from penstock.broker.requests.kept_state import KeptState
 from penstock.protocol.messages.fetch_request import FetchPartition, FetchTopic, ForgottenTopic
 from penstock.protocol.messages.fetch_response import PartitionData
 
@@ -35,8 +34,18 @@ SESSION_BYTES, PARTITION_BYTES = 1000, 700
 SESSIONS_PER_CONNECTION_MAX = 4
 """A client has one session for each of its fetchers. A connection that begins more ends its first."""
 
-Place = tuple[str, bytes, int]
+FollowedPartition = tuple[str, bytes, int]
 """Topic by name, or by id from v13 on (the other one empty), and partition."""
+
+
+class KeptBudget(Protocol):
+    """The budget of memory for what a broker keeps for its clients."""
+
+    def add(self, name: str, size: Callable[[], int], give_up: Callable[[], bool] | None = None) -> None:
+        """Count a kind of state: `size` tells its bytes, `give_up` ends a part, if there is one."""
+
+    def has_room_for(self, size: int) -> bool:
+        """Say whether there is room for so many bytes more, once others have given up what they can."""
 
 
 class Followed:
@@ -74,17 +83,17 @@ class FetchSession:
         self.by_id = by_id
         self.epoch = FIRST_EPOCH
         self.created_ms = self.used_ms = now_ms
-        self.partitions: dict[Place, Followed] = {}
+        self.partitions: dict[FollowedPartition, Followed] = {}
         self.size_bytes = SESSION_BYTES
 
     def update(self, topics: Iterable[FetchTopic], forgotten: Iterable[ForgottenTopic]) -> None:
-        """Follow what is named, no longer what is to be forgotten."""
+        """Add the partitions that are named, and remove those that are to be forgotten."""
         for topic in topics:
             for asked in topic.partitions:
-                place = (topic.topic, topic.topic_id, asked.partition)
-                followed = self.partitions.get(place)
+                partition = (topic.topic, topic.topic_id, asked.partition)
+                followed = self.partitions.get(partition)
                 if followed is None:
-                    self.partitions[place] = Followed(asked)
+                    self.partitions[partition] = Followed(asked)
                     self.size_bytes += PARTITION_BYTES + len(topic.topic)
                 else:
                     followed.asked = asked
@@ -104,16 +113,16 @@ class FetchSession:
             last.partitions.append(followed.asked)
         return found
 
-    def take_news(self, place: Place, answer: PartitionData) -> bool:
+    def take_news(self, partition: FollowedPartition, answer: PartitionData) -> bool:
         """Note the answer about a partition; say whether it has to be told.
 
         Partitions that had records are read last the next time: all of them get their turn.
         """
-        followed = self.partitions.get(place)
+        followed = self.partitions.get(partition)
         if followed is None:
             return True
         if answer.records:
-            self.partitions[place] = self.partitions.pop(place)
+            self.partitions[partition] = self.partitions.pop(partition)
         return followed.take_news(answer)
 
     def advance(self, now_ms: int) -> None:
@@ -125,10 +134,12 @@ class FetchSession:
 class FetchSessions:
     """The sessions of one broker, at most `slots` of them (`max.incremental.fetch.session.cache.slots`).
 
-    `kept` is the budget of memory that they share with other state.
+    `kept` is the budget of memory that they share with other state. `draw_id` returns random
+    numbers of 32 bits, of which ids are made: they cannot be guessed.
     """
 
-    def __init__(self, slots: int, kept: KeptState) -> None:
+    def __init__(self, slots: int, kept: KeptBudget, draw_id: Callable[[], int]) -> None:
+        self._draw_id = draw_id
         self._slots = slots
         self._kept = kept
         self._sessions: dict[int, FetchSession] = {}
@@ -210,7 +221,7 @@ class FetchSessions:
 
     def _fresh_id(self) -> int:
         while True:
-            number = int.from_bytes(os.urandom(4), "big") & _EPOCH_MAX
+            number = self._draw_id() & _EPOCH_MAX
             if number != NO_SESSION and number not in self._sessions:
                 return number
 

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from penstock.broker.context import Parts
 from penstock.broker.requests.purgatory import Wait
-from penstock.records.compression.budget import UnpackBudget, pause
+from penstock.common.thread_pause import pause
+from penstock.records.compression.budget import UnpackBudget
 
 if TYPE_CHECKING:
     from penstock.broker.context import Context

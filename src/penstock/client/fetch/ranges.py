@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from penstock.client.background_loop import run
 from penstock.client.cluster.client import AsyncClient
@@ -19,7 +19,7 @@ from penstock.client.fetch.fetcher import Fetcher
 from penstock.client.fetch.offsets import fetch_known_offsets
 from penstock.common.extras import need_arrow
 from penstock.errors import ConfigError, KafkaError, RequestTimeoutError
-from penstock.model import COLUMN_NAMES, EARLIEST, TopicPartition
+from penstock.model import COLUMN_NAMES, EARLIEST, OffsetRange, TopicPartition
 from penstock.protocol.error_codes import ErrorCode
 from penstock.records.compression.budget import DEFAULT_LIMITS, UnpackLimits, naming_place
 
@@ -37,15 +37,6 @@ MAX_WAIT_MS = 100
 
 _GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 """What brokers say of a topic that was deleted."""
-
-
-class OffsetRange(NamedTuple):
-    """The records from `start` to before `end` of one partition."""
-
-    topic: str
-    partition: int
-    start: int
-    end: int
 
 
 class RangeReader:

@@ -7,7 +7,6 @@ Imports nothing that is slow to load.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -24,9 +23,6 @@ UNPACKED_RECORDS_MAX = 1_000_000
 BYTES_OPTION = "penstock.unpack.max.bytes"
 RECORDS_OPTION = "penstock.unpack.max.records"
 
-PAUSE_S = 0.0002
-"""How long `pause` lets others run."""
-
 CHUNK_RECORDS = 1_000
 """Records that a walk reads between two looks at its budget: less than a millisecond."""
 
@@ -39,11 +35,6 @@ class UnpackLimits(NamedTuple):
 
     max_bytes: int = UNPACKED_BYTES_MAX
     max_records: int = UNPACKED_RECORDS_MAX
-
-
-def pause() -> None:
-    """What a thread does after each chunk of records: Python runs one thread at a time."""
-    time.sleep(PAUSE_S)
 
 
 DEFAULT_LIMITS = UnpackLimits()

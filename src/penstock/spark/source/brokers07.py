@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.errors import ConfigError, KafkaError
-from penstock.model import EARLIEST, LATEST, TopicPartition
+from penstock.model import EARLIEST, LATEST, OffsetRange, TopicPartition
 from penstock.spark.source.options import ReadOptions, Selection
-from penstock.spark.source.planning import DATA_LOSS_ADVICE, DataLossError, OffsetRange
+from penstock.spark.source.planning import DATA_LOSS_ADVICE, DataLossError
 from penstock.tables.topics07 import Range07, Topics07, resolve
 from penstock.v07.wire import Error
 

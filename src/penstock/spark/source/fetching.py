@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.client.cluster.client import AsyncClient
-from penstock.client.fetch.ranges import FETCH_BYTES, OffsetRange, scan_ranges
+from penstock.client.fetch.ranges import FETCH_BYTES, scan_ranges
 from penstock.errors import KafkaError
+from penstock.model import OffsetRange
 from penstock.protocol.error_codes import ErrorCode
 from penstock.spark.source.brokers import NOT_THERE, client_config
 from penstock.spark.source.options import ReadOptions
 from penstock.spark.source.planning import DATA_LOSS_ADVICE, DataLossError
-from penstock.spark.source.planning import OffsetRange as Span
 from penstock.spark.source.schema import BATCH_BYTES, EVENT_BATCH_BYTES
 
 if TYPE_CHECKING:
@@ -27,7 +27,9 @@ _clients: dict[tuple[object, ...], AsyncClient] = {}
 os.register_at_fork(after_in_child=_clients.clear)
 
 
-def fetch(options: ReadOptions, columns: Sequence[str], spans: Sequence[Span]) -> Iterator[pa.RecordBatch]:
+def fetch(
+    options: ReadOptions, columns: Sequence[str], spans: Sequence[OffsetRange]
+) -> Iterator[pa.RecordBatch]:
     """The records of `spans`, each in offset order, as batches with `columns`.
 
     Raises:
@@ -37,7 +39,7 @@ def fetch(options: ReadOptions, columns: Sequence[str], spans: Sequence[Span]) -
     config = client_config(options.bootstrap_servers, options.client)
     batches = scan_ranges(
         _client(options),
-        [OffsetRange(*span) for span in spans],
+        spans,
         columns,
         isolation=config.isolation_level,
         batch_bytes=BATCH_BYTES if options.cloudevents is None else EVENT_BATCH_BYTES,

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 from penstock.errors import ConfigError, PenstockError
-from penstock.model import EARLIEST, LATEST, TopicPartition
+from penstock.model import EARLIEST, LATEST, OffsetRange, TopicPartition
 from penstock.spark.source.options import Bound, Selection
 
 Offsets = dict[TopicPartition, int]
@@ -27,19 +26,6 @@ DATA_LOSS_ADVICE = "set failOnDataLoss to 'false' to go on without"
 
 class DataLossError(PenstockError):
     """Records that the query still had to read are gone, and failOnDataLoss is on."""
-
-
-class OffsetRange(NamedTuple):
-    """The records of one partition from `start` (inclusive) to `end` (exclusive)."""
-
-    topic: str
-    partition: int
-    start: int
-    end: int
-
-    @property
-    def size(self) -> int:
-        return self.end - self.start
 
 
 def offsets_to_json(offsets: Mapping[TopicPartition, int]) -> OffsetsJson:

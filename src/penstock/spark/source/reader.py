@@ -25,13 +25,12 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from penstock.model import EARLIEST, LATEST
+from penstock.model import EARLIEST, LATEST, OffsetRange
 from penstock.printable import printable
 from penstock.spark.runtime.worker_errors import plain_errors
 from penstock.spark.source.brokers import Brokers
 from penstock.spark.source.options import RateLimits, ReadOptions, read_options
 from penstock.spark.source.planning import (
-    OffsetRange,
     Offsets,
     OffsetsJson,
     backlog_rows,
