@@ -89,6 +89,7 @@ def test_finding_it_imports_nothing_of_the_broker() -> None:
         "penstock.printable",
         "penstock.testing",
         "penstock.testing.plugin",
+        "penstock.version",
     ]
 
 
