@@ -69,7 +69,7 @@ def _store(pair: Pair, path: Path) -> Path:
     return path
 
 
-def _settings(directory: Path, ports: list[int]) -> dict[str, object]:
+def _settings(version: str, directory: Path, ports: list[int]) -> dict[str, object]:
     """Settings of a broker with a listener of each kind; the first port is PLAINTEXT, for its controller
     and users.
     """
@@ -101,6 +101,10 @@ def _settings(directory: Path, ports: list[int]) -> dict[str, object]:
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:ANONYMOUS;User:ann;User:b,o=b;User:CN=ann",
     }
+    if version < "3":  # with ZooKeeper
+        del settings["controller.quorum.voters"]
+        settings["listeners"] = listeners
+        settings["authorizer.class.name"] = "kafka.security.authorizer.AclAuthorizer"
     for prefix, path in stores.items():
         settings |= {
             f"{prefix}ssl.keystore.type": "PKCS12",
@@ -144,13 +148,13 @@ async def _add_scram_users(bootstrap: str) -> None:
                 assert [each.error_code for each in answer.results] == [0]
 
 
-@pytest.fixture(scope="module", params=["4.3", "3.9"])
+@pytest.fixture(scope="module", params=["4.3", "3.9", "2.8"])
 def kafka(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     directory = tmp_path_factory.mktemp("secured")
     names = ["PLAINTEXT", "SSL", "MTLS", "SASL_PLAINTEXT", "SASL_SSL", "EXPIRED", "ELSEWHERE"]
     certificate, key = issue(CA, "ann", client=True).write(directory, "ann")
     ports = free_ports(len(names) + 1)
-    settings = _settings(directory, ports)
+    settings = _settings(request.param, directory, ports)
     with real_kafka(request.param, settings, first_port=ports[0]) as bootstrap:
         asyncio.run(_add_scram_users(bootstrap))
         time.sleep(0.3)  # the metadata log reaches the broker
