@@ -294,6 +294,8 @@ def test_random_bytes_raise_nothing_but_tls_errors(data: bytes, handshake: bool)
 
 def test_a_damaged_record_comes_after_what_was_before_it() -> None:
     wire = Wire().shake()
+    wire.server.write(b"before")
+    wire.run()
     wire.server.write(b"good")
     good = b"".join(wire.server.to_send())
     wire.server.write(b"evil")
@@ -304,6 +306,16 @@ def test_a_damaged_record_comes_after_what_was_before_it() -> None:
     assert wire.client.read_into(buffer) == 4
     with pytest.raises(TlsError, match="damaged or forged"):
         wire.client.read_into(buffer)
+
+
+def test_a_first_record_that_cannot_be_read_may_be_the_alert_of_a_broker_that_wants_a_certificate() -> None:
+    wire = Wire().shake()
+    wire.server.write(b"alert")
+    bad = bytearray(b"".join(wire.server.to_send()))
+    bad[-1] ^= 1
+    wire.client.receive(bad)
+    with pytest.raises(TlsError, match="is a client certificate wanted"):
+        wire.client.read_into(bytearray(10))
 
 
 def test_hosts_are_compared_without_a_last_dot_and_not_at_all_when_told_so() -> None:

@@ -17,7 +17,13 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from penstock.errors import AuthenticationError
-from penstock.security.tls_reasons import certificate_names, not_tls, why_refused
+from penstock.security.tls_reasons import (
+    UNREADABLE,
+    UNREADABLE_FIRST,
+    certificate_names,
+    not_tls,
+    why_refused,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,6 +58,7 @@ class TlsConnection:
 
     __slots__ = (
         "_failure",
+        "_has_read",
         "_incoming",
         "_is_first",
         "_is_server",
@@ -78,6 +85,7 @@ class TlsConnection:
         self._is_server = is_server
         self._is_first = True
         self._failure: TlsError | None = None
+        self._has_read = False
         self._pending: memoryview | None = None
         self._queue: deque[memoryview] = deque()
         self._written: list[bytes] = []
@@ -165,6 +173,8 @@ class TlsConnection:
                     break
                 self._pending = None
                 self._failure = self._error(error)
+                if not (self._has_read or self._is_server) and error.reason == UNREADABLE:
+                    self._failure = TlsError(UNREADABLE_FIRST)
                 if filled:
                     break  # what came before the error is worked off first
                 raise self._failure from None
@@ -172,6 +182,7 @@ class TlsConnection:
                 self.is_ended = True
                 break
             filled += count
+        self._has_read = self._has_read or filled > 0
         return filled
 
     def write(self, data: Buffer) -> None:

@@ -14,6 +14,16 @@ EXPIRED, NOT_YET_VALID, REVOKED, WRONG_PURPOSE = 10, 9, 23, 26
 WRONG_HOST = frozenset((62, 64))
 """Codes of X509_V_ERR in OpenSSL's ``x509_vfy.h``."""
 
+UNREADABLE = "DECRYPTION_FAILED_OR_BAD_RECORD_MAC"
+UNREADABLE_FIRST = (
+    "the first record after the handshake cannot be decrypted; brokers on some Java versions refuse a client "
+    "like that: is a client certificate wanted (ssl.keystore.location, or ssl.certificate.location and "
+    "ssl.key.location)?"
+)
+"""What a client makes of an alert that was encrypted with the keys of the handshake (Kafka 2.8 on Java
+17).
+"""
+
 REASONS: Mapping[str, str] = {
     "WRONG_VERSION_NUMBER": "the peer does not speak TLS, or no version that is allowed here",
     "HTTP_REQUEST": "the peer speaks HTTP",
