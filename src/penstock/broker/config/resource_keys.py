@@ -123,7 +123,9 @@ def kept_keys(config: BrokerConfig, kind: int) -> dict[str, ConfigKey]:
 def kept_settings(
     config: BrokerConfig, kind: int, texts: Mapping[str, str]
 ) -> list[tuple[ConfigKey, list[Setting]]]:
-    """What a resource with these settings has: each key, the value in force, all places that give one."""
+    """What a resource with these settings has: each key, the value in force, every value that was set or is
+    a default.
+    """
     keys = kept_keys(config, kind)
     if kind == METRICS_RESOURCE:
         found = []
@@ -138,10 +140,10 @@ def kept_settings(
         return found
     described = []
     for name, key in keys.items():
-        places = list(_from_broker(config, key))
+        values = list(_from_broker(config, key))
         if name in texts:
-            places.insert(0, Setting(name, texts[name], SOURCE_GROUP))
-        described.append((key, [places[0]._replace(name=name), *places]))
+            values.insert(0, Setting(name, texts[name], SOURCE_GROUP))
+        described.append((key, [values[0]._replace(name=name), *values]))
     return described
 
 

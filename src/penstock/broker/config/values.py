@@ -285,7 +285,7 @@ class BrokerConfig:
         return directories[0] if directories else None
 
     def settings_of(self, name: str, key: ConfigKey | None = None) -> Iterator[Setting]:
-        """Every place that gives the setting a value, the one in force first.
+        """Yield every value of the setting, the one in force first.
 
         `key` is given for a setting that is not among `BROKER_KEYS`.
         """
@@ -376,7 +376,7 @@ class TopicConfig:
         return key.default
 
     def settings(self, name: str) -> list[Setting]:
-        """Every place that gives the setting a value, the one in force first.
+        """Return every value of the setting, the one in force first.
 
         As in Apache Kafka, a value in another unit (`log.retention.hours`) is left out until one in the
         setting's own unit is set.
