@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class DamagedLogError(StorageError):
     """What is in a file, or missing between two, contradicts itself: no attempt to read it can succeed.
 
-    The message names the file and the place. Other failures of the disk are plain `StorageError`.
+    The message names the file and the position. Other failures of the disk are plain `StorageError`.
     """
 
 

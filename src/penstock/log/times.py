@@ -39,9 +39,9 @@ def record_since(
         UnpackLimitError: it is too much for `budget`, unless `by_limit`.
     """
     try:
-        for place in records_of(entry, batch, budget):
-            if place[1] >= timestamp_ms and place[0] >= start_offset:
-                return place
+        for found in records_of(entry, batch, budget):
+            if found[1] >= timestamp_ms and found[0] >= start_offset:
+                return found
     except CorruptRecordError as error:
         if isinstance(error, UnpackLimitError) and not by_limit:
             raise
@@ -53,9 +53,9 @@ def latest_record(entry: Entry, batch: Bytes, start_offset: int, budget: UnpackB
     """Return the first record from `start_offset` on with the greatest time, or None if there is none."""
     best: Place | None = None
     try:
-        for place in records_of(entry, batch, budget):
-            if place[0] >= start_offset and (best is None or place[1] > best[1]):
-                best = place
+        for found in records_of(entry, batch, budget):
+            if found[0] >= start_offset and (best is None or found[1] > best[1]):
+                best = found
     except CorruptRecordError:
         return by_header(entry, start_offset)
     return best

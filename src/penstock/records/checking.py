@@ -26,7 +26,7 @@ class Chunk(NamedTuple):
     """Some records that follow each other in a batch: where each stands, and which of them have no key."""
 
     first: int
-    """The place of the first of them in the batch, counted from 0."""
+    """The index of the first of them in the batch, counted from 0."""
     offset_deltas: list[int]
     timestamps: list[int]
     keyless: list[int]

@@ -1,7 +1,7 @@
 """Columns to batches of magic 2: the writing half of the package's speed.
 
 Two passes over the rows: one finds the size of every record and where batches end, one writes them,
-each into its final place. What Python does is per batch: header, compression, checksum.
+each to its final position. What Python does is per batch: header, compression, checksum.
 """
 
 from __future__ import annotations

@@ -143,16 +143,16 @@ class _Image:
         if isinstance(record, TopicRecord):
             self._topics[record.topic_id] = record.name
         elif isinstance(record, PartitionRecord):
-            place = record.topic_id, record.partition_id
-            self._partitions[place] = list(record.replicas), list(record.directories or [])
+            partition = record.topic_id, record.partition_id
+            self._partitions[partition] = list(record.replicas), list(record.directories or [])
         elif isinstance(record, PartitionChangeRecord):
             self._change(record)
         elif isinstance(record, RemoveTopicRecord):
             name = self._topics.pop(record.topic_id, None)
             self._remote.discard(name or "")
-            gone = [place for place in self._partitions if place[0] == record.topic_id]
-            for place in gone:
-                del self._partitions[place]
+            gone = [partition for partition in self._partitions if partition[0] == record.topic_id]
+            for partition in gone:
+                del self._partitions[partition]
         elif isinstance(record, ConfigRecord):
             if record.resource_type == _TOPIC_RESOURCE and record.name == "remote.storage.enable":
                 (self._remote.add if record.value == "true" else self._remote.discard)(record.resource_name)
@@ -179,12 +179,12 @@ class _Image:
             self._kept_unseen.add("delegation tokens")
 
     def _change(self, record: PartitionChangeRecord) -> None:
-        place = record.topic_id, record.partition_id
-        known = self._partitions.get(place)
+        partition = record.topic_id, record.partition_id
+        known = self._partitions.get(partition)
         if known is not None:
             replicas = known[0] if record.replicas is None else list(record.replicas)
             directories = known[1] if record.directories is None else list(record.directories)
-            self._partitions[place] = replicas, directories
+            self._partitions[partition] = replicas, directories
 
     def found(self) -> Found:
         """What stands against taking it over; None if nothing does."""
@@ -207,11 +207,11 @@ class _Image:
                 f"it is that of node {self._node_id} of a cluster with the nodes {others}",
                 "unregister those that are gone (kafka-cluster unregister), or " + _COPY,
             )
-        for (topic_id, index), (replicas, places) in self._partitions.items():
+        for (topic_id, index), (replicas, directories) in self._partitions.items():
             where = f"{self._topics.get(topic_id, '?')}-{index}"
             if replicas != [self._node_id]:
                 return f"{where} has its replicas on the nodes {replicas}", _COPY
-            if self._directory_id is not None and set(_directories_in(places)) - {self._directory_id}:
+            if self._directory_id is not None and set(_directories_in(directories)) - {self._directory_id}:
                 return (
                     f"{where} lies in another directory of log.dirs",
                     "have Apache Kafka move everything into one directory (kafka-reassign-partitions)",
@@ -233,7 +233,7 @@ class _Image:
         return None
 
 
-def _directories_in(places: Sequence[bytes]) -> Iterator[bytes]:
-    for place in places:
-        if place[:8] != bytes(8) or int.from_bytes(place[8:], "big") >= _RESERVED_IDS:
-            yield place
+def _directories_in(directories: Sequence[bytes]) -> Iterator[bytes]:
+    for directory in directories:
+        if directory[:8] != bytes(8) or int.from_bytes(directory[8:], "big") >= _RESERVED_IDS:
+            yield directory

@@ -30,7 +30,7 @@ _BEFORE_ANY_OFFSET = -(1 << 32)
 """Whatever the records say of their offsets, none is left out."""
 
 Finder = Callable[[memoryview, BatchHeader, UnpackBudget], list[int]]
-"""Returns the places of records without a key. Raises what `KeyCheck.keyless` does."""
+"""Returns the indexes of records without a key. Raises what `KeyCheck.keyless` does."""
 
 
 class KeyCheck:

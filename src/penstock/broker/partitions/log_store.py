@@ -42,7 +42,7 @@ class LogStore(Protocol):
         """The monotonic clock: what schedules go by, and how long a producer is idle."""
 
     def describe(self) -> str:
-        """The place in words, for the line that says the broker is ready."""
+        """What keeps the logs, in words, for the line that says the broker is ready."""
 
     def partitions(self) -> Iterator[tuple[str, int]]:
         """Topic and number of every partition that is there, but for the cluster's own log."""

@@ -425,7 +425,7 @@ class Partition:
             now_ms=now_ms,
         )
         self._advance(log)
-        states.appended()
+        states.batches_since_snapshot += 1
         if header.producer_id >= 0:
             seen = SeenBatch(
                 header.base_sequence, header.last_sequence, first_offset, last_offset, max_timestamp

@@ -25,11 +25,11 @@ class ProducerStateManager:
     __slots__ = (
         "_base_offset",
         "_batches_behind_base",
-        "_batches_since_snapshot",
         "_log",
         "_new",
         "_producers",
         "_snapshots",
+        "batches_since_snapshot",
         "uptime_ms",
     )
 
@@ -52,7 +52,8 @@ class ProducerStateManager:
         self._new = new
         self.uptime_ms = uptime_ms
         """The monotonic clock at the last housekeeping, or when the log was opened: for idle producers."""
-        self._batches_since_snapshot = 0
+        self.batches_since_snapshot = 0
+        """Batches appended since the last snapshot; each append counts one."""
         # The offset at which the next start begins to read about producers, and the batches from there on.
         self._base_offset = self._batches_behind_base = 0
         if snapshots is not None:
@@ -81,10 +82,6 @@ class ProducerStateManager:
             self._producers = producers
         return producers
 
-    def appended(self) -> None:
-        """Count a batch that was appended to the log."""
-        self._batches_since_snapshot += 1
-
     def maintain(self, uptime_ms: int) -> None:
         """Forget idle producers, and save the others where many batches lie behind the last snapshot.
 
@@ -94,7 +91,7 @@ class ProducerStateManager:
         self.uptime_ms = uptime_ms
         if self._producers is not None:
             self._producers.expire(uptime_ms)
-        if self._batches_since_snapshot >= BATCHES_PER_SNAPSHOT and self._snapshots is not None:
+        if self.batches_since_snapshot >= BATCHES_PER_SNAPSHOT and self._snapshots is not None:
             self._save(self._snapshots, self._log.end_offset, self.producers)
 
     def forget_idlest(self, most: int) -> None:
@@ -108,7 +105,7 @@ class ProducerStateManager:
         Raises:
             StorageError: it cannot be written.
         """
-        self._batches_behind_base, self._batches_since_snapshot = self._batches_since_snapshot, 0
+        self._batches_behind_base, self.batches_since_snapshot = self.batches_since_snapshot, 0
         snapshots.save(offset, producers)
         self._base_offset = max((each for each in snapshots.offsets() if each < offset), default=0)
 
@@ -132,7 +129,7 @@ class ProducerStateManager:
         producers = self._producers or self._read(2 * BATCHES_PER_SNAPSHOT)
         if producers is None:
             return
-        if self._batches_behind_base + self._batches_since_snapshot > 2 * BATCHES_PER_SNAPSHOT:
+        if self._batches_behind_base + self.batches_since_snapshot > 2 * BATCHES_PER_SNAPSHOT:
             self._save(snapshots, log.end_offset, producers)
         else:
             snapshots.save(log.end_offset, producers, self._base_offset)

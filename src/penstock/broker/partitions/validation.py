@@ -336,12 +336,12 @@ def check_batch_times(
     except KafkaError as error:
         earliest, latest = now_ms - config.before_max_ms, now_ms + config.after_max_ms
         blamed = (
-            chunk.first + place
+            chunk.first + index
             for chunk in _chunks(batch, header, budget)
-            for place, time in enumerate(chunk.timestamps)
+            for index, time in enumerate(chunk.timestamps)
             if time >= 0 and not earliest <= time <= latest
         )
-        found = [(index, error.detail) for index in islice(blamed, BLAMED_MAX)]
+        found = [(record, error.detail) for record in islice(blamed, BLAMED_MAX)]
         raise RejectedRecords(error, found) from None
 
 

@@ -250,13 +250,13 @@ def _scan(
             stop, transactions = log.committed(stop)
             # One that ended before the first offset would never be seen to end.
             aborted = [(producer_id, since) for producer_id, since, until in transactions if until >= first]
-        place = path
+        source = path
 
         # What is decoded when an error comes is what was handed out last.
         def mapped(regions: Iterator[Region]) -> Iterator[memoryview | WholeBatches]:
-            nonlocal place
+            nonlocal source
             for region in regions:
-                place = str(region.file.name)
+                source = str(region.file.name)
                 yield _mapped(region)
 
         pieces = iter_columns(
@@ -276,7 +276,7 @@ def _scan(
             except UnpackLimitError:
                 raise
             except CorruptRecordError as error:
-                raise CorruptRecordError(f"{place} is damaged: {error}") from error
+                raise CorruptRecordError(f"{source} is damaged: {error}") from error
 
 
 def _resolve(log: ReadOnlyLog, partition: TopicPartition, position: Position, default: int) -> int:

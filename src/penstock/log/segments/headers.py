@@ -72,8 +72,8 @@ def _place_of(index_path: str, base: int, offset: int, size: int) -> int:
         index = OffsetIndex.load(index_path, base, size)
     except StorageError:
         return 0
-    place = index.place_of(offset)
-    return index.positions[place] if place >= 0 else 0
+    entry_index = index.place_of(offset)
+    return index.positions[entry_index] if entry_index >= 0 else 0
 
 
 def _begins_batch(fd: int, position: int, base: int, offset: int) -> bool:

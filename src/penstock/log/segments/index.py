@@ -227,8 +227,8 @@ class TimeIndex:
 
     def lookup(self, timestamp: int) -> int:
         """Return an offset below which every record is earlier than `timestamp`: the nearest one known."""
-        place = bisect_left(self.timestamps, timestamp) - 1
-        return self.base_offset + self.offsets[place] + 1 if place >= 0 else self.base_offset
+        entry_index = bisect_left(self.timestamps, timestamp) - 1
+        return self.base_offset + self.offsets[entry_index] + 1 if entry_index >= 0 else self.base_offset
 
     def truncate(self, offset: int) -> None:
         """Drop the entries about `offset` and later ones."""

@@ -381,15 +381,15 @@ class IndexedSegment(Segment):
     def _indexed(self, find: Callable[[OffsetIndex], int]) -> int:
         """Return the position in the index entry that `find` picks, once the log has confirmed it."""
         index = self._indexes()[0]
-        place = find(index)
-        if place < 0:
+        entry_index = find(index)
+        if entry_index < 0:
             return 0
-        position, last_offset = index.positions[place], self.base_offset + index.offsets[place]
-        if place >= index.unproven or self._begins_batch(position, last_offset):
+        position, last_offset = index.positions[entry_index], self.base_offset + index.offsets[entry_index]
+        if entry_index >= index.unproven or self._begins_batch(position, last_offset):
             return position
         index = self._rebuild_indexes(f"no batch begins at position {position}")[0]
-        place = find(index)
-        return index.positions[place] if place >= 0 else 0
+        entry_index = find(index)
+        return index.positions[entry_index] if entry_index >= 0 else 0
 
     def _begins_batch(self, position: int, last_offset: int) -> bool:
         """Say whether a batch that ends with `last_offset`, or before it, begins at `position`."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from penstock.errors import CorruptRecordError
 
 SHORT_MAX = 1 << 13
-"""Numbers below this one have a place in `short_varints`."""
+"""Numbers below this one are in `short_varints`."""
 
 
 def encode_varint(number: int) -> bytes:
