@@ -1,0 +1,333 @@
+"""Brokers with TLS and SASL on real sockets: what clients get, what strangers get."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.wire_client import WireClient
+from penstock import Admin, Broker, Consumer, Producer
+from penstock.broker.security.throwaway import Security
+from penstock.errors import ConfigError, PenstockError
+from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
+from penstock.protocol.messages.metadata_request import MetadataRequest
+from penstock.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from penstock.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
+from penstock.testing import KafkaBroker
+
+pytest.importorskip("cryptography")
+
+CA = Security("SASL_SSL")
+
+
+def settings_of(broker: Broker, *arguments: Any) -> dict[str, Any]:
+    return dict(broker.client_settings(*arguments))
+
+
+def there_and_back(settings: dict[str, Any], topic: str = "t", value: bytes = b"hello") -> bytes | None:
+    with Producer(config=settings) as producer:
+        producer.send(topic, value)
+        producer.flush()
+    with Consumer(config={**settings, "auto.offset.reset": "earliest", "group.id": "g"}) as consumer:
+        consumer.subscribe([topic])
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            for record in consumer.poll(1.0):
+                return record.value
+    return None
+
+
+@pytest.mark.parametrize("protocol", ["SASL_PLAINTEXT", "SASL_SSL", "SSL"])
+def test_one_line_gives_a_secured_broker_and_fitting_settings(protocol: str, tmp_path: Path) -> None:
+    with Broker(tmp_path, security=protocol) as broker:
+        assert there_and_back(settings_of(broker), value=b"x" * 300_000) == b"x" * 300_000
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_mechanisms(mechanism: str) -> None:
+    with Broker(security="SASL_PLAINTEXT") as broker:
+        assert there_and_back(settings_of(broker, "user", mechanism)) == b"hello"
+        settings = settings_of(broker, "user", mechanism) | {"sasl.password": "wrong"}
+        with pytest.raises(PenstockError, match=r"(?i)authenticat|password"), Admin(config=settings) as admin:
+            admin.list_topics()
+
+
+def test_users_and_data_are_there_after_a_restart(tmp_path: Path) -> None:
+    security = Security("SASL_SSL", users={"ann": 'p,=w"\\ö'})
+    with Broker(tmp_path, security=security) as broker:
+        settings = settings_of(broker)
+        assert there_and_back(settings) == b"hello"
+        broker.stop()
+        broker.start()
+        assert there_and_back(settings, value=b"again") == b"again"
+
+
+def test_an_authorizer_refuses_what_no_rule_allows() -> None:
+    rules = ["allow user write,read topic:mine", "allow user read group:g"]
+    with Broker(security=Security("SASL_PLAINTEXT", acls=rules)) as broker:
+        with Admin(config=settings_of(broker, "admin")) as admin:
+            admin.create_topics(["mine", "yours"])
+        assert there_and_back(settings_of(broker, "user"), "mine") == b"hello"
+        with Admin(config=settings_of(broker, "user")) as admin:
+            assert list(admin.list_topics()) == ["mine"]
+
+
+# --- certificates ------------------------------------------------------------------------------------------
+
+
+def test_client_certificates_name_the_principal() -> None:
+    security = Security("SSL", client_certificates=True, acls=["allow ann all topic:*"], users=["ann", "bob"])
+    with Broker(security=security) as broker:
+        with Producer(config=settings_of(broker, "ann")) as producer:
+            producer.send("t", b"a")
+            producer.flush()
+        with Admin(config=settings_of(broker, "bob")) as admin:
+            assert list(admin.list_topics()) == []
+
+
+def context(broker: Broker, **versions: ssl.TLSVersion) -> ssl.SSLContext:
+    made = ssl.create_default_context(cafile=settings_of(broker).get("ssl.ca.location"))
+    for name, version in versions.items():
+        setattr(made, name, version)
+    return made
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_a_missing_certificate_is_refused_with_an_alert(
+    version: ssl.TLSVersion, caplog: pytest.LogCaptureFixture
+) -> None:
+    security = Security("SSL", client_certificates=True)
+    with Broker(security=security) as broker, caplog.at_level(logging.INFO, "penstock.broker"):
+        made = context(broker, maximum_version=version)
+        with (
+            pytest.raises(ssl.SSLError, match=r"(?i)alert"),
+            socket.create_connection(("127.0.0.1", broker.port), 10) as raw,
+            made.wrap_socket(raw, server_hostname="localhost") as wrapped,
+        ):
+            wrapped.recv(1)
+    assert "TLS" in caplog.text
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_tls_before_1_2_is_refused() -> None:
+    with Broker(security="SSL") as broker:
+        made = context(broker)
+        made.minimum_version, made.maximum_version = ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1
+        made.set_ciphers("ALL:@SECLEVEL=0")
+        with pytest.raises(ssl.SSLError), socket.create_connection(("127.0.0.1", broker.port), 10) as raw:
+            made.wrap_socket(raw, server_hostname="localhost")
+
+
+def test_a_plain_client_at_a_tls_port_gets_an_alert_and_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "penstock.broker")
+    with (
+        Broker(security="SSL") as broker,
+        socket.create_connection(("127.0.0.1", broker.port), 10) as raw,
+    ):
+        raw.sendall(b"\0\0\0\x0f\0\x12\0\0\0\0\0\1\0\1c")
+        assert raw.recv(100) == bytes.fromhex("15030300020250")
+        assert raw.recv(100) == b""
+    assert "TLS" in caplog.text
+
+
+def test_a_tls_client_at_a_plain_port_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    with Broker() as broker, caplog.at_level(logging.INFO, "penstock.broker"):
+        made = ssl.create_default_context()
+        with (
+            pytest.raises((ssl.SSLError, OSError)),
+            socket.create_connection(("127.0.0.1", broker.port), 10) as raw,
+        ):
+            made.wrap_socket(raw, server_hostname="localhost")
+    assert "a client with TLS at a listener without TLS" in caplog.text
+
+
+def served_certificate(broker: Broker) -> bytes | None:
+    with (
+        socket.create_connection(("127.0.0.1", broker.port), 10) as raw,
+        context(broker).wrap_socket(raw, server_hostname="localhost") as wrapped,
+    ):
+        return wrapped.getpeercert(True)
+
+
+def test_certificates_change_without_a_restart() -> None:
+    with KafkaBroker(security="SASL_SSL") as broker:
+        first = served_certificate(broker)
+        with Admin(config=settings_of(broker)) as admin:
+            admin.list_topics()
+            broker.rotate_certificate()
+            assert served_certificate(broker) != first
+            admin.list_topics()
+        broker.rotate_certificate(expired=True)
+        with pytest.raises(ssl.SSLCertVerificationError, match="expired"):
+            served_certificate(broker)
+        broker.rotate_certificate(hosts=["elsewhere.example"])
+        with pytest.raises(ssl.SSLCertVerificationError, match=r"(?i)hostname"):
+            served_certificate(broker)
+
+
+def test_a_certificate_that_cannot_be_read_leaves_the_older_in_force(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with KafkaBroker(security="SSL") as broker:
+        first = served_certificate(broker)
+        assert broker.security is not None
+        (broker.security.directory / "server.pem").write_text("no certificate")
+        broker._call(lambda server: server.renew_certificates())
+        assert served_certificate(broker) == first
+    assert "keeps its certificate" in caplog.text
+
+
+# --- logins ------------------------------------------------------------------------------------------------
+
+
+def test_a_failed_login_is_answered_late_and_closed_while_others_are_served() -> None:
+    config = {"listener.name.sasl_plaintext.connection.failed.authentication.delay.ms": "300"}
+    with Broker(security="SASL_PLAINTEXT", config=config) as broker, WireClient(broker.port) as client:
+        client.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+        began = time.monotonic()
+        client.send(SaslAuthenticateRequest(auth_bytes=b"\0user\0wrong"), 2)
+        with WireClient(broker.port) as other:
+            assert other.ask(ApiVersionsRequest(), 0).error_code == 0
+        _, response = client.receive()
+        assert response.error_code == 58
+        assert time.monotonic() - began >= 0.3
+        assert client.is_closed_by_peer()
+
+
+def test_before_authentication_nothing_else_is_served() -> None:
+    with Broker(security="SASL_PLAINTEXT") as broker:
+        for request in (MetadataRequest(topics=None), SaslAuthenticateRequest(auth_bytes=b"x")):
+            with WireClient(broker.port) as client:
+                client.send(request, 1)
+                assert client.is_closed_by_peer()
+        with socket.create_connection(("127.0.0.1", broker.port), 10) as raw:
+            raw.sendall((600_000).to_bytes(4, "big"))
+            assert raw.recv(1) == b""
+
+
+def test_connections_that_do_not_log_in_are_closed_and_the_oldest_makes_room() -> None:
+    config = {"penstock.unauthenticated.connections.max": "20", "penstock.authentication.timeout.ms": "60000"}
+    with KafkaBroker(security="SASL_PLAINTEXT", config=config) as broker:
+        idle = [socket.create_connection(("127.0.0.1", broker.port), 10) for _ in range(60)]
+        with Admin(config=settings_of(broker)) as admin:
+            admin.list_topics()
+        open_, evicted = broker._call(lambda server: (len(server.login_limits), server.login_limits.evicted))
+        assert open_ <= 20
+        assert evicted >= 40
+        broker.advance(61)
+        assert broker._call(lambda server: len(server.login_limits)) == 0
+        assert all(each.recv(1) == b"" for each in idle)
+        for each in idle:
+            each.close()
+
+
+def test_sessions_that_expire_are_renewed_without_a_lost_request() -> None:
+    config = {"listener.name.sasl_plaintext.connections.max.reauth.ms": "60000"}
+    with KafkaBroker(security="SASL_PLAINTEXT", config=config) as broker:
+        topic = broker.create_topic()
+        with Producer(config=settings_of(broker)) as producer:
+            for number in range(5):
+                producer.send(topic, b"%d" % number)
+                producer.flush()
+                assert broker.expire_sessions("admin") >= 1
+        end = broker._call(lambda server: server.node.cluster.topic(topic).partition(0).log.end_offset)
+        assert end == 5
+
+
+def test_a_revoked_user_is_refused() -> None:
+    with KafkaBroker(security="SASL_PLAINTEXT") as broker:
+        for mechanism in ("PLAIN", "SCRAM-SHA-512"):
+            with Admin(config=settings_of(broker, "user", mechanism)) as admin:
+                admin.list_topics()
+        broker.revoke_user("user")
+        for mechanism in ("PLAIN", "SCRAM-SHA-512"):
+            with pytest.raises(PenstockError), Admin(config=settings_of(broker, "user", mechanism)) as admin:
+                admin.list_topics()
+
+
+# --- listeners ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def three() -> Iterator[Broker]:
+    """A broker with an open, an encrypted and an authenticated listener."""
+    security = Security("SASL_SSL")
+    given = security.settings("127.0.0.1", 0)
+    settings = {
+        **given,
+        "listeners": "OPEN://127.0.0.1:0,SASL_SSL://127.0.0.1:0,OUTSIDE://127.0.0.1:0",
+        "advertised.listeners": "OUTSIDE://kafka.example:9999",
+        "listener.security.protocol.map": "OPEN:PLAINTEXT,SASL_SSL:SASL_SSL,OUTSIDE:SSL",
+        "listener.name.outside.ssl.keystore.location": str(security.directory / "server.pem"),
+    }
+    with Broker(config=settings) as broker:
+        yield broker
+    security.close()
+
+
+def test_each_listener_tells_its_own_address(three: Broker) -> None:
+    assert three.server is not None
+    addresses = three.server.addresses
+    assert set(addresses) == {"OPEN", "SASL_SSL", "OUTSIDE"}
+    assert len({port for _, port in addresses.values()}) == 3
+    with WireClient(addresses["OPEN"][1]) as client:
+        (found,) = client.ask(MetadataRequest(topics=None), 1).brokers
+        assert (found.host, found.port) == addresses["OPEN"]
+        assert client.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1).error_code == 34
+        versions = client.ask(ApiVersionsRequest(), 0).api_keys
+    made = ssl._create_unverified_context()
+    with socket.create_connection(addresses["OUTSIDE"], 10) as raw, made.wrap_socket(raw) as wrapped:
+        client = WireClient.__new__(WireClient)
+        client.__dict__.update(socket=wrapped)
+        data = b"\0\x03\0\1\0\0\0\7\0\1c\xff\xff\xff\xff"
+        wrapped.sendall(len(data).to_bytes(4, "big") + data)
+        assert b"kafka.example" in wrapped.recv(10_000)
+    assert versions
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"listeners": "SSL://127.0.0.1:0"}, {"listeners": "SASL_PLAINTEXT://127.0.0.1:0"},
+     {"listeners": "SASL_PLAINTEXT://127.0.0.1:0", "sasl.enabled.mechanisms": "GSSAPI"},
+     {"listeners": "SASL_PLAINTEXT://127.0.0.1:0", "sasl.enabled.mechanisms": "OAUTHBEARER"},
+     {"listeners": "SSL://127.0.0.1:0", "ssl.keystore.location": "/missing"},
+     {"authorizer.class.name": "other"}, {"listener.name.x.ssl.unknown": "1"}],
+)  # fmt: skip
+def test_settings_that_protect_nothing_stop_the_start(settings: dict[str, str]) -> None:
+    with pytest.raises(ConfigError):
+        Broker(config=settings).start()
+
+
+# --- secrets -----------------------------------------------------------------------------------------------
+
+
+def test_no_secret_is_shown(caplog: pytest.LogCaptureFixture) -> None:
+    from penstock.protocol.messages.describe_configs_request import (
+        DescribeConfigsRequest,
+        DescribeConfigsResource,
+    )
+
+    password = "planted-secret-1"
+    config = {"delegation.token.secret.key": "planted-secret-2", "ssl.key.password": "planted-secret-3"}
+    security = Security("SASL_PLAINTEXT", users={"ann": password})
+    with caplog.at_level(logging.DEBUG), Broker(security=security, config=config) as broker:
+        assert "planted" not in repr(broker)
+        assert "planted" not in repr(security)
+        with WireClient(broker.port) as client:
+            client.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+            client.ask(SaslAuthenticateRequest(auth_bytes=b"\0ann\0" + password.encode()), 2)
+            asked = DescribeConfigsResource(resource_type=4, resource_name="1", configuration_keys=None)
+            response = client.ask(DescribeConfigsRequest(resources=[asked], include_synonyms=True), 4)
+            (result,) = response.results
+            assert "planted" not in repr(response)
+            secret = {each.name for each in result.configs if each.is_sensitive and each.value is None}
+            assert {"delegation.token.secret.key", "ssl.key.password"} <= secret
+            assert "listener.name.sasl_plaintext.plain.sasl.jaas.config" in secret
+    assert "planted" not in caplog.text
