@@ -19,6 +19,8 @@ NOUNS = {
     "topic": "penstock.cli.topic",
     "config": "penstock.cli.config",
     "group": "penstock.cli.group",
+    "acl": "penstock.cli.acl",
+    "user": "penstock.cli.user",
     "produce": "penstock.cli.produce",
     "consume": "penstock.cli.consume",
     "event": "penstock.cli.event",

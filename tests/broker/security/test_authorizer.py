@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.broker.security.acls import (
+from penstock.broker.security.authorizer import CACHED_PEERS_MAX, Authorizer, parse_super_users
+from penstock.errors import ConfigError
+from penstock.security.acls import (
     CLUSTER_NAME,
     EVERY_OPERATION,
     FITTING_OPERATIONS,
@@ -19,8 +21,6 @@ from penstock.broker.security.acls import (
     warning_of,
     why_invalid,
 )
-from penstock.broker.security.authorizer import CACHED_PEERS_MAX, Authorizer, parse_super_users
-from penstock.errors import ConfigError
 
 ANN, HOST = "User:ann", "10.0.0.1"
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER

@@ -22,7 +22,6 @@ from penstock.broker.handlers import ROUTES
 from penstock.broker.node import Node
 from penstock.broker.partitions.log_store import LogStore, MemoryStore
 from penstock.broker.requests.purgatory import Wait
-from penstock.broker.security.acls import Acl, parse_rule
 from penstock.broker.security.authorizer import AUTHORIZERS
 from penstock.broker.security.guards.table import GUARDS, OPEN
 from penstock.broker.security.image import record_of
@@ -47,6 +46,7 @@ from penstock.protocol.messages.offset_fetch_request import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
+from penstock.security.acls import Acl, parse_rule
 
 STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 NOT_ASKED = -(2**31)

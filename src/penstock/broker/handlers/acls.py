@@ -11,14 +11,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.context import Context, Parts
-from penstock.broker.security.acls import (
-    ACL_RECORDS_MAX,
-    Acl,
-    AclFilter,
-    PatternType,
-    warning_of,
-    why_invalid,
-)
 from penstock.broker.security.image import record_of
 from penstock.common.logs import logger_named
 from penstock.errors import StorageError
@@ -39,6 +31,14 @@ from penstock.protocol.messages.describe_acls_response import (
     DescribeAclsResponse,
 )
 from penstock.protocol.messages.remove_access_control_entry_record import RemoveAccessControlEntryRecord
+from penstock.security.acls import (
+    ACL_RECORDS_MAX,
+    Acl,
+    AclFilter,
+    PatternType,
+    warning_of,
+    why_invalid,
+)
 
 if TYPE_CHECKING:
     from penstock.broker.metadata.cluster import Cluster

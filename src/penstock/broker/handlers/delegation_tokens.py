@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.config.security_settings import SecuritySettings
 from penstock.broker.context import Context, Parts
-from penstock.broker.security.acls import Operation, ResourceType
 from penstock.broker.security.image import DelegationToken
 from penstock.broker.security.tokens import RENEWERS_MAX, TOKENS_MAX, ended, renewed, token_hmac
 from penstock.common.logs import logger_named
@@ -34,6 +33,7 @@ from penstock.protocol.messages.remove_delegation_token_record import RemoveDele
 from penstock.protocol.messages.renew_delegation_token_request import RenewDelegationTokenRequest
 from penstock.protocol.messages.renew_delegation_token_response import RenewDelegationTokenResponse
 from penstock.protocol.uuid import random_uuid
+from penstock.security.acls import Operation, ResourceType
 from penstock.security.secrets import Secret
 
 if TYPE_CHECKING:

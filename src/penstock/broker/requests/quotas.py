@@ -84,31 +84,31 @@ class Quotas:
 
     def __init__(self, limits: Mapping[Entity, Mapping[str, float]]) -> None:
         self._limits = limits
-        self._found: dict[tuple[str, str], Limit | None] = {}
+        self._found: dict[tuple[str, str, str], Limit | None] = {}
         self._used: dict[tuple[str, tuple[str | None, str | None]], Usage] = {}
 
     def changed(self) -> None:
         """The limits have changed. What was used stays used."""
         self._found.clear()
 
-    def limit(self, kind: str, client_id: str) -> Limit | None:
-        """The quota that applies to a client; None where there is none."""
-        place = kind, client_id
+    def limit(self, kind: str, client_id: str, user: str = ANONYMOUS) -> Limit | None:
+        """The quota that applies to a client; None where there is none. `user` is its principal's name."""
+        place = kind, client_id, user
         if place not in self._found:
             if len(self._found) >= CLIENTS_MAX:
                 self._found.clear()
-            self._found[place] = self._find(kind, client_id)
+            self._found[place] = self._find(kind, client_id, user)
         return self._found[place]
 
-    def _find(self, kind: str, client_id: str) -> Limit | None:
+    def _find(self, kind: str, client_id: str, name: str) -> Limit | None:
         """The nearest quota counts, in Kafka's order: that of the user goes before that of the client id."""
         for user, client, shared_by in (
-            (ANONYMOUS, client_id, (ANONYMOUS, client_id)),
-            (ANONYMOUS, None, (ANONYMOUS, client_id)),
-            (ANONYMOUS, "", (ANONYMOUS, None)),
-            (None, client_id, (ANONYMOUS, client_id)),
-            (None, None, (ANONYMOUS, client_id)),
-            (None, "", (ANONYMOUS, None)),
+            (name, client_id, (name, client_id)),
+            (name, None, (name, client_id)),
+            (name, "", (name, None)),
+            (None, client_id, (name, client_id)),
+            (None, None, (name, client_id)),
+            (None, "", (name, None)),
             ("", client_id, (None, client_id)),
             ("", None, (None, client_id)),
         ):
@@ -119,9 +119,9 @@ class Quotas:
                 return Limit(shared_by, most)
         return None
 
-    def charge(self, kind: str, client_id: str, amount: float, now: float) -> float:
+    def charge(self, kind: str, client_id: str, amount: float, now: float, user: str = ANONYMOUS) -> float:
         """Note what a client has used; return for how many seconds it has to rest."""
-        limit = self.limit(kind, client_id)
+        limit = self.limit(kind, client_id, user)
         if limit is None:
             return 0.0
         place = kind, limit.shared_by
@@ -136,9 +136,9 @@ class Quotas:
         delay_s = max(0.0, (rate - limit.most) / limit.most * seconds)
         return min(delay_s, TIME_DELAY_MAX_S) if kind == TIME else delay_s
 
-    def burst(self, kind: str, client_id: str) -> float | None:
+    def burst(self, kind: str, client_id: str, user: str = ANONYMOUS) -> float | None:
         """The most that a client may use at once: what its windows hold. None where it has no quota."""
-        limit = self.limit(kind, client_id)
+        limit = self.limit(kind, client_id, user)
         return None if limit is None else limit.most * (WINDOWS - 1) * WINDOW_S
 
 

@@ -36,9 +36,9 @@ class Throttle:
             delay_s = 0.0
             if key == ApiKey.PRODUCE:
                 size = _produced(request)
-                delay_s = self.quotas.charge(PRODUCED, client_id, size, self._monotonic())
+                delay_s = self.quotas.charge(PRODUCED, client_id, size, self._monotonic(), _user(context))
             elif key == ApiKey.FETCH:
-                self._bound(request, client_id)
+                self._bound(request, client_id, _user(context))
             return self._run(key, lambda: handle(request, context), context, client_id, delay_s)
 
         return route._replace(handle=handle_and_charge)
@@ -47,17 +47,18 @@ class Throttle:
         self, key: int, give: Callable[[], Answer], context: Context[Any], client_id: str, delay_s: float
     ) -> Answer:
         """Have a response given, and charge the time that it took: of a `Wait`, both parts."""
+        user = _user(context)
         began = self._monotonic()
         response = give()
         now = self._monotonic()
-        delay_s = max(delay_s, self.quotas.charge(TIME, client_id, (now - began) * 100, now))
+        delay_s = max(delay_s, self.quotas.charge(TIME, client_id, (now - began) * 100, now, user))
         if type(response) is Wait:
             later = response.answer
             if later is not None:
                 response.answer = lambda: self._run(key, later, context, client_id, delay_s)
             return response
         if key == ApiKey.FETCH:
-            delay_s = max(delay_s, self.quotas.charge(FETCHED, client_id, _fetched(response), now))
+            delay_s = max(delay_s, self.quotas.charge(FETCHED, client_id, _fetched(response), now, user))
         throttle_ms = round(delay_s * 1000)
         if throttle_ms:
             context.throttle_ms = throttle_ms
@@ -65,12 +66,17 @@ class Throttle:
                 response.throttle_time_ms = throttle_ms
         return response
 
-    def _bound(self, request: Any, client_id: str) -> None:
+    def _bound(self, request: Any, client_id: str, user: str) -> None:
         """Have a Fetch ask for no more than its client may have at once."""
-        burst = self.quotas.burst(FETCHED, client_id)
+        burst = self.quotas.burst(FETCHED, client_id, user)
         if burst is not None:
             request.max_bytes = int(min(request.max_bytes, burst))
             request.min_bytes = min(request.min_bytes, request.max_bytes)
+
+
+def _user(context: Context[Any]) -> str:
+    """The name of the client's principal, as far as quotas tell names apart."""
+    return context.session.principal.name[:CLIENT_CHARACTERS_MAX]
 
 
 def _produced(request: Any) -> int:

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from penstock.broker.security.acls import (
+from penstock.errors import ConfigError
+from penstock.security.acls import (
     ALLOWED_BITS,
     CLUSTER_NAME,
     DENIED_BITS,
@@ -25,7 +26,6 @@ from penstock.broker.security.acls import (
     Permission,
     ResourceType,
 )
-from penstock.errors import ConfigError
 
 AUTHORIZERS = frozenset(
     (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.broker.security.acls import DENIED_BITS, Acl, Permission
+from penstock.security.acls import DENIED_BITS, Acl, Permission
 
 if TYPE_CHECKING:
     from penstock.broker.security.authorizer import Authorizer

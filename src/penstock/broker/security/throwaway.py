@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.broker.security.acls import Acl, parse_rule
 from penstock.broker.security.image import record_of
 from penstock.errors import ConfigError
+from penstock.security.acls import Acl, parse_rule
 from penstock.security.secrets import Secret
 
 if TYPE_CHECKING:

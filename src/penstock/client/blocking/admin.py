@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from penstock.client.admin.admin import (
     BROKER_DEFAULT,
@@ -19,6 +20,10 @@ from penstock.client.blocking.producer import Blocking
 from penstock.client.fetch.offsets import Answers
 from penstock.client.group.offsets import Committable, OffsetAndMetadata
 from penstock.model import TopicPartition
+from penstock.security.acls import EVERY_ACL, Acl, AclFilter
+
+if TYPE_CHECKING:
+    from penstock.security.secrets import Secret
 
 
 class Admin(Blocking):
@@ -39,6 +44,40 @@ class Admin(Blocking):
 
     def _start(self) -> None:
         self._run(self._admin.start())
+
+    def create_acls(self, acls: Iterable[Acl]) -> None:
+        """Add access control entries; those that are there already stay once."""
+        self._run(self._admin.create_acls(acls))
+
+    def list_acls(self, wanted: AclFilter = EVERY_ACL) -> list[Acl]:
+        """The access control entries that a filter selects, by default all."""
+        return self._run(self._admin.list_acls(wanted))
+
+    def delete_acls(self, filters: Sequence[AclFilter]) -> list[Acl]:
+        """Remove the access control entries that the filters select; return them."""
+        return self._run(self._admin.delete_acls(filters))
+
+    def list_users(self, names: Sequence[str] = ()) -> dict[str, dict[str, int]]:
+        """Users with SCRAM credentials, by default all: mechanisms, each with its iterations."""
+        return self._run(self._admin.list_users(names))
+
+    def set_password(
+        self,
+        user: str,
+        password: str | Secret,
+        mechanisms: Sequence[str] = ("SCRAM-SHA-256", "SCRAM-SHA-512"),
+        iterations: int = 4096,
+    ) -> None:
+        """Give a user a password, for these mechanisms. The password itself is not sent."""
+        self._run(self._admin.set_password(user, password, mechanisms, iterations))
+
+    def delete_user(self, user: str, mechanisms: Sequence[str] | None = None) -> None:
+        """Remove the credentials of a user, for these mechanisms or for all that there are."""
+        self._run(self._admin.delete_user(user, mechanisms))
+
+    def set_user_quotas(self, user: str | None, quotas: Mapping[str, float | None]) -> None:
+        """Set quotas of a user (None: of all that have none of their own); None for a quota removes it."""
+        self._run(self._admin.set_user_quotas(user, quotas))
 
     def create_topic(
         self,

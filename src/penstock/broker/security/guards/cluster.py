@@ -6,9 +6,9 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from penstock.broker.security.acls import Operation
 from penstock.broker.security.guards.guard import MESSAGES, Asking, Guard, extended, split, with_fields
 from penstock.protocol.error_codes import ErrorCode
+from penstock.security.acls import Operation
 
 _REFUSED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 _MESSAGE = MESSAGES[_REFUSED]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.broker.security.acls import Operation, ResourceType
 from penstock.broker.security.guards.guard import (
     MESSAGES,
     Asking,
@@ -15,6 +14,7 @@ from penstock.broker.security.guards.guard import (
     with_fields,
 )
 from penstock.protocol.error_codes import ErrorCode
+from penstock.security.acls import Operation, ResourceType
 
 _NO_GROUP = ErrorCode.GROUP_AUTHORIZATION_FAILED
 _NO_TOPIC = ErrorCode.TOPIC_AUTHORIZATION_FAILED

@@ -6,8 +6,8 @@ import copy
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from penstock.broker.security.acls import FITTING_OPERATIONS, ResourceType
 from penstock.protocol.error_codes import ErrorCode
+from penstock.security.acls import FITTING_OPERATIONS, ResourceType
 
 if TYPE_CHECKING:
     from penstock.broker.context import Context

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.broker.context import CloseConnection
-from penstock.broker.security.acls import CLUSTER_NAME, EVERY_OPERATION, Operation, ResourceType
 from penstock.broker.security.guards import cluster, groups, topic_admin, topics
 from penstock.broker.security.guards.cluster import on_cluster, on_configs, top_level
 from penstock.broker.security.guards.guard import MESSAGES, Asking, Guard
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
+from penstock.security.acls import CLUSTER_NAME, EVERY_OPERATION, Operation, ResourceType
 
 if TYPE_CHECKING:
     from penstock.broker.context import Context

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.broker.security.acls import FITTING_OPERATIONS, Operation, ResourceType
 from penstock.broker.security.guards.guard import (
     MESSAGES,
     NOT_ASKED,
@@ -16,6 +15,7 @@ from penstock.broker.security.guards.guard import (
 )
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.uuid import ZERO_UUID
+from penstock.security.acls import FITTING_OPERATIONS, Operation, ResourceType
 
 _REFUSED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 _MESSAGE = MESSAGES[_REFUSED]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.broker.context import CloseConnection
-from penstock.broker.security.acls import Operation, ResourceType
 from penstock.broker.security.guards.guard import Asking, extended, split, with_fields
 from penstock.protocol.error_codes import ErrorCode
+from penstock.security.acls import Operation, ResourceType
 
 _REFUSED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 _NO_TRANSACTION = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED

@@ -247,6 +247,17 @@ def parse_rule(text: str) -> list[Acl]:
     return found
 
 
+def rule_of(acl: Acl) -> str:
+    """An entry as `parse_rule` reads it."""
+    permission = Permission(acl.permission).name.lower()
+    user = acl.principal.removeprefix("User:")
+    name = acl.resource_name + (WILDCARD if acl.pattern_type == PatternType.PREFIXED else "")
+    kind, operation = ResourceType(acl.resource_type).name.lower(), Operation(acl.operation).name.lower()
+    resource = kind if acl.resource_type == ResourceType.CLUSTER else f"{kind}:{name}"
+    host = "" if acl.host == WILDCARD else f" from {acl.host}"
+    return f"{permission} {user} {operation} {resource}{host}"
+
+
 def why_invalid(acl: Acl) -> str | None:
     """Return what is wrong with an entry that is to be created; None if nothing is.
 

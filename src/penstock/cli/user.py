@@ -1,0 +1,135 @@
+"""``penstock user``: users with passwords (SCRAM), and their quotas."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from penstock.cli.options import bootstrap_option, client_settings, pairs, property_option
+from penstock.cli.outcome import put
+from penstock.errors import ConfigError
+
+if TYPE_CHECKING:
+    from penstock.security.secrets import Secret
+
+PASSWORD_VARIABLE = "PENSTOCK_NEW_PASSWORD"
+"""The environment variable that may hold the password to set."""
+
+
+@click.group("user")
+def command() -> None:
+    """List users, give them passwords and quotas, remove them.
+
+    A password comes from --password-file, from the environment variable PENSTOCK_NEW_PASSWORD, or from the
+    keyboard; never from the command line, where other users of the machine could read it.
+
+    \b
+    Examples:
+      penstock user list
+      penstock user add ann
+      penstock user password ann --password-file secret.txt
+      penstock user quota ann producer_byte_rate=1000000
+      penstock user remove ann
+    """
+
+
+@command.command("list")
+@bootstrap_option()
+@property_option()
+def list_users(bootstrap: str, properties: tuple[str, ...]) -> None:
+    """Users that have passwords, with mechanisms and iterations."""
+    from penstock.client import Admin
+
+    with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
+        for name, mechanisms in sorted(admin.list_users().items()):
+            put(f"{name}: " + ", ".join(f"{each} ({count})" for each, count in mechanisms.items()))
+
+
+def _password_command(name: str, help_text: str, *, is_new: bool) -> None:
+    @command.command(name, help=help_text)
+    @bootstrap_option()
+    @property_option()
+    @click.option(
+        "--mechanism",
+        "mechanisms",
+        multiple=True,
+        type=click.Choice(["SCRAM-SHA-256", "SCRAM-SHA-512"]),
+        help="For this mechanism only; both by default.",
+    )
+    @click.option("--password-file", type=click.Path(), help="A file whose text is the password.")
+    @click.option("--iterations", type=click.IntRange(4096, 16384), default=4096, show_default=True)
+    @click.argument("user")
+    def set_password(
+        bootstrap: str,
+        properties: tuple[str, ...],
+        mechanisms: tuple[str, ...],
+        password_file: str | None,
+        iterations: int,
+        user: str,
+    ) -> None:
+        from penstock.client import Admin
+        from penstock.client.admin.security import MECHANISMS
+
+        with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
+            is_known = user in admin.list_users()
+            if is_new and is_known:
+                raise ConfigError(f"user {user} exists; penstock user password gives a new password")
+            if not is_new and not is_known:
+                raise ConfigError(f"there is no user {user}; penstock user add makes one")
+            password = _read_password(user, password_file)
+            admin.set_password(user, password, mechanisms or tuple(MECHANISMS), iterations)
+
+
+_password_command("add", "Add USER with a password.", is_new=True)
+_password_command("password", "Give USER another password.", is_new=False)
+
+
+def _read_password(user: str, path: str | None) -> Secret:
+    """The password from a file, the environment, or the keyboard."""
+    from penstock.security.secrets import Secret, secret_from_file
+
+    if path is not None:
+        password = secret_from_file(path)
+    elif PASSWORD_VARIABLE in os.environ:
+        password = Secret(os.environ[PASSWORD_VARIABLE])
+    else:
+        password = Secret(click.prompt(f"Password of {user}", hide_input=True, confirmation_prompt=True))
+    if not password:
+        raise ConfigError("the password is empty")
+    return password
+
+
+@command.command("remove")
+@bootstrap_option()
+@property_option()
+@click.argument("user")
+def remove_user(bootstrap: str, properties: tuple[str, ...], user: str) -> None:
+    """Remove USER. Sessions that have begun go on."""
+    from penstock.client import Admin
+
+    with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
+        admin.delete_user(user)
+
+
+@command.command("quota")
+@bootstrap_option()
+@property_option()
+@click.argument("user")
+@click.argument("quotas", metavar="NAME=VALUE...", nargs=-1, required=True)
+def set_quotas(bootstrap: str, properties: tuple[str, ...], user: str, quotas: tuple[str, ...]) -> None:
+    """Set quotas of USER; an empty VALUE removes one.
+
+    Names are producer_byte_rate and consumer_byte_rate (bytes a second), and request_percentage.
+    """
+    from penstock.client import Admin
+
+    wanted: dict[str, float | None] = {}
+    for name, text in pairs(quotas, "NAME=VALUE").items():
+        try:
+            wanted[name] = float(text) if text else None
+        except ValueError:
+            raise ConfigError(f"quota {name}: {text!r} is no number") from None
+    with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
+        admin.set_user_quotas(user, wanted)
