@@ -284,7 +284,8 @@ class ClientConfig:
                 raise ConfigError(f"option {name!r} = {shown}: {error}") from None
         if not values.get("bootstrap_servers"):
             raise ConfigError('option "bootstrap.servers" is missing: where is Kafka, as host:port?')
-        if secured:
+        is_plain = str(secured.get("security.protocol", "")).strip().lower() == "plaintext"
+        if secured and not (is_plain and len(secured) == 1):
             from penstock.client.security.options import parse_security
 
             values["security"] = parse_security(secured)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from penstock import Admin, Broker, Consumer, Producer
+from penstock import Admin, Broker, Consumer, Producer, read_topic, write_topic
 from penstock.broker.security.throwaway import Security
 from penstock.cli import commands
 from penstock.client.cluster.client import AsyncClient
@@ -49,6 +49,20 @@ def test_records_there_and_back(protocol: str) -> None:
             while len(got) < len(values):
                 got += [record.value for record in consumer.poll(20_000)]
         assert got == values
+
+
+def test_tables_there_and_back(broker: Broker) -> None:
+    pa = pytest.importorskip("pyarrow")
+    config = broker.client_settings()
+    where = config.pop("bootstrap.servers")
+    table = pa.table({"value": pa.array([b"a", b"b"], pa.binary())})
+    with Admin(where, config) as admin:
+        admin.create_topic("tables")
+    write_topic(table, "tables", where, config=config)
+    assert read_topic("tables", where, config=config)["value"].to_pylist() == [b"a", b"b"]
+    refused = {**config, "sasl.password": "wrong"}
+    with pytest.raises(AuthenticationError, match="does user 'admin' exist"):
+        read_topic("tables", where, config=refused)
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
