@@ -11,6 +11,7 @@ import datetime
 import secrets
 import shutil
 import tempfile
+import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -157,6 +158,7 @@ class Security:
         """Where certificates and keys are; made when first asked for."""
         if self._directory is None:
             self._directory = Path(tempfile.mkdtemp(prefix="penstock-security-"))
+            self._removal = weakref.finalize(self, shutil.rmtree, self._directory, ignore_errors=True)
         return self._directory
 
     @property
@@ -190,9 +192,9 @@ class Security:
         fresh.replace(path)
 
     def close(self) -> None:
-        """Remove certificates and keys."""
+        """Remove certificates and keys. Left alone, they go with this object or with the process."""
         if self._directory is not None:
-            shutil.rmtree(self._directory, ignore_errors=True)
+            self._removal()
             self._directory = self._authority = None
 
     # --- the client's side -------------------------------------------------------------------------------
