@@ -24,6 +24,7 @@ from penstock.client.produce.batches import NO_PRODUCER_ID, Batch, ProducerId
 from penstock.common.keyed_tasks import KeyedTasks
 from penstock.common.logs import logger_named
 from penstock.errors import (
+    AuthenticationError,
     DecodeError,
     KafkaError,
     PenstockError,
@@ -307,6 +308,8 @@ class Sender:
         """The client spaces failed attempts out by itself."""
         try:
             await self._client.peer(node_id)
+        except AuthenticationError as error:
+            await self._refused(error)
         except PenstockError as error:
             self._note(error, node_id)
             await self._fetch_metadata()
@@ -314,10 +317,22 @@ class Sender:
     async def _fetch_metadata(self) -> None:
         try:
             await self._client.refresh()
+        except AuthenticationError as error:
+            await self._refused(error)
         except PenstockError as error:
             self._note(error)
         self.wake()
         # Not more often than this, however many batches ask for it.
+        await asyncio.sleep(self._config.retry_backoff_ms / 1000)
+
+    async def _refused(self, error: AuthenticationError) -> None:
+        """Credentials or certificates are not accepted: what waits fails now, since no retry would mend that.
+
+        What was in flight may have been written: the next batches need a new epoch.
+        """
+        self._accumulator.abandon(error)
+        self._accumulator.wants_epoch = self._accumulator.owner != NO_PRODUCER_ID
+        self._wake_room()
         await asyncio.sleep(self._config.retry_backoff_ms / 1000)
 
     async def _fetch_owner(self) -> None:
@@ -334,6 +349,8 @@ class Sender:
             else:
                 self._accumulator.abandon(error)
                 await asyncio.sleep(self._config.retry_backoff_ms / 1000)
+        except AuthenticationError as error:
+            await self._refused(error)
         except PenstockError as error:
             self._note(error)
             await asyncio.sleep(self._config.retry_backoff_ms / 1000)
