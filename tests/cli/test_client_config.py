@@ -107,6 +107,7 @@ def test_a_password_is_asked_for_on_a_terminal(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr(click, "prompt", lambda text, **options: f"{text} {options['hide_input']}")
     assert completed(asked, {})["sasl.password"] == "password of ann True"
+    assert "sasl.password" not in completed(asked, {}, may_ask=False)
 
 
 @pytest.mark.parametrize("name", ["sasl.password", "sasl.jaas.config", "ssl.key.password", "ssl.key.pem"])

@@ -22,6 +22,9 @@ FILE_VARIABLE = "PENSTOCK_CONFIG"
 """The environment variable that names a file of settings where ``--config`` does not."""
 
 VARIABLE_PREFIX = "PENSTOCK_"
+ASKED = "PENSTOCK_ASKED"
+"""Where the context of a command keeps passwords that were typed."""
+
 FROM_ENVIRONMENT = (
     "sasl.username",
     "sasl.password",
@@ -121,7 +124,9 @@ def _concerns_all(name: str) -> bool:
     return name.startswith(SECURITY_NAMES) or name in known_names(ClientConfig)
 
 
-def completed(settings: Mapping[str, str], environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+def completed(
+    settings: Mapping[str, str], environment: Mapping[str, str] = os.environ, *, may_ask: bool = True
+) -> dict[str, str]:
     """The settings with secrets from the environment, and with a password from the keyboard where one is
     due.
     """
@@ -139,10 +144,18 @@ def completed(settings: Mapping[str, str], environment: Mapping[str, str] = os.e
             made[name] = value
     mechanism = made.get("sasl.mechanism", made.get("sasl.mechanisms", "")).upper()
     wants = mechanism in MECHANISMS_WITH_PASSWORD and protocol.startswith("SASL")
-    if wants and "sasl.username" in made and "sasl.password" not in made and sys.stdin.isatty():
-        prompt = f"password of {made['sasl.username']}"
-        made["sasl.password"] = click.prompt(prompt, hide_input=True, err=True)
+    if wants and "sasl.username" in made and "sasl.password" not in made and may_ask and sys.stdin.isatty():
+        made["sasl.password"] = _asked(made["sasl.username"])
     return made
+
+
+def _asked(username: str) -> str:
+    """A password from the keyboard, asked for once in a command."""
+    context = click.get_current_context(silent=True)
+    answers: dict[str, str] = {} if context is None else context.meta.setdefault(ASKED, {})
+    if username not in answers:
+        answers[username] = click.prompt(f"password of {username}", hide_input=True, err=True)
+    return answers[username]
 
 
 def without_passwords(words: Mapping[str, str]) -> Mapping[str, str]:

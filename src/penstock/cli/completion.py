@@ -70,7 +70,7 @@ def ask(context: click.Context, incomplete: str, find: Callable[[Admin], Iterabl
 
     given = context.params
     with contextlib.suppress(PenstockError, OSError):
-        config = client_settings(cast("tuple[str, ...]", given.get("properties") or ()))
+        config = client_settings(cast("tuple[str, ...]", given.get("properties") or ()), may_ask=False)
         with Admin(given.get("bootstrap") or DEFAULT_BOOTSTRAP, config=config) as admin:
             return _beginning(incomplete, find(admin))
     return []

@@ -64,13 +64,15 @@ def property_option(*, has_config: bool = True) -> Decorator:
     return both
 
 
-def client_settings(words: Iterable[str]) -> dict[str, str]:
+def client_settings(words: Iterable[str], *, may_ask: bool = True) -> dict[str, str]:
     """Settings of the client: of ``--config``, of ``-X`` over them, and secrets from where they are kept.
+
+    `may_ask`: whether a password that is missing may be asked for on the terminal.
 
     Raises:
         ConfigError: as `pairs`, or a password stands on the command line.
     """
-    return completed({**remembered(), **without_passwords(pairs(words, "-X"))})
+    return completed({**remembered(), **without_passwords(pairs(words, "-X"))}, may_ask=may_ask)
 
 
 def pairs(values: Iterable[str], option: str) -> dict[str, str]:
