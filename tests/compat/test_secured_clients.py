@@ -1,0 +1,126 @@
+"""Clients of others, and Apache Kafka's tools, against a broker with TLS, SASL and an authorizer."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compat.peers import java, maven_classpath
+from penstock import Admin
+from penstock.broker.security.throwaway import Security
+from penstock.testing import KafkaBroker
+
+pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
+
+PROTOCOLS = ("SASL_SSL", "SASL_PLAINTEXT")
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+
+
+@pytest.fixture(scope="module", params=PROTOCOLS)
+def broker(request: pytest.FixtureRequest) -> Iterator[KafkaBroker]:
+    security = Security(request.param, users={"admin": "a,=pw", "ann": "b-pw"}, super_users=["admin"])
+    config = {"delegation.token.secret.key": "for-tokens"}
+    with KafkaBroker(security=security, config=config) as made:
+        yield made
+
+
+def python_settings(broker: KafkaBroker, mechanism: str, password: str = "a,=pw") -> dict[str, Any]:
+    settings = broker.client_settings("admin")
+    return {
+        "bootstrap_servers": broker.bootstrap_servers,
+        "security_protocol": settings["security.protocol"],
+        "sasl_mechanism": mechanism,
+        "sasl_plain_username": "admin",
+        "sasl_plain_password": password,
+    }
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_kafka_python(broker: KafkaBroker, mechanism: str) -> None:
+    kafka = pytest.importorskip("kafka")
+    topic = f"kp-{mechanism}"
+    settings = python_settings(broker, mechanism)
+    settings["ssl_cafile"] = broker.client_settings("admin").get("ssl.ca.location")
+    producer = kafka.KafkaProducer(**settings)
+    producer.send(topic, b"x").get(30)
+    producer.close()
+    consumer = kafka.KafkaConsumer(
+        topic, auto_offset_reset="earliest", group_id=topic, consumer_timeout_ms=20_000, **settings
+    )
+    assert next(iter(consumer)).value == b"x"
+    consumer.close()
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_aiokafka(broker: KafkaBroker, mechanism: str) -> None:
+    aiokafka = pytest.importorskip("aiokafka")
+
+    async def go() -> None:
+        settings = python_settings(broker, mechanism)
+        ca = broker.client_settings("admin").get("ssl.ca.location")
+        settings["ssl_context"] = ssl.create_default_context(cafile=ca) if ca else None
+        async with aiokafka.AIOKafkaProducer(**settings) as producer:
+            await producer.send_and_wait(f"aio-{mechanism}", b"y")
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_librdkafka(broker: KafkaBroker, mechanism: str) -> None:
+    confluent = pytest.importorskip("confluent_kafka")
+    settings = dict(broker.client_settings("admin", mechanism))
+    topic = f"ck-{mechanism}"
+    producer = confluent.Producer(settings)
+    producer.produce(topic, b"z" * 100_000)
+    assert producer.flush(30) == 0
+    consumer = confluent.Consumer({**settings, "group.id": topic, "auto.offset.reset": "earliest"})
+    consumer.subscribe([topic])
+    message = consumer.poll(30)
+    assert message is not None
+    assert message.error() is None
+    assert message.value() == b"z" * 100_000
+    consumer.close()
+
+
+def test_tools_of_apache_kafka(broker: KafkaBroker, tmp_path: Path) -> None:
+    settings = broker.client_settings("admin")
+    path = tmp_path / "client.properties"
+    login = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+    lines = [
+        f"security.protocol={settings['security.protocol']}",
+        "sasl.mechanism=SCRAM-SHA-512",
+        f'sasl.jaas.config={login} username="admin" password="a,=pw";',
+    ]
+    if "ssl.ca.location" in settings:
+        lines += ["ssl.truststore.type=PEM", f"ssl.truststore.location={settings['ssl.ca.location']}"]
+    path.write_text("\n".join(lines))
+    server = "--bootstrap-server", broker.bootstrap_servers, "--command-config", str(path)
+
+    def run(main: str, *words: str) -> str:
+        done = java(maven_classpath("kafka-4.3.0"), main, *server, *words, timeout_s=120, check=True)
+        return str(done.stdout)
+
+    acls = "org.apache.kafka.tools.AclCommand"
+    rule = "--topic", "t", "--resource-pattern-type", "prefixed"
+    run(acls, "--add", "--allow-principal", "User:ann", "--operation", "Read", *rule)
+    assert "(principal=User:ann, host=*, operation=READ, permissionType=ALLOW)" in run(acls, "--list")
+    run(acls, "--remove", "--force", *rule)
+    assert "User:ann" not in run(acls, "--list")
+    configs = "kafka.admin.ConfigCommand"
+    change = "--alter", "--add-config", "SCRAM-SHA-256=[password=zz]", "--entity-type", "users"
+    run(configs, *change, "--entity-name", "zed")
+    told = run(configs, "--describe", "--entity-type", "users")
+    assert "user-principal 'zed' are SCRAM-SHA-256=iterations=4096" in told
+    tokens = "org.apache.kafka.tools.DelegationTokenCommand"
+    made = run(tokens, "--create", "--max-life-time-period", "-1", "--renewer-principal", "User:ann")
+    token_id, code = next(line for line in made.splitlines() if "User:admin" in line).split()[:2]
+    jaas = f'{login} username="{token_id}" password="{code}" tokenauth="true";'
+    secured = {**settings, "sasl.jaas.config": jaas}
+    del secured["sasl.username"], secured["sasl.password"]
+    with Admin(config=secured) as admin:
+        admin.list_topics()
