@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from penstock.broker.security.guards.guard import MESSAGES, Asking, Guard, extended, split, with_fields
+from penstock.broker.security.guards.guard import MESSAGES, Asking, Guard, split
 from penstock.protocol.error_codes import ErrorCode
 from penstock.security.acls import Operation
 
@@ -152,6 +152,6 @@ def on_configs(operation: Operation, api: str, result: str, field: str) -> Guard
             )
             for each in refused
         ]
-        return asking.then(with_fields(request, resources=allowed), extended(field, more))
+        return asking.partly(request, "resources", allowed, field, more)
 
     return guard

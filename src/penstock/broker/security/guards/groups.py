@@ -8,7 +8,6 @@ from penstock.broker.security.guards.guard import (
     MESSAGES,
     Asking,
     Guard,
-    extended,
     masked,
     split,
     with_fields,
@@ -56,7 +55,7 @@ def guard_find_coordinator(request: Any, asking: Asking) -> Any:
     ]
     if not allowed:
         return FindCoordinatorResponse(coordinators=more)
-    return asking.then(with_fields(request, coordinator_keys=allowed), extended("coordinators", more))
+    return asking.partly(request, "coordinator_keys", allowed, "coordinators", more)
 
 
 def guard_join_group(request: Any, asking: Asking) -> Any:
@@ -121,7 +120,7 @@ def guard_offset_commit(request: Any, asking: Asking) -> Any:
     if not refused:
         return asking.proceed(request)
     more = [refuse(topic, _NO_TOPIC) for topic in refused]
-    return asking.then(with_fields(request, topics=allowed), extended("topics", more))
+    return asking.partly(request, "topics", allowed, "topics", more)
 
 
 def guard_offset_fetch(request: Any, asking: Asking) -> Any:
@@ -154,7 +153,7 @@ def guard_offset_fetch(request: Any, asking: Asking) -> Any:
         return asking.then(request, lambda response: _without_hidden(response, rights))
     allowed, refused = split(request.topics, lambda topic: rights.on_topic(Operation.DESCRIBE, topic.name))
     more = [refuse(topic, _NO_TOPIC) for topic in refused]
-    return asking.then(with_fields(request, topics=allowed), extended("topics", more))
+    return asking.partly(request, "topics", allowed, "topics", more)
 
 
 def _without_hidden(holder: Any, rights: Any) -> Any:
@@ -238,7 +237,7 @@ def guard_offset_delete(request: Any, asking: Asking) -> Any:
         )
         for topic in refused
     ]
-    return asking.then(with_fields(request, topics=allowed), extended("topics", more))
+    return asking.partly(request, "topics", allowed, "topics", more)
 
 
 def guard_describe_groups(request: Any, asking: Asking) -> Any:
@@ -283,7 +282,7 @@ def guard_delete_groups(request: Any, asking: Asking) -> Any:
         request.groups_names, lambda name: asking.rights.on_group(Operation.DELETE, name)
     )
     more = [DeletableGroupResult(group_id=name, error_code=_NO_GROUP) for name in refused]
-    return asking.then(with_fields(request, groups_names=allowed), extended("results", more))
+    return asking.partly(request, "groups_names", allowed, "results", more)
 
 
 def guard_describe_transactions(request: Any, asking: Asking) -> Any:

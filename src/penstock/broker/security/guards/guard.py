@@ -41,6 +41,14 @@ class Asking(NamedTuple):
 
         return when_answered(self.proceed(request), complete)
 
+    def partly(
+        self, request: Any, field: str, allowed: list[Any], answer_field: str, refused: Sequence[Any]
+    ) -> Any:
+        """Have the handler answer for what is allowed, and add entries of the response for the rest."""
+        if not refused:
+            return self.proceed(request)
+        return self.then(with_fields(request, **{field: allowed}), extended(answer_field, refused))
+
     def topic_name(self, topic_id: bytes) -> str | None:
         """The name of the topic with this id; None where there is none."""
         topic = self.context.node.cluster.topics_by_id.get(topic_id)

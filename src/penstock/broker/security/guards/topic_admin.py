@@ -211,7 +211,7 @@ def guard_create_partitions(request: Any, asking: Asking) -> Any:
         CreatePartitionsTopicResult(name=topic.name, error_code=_REFUSED, error_message=_MESSAGE)
         for topic in refused
     ]
-    return asking.then(with_fields(request, topics=allowed), extended("results", more))
+    return asking.partly(request, "topics", allowed, "results", more)
 
 
 def guard_describe_cluster(request: Any, asking: Asking) -> Any:

@@ -174,7 +174,7 @@ def guard_list_offsets(request: Any, asking: Asking) -> Any:
         )
         for topic in refused
     ]
-    return asking.then(with_fields(request, topics=allowed), extended("topics", more))
+    return asking.partly(request, "topics", allowed, "topics", more)
 
 
 def guard_offset_for_leader_epoch(request: Any, asking: Asking) -> Any:
@@ -201,7 +201,7 @@ def guard_offset_for_leader_epoch(request: Any, asking: Asking) -> Any:
         )
         for topic in refused
     ]
-    return asking.then(with_fields(request, topics=allowed), extended("topics", more))
+    return asking.partly(request, "topics", allowed, "topics", more)
 
 
 def guard_delete_records(request: Any, asking: Asking) -> Any:
@@ -226,7 +226,7 @@ def guard_delete_records(request: Any, asking: Asking) -> Any:
         )
         for topic in refused
     ]
-    return asking.then(with_fields(request, topics=allowed), extended("topics", more))
+    return asking.partly(request, "topics", allowed, "topics", more)
 
 
 def guard_describe_producers(request: Any, asking: Asking) -> Any:
@@ -244,7 +244,7 @@ def guard_describe_producers(request: Any, asking: Asking) -> Any:
         )
         for topic in refused
     ]
-    return asking.then(with_fields(request, topics=allowed), extended("topics", more))
+    return asking.partly(request, "topics", allowed, "topics", more)
 
 
 def guard_init_producer_id(request: Any, asking: Asking) -> Any:
