@@ -116,6 +116,26 @@ def _cloudevents() -> list[bytes]:
     return found
 
 
+def _logins() -> list[bytes]:
+    from broker.security import test_authenticator as sasl
+
+    versions, handshake = sasl.frame(sasl.ApiVersionsRequest(), 0), sasl.handshake("SCRAM-SHA-256")
+    flows = [
+        (versions, sasl.handshake(), sasl.token(b"\0ann\0wrong")),
+        (handshake, sasl.token(b"n,,n=ann,r=abc"), sasl.token(b"c=biws,r=abc,p=AAAA")),
+        (sasl.handshake("OAUTHBEARER"), sasl.token(sasl.bearer("forged")), sasl.token(b"\x01")),
+        (sasl.handshake(version=0), memoryview(b"\0ann\0wrong")),
+    ]
+    return [b"".join(bytes([len(each)]) + bytes(each) for each in flow) for flow in flows]
+
+
+def _certificates() -> list[bytes]:
+    name = bytes.fromhex("300e310c300a06035504030c03616e6e")
+    body = bytes.fromhex("a003020102020107300030003000") + name
+    body = b"\x30" + bytes([len(body)]) + body
+    return [b"\x30" + bytes([len(body)]) + body]
+
+
 def _security() -> list[bytes]:
     alert = bytes.fromhex("15030300020250")
     hello = bytes.fromhex("160303003a020000360303") + bytes(32) + bytes.fromhex("00130100000e002b00020304")
@@ -142,4 +162,6 @@ _BEGINNINGS = {
     "v07": _v07,
     "cloudevent": _cloudevents,
     "security": _security,
+    "login": _logins,
+    "certificate": _certificates,
 }

@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from penstock.broker.security.distinguished_names import subject_of
 from penstock.cloudevents import Event, InvalidEventError, from_record, to_record
 from penstock.errors import DecodeError, EncodeError, UnsupportedVersionError
 from penstock.protocol import messages
@@ -282,6 +283,29 @@ def security(data: bytes) -> None:
             read_file()
 
 
+def login(data: bytes) -> None:
+    """Frames before authentication, each behind its size in one byte: none of them authenticates."""
+    from broker.security.test_authenticator import NOW, NOW_MS, authenticator
+
+    sasl = authenticator()
+    position = 0
+    while position < len(data):
+        stop = position + 1 + data[position]
+        verdict = sasl.receive(memoryview(data[position + 1 : stop]), NOW, NOW_MS)
+        position = stop
+        if b"ann-secret" in data:
+            continue  # the password of the test's own user
+        assert verdict.authenticated is None
+        assert verdict.closes or verdict.reply is not None
+        assert len(verdict.reply or b"") < LIMIT_BYTES
+
+
+def certificate(data: bytes) -> None:
+    """The subject of a client's certificate."""
+    with contextlib.suppress(DecodeError):
+        subject_of(data)
+
+
 TARGETS: dict[str, Callable[[bytes], None]] = {
     "message": message,
     "header": header,
@@ -292,6 +316,8 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "v07": v07,
     "cloudevent": cloudevent,
     "security": security,
+    "login": login,
+    "certificate": certificate,
 }
 
 

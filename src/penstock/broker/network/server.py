@@ -83,6 +83,7 @@ class Server:
         """Connections of listeners with security whose clients are not known yet."""
         self.securities: dict[str, ListenerSecurity] = {}
         """What listeners ask of their clients, by name of the listener."""
+        self._tokens_at = 0.0
         self.tls_scratch = memoryview(b"")
         """Where ciphertext is read into, once there is a listener with TLS."""
         self.loop = loop
@@ -196,6 +197,20 @@ class Server:
             return TlsFront(self, connection, security)
 
         return make_encrypted if listener.has_tls else make
+
+    def _remove_expired_tokens(self) -> None:
+        """Remove delegation tokens that have expired, every `delegation.token.expiry.check.interval.ms`."""
+        from penstock.broker.security.tokens import records_of_expired
+
+        now = self.monotonic()
+        if now >= self._tokens_at:
+            interval_ms = next(iter(self.securities.values())).settings.integer(
+                "delegation.token.expiry.check.interval.ms"
+            )
+            self._tokens_at = now + interval_ms / 1000
+            now_ms = self.now_ms()
+            cluster = self.node.cluster
+            cluster.alter(records_of_expired(cluster.security, now_ms), now_ms)
 
     def renew_certificates(self) -> None:
         """Have listeners read certificates again that have changed."""
@@ -394,6 +409,7 @@ class Server:
                 with barrier("housekeeping", "logins and certificates"):
                     self.login_limits.expire(self.monotonic())
                     self.renew_certificates()
+                    self._remove_expired_tokens()
             with barrier("housekeeping", "connections that are idle"):
                 self._close_idle()
             with barrier("housekeeping", "logs and groups"):

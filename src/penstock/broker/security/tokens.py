@@ -14,7 +14,9 @@ from penstock.broker.security.image import DelegationToken
 from penstock.protocol.error_codes import ErrorCode, error_for
 
 if TYPE_CHECKING:
+    from penstock.broker.security.image import SecurityImage
     from penstock.errors import KafkaError
+    from penstock.protocol.message import Message
     from penstock.security.scram import ScramCredential
     from penstock.security.secrets import Secret
 
@@ -51,6 +53,17 @@ class TokenCredentials:
                 self._known.clear()
             self._known[token_id, mechanism] = found
         return found
+
+
+def records_of_expired(image: SecurityImage, now_ms: int) -> list[Message]:
+    """Records that remove the tokens whose time is over."""
+    from penstock.protocol.messages.remove_delegation_token_record import RemoveDelegationTokenRecord
+
+    return [
+        RemoveDelegationTokenRecord(token_id=token.token_id)
+        for token in image.tokens.values()
+        if now_ms > min(token.expiry_ms, token.max_ms)
+    ]
 
 
 def renewed(

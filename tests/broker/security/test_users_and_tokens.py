@@ -1,0 +1,169 @@
+"""SCRAM credentials and delegation tokens as clients administer them: codes, texts, restarts, expiry."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from broker.bench_node import NOW_MS, context_of, make_node
+from penstock.broker.handlers import ROUTES
+from penstock.broker.node import Node
+from penstock.broker.partitions.log_store import MemoryStore
+from penstock.broker.security.session import Principal
+from penstock.broker.security.tokens import records_of_expired, token_hmac
+from penstock.clock import ManualClock
+from penstock.protocol.message import Message
+from penstock.protocol.messages.alter_user_scram_credentials_request import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
+from penstock.protocol.messages.create_delegation_token_request import (
+    CreatableRenewers,
+    CreateDelegationTokenRequest,
+)
+from penstock.protocol.messages.describe_delegation_token_request import DescribeDelegationTokenRequest
+from penstock.protocol.messages.describe_user_scram_credentials_request import (
+    DescribeUserScramCredentialsRequest,
+    UserName,
+)
+from penstock.protocol.messages.expire_delegation_token_request import ExpireDelegationTokenRequest
+from penstock.protocol.messages.renew_delegation_token_request import RenewDelegationTokenRequest
+from penstock.security.scram import ScramCredential, salted_password
+from penstock.security.secrets import Secret
+
+DAY_MS = 86_400_000
+
+
+def ask(node: Node, request: Message, version: int, user: str = "ann", *, is_token: bool = False) -> Any:
+    context = context_of(node, version)
+    context.session.principal = Principal("User", user)
+    context.session.security_protocol = "SASL_SSL"
+    context.session.mechanism = "PLAIN"
+    context.session.is_token = is_token
+    assert request.API_KEY is not None
+    return ROUTES[request.API_KEY].handle(request, context)
+
+
+def upsert(name: str = "zed", **fields: Any) -> ScramCredentialUpsertion:
+    given: dict[str, Any] = {"mechanism": 1, "iterations": 4096, "salt": b"salt"}
+    given["salted_password"] = salted_password("SCRAM-SHA-256", "pw", b"salt", 4096)
+    return ScramCredentialUpsertion(name=name, **{**given, **fields})
+
+
+def alter(
+    node: Node, *changes: ScramCredentialUpsertion | ScramCredentialDeletion
+) -> dict[str, tuple[int, Any]]:
+    request = AlterUserScramCredentialsRequest(
+        deletions=[each for each in changes if isinstance(each, ScramCredentialDeletion)],
+        upsertions=[each for each in changes if isinstance(each, ScramCredentialUpsertion)],
+    )
+    results = ask(node, request, 0).results
+    assert len({each.user for each in results}) == len(results)
+    return {each.user: (each.error_code, each.error_message) for each in results}
+
+
+def test_a_credential_is_derived_kept_and_told_without_its_keys() -> None:
+    store = MemoryStore(1, ManualClock(NOW_MS))
+    node = make_node(store)
+    assert alter(node, upsert("zed"), upsert("ä,=")) == {"zed": (0, None), "ä,=": (0, None)}
+    again = make_node(store)
+    kept = again.cluster.security.credentials["zed", 1]
+    assert kept == ScramCredential.of_password("SCRAM-SHA-256", "pw", b"salt", 4096)
+    response = ask(again, DescribeUserScramCredentialsRequest(users=None), 0)
+    assert [(each.user, each.credential_infos[0].iterations) for each in response.results] == [
+        ("zed", 4096),
+        ("ä,=", 4096),
+    ]
+    assert alter(again, ScramCredentialDeletion(name="zed", mechanism=1)) == {"zed": (0, None)}
+    assert ("zed", 1) not in make_node(store).cluster.security.credentials
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "text"),
+    [(upsert(""), 93, "Username must not be empty"), (upsert(iterations=4095), 93, "Too few iterations"),
+     (upsert(iterations=16385), 93, "Too many iterations"),
+     (upsert(mechanism=0), 33, "Unknown SCRAM mechanism"),
+     (upsert(mechanism=7), 33, "Unknown SCRAM mechanism"), (upsert(salt=b""), 93, "Salt"),
+     (ScramCredentialDeletion(name="zed", mechanism=1), 91, "does not exist"),
+     (ScramCredentialDeletion(name="zed", mechanism=9), 33, "Unknown SCRAM mechanism")],
+)  # fmt: skip
+def test_what_is_refused_changes_nothing_else(change: Any, code: int, text: str) -> None:
+    node = make_node()
+    results = alter(node, change, upsert("other"))
+    assert results["other"] == (0, None)
+    found, message = results[change.name]
+    assert found == code
+    assert text in message
+    assert [name for name, _ in node.cluster.security.credentials] == ["other"]
+
+
+def test_a_user_is_altered_and_described_once_in_a_request() -> None:
+    node = make_node()
+    assert alter(node, upsert(), upsert(mechanism=2), upsert("other"))["zed"][0] == 92
+    request = DescribeUserScramCredentialsRequest(
+        users=[UserName(name=name) for name in ("other", "x", "other")]
+    )
+    assert [each.error_code for each in ask(node, request, 0).results] == [92, 91]
+
+
+# --- delegation tokens -------------------------------------------------------------------------------------
+
+
+def with_tokens(store: MemoryStore | None = None) -> Node:
+    return make_node(store, **{"delegation.token.secret.key": "secret"})
+
+
+def create(node: Node, **fields: Any) -> Any:
+    return ask(node, CreateDelegationTokenRequest(max_lifetime_ms=-1, **fields), 3)
+
+
+def test_the_code_of_a_token_is_that_of_kafka() -> None:
+    from base64 import b64encode
+
+    expected = "SZCLlhU5wnQFKbKO9X4zYY70xDyZ50wlHVIW65PEYJom/pXVJBN5RsMAIXO1Mad0f3LcH+vqHFy93svY0VK91A=="
+    assert b64encode(token_hmac(Secret("secret"), "A" * 22)).decode() == expected
+
+
+def test_a_token_is_created_described_renewed_and_expired() -> None:
+    store = MemoryStore(1, ManualClock(NOW_MS))
+    node = with_tokens(store)
+    made = create(node, renewers=[CreatableRenewers(principal_type="User", principal_name="bob")])
+    assert (made.error_code, made.principal_name, len(made.token_id), len(made.hmac)) == (0, "ann", 22, 64)
+    assert (made.expiry_timestamp_ms, made.max_timestamp_ms) == (NOW_MS + DAY_MS, NOW_MS + 7 * DAY_MS)
+    node = with_tokens(store)
+    for user, count in (("ann", 1), ("bob", 1)):
+        found = ask(node, DescribeDelegationTokenRequest(owners=None), 3, user).tokens
+        assert [token.token_id for token in found] == [made.token_id] * count
+    renew = RenewDelegationTokenRequest(hmac=made.hmac, renew_period_ms=1000)
+    assert ask(node, renew, 2, "carl").error_code == 63
+    assert ask(node, renew, 2, "bob").expiry_timestamp_ms == NOW_MS + 1000
+    expire = ExpireDelegationTokenRequest(hmac=made.hmac, expiry_time_period_ms=-1)
+    assert ask(node, expire, 2, "carl").error_code == 63
+    assert ask(node, expire, 2).error_code == 0
+    assert ask(node, expire, 2).error_code == 62
+    assert not with_tokens(store).cluster.security.tokens
+
+
+def test_refusals() -> None:
+    assert create(make_node()).error_code == 61
+    node = with_tokens()
+    assert ask(node, CreateDelegationTokenRequest(), 3, is_token=True).error_code == 64
+    group = [CreatableRenewers(principal_type="Group", principal_name="x")]
+    assert create(node, renewers=group).error_code == 67
+    made = create(with_tokens(), owner_principal_type="User", owner_principal_name="bob")
+    assert (made.principal_name, made.token_requester_principal_name) == ("bob", "ann")
+    closed = make_node(
+        authorizer_class_name="org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        **{"delegation.token.secret.key": "secret"},
+    )
+    assert create(closed, owner_principal_type="User", owner_principal_name="bob").error_code == 65
+
+
+def test_tokens_that_have_expired_are_removed() -> None:
+    node = with_tokens()
+    create(node)
+    assert records_of_expired(node.cluster.security, NOW_MS) == []
+    node.cluster.alter(records_of_expired(node.cluster.security, NOW_MS + 2 * DAY_MS), NOW_MS)
+    assert not node.cluster.security.tokens
