@@ -152,9 +152,10 @@ def read_client_message(message: bytes) -> ClientMessage:
 
 def unsecured_token(claims: Mapping[str, object], now_s: float, lifetime_s: float) -> Token:
     """A token without signature, which proves nothing: for brokers under development that accept such."""
-    body = {**claims, "iat": int(now_s), "exp": int(now_s + lifetime_s)}
+    expires_at_s = int(now_s + lifetime_s)
+    body = {**claims, "iat": int(now_s), "exp": expires_at_s}
     parts = [base64url(json.dumps(part).encode()) for part in ({"alg": "none"}, body)]
-    return Token(Secret(".".join([*parts, ""])), now_s + lifetime_s)
+    return Token(Secret(".".join([*parts, ""])), expires_at_s)
 
 
 def refusal_of(challenge: bytes) -> str:

@@ -65,6 +65,24 @@ def test_a_token_is_kept_until_most_of_its_life_is_over(clock: Clock) -> None:
     assert len(calls) == 2
 
 
+def test_a_token_that_a_broker_thinks_shorter_lived_is_replaced_early(clock: Clock) -> None:
+    calls = []
+
+    def provider() -> tuple[str, float]:
+        calls.append(clock.now)
+        return f"t{len(calls)}", clock.now + 100
+
+    async def play() -> None:
+        tokens = source(provider)
+        await tokens.token()
+        clock.now += 60  # the broker, whose clock is ahead, has granted a session of 65 s
+        assert (await tokens.token(30)).text == Secret("t1")
+        assert (await tokens.token(65)).text == Secret("t2")
+        assert (await tokens.token(65)).text == Secret("t2")
+
+    asyncio.run(play())
+
+
 def test_the_old_token_serves_while_the_provider_fails_and_it_is_valid(clock: Clock) -> None:
     answers: list[Any] = [("old", clock.now + 100)]
 

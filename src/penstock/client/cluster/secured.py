@@ -71,6 +71,8 @@ class SecuredConnection(Connection):
         """Requests that wait for the end of a re-authentication; None while there is none."""
         self._raw: asyncio.Future[bytes] | None = None
         self._session_ends: float | None = None
+        self.session_s = 0.0
+        """For how long the broker has accepted the credentials shown last, in seconds; 0 for ever."""
         self._session_timer: asyncio.TimerHandle | None = None
         self._opener: SecuredOpener | None = None
         self._versions: NodeVersions | None = None
@@ -226,7 +228,7 @@ class SecuredConnection(Connection):
         if lifetime_ms <= 0:
             self._session_ends = self._session_timer = None
             return
-        lifetime_s = lifetime_ms / 1000
+        self.session_s = lifetime_s = lifetime_ms / 1000
         self._session_ends = self._loop.time() + lifetime_s
         after_s = max(lifetime_s * random.uniform(*SESSION_PARTS), min(REAUTHENTICATION_S_MIN, lifetime_s))
         self._session_timer = self._loop.call_later(after_s, self._reauthenticate)
@@ -379,7 +381,7 @@ class SecuredOpener:
         self, connection: SecuredConnection, versions: NodeVersions, credentials: Credentials
     ) -> None:
         address = connection.address
-        mechanism = await credentials.mechanism(address.host)
+        mechanism = await credentials.mechanism(address.host, connection.session_s)
         is_raw = int(ApiKey.SASL_AUTHENTICATE) not in versions.ranges
         authenticator = Authenticator(mechanism, address, is_raw=is_raw)
         timeout_s = self._config.request_timeout_ms / 1000

@@ -31,8 +31,9 @@ class Credentials:
         self._settings = settings
         self._tokens = TokenSource(settings.oauth) if settings.mechanism == "OAUTHBEARER" else None
 
-    async def mechanism(self, host: str) -> Mechanism:
-        """A mechanism for one authentication with a broker at `host`.
+    async def mechanism(self, host: str, life_s: float = 0.0) -> Mechanism:
+        """A mechanism for one authentication with a broker at `host`, for a session of at least `life_s`
+        seconds.
 
         Raises:
             AuthenticationError: no token could be had, or Kerberos has no ticket.
@@ -41,7 +42,7 @@ class Credentials:
         settings = self._settings
         name = settings.mechanism
         if self._tokens is not None:
-            return OAuthBearer(client_message(await self._tokens.token()))
+            return OAuthBearer(client_message(await self._tokens.token(life_s)))
         if name == "GSSAPI":
             service, principal = settings.kerberos_service, settings.kerberos_principal
             return await asyncio.to_thread(Gssapi, service, host, principal, settings.kerberos_keytab)
@@ -60,8 +61,11 @@ class TokenSource:
         self._refresh_at_s = 0.0
         self._lock = asyncio.Lock()
 
-    async def token(self) -> Token:
-        """A token that is valid for a while; the old one where a new one cannot be had and it is still valid.
+    async def token(self, life_s: float = 0.0) -> Token:
+        """A token that is valid for `life_s` seconds; the old one where no other can be had and it is valid.
+
+        A broker whose clock is ahead sees the end of a token sooner than this client does. The session that
+        it has granted tells how long a token was good for in its eyes.
 
         Raises:
             AuthenticationError: the provider refuses, or returns no token.
@@ -69,8 +73,11 @@ class TokenSource:
         """
         async with self._lock:
             now = time.time()
-            if self._token is not None and now < self._refresh_at_s:
-                return self._token
+            present = self._token
+            if present is not None and now < self._refresh_at_s:
+                ends = present.expires_at_s
+                if ends is None or ends - now >= life_s:
+                    return present
             try:
                 token = await self._fetch(now)
             except PenstockError:
