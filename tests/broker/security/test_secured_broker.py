@@ -184,6 +184,23 @@ def test_a_certificate_that_cannot_be_read_leaves_the_older_in_force(
     assert "keeps its certificate" in caplog.text
 
 
+def test_certificates_change_by_a_setting_of_the_listener() -> None:
+    from penstock.protocol.messages.config_record import ConfigRecord
+
+    with KafkaBroker(security="SSL") as broker:
+        security = broker.security
+        assert security is not None
+        first = served_certificate(broker)
+        made = security.authority.issue("other", ["localhost"])
+        path = security.directory / "other.pem"
+        path.write_bytes(made.key_pem + made.certificate_pem)
+        name = "listener.name.ssl.ssl.keystore.location"
+        record = ConfigRecord(resource_type=4, resource_name="1", name=name, value=str(path))
+        broker._call(lambda server: server.node.cluster.alter([record], 0))
+        broker._call(lambda server: server.renew_certificates())
+        assert served_certificate(broker) != first
+
+
 # --- logins ------------------------------------------------------------------------------------------------
 
 
