@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from penstock.broker.partitions.producer_snapshots import ProducerSnapshots
-from penstock.broker.partitions.producer_state import Producers, SeenBatch
+from penstock.broker.partitions.producers.producer_snapshots import ProducerSnapshots
+from penstock.broker.partitions.producers.producer_state import Producers, SeenBatch
 from penstock.errors import StorageError
 from penstock.log.directory.checkpoint import write_offsets
 from penstock.log.directory.epoch_checkpoint import load_epochs, new_epochs

@@ -29,7 +29,8 @@ def codes_in(value: Any) -> list[int]:
         return [code for each in value for code in codes_in(each)]
     if not isinstance(value, Struct):
         return []
-    own = [value.error_code] if hasattr(value, "error_code") else []
+    names = [name for name in ("error_code", "partition_error_code") if hasattr(value, name)]
+    own = [getattr(value, name) for name in names]
     return own + [code for name in value.__slots__ for code in codes_in(getattr(value, name))]
 
 

@@ -14,7 +14,7 @@ from penstock.broker.interceptors import InterceptorChain, Stage
 from penstock.broker.metadata.cluster import Cluster
 from penstock.broker.metadata.producer_ids import ProducerIds
 from penstock.broker.partitions.fetch_sessions import FetchSessions
-from penstock.broker.partitions.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC
+from penstock.broker.partitions.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from penstock.broker.partitions.upkeep.inspection import Inspection
 from penstock.broker.partitions.upkeep.retention import Retention
 from penstock.broker.requests.kept_state import KeptState
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from penstock.broker.requests.side_thread import SideThread
     from penstock.broker.requests.throttling import Throttle
     from penstock.broker.security.authorizer import Authorizer
+    from penstock.broker.transactions.service import TransactionService
     from penstock.clock import Clock
 
 logger = logger_named("penstock.broker")
@@ -112,6 +113,7 @@ class Node:
         if "authorizer.class.name" in config.settings:
             self._begin_authorization()
         self._groups: GroupService | None = None
+        self._transactions: TransactionService | None = None
         self._compactor: Compactor | None = None
         self.flusher: Flusher | None = None
         """Who forces logs to disk, once a topic asks for it."""
@@ -149,6 +151,15 @@ class Node:
 
             self._groups = GroupService(self)
         return self._groups
+
+    @property
+    def transactions(self) -> TransactionService:
+        """The transaction coordinator. Nothing of it is imported or read before it is needed."""
+        if self._transactions is None:
+            from penstock.broker.transactions.service import TransactionService
+
+            self._transactions = TransactionService(self)
+        return self._transactions
 
     @property
     def groups_if_used(self) -> GroupService | None:
@@ -211,6 +222,9 @@ class Node:
         if self._groups is not None:
             with self.failures.barrier("housekeeping", "groups"):
                 failures.extend(self._groups.maintain(now_ms))
+        if self._transactions is not None or TRANSACTIONS_TOPIC in self.cluster.topics:
+            with self.failures.barrier("housekeeping", "transactions"):
+                self.transactions.advance()
         if self.flusher is not None:
             failures.extend(self.flusher.failures)
             self.flusher.failures.clear()

@@ -39,6 +39,9 @@ WHOLE_ANSWER_CODES = frozenset(
 )
 """What an answer says once for all, where it has a field for that."""
 
+_CODES = ("error_code", "partition_error_code")
+"""The names that the error code of an entry has; the second one is that of AddPartitionsToTxn."""
+
 _ON_FAILURE = {"base_offset": -1, "high_watermark": -1, "records": b"", "committed_offset": -1, "node_id": -1}
 """Values that brokers give, instead of the defaults, to fields of an entry with an error."""
 
@@ -194,8 +197,8 @@ class Answerer:
         made: Struct = getattr(self._classes, spec.name)()
         for field in fields_at(spec, self._version):
             kind, attribute = field.type_at(self._version), field.attribute
-            if attribute == "error_code":
-                made.error_code = code  # type: ignore[attr-defined]
+            if attribute in _CODES:
+                setattr(made, attribute, code)
             elif attribute == "error_message" and code:
                 made.error_message = "a fault on demand"  # type: ignore[attr-defined]
             elif code and attribute in _ON_FAILURE and field.entity_type in (None, "brokerId"):
@@ -220,7 +223,7 @@ class Answerer:
             kind = field.type_at(self._version)
             if kind.is_array and kind.is_struct:
                 inner = self._definition.structs[kind.base]
-                own = any(each.attribute == "error_code" for each in fields_at(inner, self._version))
+                own = any(each.attribute in _CODES for each in fields_at(inner, self._version))
                 if own or self._error_arrays(inner):
                     found.append(field)
         return found

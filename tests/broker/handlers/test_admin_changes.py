@@ -347,8 +347,24 @@ def test_features() -> None:
     assert "(INVALID_UPDATE_VERSION)" not in other.error_message
     assert update(1, feature="wings", max_version_level=1).results[0].error_code == 95
     answer = ask(node, ApiVersionsRequest(client_software_name="x", client_software_version="1"), 4)
-    assert [(f.name, f.max_version_level) for f in answer.finalized_features] == [("metadata.version", 25)]
-    assert [(f.name, f.max_version) for f in answer.supported_features] == [("metadata.version", 25)]
+    both = [("metadata.version", 25), ("transaction.version", 2)]
+    assert [(f.name, f.max_version_level) for f in answer.finalized_features] == both
+    assert [(f.name, f.max_version) for f in answer.supported_features] == both
+
+
+def test_the_level_of_transactions_can_be_changed() -> None:
+    node = make_node()
+
+    def update(level: int) -> int:
+        key = update_features_request.FeatureUpdateKey(feature="transaction.version", max_version_level=level)
+        request = update_features_request.UpdateFeaturesRequest(feature_updates=[key])
+        return int(ask(node, request, 2).error_code)
+
+    for level in (0, 1, 2):
+        assert update(level) == 0
+        assert node.transactions.open().feature_level == level
+        assert node.cluster.features.get("transaction.version", 0) == level
+    assert update(3) == 95
 
 
 @pytest.mark.parametrize(

@@ -426,9 +426,10 @@ def test_producer_ids_are_new_and_begin_with_epoch_0() -> None:
     assert (first.error_code, first.producer_epoch) == (0, 0)
 
 
-@pytest.mark.parametrize(("name", "code"), [("", 42), ("tx", 35)])
-def test_transactional_ids_are_refused(name: str, code: int) -> None:
-    response = ask(make_node(), InitProducerIdRequest(transactional_id=name), 4)
+@pytest.mark.parametrize(("name", "timeout_ms", "code"), [("", 1000, 42), ("tx", 0, 50), ("tx", 900_001, 50)])
+def test_wrong_transactional_ids_and_timeouts_are_refused(name: str, timeout_ms: int, code: int) -> None:
+    request = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=timeout_ms)
+    response = ask(make_node(), request, 4)
     assert (response.error_code, response.producer_id) == (code, -1)
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from broker.bench_node import ask_bytes, batch_of, make_node, make_topic, produce, produce_request
 from broker.groups.requests import GROUP_CODES, GROUP_REQUESTS
+from broker.transactions.requests import TRANSACTION_CODES, TRANSACTION_REQUESTS
 from penstock.broker.handlers import COMMON, OFFERED, ROUTES
 from penstock.broker.node import Node
 from penstock.protocol.api import API_TABLE, ApiKey
@@ -321,6 +322,7 @@ REQUESTS: dict[ApiKey, Callable[[Node, int], Message]] = {
         users=[UserName(name=name) for name in "aab"]
     ),
     **GROUP_REQUESTS,
+    **TRANSACTION_REQUESTS,
 }
 
 CASES = [
@@ -376,7 +378,8 @@ def test_asked_and_answered(key: ApiKey, version: int) -> None:
 EXPECTED_CODES: dict[ApiKey, set[int]] = {
     ApiKey.ALTER_CONFIGS: {3},
     ApiKey.ALTER_REPLICA_LOG_DIRS: {3, 57},
-    ApiKey.DESCRIBE_TRANSACTIONS: {42, 105},
+    ApiKey.DESCRIBE_TRANSACTIONS: {16, 42},
+    **TRANSACTION_CODES,
     ApiKey.SASL_HANDSHAKE: {34},
     ApiKey.SASL_AUTHENTICATE: {34},
     ApiKey.DESCRIBE_ACLS: {54},

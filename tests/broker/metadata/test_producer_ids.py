@@ -16,8 +16,8 @@ from penstock.broker.metadata import producer_ids as producer_ids_module
 from penstock.broker.metadata.producer_ids import ID_LIMIT, greatest_producer_id
 from penstock.broker.metadata.stores import open_disk_store
 from penstock.broker.node import Node
-from penstock.broker.partitions import producer_state_manager
-from penstock.broker.partitions.producer_snapshots import ProducerSnapshots
+from penstock.broker.partitions.producers import producer_state_manager
+from penstock.broker.partitions.producers.producer_snapshots import ProducerSnapshots
 from penstock.clock import ManualClock
 from penstock.log.segments.headers import headers_behind
 from penstock.protocol.error_codes import ErrorCode

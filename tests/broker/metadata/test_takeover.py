@@ -244,26 +244,6 @@ def damage_after_a_stop_in_order(directory: Directory) -> None:
         file.truncate(directory.log.stat().st_size - 5)
 
 
-def an_aborted_transaction(directory: Directory) -> None:
-    directory.data("__transaction_state", U_ID)
-    place = directory.data("t", T_ID, transactional(0, 5), marker(1, 5, 0))
-    (place / f"{0:020d}.txnindex").write_bytes(bytes(34))
-
-
-def an_open_transaction(directory: Directory) -> None:
-    directory.data("__transaction_state", U_ID)
-    directory.data("t", T_ID, transactional(0, 5), marker(1, 5, 1), batch_at(2), transactional(3, 6))
-
-
-def a_transaction_open_in_a_snapshot(directory: Directory) -> None:
-    directory.data("__transaction_state", U_ID)
-    place = directory.data("t", T_ID, transactional(0, 5))
-    entry = ProducerEntry(producer_id=5, last_offset=0, current_txn_first_offset=0)
-    body = ProducerSnapshot(producer_entries=[entry]).encode(1)[4:]
-    data = b"\0\1" + crc32c(body).to_bytes(4, "big") + body
-    (place / f"{1:020d}.snapshot").write_bytes(data)
-
-
 REFUSED = [
     (cut_by_a_snapshot, "begins at offset 24, and what came before is in snapshots"),
     (only_a_snapshot, "begins at offset 24"),
@@ -284,9 +264,6 @@ REFUSED = [
     (tiered_storage, "records of topic t are in tiered storage"),
     (damage_before_the_end, "its metadata log is damaged at position"),
     (damage_after_a_stop_in_order, "its metadata log is damaged at position"),
-    (an_aborted_transaction, "t-0 holds records of aborted transactions"),
-    (an_open_transaction, "a transaction in t-0 is open since offset 3"),
-    (a_transaction_open_in_a_snapshot, "a transaction in t-0 is open since offset 0"),
 ]
 
 
@@ -404,3 +381,25 @@ def test_a_directory_without_an_id_is_served_again_and_again(tmp_path: Path) -> 
         make_topic(node, f"topic-{number}")
         node.store.close()
     assert "directory.id" not in path.read_text()
+
+
+def test_transactions_of_apache_kafka_are_taken_over(tmp_path: Path) -> None:
+    """One was aborted, one is open in the newest snapshot, one behind it."""
+    directory = Directory(tmp_path)
+    directory.append([TopicRecord(name="__transaction_state", topic_id=U_ID), directory.partition(0, U_ID)])
+    directory.data("__transaction_state", U_ID)
+    place = directory.data(
+        "t", T_ID, transactional(0, 5), marker(1, 5, 0), transactional(2, 6), transactional(3, 7)
+    )
+    fields = (5, 0, 1, 2)
+    entry = bytes(2) + b"".join(number.to_bytes(8, "big") for number in fields)
+    (place / f"{0:020d}.txnindex").write_bytes(entry)
+    open_one = ProducerEntry(
+        producer_id=6, last_sequence=0, last_offset=2, coordinator_epoch=-1, current_txn_first_offset=2
+    )
+    body = ProducerSnapshot(producer_entries=[open_one]).encode(1)[4:]
+    (place / f"{3:020d}.snapshot").write_bytes(b"\0\1" + crc32c(body).to_bytes(4, "big") + body)
+    partition = open_node(tmp_path).cluster.topics["t"].partitions[0]
+    assert partition.last_stable_offset == 2
+    assert list(partition.states.transactions.open_transactions()) == [(6, 2), (7, 3)]
+    assert [one[:3] for one in partition.aborted_transactions(0, 1000)] == [(5, 0, 1)]

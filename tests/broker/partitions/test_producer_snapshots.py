@@ -10,10 +10,10 @@ from broker.bench_node import NOW_MS, batch_of, make_node, make_topic, produce
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.metadata.stores import open_disk_store
 from penstock.broker.node import Node
-from penstock.broker.partitions import producer_state_manager
 from penstock.broker.partitions.disk_log_store import DiskStore
-from penstock.broker.partitions.producer_snapshots import ProducerSnapshots, decode, encode
-from penstock.broker.partitions.producer_state import Producers, SeenBatch
+from penstock.broker.partitions.producers import producer_state_manager
+from penstock.broker.partitions.producers.producer_snapshots import ProducerSnapshots, decode, encode
+from penstock.broker.partitions.producers.producer_state import Producers, SeenBatch
 from penstock.clock import ManualClock
 from penstock.errors import DecodeError
 from penstock.protocol.error_codes import ErrorCode

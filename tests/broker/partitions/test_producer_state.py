@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.broker.partitions.producer_state import BATCHES_KEPT, Producers, SeenBatch, last_sequence
+from penstock.broker.partitions.producers.producer_state import (
+    BATCHES_KEPT,
+    Producers,
+    SeenBatch,
+    last_sequence,
+)
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode
 

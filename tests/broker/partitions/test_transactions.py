@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.broker.partitions.producer_state import Producers, SeenBatch, last_sequence
-from penstock.broker.partitions.transactions import AbortedTransaction, Transactions, Verification
+from penstock.broker.partitions.producers.producer_state import Producers, SeenBatch, last_sequence
+from penstock.broker.partitions.producers.transactions import AbortedTransaction, Transactions, Verification
 from penstock.errors import KafkaError
 
 P, Q = 5, 6

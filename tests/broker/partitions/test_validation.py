@@ -70,11 +70,7 @@ def test_a_good_batch_comes_back_as_it_is() -> None:
         ("count not matching", patched(bytearray(GOOD), 57, 0, 0, 0, 3), ErrorCode.INVALID_RECORD),
         ("last delta negative", patched(bytearray(GOOD), 23, *NEGATIVE), ErrorCode.INVALID_RECORD),
         ("control batch", batch_of(b"x", is_control=True), ErrorCode.INVALID_RECORD),
-        (
-            "transactional",
-            batch_of(b"x", is_transactional=True),
-            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-        ),
+        ("transactional without producer", batch_of(b"x", is_transactional=True), ErrorCode.INVALID_RECORD),
         ("producer without sequence", batch_of(b"x", producer_id=1), ErrorCode.INVALID_RECORD),
         ("from the future", batch_of(b"x", time_ms=NOW_MS + 3_600_001), ErrorCode.INVALID_TIMESTAMP),
     ],

@@ -18,7 +18,7 @@ from penstock.broker.handlers import ROUTES
 from penstock.broker.network.metrics import Metrics, render
 from penstock.broker.node import Node
 from penstock.broker.partitions.fetch_sessions import SESSIONS_PER_CONNECTION_MAX
-from penstock.broker.partitions.producer_state import Producers, SeenBatch
+from penstock.broker.partitions.producers.producer_state import Producers, SeenBatch
 from penstock.broker.quota_entities import entity_of
 from penstock.broker.requests.kept_state import KeptState
 from penstock.broker.requests.quotas import CLIENT_CHARACTERS_MAX, TIME

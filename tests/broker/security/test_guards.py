@@ -86,6 +86,8 @@ DENIED = {
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: {31}, ApiKey.ALTER_USER_SCRAM_CREDENTIALS: {31},
     ApiKey.DESCRIBE_QUORUM: {31}, ApiKey.UPDATE_FEATURES: {31}, ApiKey.DESCRIBE_CLUSTER: set(),
     ApiKey.DESCRIBE_PRODUCERS: {29}, ApiKey.DESCRIBE_TRANSACTIONS: {53}, ApiKey.LIST_TRANSACTIONS: set(),
+    ApiKey.ADD_PARTITIONS_TO_TXN: {31, 53}, ApiKey.ADD_OFFSETS_TO_TXN: {53}, ApiKey.END_TXN: {53},
+    ApiKey.WRITE_TXN_MARKERS: {31}, ApiKey.TXN_OFFSET_COMMIT: {53},
     ApiKey.LIST_CONFIG_RESOURCES: {31}, ApiKey.DESCRIBE_TOPIC_PARTITIONS: {29},
 }  # fmt: skip
 """The codes of a refusal; none where what may not be seen is left out."""

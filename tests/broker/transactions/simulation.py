@@ -20,8 +20,8 @@ from random import Random
 from typing import Any, NamedTuple
 
 from broker.transactions.history import Fate, History, Read, Unit, anomalies
-from penstock.broker.partitions.producer_state import Producers, SeenBatch
-from penstock.broker.partitions.transactions import AbortedTransaction, Transactions, Verification
+from penstock.broker.partitions.producers.producer_state import Producers, SeenBatch
+from penstock.broker.partitions.producers.transactions import AbortedTransaction, Transactions, Verification
 from penstock.broker.transactions.answers import answer_of_produce
 from penstock.broker.transactions.coordinator import Coordinator
 from penstock.broker.transactions.initialization import Initialization

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import penstock.broker.partitions.transactions as of_partitions
+import penstock.broker.partitions.producers.transactions as of_partitions
 import penstock.broker.transactions as room
 
 MODULES = [*sorted(Path(room.__path__[0]).glob("*.py")), Path(of_partitions.__file__)]

@@ -235,6 +235,13 @@ BROKER_KEYS = table(
         at_least=-1,
     ),
     broker_key(
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+        INT,
+        "10000",
+        "How often transactions are looked for whose time is up.",
+        at_least=1,
+    ),
+    broker_key(
         "transaction.max.timeout.ms", INT, "900000", "Longest transaction a producer may ask for.", at_least=1
     ),
     _idle("transaction.state.log.min.isr", INT, "2", _NO_REPLICAS, at_least=1),
@@ -242,6 +249,33 @@ BROKER_KEYS = table(
         "transaction.state.log.num.partitions", INT, "50", "Partitions of __transaction_state.", at_least=1
     ),
     _idle("transaction.state.log.replication.factor", SHORT, "3", _NO_REPLICAS, at_least=1),
+    broker_key(
+        "transaction.state.log.segment.bytes",
+        INT,
+        "104857600",
+        "Segment size of __transaction_state.",
+        at_least=1,
+    ),
+    broker_key(
+        "transaction.remove.expired.transaction.cleanup.interval.ms",
+        INT,
+        "3600000",
+        "How often transactional ids are looked for that were not used for too long.",
+        at_least=1,
+    ),
+    broker_key(
+        "transaction.two.phase.commit.enable",
+        BOOLEAN,
+        "false",
+        "Whether producers may ask for transactions that never time out.",
+    ),
+    broker_key(
+        "transactional.id.expiration.ms",
+        INT,
+        "604800000",
+        "How long a transactional id is remembered that is not used.",
+        at_least=1,
+    ),
     broker_key(
         "unstable.api.versions.enable",
         BOOLEAN,

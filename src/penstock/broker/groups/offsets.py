@@ -25,6 +25,8 @@ class Committed(NamedTuple):
     metadata: str
     commit_ms: int
     expire_ms: int = NEVER_EXPIRES
+    record_offset: int = -1
+    """The offset of its record in `__consumer_offsets`: of two commits the one behind the other counts."""
 
 
 class OffsetExpiration(NamedTuple):

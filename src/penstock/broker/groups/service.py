@@ -115,7 +115,7 @@ class GroupService:
         given_away = outbox.given_away
         host.kept.add("member ids", lambda: ID_BYTES * len(given_away), self._take_back_oldest_id, loss=1)
         host.kept.add("groups", lambda: self.coordinator.size_bytes + outbox.tally.size_bytes)
-        host.kept.add("offsets", lambda: self.offsets.size_bytes)
+        host.kept.add("offsets", lambda: self.offsets.size_bytes + self.store.pending.size_bytes)
         self._retention_ms = config.integer("offsets.retention.minutes") * 60_000
         self._check_interval_s = config.integer("offsets.retention.check.interval.ms") / 1000
         self._check_at_s = host.clock.monotonic() + self._check_interval_s
@@ -311,6 +311,10 @@ class GroupService:
         expired: list[PartitionKey] = []
         if expiration is not None:
             expired = self.offsets.expired(group.id, expiration, now_ms, self._retention_ms)
+        pending = self.store.pending.of_group(group.id)
+        if pending:
+            self.remove(group.id, [each for each in expired if each not in pending], now_ms)
+            return
         kept = len(self.offsets.of_group(group.id)) - len(expired)
         if kept == 0 and group.can_be_deleted:
             self.delete(group, now_ms)
@@ -327,6 +331,43 @@ class GroupService:
             StorageError: they could not be written; nothing has changed.
         """
         self.store.commit(group_id, commits, now_ms)
+
+    def check_transactional_commit(
+        self, group: Group | None, generation: int, member_id: str, instance_id: str | None
+    ) -> ErrorCode:
+        """TxnOffsetCommit: return NONE, or the error to answer with. The session is not renewed (KIP-447)."""
+        if generation < 0 and not member_id and instance_id is None:
+            return ErrorCode.NONE
+        if group is None:
+            return ErrorCode.NONE if generation < 0 else ErrorCode.ILLEGAL_GENERATION
+        error = group.check_member(member_id, instance_id)
+        if not error and generation != group.generation:
+            error = ErrorCode.ILLEGAL_GENERATION
+        return error
+
+    def commit_in_transaction(
+        self,
+        group_id: str,
+        producer: tuple[int, int],
+        commits: Sequence[tuple[PartitionKey, Committed]],
+        now_ms: int,
+        verification: Any,
+    ) -> None:
+        """Store offsets that count once the transaction of `producer` (id and epoch) is committed.
+
+        A group that does not exist is created. `verification` is what the partition's `join` has returned.
+
+        Raises:
+            KafkaError: MESSAGE_TOO_LARGE (10), or the transaction has ended meanwhile.
+            StorageError: they could not be written; nothing has changed.
+        """
+        self.store.commit_in_transaction(group_id, producer, commits, now_ms, verification)
+        if group_id not in self.coordinator.groups:
+            self.coordinator.create(group_id)
+
+    def end_transaction(self, index: int, producer_id: int, is_commit: bool) -> None:
+        """A marker was written to partition `index` of `__consumer_offsets`."""
+        self.store.end_transaction(index, producer_id, is_commit)
 
     def remove(self, group_id: str, partitions: Iterable[PartitionKey], now_ms: int) -> None:
         """Remove the offsets of these partitions, where there are any.

@@ -11,8 +11,9 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from penstock.broker.groups.offsets import Committed, Offsets, PartitionKey
+from penstock.broker.groups.pending_offsets import PendingOffsets
 from penstock.broker.groups.records import GroupRecords, KeyAndValue, StoredOffset, offset_record
-from penstock.broker.groups.topic import NAME, Logs, Losses, OffsetsTopic, Topics
+from penstock.broker.groups.topic import NAME, Logs, Losses, OffsetsTopic, Stored, Topics
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -45,6 +46,7 @@ class GroupStore:
         wrote: Callable[[Any, int], object],
     ) -> None:
         self.offsets = Offsets()
+        self.pending = PendingOffsets()
         self.topic = OffsetsTopic(cluster, logs, wrote, kinds)
         self._kinds = kinds
         self._loaded: set[int] = set()
@@ -86,10 +88,13 @@ class GroupStore:
         groups: dict[GroupRecords, dict[str, Any]] = {kind: {} for kind in self._kinds}
         offsets: dict[tuple[str, PartitionKey], Committed | None] = {}
         losses = Losses()
+        pending: dict[int, list[Stored]] = {}
         if self.topic.is_begun(index):
-            for stored in self.topic.replay(index, losses):
+            for stored in self.topic.replay(index, losses, pending):
                 if isinstance(stored, StoredOffset):
-                    offsets[stored.group_id, stored.partition] = stored.committed
+                    key = stored.group_id, stored.partition
+                    if not _is_older(stored.committed, offsets.get(key)):
+                        offsets[key] = stored.committed
                 else:
                     groups[stored.kind][stored.group_id] = stored.value
         if losses.count:
@@ -104,6 +109,11 @@ class GroupStore:
             if committed is not None:
                 self.offsets.put(group_id, partition, committed)
                 with_offsets[group_id] = None
+        for producer_id, written in pending.items():
+            for stored in written:
+                if isinstance(stored, StoredOffset) and stored.committed is not None:
+                    self.pending.put(index, producer_id, stored.group_id, stored.partition, stored.committed)
+                    with_offsets[stored.group_id] = None
         for kind in self._kinds:
             kind.restore(groups[kind], with_offsets.keys())
         self._loaded.add(index)
@@ -120,15 +130,15 @@ class GroupStore:
         if not self.topic.exists:
             self._loaded.update(range(self.topic.create(now_ms)))
 
-    def append(self, group_id: str, records: Sequence[KeyAndValue], now_ms: int) -> None:
-        """Store records of one group: all or none of them.
+    def append(self, group_id: str, records: Sequence[KeyAndValue], now_ms: int) -> int:
+        """Store records of one group: all or none of them. Return the offset of the first record.
 
         Raises:
             KafkaError: MESSAGE_TOO_LARGE (10).
             StorageError: they could not be written.
         """
         self.create_topic(now_ms)
-        self.topic.append(group_id, records, now_ms)
+        return self.topic.append(group_id, records, now_ms)
 
     def commit(self, group_id: str, commits: Sequence[tuple[PartitionKey, Committed]], now_ms: int) -> None:
         """Store offsets, then keep them.
@@ -139,8 +149,40 @@ class GroupStore:
         """
         if commits:
             records = [offset_record(group_id, partition, committed) for partition, committed in commits]
-            self.append(group_id, records, now_ms)
-            for partition, committed in commits:
+            first = self.append(group_id, records, now_ms)
+            for number, (partition, committed) in enumerate(commits):
+                self.offsets.put(group_id, partition, committed._replace(record_offset=first + number))
+
+    def commit_in_transaction(
+        self,
+        group_id: str,
+        producer: tuple[int, int],
+        commits: Sequence[tuple[PartitionKey, Committed]],
+        now_ms: int,
+        verification: Any,
+    ) -> None:
+        """Store offsets that count once the transaction of `producer` (id and epoch) is committed.
+
+        Raises:
+            KafkaError: MESSAGE_TOO_LARGE (10), or the transaction has ended meanwhile.
+            StorageError: they could not be written; nothing has changed.
+        """
+        records = [offset_record(group_id, partition, committed) for partition, committed in commits]
+        first = self.topic.append_in_transaction(group_id, records, producer, now_ms, verification)
+        index = self.topic.partition_of(group_id)
+        for number, (partition, committed) in enumerate(commits):
+            placed = committed._replace(record_offset=first + number)
+            self.pending.put(index, producer[0], group_id, partition, placed)
+
+    def end_transaction(self, index: int, producer_id: int, is_commit: bool) -> None:
+        """A marker was written to partition `index`: what the producer has pending there counts, or goes.
+
+        An offset that was committed behind it stays.
+        """
+        if index not in self._loaded:
+            return  # the marker is read with everything else
+        for (group_id, partition), committed in self.pending.end(index, producer_id):
+            if is_commit and not _is_older(committed, self.offsets.of_group(group_id).get(partition)):
                 self.offsets.put(group_id, partition, committed)
 
     def remove(self, group_id: str, partitions: Iterable[PartitionKey], now_ms: int) -> None:
@@ -152,6 +194,7 @@ class GroupStore:
         present = self.offsets.of_group(group_id)
         removed = [partition for partition in partitions if partition in present]
         self._remove(group_id, removed, [], now_ms)
+        self.pending.discard(group_id, removed)
 
     def delete_group(self, group_id: str, tombstones: Sequence[KeyAndValue], now_ms: int) -> None:
         """Remove all offsets of a group, and write the tombstones of its own records.
@@ -159,7 +202,9 @@ class GroupStore:
         Raises:
             StorageError: the tombstones could not be written; nothing has changed.
         """
-        self._remove(group_id, list(self.offsets.of_group(group_id)), tombstones, now_ms)
+        known = {**self.offsets.of_group(group_id), **dict.fromkeys(self.pending.of_group(group_id))}
+        self._remove(group_id, list(known), tombstones, now_ms)
+        self.pending.discard(group_id, known)
 
     def _remove(
         self, group_id: str, partitions: list[PartitionKey], more: Sequence[KeyAndValue], now_ms: int
@@ -184,8 +229,14 @@ class GroupStore:
     def forget_everything(self) -> None:
         """Start anew: `__consumer_offsets` itself has been deleted."""
         self.offsets = Offsets()
+        self.pending = PendingOffsets()
         self._loaded.clear()
         self._unreadable.clear()
+
+
+def _is_older(committed: Committed | None, present: Committed | None) -> bool:
+    """Whether a commit lies before the one that is kept: it was part of a transaction that ended later."""
+    return committed is not None and present is not None and committed.record_offset < present.record_offset
 
 
 _TOMBSTONES_AT_ONCE = 1000

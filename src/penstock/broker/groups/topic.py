@@ -18,6 +18,7 @@ from penstock.broker.groups.records import (
     read_record,
 )
 from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC
+from penstock.broker.partitions.producers.transactional_appends import append_offsets
 from penstock.common.java_hash import string_hash
 from penstock.errors import DecodeError
 from penstock.log.segments.salvage import sound_batches
@@ -145,8 +146,10 @@ class OffsetsTopic:
         self._cluster.create_topics([plan], now_ms)
         return len(self._cluster.topics[NAME].partitions)
 
-    def append(self, group_id: str, records: Sequence[KeyAndValue], now_ms: int) -> None:
+    def append(self, group_id: str, records: Sequence[KeyAndValue], now_ms: int) -> int:
         """Store records of one group in the topic, which must exist: all or none of them.
+
+        Return the offset of the first record.
 
         Raises:
             KafkaError: MESSAGE_TOO_LARGE (10), they exceed what a batch of the topic may have.
@@ -160,12 +163,7 @@ class OffsetsTopic:
             base_offset=first_offset,
             partition_leader_epoch=partition.leader_epoch,
         )
-        limit = min(partition.config.max_message_bytes, partition.config.segment_bytes)
-        if len(batch) > limit:
-            raise error_for(
-                ErrorCode.MESSAGE_TOO_LARGE,
-                f"{len(records)} records of group {group_id} have {len(batch)} bytes, the limit is {limit}",
-            )
+        self._check_size(len(batch), partition, len(records), group_id)
         log.append(
             batch,
             first_offset=first_offset,
@@ -175,18 +173,65 @@ class OffsetsTopic:
         )
         partition.advance()
         self._wrote(partition, len(batch))
+        return first_offset
 
-    def replay(self, index: int, losses: Losses) -> Iterator[Stored]:
+    def append_in_transaction(
+        self,
+        group_id: str,
+        records: Sequence[KeyAndValue],
+        producer: tuple[int, int],
+        now_ms: int,
+        verification: Any,
+    ) -> int:
+        """Store records that count once the transaction of `producer` (id and epoch) is committed.
+
+        `verification` is what the partition's `join` has returned. Return the offset of the first record.
+
+        Raises:
+            KafkaError: MESSAGE_TOO_LARGE (10), or the transaction has ended meanwhile.
+            StorageError: they could not be written.
+        """
+        partition = self.partition(group_id)
+        batch = encode_batch(
+            [(key, value, (), now_ms) for key, value in records],
+            producer_id=producer[0],
+            producer_epoch=producer[1],
+            base_sequence=0,
+            is_transactional=True,
+        )
+        self._check_size(len(batch), partition, len(records), group_id)
+        view = memoryview(bytearray(batch))
+        offset = append_offsets(partition, view, read_header(view), now_ms, verification)
+        self._wrote(partition, len(batch))
+        return offset
+
+    def partition(self, group_id: str) -> Any:
+        """Return the partition that a group is stored in, of the topic, which must exist."""
+        return self._cluster.topics[NAME].partitions[self.partition_of(group_id)]
+
+    @staticmethod
+    def _check_size(size: int, partition: _Partition, count: int, group_id: str) -> None:
+        limit = min(partition.config.max_message_bytes, partition.config.segment_bytes)
+        if size > limit:
+            raise error_for(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"{count} records of group {group_id} have {size} bytes, the limit is {limit}",
+            )
+
+    def replay(
+        self, index: int, losses: Losses, pending: dict[int, list[Stored]] | None = None
+    ) -> Iterator[Stored]:
         """Yield everything that is stored in one partition, in order, tombstones too.
 
-        Offsets that a transaction has committed come when its marker comes. What is damaged, or of a version
-        that only newer brokers know, is passed over and noted in `losses`.
+        Offsets that a transaction has committed come when its marker comes; those of transactions that are
+        still open are in `pending` in the end, by producer id. What is damaged, or of a version that only
+        newer brokers know, is passed over and noted in `losses`.
 
         Raises:
             StorageError: the log cannot be opened or read.
         """
         log = self._cluster.topics[NAME].partitions[index].log
-        open_transactions: dict[int, list[Stored]] = {}
+        open_transactions: dict[int, list[Stored]] = {} if pending is None else pending
         for segment in list(log.segments):
             for batch, magic in sound_batches(segment, partial(losses.damaged, segment.base_offset)):
                 if magic < 2:
@@ -203,7 +248,21 @@ class OffsetsTopic:
                     kept = open_transactions.setdefault(header.producer_id, [])
                     kept.extend(_stored(batch, index, losses, self._kinds))
                 else:
-                    yield from _stored(batch, index, losses, self._kinds)
+                    for stored in _stored(batch, index, losses, self._kinds):
+                        if isinstance(stored, StoredOffset) and stored.committed is None:
+                            _drop(open_transactions, stored)
+                        yield stored
+
+
+def _drop(open_transactions: dict[int, list[Stored]], removed: StoredOffset) -> None:
+    """A tombstone removes what is pending, too."""
+    for producer_id, kept in open_transactions.items():
+        open_transactions[producer_id] = [
+            each
+            for each in kept
+            if not isinstance(each, StoredOffset)
+            or (each.group_id, each.partition) != (removed.group_id, removed.partition)
+        ]
 
 
 class Losses:
@@ -243,6 +302,8 @@ def _stored(batch: memoryview, index: int, losses: Losses, kinds: Sequence[Group
             # A barrier around one record: the others are kept.
             losses.add(f"the record at offset {row.offset}: {_described(error)}")
             continue
+        if isinstance(stored, StoredOffset) and stored.committed is not None:
+            stored = stored._replace(committed=stored.committed._replace(record_offset=row.offset))
         if stored is not None:
             yield stored
 

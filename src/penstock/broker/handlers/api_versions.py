@@ -11,7 +11,12 @@ import re
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.context import Context, Parts
-from penstock.broker.metadata.image import METADATA_FEATURE, METADATA_VERSION
+from penstock.broker.metadata.image import (
+    METADATA_FEATURE,
+    METADATA_VERSION,
+    TRANSACTION_FEATURE,
+    TRANSACTION_VERSION,
+)
 from penstock.broker.requests.routes import Route
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
@@ -30,6 +35,12 @@ if TYPE_CHECKING:
     from penstock.broker.requests.release_profiles import Profile
 
 SOFTWARE_SINCE = FEATURES_SINCE = 3
+
+LOWEST_0_SINCE = 4
+"""Older clients take a feature whose lowest level is 0 for a mistake."""
+
+TRANSACTION_VERSION_SINCE = (4, 0)
+"""The first release in which a cluster settles on a level of `transaction.version`."""
 
 SOFTWARE_CHARACTERS_MAX = 100
 """How much of a client's software name and version its session keeps."""
@@ -77,16 +88,24 @@ def _add_features(response: ApiVersionsResponse, context: Context[Needs]) -> Non
     """Tell the levels of features that can be read, and those the cluster has settled on (KIP-584)."""
     cluster, profile = context.node.cluster, context.node.profile
     low, high = METADATA_LEVELS
+    has_transaction_version = profile is None or profile.numbers >= TRANSACTION_VERSION_SINCE
     if profile is not None:
         high = profile.metadata_level
         low = 1 if profile.numbers < (4, 0) else low
     response.supported_features = [
         SupportedFeatureKey(name=METADATA_FEATURE, min_version=low, max_version=high)
     ]
+    if context.version >= LOWEST_0_SINCE and has_transaction_version:
+        response.supported_features.append(
+            SupportedFeatureKey(name=TRANSACTION_FEATURE, min_version=0, max_version=TRANSACTION_VERSION)
+        )
     response.finalized_features_epoch = cluster.metadata_end_offset - 1
+    levels = {name: min(level, high) for name, level in cluster.features.items()}
+    if not has_transaction_version:
+        levels.pop(TRANSACTION_FEATURE, None)
     response.finalized_features = [
         FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-        for name, level in ((name, min(level, high)) for name, level in cluster.features.items())
+        for name, level in levels.items()
     ]
 
 

@@ -1,4 +1,4 @@
-"""DescribeProducers (61), version 0: who has written to partitions with idempotence."""
+"""DescribeProducers (61): producers with idempotence or transactions that have written to partitions."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from penstock.broker.metadata.cluster import Cluster
 
 logger = logger_named("penstock.broker")
-
-NO_COORDINATOR = -1
 
 PRODUCER_BYTES = 40
 """What a producer takes in an answer."""
@@ -65,8 +63,9 @@ def _describe(topic: str, index: int, context: Context[Needs]) -> PartitionRespo
                     producer_id=producer_id,
                     producer_epoch=state.epoch,
                     last_sequence=last.last_sequence if last else -1,
-                    last_timestamp=last.timestamp if last else -1,
-                    coordinator_epoch=NO_COORDINATOR,
+                    last_timestamp=max(last.timestamp if last else -1, state.timestamp),
+                    coordinator_epoch=state.coordinator_epoch,
+                    current_txn_start_offset=state.first_offset,
                 )
             )
     except KafkaError as error:

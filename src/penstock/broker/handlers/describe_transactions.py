@@ -1,26 +1,58 @@
-"""DescribeTransactions (65), one that does not exist is answered with error 105."""
+"""DescribeTransactions (65): the state of transactional ids."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Protocol
+
 from penstock.broker.context import Context, Parts
-from penstock.protocol.error_codes import ErrorCode
+from penstock.broker.transactions.queries import Description, describe
 from penstock.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
 from penstock.protocol.messages.describe_transactions_response import (
     DescribeTransactionsResponse,
+    TopicData,
     TransactionState,
 )
 
+if TYPE_CHECKING:
+    from penstock.broker.transactions.service import TransactionService
+
+PARTITION_BYTES = 4
+"""What a partition takes in an answer beside the name of its topic."""
+
+
+class Needs(Parts, Protocol):
+    """The parts of a broker that this API works on."""
+
+    @property
+    def transactions(self) -> TransactionService: ...
+
 
 def describe_transactions(
-    request: DescribeTransactionsRequest, context: Context[Parts]
+    request: DescribeTransactionsRequest, context: Context[Needs]
 ) -> DescribeTransactionsResponse:
-    """Say of every id that it is not known; the empty one is none (42)."""
+    """Tell what each id is doing; one that is not known has error 105, the empty one 42."""
+    context.begin_claims()
+    coordinator = context.node.transactions.open()
     return DescribeTransactionsResponse(
         transaction_states=[
-            TransactionState(
-                error_code=ErrorCode.TRANSACTIONAL_ID_NOT_FOUND if name else ErrorCode.INVALID_REQUEST,
-                transactional_id=name,
-            )
+            _told(name, describe(coordinator, name), context)
             for name in dict.fromkeys(request.transactional_ids)
         ]
+    )
+
+
+def _told(name: str, found: Description, context: Context[Needs]) -> TransactionState:
+    topics: dict[str, list[int]] = {}
+    for topic, index in found.partitions:
+        context.claim(PARTITION_BYTES + (0 if topic in topics else len(topic)))
+        topics.setdefault(topic, []).append(index)
+    return TransactionState(
+        error_code=found.error,
+        transactional_id=name,
+        transaction_state=found.state,
+        transaction_timeout_ms=found.timeout_ms,
+        transaction_start_time_ms=found.started_ms if not found.error else 0,
+        producer_id=found.producer_id,
+        producer_epoch=found.epoch,
+        topics=[TopicData(topic=topic, partitions=indexes) for topic, indexes in topics.items()],
     )

@@ -278,7 +278,8 @@ def _read(topic: Topic, asked: FetchPartition, reading: _Reading) -> PartitionDa
         max_bytes = min(max_bytes, CONVERTED_BYTES_MAX)
     is_cut = version < WHOLE_BATCHES_SINCE
     first = reading.found_bytes == 0 or (is_cut and max_bytes > 0)
-    found = partition.read(asked.fetch_offset, max_bytes, at_least_one=first)
+    committed_only = request.isolation_level == READ_COMMITTED
+    found = partition.read(asked.fetch_offset, max_bytes, at_least_one=first, committed_only=committed_only)
     records: Records = found.pieces
     size = found.size
     conversion: _Conversion | None = None
@@ -303,13 +304,25 @@ def _read(topic: Topic, asked: FetchPartition, reading: _Reading) -> PartitionDa
         high_watermark=end_offset,
         last_stable_offset=partition.last_stable_offset,
         log_start_offset=partition.log_start_offset,
-        aborted_transactions=_NONE_ABORTED if request.isolation_level == READ_COMMITTED else None,
+        aborted_transactions=_aborted(partition, asked.fetch_offset, size) if committed_only else None,
         records=records,
     )
     if conversion is not None:
         conversion.response = response
         reading.conversions.append(conversion)
     return response
+
+
+def _aborted(partition: Partition, offset: int, size: int) -> list[AbortedTransaction]:
+    """The aborted transactions that a reader of committed data has to leave out; more of them do no harm."""
+    if not size:
+        return _NONE_ABORTED
+    found = partition.aborted_transactions(offset, size)
+    if not found:
+        return _NONE_ABORTED
+    return [
+        AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset) for each in found
+    ]
 
 
 def _divergence(partition: Partition, asked: FetchPartition) -> EpochEndOffset | None:

@@ -1,7 +1,7 @@
 """FindCoordinator (10).
 
 v1 key types (0 group, 1 transaction, 2 share group from v6 on) and messages; v4 several keys. The
-coordinator of every consumer group is this broker. Transactions and share groups are not offered, so the
+coordinator of every consumer group and transactional id is this broker. Share groups are not offered, so the
 answer for these is COORDINATOR_NOT_AVAILABLE, which says why.
 """
 
@@ -18,6 +18,7 @@ from penstock.protocol.messages.find_coordinator_response import Coordinator, Fi
 
 if TYPE_CHECKING:
     from penstock.broker.groups.service import GroupService
+    from penstock.broker.transactions.service import TransactionService
 
 logger = logger_named("penstock.broker")
 
@@ -37,11 +38,13 @@ class Needs(Parts, Protocol):
     @property
     def groups(self) -> GroupService: ...
     @property
+    def transactions(self) -> TransactionService: ...
+    @property
     def node_id(self) -> int: ...
 
 
 def find_coordinator(request: FindCoordinatorRequest, context: Context[Needs]) -> FindCoordinatorResponse:
-    """Name this broker as the coordinator of groups. The topic for their state is made on the way."""
+    """Name this broker as the coordinator. The topic for its state is made on the way."""
     code, message = _judge(request.key_type, context)
     node_id, host, port = -1, "", -1
     if not code:
@@ -63,15 +66,14 @@ def find_coordinator(request: FindCoordinatorRequest, context: Context[Needs]) -
 
 def _judge(key_type: int, context: Context[Needs]) -> tuple[ErrorCode, str]:
     """Whether keys of this kind have a coordinator: an error and its message, NONE and nothing if so."""
-    if key_type == GROUP_KEY:
+    if key_type in (GROUP_KEY, TRANSACTION_KEY):
+        owner = context.node.groups if key_type == GROUP_KEY else context.node.transactions
         try:
-            context.node.groups.create_topic(context.now_ms)
+            owner.create_topic(context.now_ms)
         except StorageError as error:
             logger.error("%s", error)
             return ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)
         return ErrorCode.NONE, ""
-    if key_type == TRANSACTION_KEY:
-        return ErrorCode.NONE, ""  # who asks for an id then learns at once that there are no transactions
     kind = _NOT_OFFERED.get(key_type)
     if kind is None or (key_type == SHARE_KEY and context.version < SHARE_GROUPS_SINCE):
         return ErrorCode.INVALID_REQUEST, f"coordinator key type {key_type} is unknown"

@@ -1,7 +1,7 @@
-"""InitProducerId (22): an id for an idempotent producer.
+"""InitProducerId (22): an id and epoch for an idempotent or transactional producer.
 
-v3 lets a producer hand in its id and epoch to get the next epoch (KIP-360). Transactions are not offered:
-a transactional id is refused with UNSUPPORTED_VERSION, which no client retries.
+v2 is flexible; v3 lets a producer hand in its id and epoch to get the next epoch (KIP-360); v4 tells
+PRODUCER_FENCED; v5 knows TRANSACTION_ABORTABLE.
 
 The first request after a start waits until it is known which ids the partitions hold (`producer_ids`).
 """
@@ -13,14 +13,18 @@ from typing import TYPE_CHECKING, Protocol
 from penstock.broker.context import Context, Parts
 from penstock.broker.metadata.producer_ids import SearchesProducerIds
 from penstock.broker.requests.purgatory import Wait
+from penstock.broker.transactions.answers import answer_of_coordinator
+from penstock.broker.transactions.initialization import Initialization
 from penstock.common.logs import logger_named
 from penstock.errors import StorageError
+from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from penstock.protocol.messages.init_producer_id_response import InitProducerIdResponse
 
 if TYPE_CHECKING:
     from penstock.broker.metadata.producer_ids import ProducerIds
+    from penstock.broker.transactions.service import TransactionService
     from penstock.clock import Clock
 
 logger = logger_named("penstock.broker")
@@ -35,22 +39,48 @@ class Needs(Parts, SearchesProducerIds, Protocol):
     clock: Clock
     producer_ids: ProducerIds
 
+    @property
+    def transactions(self) -> TransactionService: ...
+
 
 def init_producer_id(
     request: InitProducerIdRequest, context: Context[Needs]
 ) -> InitProducerIdResponse | Wait:
-    """Give a new producer id with epoch 0. Without a transactional id there is no epoch to go on from."""
-    if request.transactional_id is not None:
-        empty = request.transactional_id == ""
-        code = ErrorCode.INVALID_REQUEST if empty else ErrorCode.UNSUPPORTED_VERSION
-        return InitProducerIdResponse(error_code=code, producer_epoch=-1)
+    """Give a producer id. Without a transactional id it is always a new one, with epoch 0."""
     if (request.producer_id < 0) != (request.producer_epoch < 0):
         return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_epoch=-1)
     ids = context.node.producer_ids
     if not ids.is_known and context.node.call_soon is not None:
         ids.search(context.node)
-        return Wait((ids,), context.arrived + SEARCH_PATIENCE_S, answer=lambda: _give(context))
-    return _give(context)
+        return Wait((ids,), context.arrived + SEARCH_PATIENCE_S, answer=lambda: _answer(request, context))
+    return _answer(request, context)
+
+
+def _answer(request: InitProducerIdRequest, context: Context[Needs]) -> InitProducerIdResponse:
+    if request.transactional_id is None:
+        return _give(context)
+    if not context.node.producer_ids.is_known and context.node.call_soon is not None:
+        return InitProducerIdResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, producer_epoch=-1)
+    service = context.node.transactions
+    try:
+        service.create_topic(context.now_ms)
+    except StorageError as error:
+        logger.error("%s", error)
+        return InitProducerIdResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE, producer_epoch=-1)
+    outcome = service.initialize(
+        Initialization(
+            request.transactional_id,
+            request.transaction_timeout_ms,
+            request.producer_id,
+            request.producer_epoch,
+            request.enable2_pc,
+            request.keep_prepared_txn,
+        )
+    )
+    error_code = answer_of_coordinator(outcome.error, ApiKey.INIT_PRODUCER_ID, context.version)
+    return InitProducerIdResponse(
+        error_code=error_code, producer_id=outcome.producer_id, producer_epoch=outcome.epoch
+    )
 
 
 def _give(context: Context[Needs]) -> InitProducerIdResponse:

@@ -52,6 +52,8 @@ LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING
 
 LEADER_EPOCH_SINCE = 4
 
+READ_COMMITTED = 1
+
 AT_ONCE = 16
 """How many batches a thread looks into before the event loop goes on with the search. They are held."""
 
@@ -77,7 +79,8 @@ def list_offsets(request: ListOffsetsRequest, context: Context[Needs]) -> ListOf
     which = attrgetter("partition_index", "timestamp") if context.version == 0 else _INDEX
     topics = merged(request.topics, attrgetter("name"), "partitions", which)
     searches: list[_Search] = []
-    found = [(topic.name, _look_up_all(topic, times, context, searches)) for topic in topics]
+    committed_only = request.isolation_level == READ_COMMITTED
+    found = [(topic.name, _look_up_all(topic, times, context, searches, committed_only)) for topic in topics]
     answer = ListOffsetsResponse(
         topics=[ListOffsetsTopicResponse(name=name, partitions=partitions) for name, partitions in found]
     )
@@ -89,13 +92,14 @@ def _look_up_all(
     times: Mapping[tuple[str, int], int],
     context: Context[Needs],
     searches: list[_Search],
+    committed_only: bool,
 ) -> list[ListOffsetsPartitionResponse]:
     """One answer for every partition; INVALID_REQUEST (42) from v1 on where one is asked about twice.
 
     `times` tells how often the request names each partition; unfinished searches go into `searches`.
     """
     return [
-        _look_up(topic.name, partition, context, searches)
+        _look_up(topic.name, partition, context, searches, committed_only)
         if context.version == 0 or times[topic.name, partition.partition_index] == 1
         else ListOffsetsPartitionResponse(
             partition_index=partition.partition_index, error_code=ErrorCode.INVALID_REQUEST
@@ -105,7 +109,11 @@ def _look_up_all(
 
 
 def _look_up(
-    name: str, asked: ListOffsetsPartition, context: Context[Needs], searches: list[_Search]
+    name: str,
+    asked: ListOffsetsPartition,
+    context: Context[Needs],
+    searches: list[_Search],
+    committed_only: bool,
 ) -> ListOffsetsPartitionResponse:
     response = ListOffsetsPartitionResponse(partition_index=asked.partition_index)
     try:
@@ -114,7 +122,7 @@ def _look_up(
         if context.version == 0:
             response.old_style_offsets = _segment_offsets(partition, asked, context.now_ms)
         else:
-            found = _offset_for(partition, asked.timestamp, context, response, searches)
+            found = _offset_for(partition, asked.timestamp, context, response, searches, committed_only)
             if found is not None:
                 _tell(response, partition, found, context)
     except KafkaError as error:
@@ -149,6 +157,7 @@ def _offset_for(
     context: Context[Needs],
     response: ListOffsetsPartitionResponse,
     searches: list[_Search],
+    committed_only: bool,
 ) -> Place | None:
     """The offset and time that answer a request from v1 on; None where there is no such record.
 
@@ -161,7 +170,7 @@ def _offset_for(
     if version < _SINCE.get(timestamp, 0) or timestamp < EARLIEST_PENDING:
         raise error_for(ErrorCode.UNSUPPORTED_VERSION, f"time {timestamp} in ListOffsets v{version}")
     if timestamp == LATEST:
-        return partition.high_watermark, -1
+        return (partition.last_stable_offset if committed_only else partition.high_watermark), -1
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return partition.log_start_offset, -1
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING):
@@ -172,10 +181,10 @@ def _offset_for(
         timestamp = log.max_timestamp
         if timestamp < 0:
             return None
-    search = _Search(partition, timestamp, wants_latest, response)
+    search = _Search(partition, timestamp, wants_latest, response, committed_only)
     if not search.go_on(context):
         searches.append(search)
-    return search.found
+    return search.visible
 
 
 class _Search:
@@ -185,7 +194,16 @@ class _Search:
     is little, and else in a thread; only what is next in the thread is held.
     """
 
-    __slots__ = ("_batch", "_from_offset", "_timestamp_ms", "_wants_latest", "found", "partition", "response")
+    __slots__ = (
+        "_batch",
+        "_committed_only",
+        "_from_offset",
+        "_timestamp_ms",
+        "_wants_latest",
+        "found",
+        "partition",
+        "response",
+    )
 
     def __init__(
         self,
@@ -193,7 +211,9 @@ class _Search:
         timestamp_ms: int,
         wants_latest: bool,
         response: ListOffsetsPartitionResponse,
+        committed_only: bool,
     ) -> None:
+        self._committed_only = committed_only
         self.partition = partition
         self.response = response
         self.found: Place | None = None
@@ -201,6 +221,13 @@ class _Search:
         self._wants_latest = wants_latest
         self._from_offset = 0
         self._batch: tuple[Entry, Bytes] | None = None
+
+    @property
+    def visible(self) -> Place | None:
+        """What was found, unless it lies behind the last stable offset and only committed data count."""
+        found = self.found
+        hidden = found is not None and self._committed_only and found[0] >= self.partition.last_stable_offset
+        return None if hidden else found
 
     def go_on(self, context: Context[Needs]) -> bool:
         """Search until the record is found, or is known not to be there; False where a thread must help.
@@ -264,8 +291,8 @@ def _search_later(
             try:
                 if search.found is None and not search.go_on(context):
                     searches.append(search)
-                elif search.found is not None:
-                    _tell(search.response, search.partition, search.found, context)
+                elif (found := search.visible) is not None:
+                    _tell(search.response, search.partition, found, context)
             except KafkaError as error:
                 search.response.error_code = error.code
             except StorageError as error:

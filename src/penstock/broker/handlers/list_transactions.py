@@ -1,47 +1,64 @@
-"""ListTransactions (66): there are none.
+"""ListTransactions (66): the transactional ids of this broker.
 
-v1 filters by duration, v2 by a pattern of ids. State names that Kafka does not know are handed back.
+v1 filters by duration, v2 by a pattern of ids. State names that Kafka does not know are handed back, and
+match nothing.
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.context import Context, Parts
+from penstock.broker.transactions.patterns import PatternError, compile_pattern
+from penstock.broker.transactions.queries import STATE_NAMES, listed
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.list_transactions_request import ListTransactionsRequest
-from penstock.protocol.messages.list_transactions_response import ListTransactionsResponse
+from penstock.protocol.messages.list_transactions_response import ListTransactionsResponse, TransactionState
 
-STATES = frozenset(
-    (
-        "Empty",
-        "Ongoing",
-        "PrepareCommit",
-        "PrepareAbort",
-        "CompleteCommit",
-        "CompleteAbort",
-        "Dead",
-        "PrepareEpochFence",
-    )
-)
+if TYPE_CHECKING:
+    from penstock.broker.transactions.service import TransactionService
 
-PATTERN_CHARACTERS_MAX = 1000
-"""Compiling a pattern takes time with its length; the ids that it could match are far shorter."""
+ENTRY_BYTES = 30
+"""What an id takes in an answer beside its name."""
 
 
-def list_transactions(request: ListTransactionsRequest, context: Context[Parts]) -> ListTransactionsResponse:
-    """List nothing: this broker offers no transactions."""
-    if not _is_pattern(request.transactional_id_pattern):
-        return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
-    unknown = [state for state in dict.fromkeys(request.state_filters) if state not in STATES]
-    return ListTransactionsResponse(unknown_state_filters=unknown)
+class Needs(Parts, Protocol):
+    """The parts of a broker that this API works on."""
+
+    @property
+    def transactions(self) -> TransactionService: ...
 
 
-def _is_pattern(pattern: str | None) -> bool:
-    if pattern is not None and len(pattern) > PATTERN_CHARACTERS_MAX:
-        return False
-    try:
-        re.compile(pattern or "")
-    except (re.error, OverflowError, RecursionError):
-        return False
-    return True
+def list_transactions(request: ListTransactionsRequest, context: Context[Needs]) -> ListTransactionsResponse:
+    """List the ids that pass all filters."""
+    is_wanted: Callable[[str], bool] | None = None
+    if request.transactional_id_pattern:
+        try:
+            is_wanted = compile_pattern(request.transactional_id_pattern)
+        except PatternError:
+            return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
+    service = context.node.transactions
+    coordinator = service.open()
+    if coordinator.loading:
+        return ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    unknown = [state for state in dict.fromkeys(request.state_filters) if state not in STATE_NAMES]
+    context.begin_claims()
+    response = ListTransactionsResponse(unknown_state_filters=unknown)
+    for transaction in listed(
+        coordinator,
+        service.now,
+        request.state_filters,
+        request.producer_id_filters,
+        request.duration_filter,
+        is_wanted,
+    ):
+        context.claim(ENTRY_BYTES + len(transaction.id))
+        response.transaction_states.append(
+            TransactionState(
+                transactional_id=transaction.id,
+                producer_id=transaction.image.producer_id,
+                transaction_state=transaction.state.value,
+            )
+        )
+    return response

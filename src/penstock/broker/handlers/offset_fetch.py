@@ -7,7 +7,7 @@ do not use; v10 topics by id. Version 0 of Apache Kafka kept offsets in ZooKeepe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.context import Context, Parts
@@ -40,6 +40,8 @@ NO_OFFSET_SINCE = 1
 OFFSET_BYTES = 20
 """What an offset takes in an answer beside its metadata."""
 
+_UNSTABLE = ErrorCode.UNSTABLE_OFFSET_COMMIT
+
 NO_OFFSET = Committed(-1, -1, "", -1)
 
 
@@ -53,10 +55,16 @@ class Needs(Parts, Protocol):
 
 
 def offset_fetch(request: OffsetFetchRequest, context: Context[Needs]) -> OffsetFetchResponse:
-    """Tell what groups have committed. Nothing is ever pending, so `require_stable` changes nothing."""
+    """Tell what groups have committed.
+
+    With `require_stable` a partition whose offset a transaction is about to change has error 88 instead.
+    """
     context.begin_claims()
     if context.version >= SEVERAL_GROUPS_SINCE:
-        return OffsetFetchResponse(groups=[_fetch_group(group, context) for group in _groups_once(request)])
+        groups = _groups_once(request)
+        return OffsetFetchResponse(
+            groups=[_fetch_group(group, request.require_stable, context) for group in groups]
+        )
     try:
         context.node.groups.open(request.group_id)
     except KafkaError as error:
@@ -67,6 +75,7 @@ def offset_fetch(request: OffsetFetchRequest, context: Context[Needs]) -> Offset
     else:
         topics = merged(request.topics, lambda topic: topic.name, "partition_indexes")
         asked = [(topic.name, topic.partition_indexes) for topic in topics]
+    pending = context.node.groups.store.pending.is_pending
     missing = ErrorCode.NONE if context.version >= NO_OFFSET_SINCE else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     response = OffsetFetchResponse()
     for name, indexes in asked:
@@ -74,7 +83,8 @@ def offset_fetch(request: OffsetFetchRequest, context: Context[Needs]) -> Offset
         response.topics.append(topic)
         for index in indexes:
             found = offsets.get((name, index))
-            committed = found or NO_OFFSET
+            unstable = request.require_stable and pending(request.group_id, (name, index))
+            committed = NO_OFFSET if unstable or found is None else found
             context.claim(OFFSET_BYTES + len(committed.metadata))
             topic.partitions.append(
                 OffsetFetchResponsePartition(
@@ -82,7 +92,7 @@ def offset_fetch(request: OffsetFetchRequest, context: Context[Needs]) -> Offset
                     committed_offset=committed.offset,
                     committed_leader_epoch=committed.leader_epoch,
                     metadata=committed.metadata,
-                    error_code=missing if found is None else ErrorCode.NONE,
+                    error_code=_UNSTABLE if unstable else missing if found is None else ErrorCode.NONE,
                 )
             )
     return response
@@ -109,7 +119,9 @@ def _by_topic(offsets: Iterable[PartitionKey]) -> list[tuple[str, list[int]]]:
     return list(topics.items())
 
 
-def _fetch_group(asked: OffsetFetchRequestGroup, context: Context[Needs]) -> OffsetFetchResponseGroup:
+def _fetch_group(
+    asked: OffsetFetchRequestGroup, require_stable: bool, context: Context[Needs]
+) -> OffsetFetchResponseGroup:
     response = OffsetFetchResponseGroup(group_id=asked.group_id)
     try:
         context.node.groups.open(asked.group_id)
@@ -117,19 +129,20 @@ def _fetch_group(asked: OffsetFetchRequestGroup, context: Context[Needs]) -> Off
         response.error_code = error.code
         return response
     offsets = context.node.groups.offsets.of_group(asked.group_id)
+    pending = context.node.groups.store.pending.of_group(asked.group_id) if require_stable else frozenset()
     by_id = context.version >= TOPIC_IDS_SINCE
     if asked.topics is None:
         topics = context.node.cluster.topics
         for name, indexes in _by_topic(offsets):
             topic_id = topics[name].id if name in topics else ZERO_UUID
             if not by_id or name in topics:
-                response.topics.append(_fetched(name, topic_id, indexes, offsets.get, context))
+                response.topics.append(_fetched(name, topic_id, indexes, offsets.get, pending, context))
         return response
     topics_once = merged(asked.topics, lambda topic: (topic.name, topic.topic_id), "partition_indexes")
     for topic in topics_once:
         found, missing = find_topic(topic.name, topic.topic_id, by_id, context)
         name = found.name if by_id and found is not None else topic.name
-        answer = _fetched(name, topic.topic_id, topic.partition_indexes, offsets.get, context)
+        answer = _fetched(name, topic.topic_id, topic.partition_indexes, offsets.get, pending, context)
         if by_id and missing:
             for partition in answer.partitions:
                 partition.error_code = missing
@@ -142,11 +155,13 @@ def _fetched(
     topic_id: bytes,
     indexes: Iterable[int],
     find: Callable[[PartitionKey], Committed | None],
+    pending: Collection[PartitionKey],
     context: Context[Needs],
 ) -> OffsetFetchResponseTopics:
     topic = OffsetFetchResponseTopics(name=name, topic_id=topic_id)
     for index in indexes:
-        committed = find((name, index)) or NO_OFFSET
+        unstable = (name, index) in pending
+        committed = (None if unstable else find((name, index))) or NO_OFFSET
         context.claim(OFFSET_BYTES + len(committed.metadata))
         topic.partitions.append(
             OffsetFetchResponsePartitions(
@@ -154,6 +169,7 @@ def _fetched(
                 committed_offset=committed.offset,
                 committed_leader_epoch=committed.leader_epoch,
                 metadata=committed.metadata,
+                error_code=_UNSTABLE if unstable else ErrorCode.NONE,
             )
         )
     return topic

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from penstock.broker.context import CloseConnection, Context
 from penstock.broker.metadata.replica_manager import Topic
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from penstock.broker.partitions.upkeep.flusher import Flusher, FlushTask
     from penstock.broker.requests.purgatory import Parking
     from penstock.broker.requests.release_profiles import Profile
+    from penstock.broker.transactions.service import Joining, TransactionService
     from penstock.clock import Clock
     from penstock.common.failures import LimitedLog
     from penstock.records.format.batch_header import BatchHeader
@@ -93,6 +94,9 @@ class Needs(UsesSideThread, Protocol):
     clock: Clock
     cluster: Cluster
 
+    @property
+    def transactions(self) -> TransactionService: ...
+
     def flusher_for(self, partition: Partition) -> Flusher | None: ...
 
     limited_log: LimitedLog
@@ -108,8 +112,8 @@ def produce(request: ProduceRequest, context: Context[Needs]) -> ProduceResponse
         if acks and _takes_turns(topics):
             return _append_in_turns(topics, request, context)
         return _append_all(topics, request, context, [], [])
-    delayed: list[Postponed | Flushing] = []
-    responses = [_append_to_topic(topics[0], acks, context, delayed)]
+    delayed: Delayed = []
+    responses = [_append_to_topic(topics[0], request, context, delayed)]
     if acks and not delayed and acks <= 1:
         return ProduceResponse(responses=responses)
     return _append_all((), request, context, responses, delayed)
@@ -123,11 +127,11 @@ def _append_all(
     request: ProduceRequest,
     context: Context[Needs],
     responses: list[TopicProduceResponse],
-    delayed: list[Postponed | Flushing],
+    delayed: Delayed,
 ) -> ProduceResponse | Wait | None:
     """Append what is left of a request; `responses` and `delayed` are those of what has been appended."""
     acks = request.acks
-    responses += [_append_to_topic(topic, acks, context, delayed) for topic in topics]
+    responses += [_append_to_topic(topic, request, context, delayed) for topic in topics]
     if any(isinstance(each, Postponed) for each in delayed):
         return _append_later(responses, acks, request.timeout_ms, context, delayed)
     return _answer(responses, acks, request.timeout_ms, context, delayed)
@@ -157,11 +161,11 @@ def _append_in_turns(
         for data in topic.partition_data:  # the frame is not there any more when its turn comes
             data.records = None if data.records is None else memoryview(bytearray(data.records))
     responses: list[TopicProduceResponse] = []
-    delayed: list[Postponed | Flushing] = []
+    delayed: Delayed = []
 
     def append() -> ProduceResponse | Wait | None:
         topic = turns.popleft()
-        response = _append_to_topic(topic, request.acks, context, delayed)
+        response = _append_to_topic(topic, request, context, delayed)
         last = responses[-1] if responses else None
         if last is not None and (last.name, last.topic_id) == (response.name, response.topic_id):
             last.partition_responses += response.partition_responses
@@ -184,6 +188,9 @@ def _turns(topics: list[TopicProduceData]) -> Iterator[TopicProduceData]:
                 topic_id=topic.topic_id,
                 partition_data=data[start : start + APPENDS_PER_TURN],
             )
+
+
+Delayed: TypeAlias = "list[Postponed | Flushing]"
 
 
 class Flushing(NamedTuple):
@@ -237,12 +244,8 @@ def _wait_for_replicas(
     responses: list[TopicProduceResponse], timeout_ms: int, context: Context[Needs]
 ) -> ProduceResponse | Wait:
     """What 0.8 does with acks above 1: there is one replica, so that time runs out (error 7)."""
-    written = [
-        partition
-        for topic in responses
-        for partition in topic.partition_responses
-        if not partition.error_code
-    ]
+    answers = [partition for topic in responses for partition in topic.partition_responses]
+    written = [partition for partition in answers if not partition.error_code]
     response = ProduceResponse(responses=responses)
     if not written:
         return response
@@ -256,15 +259,17 @@ def _wait_for_replicas(
 
 
 def _append_to_topic(
-    data: TopicProduceData, acks: int, context: Context[Needs], delayed: list[Postponed | Flushing]
+    data: TopicProduceData, request: ProduceRequest, context: Context[Needs], delayed: Delayed
 ) -> TopicProduceResponse:
-    found = _find_topic(data, acks, context)
+    found = _find_topic(data, request.acks, context)
+    name = request.transactional_id
+    joining = None if name is None else context.node.transactions.joining(name, context.version)
     partitions = []
     for partition in data.partition_data:
         try:
             if isinstance(found, KafkaError):
                 raise found
-            partitions.append(_append(found, partition, context, delayed))
+            partitions.append(_append(found, partition, context, delayed, joining))
         except KafkaError as error:
             partitions.append(_refuse(partition.index, error))
         except StorageError as error:
@@ -298,7 +303,7 @@ def _find_topic(data: TopicProduceData, acks: int, context: Context[Needs]) -> T
 
 
 def _append(
-    topic: Topic, data: PartitionProduceData, context: Context[Needs], delayed: list[Postponed | Flushing]
+    topic: Topic, data: PartitionProduceData, context: Context[Needs], delayed: Delayed, joins: Joining | None
 ) -> PartitionProduceResponse:
     """Append the records for one partition; what cannot be finished at once goes into `delayed`."""
     partition = topic.partition(data.index)
@@ -308,12 +313,14 @@ def _append(
     if topic.config.inspects_records or context.version < MAGIC_2_ONLY_SINCE:
         budget = inline_budget(context)
     try:
-        appended = partition.append(records, context.version, context.now_ms, budget)
+        appended = partition.append(records, context.version, context.now_ms, budget, joins)
     except KafkaError as error:
         return _refuse(data.index, error, _start_offset_told(partition, error))
     except UnpackLimitError:
         response = PartitionProduceResponse(index=data.index)
-        delayed.append(Postponed(topic, partition, bytearray(records or b""), response))
+        postponed = Postponed(topic, partition, bytearray(records or b""), response)
+        postponed.joining = joins
+        delayed.append(postponed)
         return response
     context.node.parking.notify(partition, len(records) if records else 0)
     response = _accept(data.index, appended)
@@ -339,11 +346,14 @@ def _accept(index: int, appended: Appended) -> PartitionProduceResponse:
 class Postponed:
     """Records for one partition that take too long for the event loop, and what their sender is told."""
 
-    __slots__ = ("admitted", "error", "first_offset", "older", "partition", "records", "response", "topic")
+    __slots__ = (
+        "admitted", "error", "first_offset", "joining", "older", "partition", "records", "response", "topic",
+    )  # fmt: skip
 
     def __init__(
         self, topic: Topic, partition: Partition, records: bytearray, response: PartitionProduceResponse
     ) -> None:
+        self.joining: Joining | None = None
         self.topic = topic
         self.partition = partition
         self.records = records
@@ -374,7 +384,7 @@ def _append_later(
     acks: int,
     timeout_ms: int,
     context: Context[Needs],
-    delayed: list[Postponed | Flushing],
+    delayed: Delayed,
 ) -> ProduceResponse | Wait | None:
     """Answer once the records that take long have been looked into, in a thread, and appended."""
     postponed = [each for each in delayed if isinstance(each, Postponed)]
@@ -425,7 +435,7 @@ def _append_prepared(each: Postponed, context: Context[Needs], flushes: list[Flu
         if each.older is not None and each.older.first_offset != partition.log.end_offset:
             return False
         flusher = context.node.flusher_for(partition) if each.topic.config.flushes else None
-        appended = partition.append_admitted(each.admitted, context.now_ms, each.older)
+        appended = partition.append_admitted(each.admitted, context.now_ms, each.older, joining=each.joining)
     except KafkaError as error:
         _copy_outcome(each.response, _refuse(index, error, _start_offset_told(partition, error)))
         return True

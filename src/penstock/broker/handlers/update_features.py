@@ -1,7 +1,7 @@
 """UpdateFeatures (57): settle on levels of features (KIP-584).
 
 v0 allows downgrades by a flag, v1 by a kind of upgrade, and may only validate; v2 has no results for single
-features. The one feature here is `metadata.version`, and one level of it is written.
+features. One level of `metadata.version` is written; `transaction.version` may be 0 to 2.
 """
 
 from __future__ import annotations
@@ -10,7 +10,12 @@ from collections import Counter
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.context import Context, Parts
-from penstock.broker.metadata.image import METADATA_FEATURE, METADATA_VERSION
+from penstock.broker.metadata.image import (
+    METADATA_FEATURE,
+    METADATA_VERSION,
+    TRANSACTION_FEATURE,
+    TRANSACTION_VERSION,
+)
 from penstock.broker.requests.repetition import once
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
@@ -70,6 +75,8 @@ def _check(update: FeatureUpdateKey, times: int) -> None:
     name, level = update.feature, update.max_version_level
     if times > 1:
         raise error_for(ErrorCode.INVALID_REQUEST, f"feature {name!r} is named more than once")
+    if name == TRANSACTION_FEATURE and 0 <= level <= TRANSACTION_VERSION:
+        return
     if name != METADATA_FEATURE or level != METADATA_VERSION:
         raise error_for(
             ErrorCode.INVALID_UPDATE_VERSION,

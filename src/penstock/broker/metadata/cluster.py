@@ -12,7 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.broker.config.resource_types import TOPIC_RESOURCE
-from penstock.broker.metadata.image import ALL_BROKERS, METADATA_FEATURE, METADATA_VERSION, ClusterImage
+from penstock.broker.metadata.image import (
+    ALL_BROKERS,
+    METADATA_FEATURE,
+    METADATA_VERSION,
+    TRANSACTION_FEATURE,
+    TRANSACTION_VERSION,
+    ClusterImage,
+)
 from penstock.broker.metadata.metadata_log import DIRECTORIES_SINCE, ELIGIBLE_REPLICAS_SINCE, MetadataLog
 from penstock.broker.metadata.planning import NewTopic, Planner
 from penstock.broker.metadata.replica_manager import ReplicaManager, Topic
@@ -77,8 +84,10 @@ class Cluster:
                 removed_ids.add(record.topic_id)
         self._next_producer_id = self._producer_ids_end
         if is_new:
-            level = FeatureLevelRecord(name=METADATA_FEATURE, feature_level=METADATA_VERSION)
-            self._commit([level], now_ms)
+            levels = (METADATA_FEATURE, METADATA_VERSION), (TRANSACTION_FEATURE, TRANSACTION_VERSION)
+            self._commit(
+                [FeatureLevelRecord(name=name, feature_level=level) for name, level in levels], now_ms
+            )
         self._metadata.level = self.features.get(METADATA_FEATURE, METADATA_VERSION)
         self._lead_all(now_ms)
         self._take_in_unknown(removed_ids, now_ms)

@@ -35,6 +35,11 @@ METADATA_VERSION = 25
 
 METADATA_FEATURE = "metadata.version"
 
+TRANSACTION_FEATURE = "transaction.version"
+
+TRANSACTION_VERSION = 2
+"""The level with the flow of KIP-890, which new clusters begin with."""
+
 _SAME_LEADER = -2
 """In a change of a partition: it says nothing about the leader."""
 
@@ -128,6 +133,8 @@ class ClusterImage:
             self.producer_ids_end = max(self.producer_ids_end, record.next_producer_id)
         elif isinstance(record, FeatureLevelRecord):
             self.features[record.name] = record.feature_level
+            if not record.feature_level:
+                del self.features[record.name]
         elif record.API_KEY in SECURITY_RECORDS:
             self.security.apply(record)
 

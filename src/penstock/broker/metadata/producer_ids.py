@@ -115,7 +115,7 @@ def greatest_producer_id(directories: Sequence[str]) -> int:
 
 
 def _greatest_in(directory: str, greatest: int) -> int:
-    from penstock.broker.partitions.producer_snapshots import (
+    from penstock.broker.partitions.producers.producer_snapshots import (
         ProducerSnapshots,  # a broker in memory starts without them
     )
     from penstock.log.segments.headers import headers_behind

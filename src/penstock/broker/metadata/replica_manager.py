@@ -14,7 +14,7 @@ from penstock.broker.config.broker_keys import BROKER_KEYS
 from penstock.broker.config.resource_types import BROKER_RESOURCE, TOPIC_RESOURCE
 from penstock.broker.config.values import TopicConfig
 from penstock.broker.metadata.image import ALL_BROKERS, ClusterImage
-from penstock.broker.partitions.internal_topics import INTERNAL_TOPICS
+from penstock.broker.partitions.internal_topics import INTERNAL_TOPICS, TRANSACTIONS_TOPIC
 from penstock.broker.partitions.partition import Partition
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.config_record import ConfigRecord
@@ -85,6 +85,8 @@ class ReplicaManager:
     def apply(self, record: Message) -> None:
         """Follow a record that has been applied to the image. Data of removed topics stay until `delete`."""
         if isinstance(record, TopicRecord):
+            if record.name == TRANSACTIONS_TOPIC:
+                self._store.holds_transactions = True
             topic = Topic(record.name, record.topic_id, self.plain_config)
             self.topics[topic.name] = topic
             self.topics_by_id[topic.id] = topic

@@ -1,10 +1,10 @@
 """Whether a data directory can be taken over whole, looked at before a byte in it is written.
 
-A directory of Apache Kafka may hold what this broker does not read: metadata in snapshots, transactions
-that are open or were aborted, partitions in further log directories or on other nodes, access rules. Serving
-such a directory would lose settings, hand out producer ids again, show aborted records, and leave metadata
-with which Apache Kafka cannot start any more. It is refused with a sentence that says what was found. So is
-a metadata log that is damaged before its end, whose rest recovery would cut away.
+A directory of Apache Kafka may hold what this broker does not read: metadata in snapshots, partitions in
+further log directories or on other nodes, access rules. Serving such a directory would lose settings, hand
+out producer ids again, and leave metadata with which Apache Kafka cannot start any more. It is refused with a
+sentence that says what was found. So is a metadata log that is damaged before its end, whose rest recovery
+would cut away.
 
 Reads only. What a directory must look like: KIP-631, KIP-858, KIP-866, KIP-868.
 """
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 BOOTSTRAP = "bootstrap.checkpoint"
 QUORUM_STATE = "quorum-state"
 SUFFIX_CHECKPOINT = ".checkpoint"
-TRANSACTIONS_TOPIC = "__transaction_state"
 
 
 def check_takeover(path: str) -> None:
@@ -57,7 +56,6 @@ def check_takeover(path: str) -> None:
             )
     else:
         _check_metadata(path, metadata, -1 if meta is None else meta.node_id, meta and meta.directory_id)
-    _check_transactions(path, partitions)
 
 
 def _refusal(path: str, found: str, remedy: str) -> StorageError:
@@ -162,31 +160,3 @@ _REPAIR = (
     f"restore {METADATA_TOPIC}-0 from a copy, or remove it: topics are then taken in from their directories, "
     "without their settings"
 )
-
-
-# --- transactions ----------------------------------------------------------------------------------------
-
-
-def _check_transactions(path: str, partitions: dict[TopicPartition, str]) -> None:
-    """Transactions leave no trace that matters once they are committed; others would come to light."""
-    if not any(partition.topic == TRANSACTIONS_TOPIC for partition in partitions):
-        return
-    from penstock.broker.metadata.foreign_transactions import has_aborted, open_since
-
-    for partition, directory in partitions.items():
-        if partition.topic == TRANSACTIONS_TOPIC:
-            continue
-        offset = open_since(directory)
-        if offset is not None:
-            raise _refusal(
-                path,
-                f"a transaction in {partition} is open since offset {offset}",
-                "start Apache Kafka on it until all transactions have ended (transaction.max.timeout.ms)",
-            )
-        # What was aborted of the groups' offsets is passed over when groups are loaded.
-        if partition.topic != "__consumer_offsets" and has_aborted(directory):
-            raise _refusal(
-                path,
-                f"{partition} holds records of aborted transactions, which would come to light",
-                f"{_COPY}, or wait until retention has removed them",
-            )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from penstock.broker.partitions.internal_topics import INTERNAL_TOPICS, METADATA_TOPIC, METADATA_TOPIC_ID
 from penstock.broker.partitions.log_store import UnflushedLog, log_config
 from penstock.broker.partitions.openings import Openings
-from penstock.broker.partitions.producer_snapshots import ProducerSnapshots
+from penstock.broker.partitions.producers.producer_snapshots import ProducerSnapshots
 from penstock.common.logs import logger_named
 from penstock.errors import ConfigError, StorageError
 from penstock.log.disk.data_directory import DataDirectory
@@ -48,6 +48,7 @@ class DiskStore:
         self.cluster_id = meta.cluster_id
         self.directory_id = uuid_from_text(meta.directory_id) if meta.directory_id else _UNNAMED
         self.was_clean = self._directory.was_clean
+        self.holds_transactions = False
         self._on_disk = set(self._directory.partitions)
         self._openings = Openings(clock, config.integer("penstock.log.open.ms.max"))
 

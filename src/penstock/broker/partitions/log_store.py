@@ -15,7 +15,7 @@ from penstock.protocol.uuid import random_uuid, uuid_to_text
 
 if TYPE_CHECKING:
     from penstock.broker.config.values import TopicConfig
-    from penstock.broker.partitions.producer_snapshots import ProducerSnapshots
+    from penstock.broker.partitions.producers.producer_snapshots import ProducerSnapshots
     from penstock.clock import Clock
     from penstock.errors import StorageError
     from penstock.log.contract import Log, PendingFlush
@@ -37,6 +37,8 @@ class LogStore(Protocol):
     directory_id: bytes
     was_clean: bool
     """Whether the last broker on these logs has closed them."""
+    holds_transactions: bool
+    """Whether partitions may have transactions: a topic for the state of transactions exists."""
 
     def uptime_ms(self) -> int:
         """The monotonic clock: what schedules go by, and how long a producer is idle."""
@@ -105,6 +107,8 @@ class MemoryStore:
     """Logs that live as long as this object."""
 
     was_clean = True
+
+    holds_transactions = False
 
     def __init__(self, node_id: int, clock: Clock) -> None:
         self.node_id = node_id

@@ -12,13 +12,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from penstock.broker.partitions.internal_topics import WITHOUT_TRANSACTIONS
 from penstock.broker.partitions.log_store import log_config
-from penstock.broker.partitions.producer_state import Producers, SeenBatch
-from penstock.broker.partitions.producer_state_manager import ProducerStateManager
+from penstock.broker.partitions.partition_state import PartitionState
+from penstock.broker.partitions.producers.producer_state import Producers
+from penstock.broker.partitions.producers.producer_state_manager import ProducerStateManager
+from penstock.broker.partitions.producers.transactional_appends import join_batch
 from penstock.broker.partitions.stored_form import MAGIC_2_ONLY_SINCE, OlderForm, admit, in_older_format
 from penstock.broker.partitions.validation import admit_batch, bring_in_line, no_segment_holds
 from penstock.log.memory import MemoryLog
-from penstock.printable import printable
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.records.format.batch_header import (
     set_base_offset,
@@ -29,13 +31,13 @@ from penstock.records.format.batch_header import (
 if TYPE_CHECKING:
     from penstock.broker.config.values import TopicConfig
     from penstock.broker.partitions.log_store import LogStore
+    from penstock.broker.partitions.producers.transactional_appends import Joining
+    from penstock.broker.partitions.producers.transactions import AbortedTransaction
     from penstock.log.contract import Log, Slice
     from penstock.records.compression.budget import UnpackBudget
     from penstock.records.format.batch_header import BatchHeader
 
 NO_TIME = -1
-
-NO_LEADER = -1
 
 _NOTHING = MemoryLog(now_ms=NO_TIME)
 """What is read of a partition to which nothing was ever written."""
@@ -49,7 +51,7 @@ class Appended(NamedTuple):
     log_start_offset: int
 
 
-class Partition:
+class Partition(PartitionState):
     """One partition of one topic, led by this broker. It is itself the key under which fetches wait."""
 
     __slots__ = (
@@ -60,13 +62,6 @@ class Partition:
         "_producers",
         "_store",
         "config",
-        "in_sync",
-        "index",
-        "leader",
-        "leader_epoch",
-        "replicas",
-        "topic",
-        "topic_id",
     )
 
     def __init__(
@@ -79,16 +74,7 @@ class Partition:
         opened: dict[Partition, None],
     ) -> None:
         """A partition without a leader. `opened` holds the partitions of the broker whose logs are open."""
-        self.topic = topic
-        self.topic_id = topic_id
-        self.index = index
-        self.leader = NO_LEADER
-        """The node that leads the partition."""
-        self.leader_epoch = -1
-        self.replicas: tuple[int, ...] = ()
-        """The nodes that are to keep the partition."""
-        self.in_sync: tuple[int, ...] = ()
-        """Those of them that have all that is committed."""
+        super().__init__(topic, topic_id, index)
         self._high_watermark = self._last_stable_offset = 0
         self.config = config
         self._store = store
@@ -96,18 +82,6 @@ class Partition:
         self._log: Log | None = None
         self._producers: ProducerStateManager | None = None
         """The producers of the log; None while it is not open."""
-
-    def __repr__(self) -> str:
-        return printable(f"<Partition {self.topic}-{self.index}>")
-
-    def become(
-        self, leader: int, leader_epoch: int, replicas: tuple[int, ...], in_sync: tuple[int, ...]
-    ) -> None:
-        """Take the leader and the replicas that the cluster's metadata say. Epochs never go back."""
-        self.leader = leader
-        self.leader_epoch = max(self.leader_epoch, leader_epoch)
-        self.replicas = replicas
-        self.in_sync = in_sync
 
     @property
     def log(self) -> Log:
@@ -140,9 +114,16 @@ class Partition:
         log = self._store.open_log(self.topic, self.index, self.topic_id, self.config)
         # A log taken over from another broker may have seen later epochs than our records.
         self.leader_epoch = max(self.leader_epoch, log.leader_epochs.latest)
-        self._advance(log)
         snapshots = self._store.producer_snapshots(self.topic, self.index)
-        self._producers = ProducerStateManager(log, snapshots, self._no_producers, self._store.uptime_ms())
+        # A crash may have come between a compaction and the index of aborted transactions that goes with it.
+        transactional = self._store.holds_transactions and self.topic not in WITHOUT_TRANSACTIONS
+        reads_all = transactional and self.config.compacted and not self._store.was_clean
+        self._producers = ProducerStateManager(
+            log, snapshots, self._no_producers, self._store.uptime_ms(), reads_all=reads_all
+        )
+        if transactional:
+            _ = self._producers.transactions
+        self._advance(log)
         return log
 
     def _no_producers(self) -> Producers:
@@ -181,12 +162,32 @@ class Partition:
         return self._last_stable_offset
 
     def advance(self) -> None:
-        """Move the high watermark and the last stable offset, after an append to the log."""
+        """Move the high watermark and the last stable offset, after an append of the broker's own."""
+        self.states.batches_since_snapshot += self._store.holds_transactions
         self._advance(self.log)
 
     def _advance(self, log: Log) -> None:
-        # The only in-sync replica is this broker's log, and there are no transactions that could be open.
         self._high_watermark = self._last_stable_offset = log.end_offset
+        first = None if self._producers is None else self._producers.first_unstable_offset
+        if first is not None:
+            self._last_stable_offset = min(max(first, log.start_offset), log.end_offset)
+
+    @property
+    def states(self) -> ProducerStateManager:
+        """The producers of the log, which is opened for that. Raises as `log`."""
+        _ = self.log
+        assert self._producers is not None
+        return self._producers
+
+    def aborted_transactions(self, offset: int, size: int) -> list[AbortedTransaction]:
+        """The aborted transactions that may have data in `size` bytes from `offset` on, ordered by markers.
+
+        Raises:
+            StorageError: the log cannot be read.
+        """
+        if self._producers is None:
+            return []
+        return self._producers.aborted_in(offset, size, self._last_stable_offset)
 
     @property
     def log_start_offset(self) -> int:
@@ -286,6 +287,7 @@ class Partition:
             keep_from = log.retention_offset(now_ms, self._high_watermark)
             if keep_from > log.start_offset:
                 log.delete_before(keep_from)
+                self._advance(log)
 
     def delete_records(self, offset: int) -> int:
         """Let the partition begin with `offset`, -1 for its high watermark; return its new start offset.
@@ -305,6 +307,8 @@ class Partition:
                 ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} of {self!r}, which ends at {high_watermark}"
             )
         log.delete_before(wanted)
+        if self._log is not None:
+            self._advance(log)
         return log.start_offset
 
     def append(
@@ -313,8 +317,11 @@ class Partition:
         produce_version: int,
         now_ms: int,
         budget: UnpackBudget | None = None,
+        joining: Joining | None = None,
     ) -> Appended:
         """Append what a Produce request carries for this partition.
+
+        `joining` has batches of transactions take part in one; without it they are refused.
 
         `records` is lent: its header is patched in place, and nothing of it is kept. `budget` is for what
         has to be unpacked and looked into.
@@ -329,7 +336,7 @@ class Partition:
             batch, header = admit_batch(records, produce_version, config, now_ms, budget)
             if config.inspects_records:
                 batch = bring_in_line(batch, header, config, budget)
-            return self._append_batch(batch, header, now_ms, budget)
+            return self._append_batch(batch, header, now_ms, budget, joining=joining)
         admitted = self.admit(records, produce_version, now_ms, budget)
         return self.append_admitted(admitted, now_ms, budget=budget)
 
@@ -357,6 +364,7 @@ class Partition:
         now_ms: int,
         older: OlderForm | None = None,
         budget: UnpackBudget | None = None,
+        joining: Joining | None = None,
     ) -> Appended:
         """Append what `admit` has returned; `append` says what is raised.
 
@@ -364,7 +372,7 @@ class Partition:
         """
         if admitted is None:
             return Appended(-1, NO_TIME, self.log.start_offset)
-        return self._append_batch(*admitted, now_ms, budget, older)
+        return self._append_batch(*admitted, now_ms, budget, older, joining)
 
     def prepare_older(
         self, admitted: tuple[memoryview, BatchHeader], first_offset: int, now_ms: int, budget: UnpackBudget
@@ -389,6 +397,7 @@ class Partition:
         now_ms: int,
         budget: UnpackBudget | None,
         older: OlderForm | None = None,
+        joining: Joining | None = None,
     ) -> Appended:
         config = self.config
         if len(batch) > config.segment_bytes:
@@ -397,6 +406,7 @@ class Partition:
         states = self._producers
         assert states is not None
         if header.producer_id >= 0:
+            verification = join_batch(self, header, joining) if header.is_transactional else None
             repeated = states.producers.judge(
                 header.producer_id,
                 header.producer_epoch,
@@ -407,6 +417,7 @@ class Partition:
             if repeated is not None:
                 # Kafka tells the greatest time of the batch that is there, and the log's start as unknown.
                 return Appended(repeated.first_offset, repeated.timestamp, log.start_offset)
+            states.check_append(header, verification)
         first_offset = log.end_offset
         last_offset = first_offset + header.last_offset_delta
         max_timestamp = now_ms if config.log_append_time else header.max_timestamp
@@ -424,13 +435,10 @@ class Partition:
             max_timestamp=max_timestamp,
             now_ms=now_ms,
         )
-        self._advance(log)
         states.batches_since_snapshot += 1
         if header.producer_id >= 0:
-            seen = SeenBatch(
-                header.base_sequence, header.last_sequence, first_offset, last_offset, max_timestamp
-            )
-            states.producers.record(header.producer_id, header.producer_epoch, seen, states.uptime_ms)
+            states.appended(header, first_offset, max_timestamp)
+        self._advance(log)
         return Appended(first_offset, now_ms if config.log_append_time else NO_TIME, log.start_offset)
 
     def _stored(self, batch: memoryview, budget: UnpackBudget | None) -> bytes | memoryview:
@@ -454,18 +462,6 @@ class Partition:
             self._open_to_read()
         return self._no_producers() if self._producers is None else self._producers.producers
 
-    def check_leader_epoch(self, leader_epoch: int) -> None:
-        """Compare the leader epoch a client believes in with ours; -1 means it has no opinion.
-
-        Raises:
-            KafkaError: FENCED_LEADER_EPOCH (74) or UNKNOWN_LEADER_EPOCH (75).
-        """
-        if leader_epoch in (-1, self.leader_epoch):
-            return
-        older = leader_epoch < self.leader_epoch
-        code = ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH
-        raise error_for(code, f"the client knows epoch {leader_epoch}, the broker {self.leader_epoch}")
-
     def end_of_epoch(self, epoch: int) -> tuple[int, int]:
         """Return (epoch, end offset) of the last leader epoch up to `epoch`; (-1, -1) for a later one.
 
@@ -483,8 +479,10 @@ class Partition:
         # Before the first epoch that is known there is no other end than its beginning.
         return epochs.end_of(epoch, log.end_offset) or (epoch, epochs.entries[0][1])
 
-    def read(self, offset: int, max_bytes: int, *, at_least_one: bool) -> Slice:
-        """Return committed batches from `offset` on: whole ones, the first maybe beginning below it.
+    def read(self, offset: int, max_bytes: int, *, at_least_one: bool, committed_only: bool = False) -> Slice:
+        """Return replicated batches from `offset` on: whole ones, the first maybe beginning below it.
+
+        With `committed_only` none that lies behind the last stable offset.
 
         Raises:
             KafkaError: OFFSET_OUT_OF_RANGE (1).
@@ -496,4 +494,5 @@ class Partition:
                 ErrorCode.OFFSET_OUT_OF_RANGE,
                 f"offset {offset} of {self!r}, which has {log.start_offset} to {log.end_offset}",
             )
-        return log.read(offset, max_bytes, up_to_offset=self._high_watermark, at_least_one=at_least_one)
+        end_offset = self._last_stable_offset if committed_only else self._high_watermark
+        return log.read(offset, max_bytes, up_to_offset=end_offset, at_least_one=at_least_one)

@@ -314,8 +314,8 @@ def _check_attributes(header: BatchHeader) -> None:
         raise error_for(ErrorCode.UNKNOWN_SERVER_ERROR, f"there is no codec {header.codec}")
     if header.attributes & CONTROL_BIT:
         raise _invalid("clients may not write control records")
-    if header.is_transactional:
-        raise error_for(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "this broker offers no transactions")
+    if header.is_transactional and header.producer_id < 0:
+        raise _invalid("a batch of a transaction names its producer")
 
 
 def check_batch_times(

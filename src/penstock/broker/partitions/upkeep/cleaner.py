@@ -158,6 +158,7 @@ class Compactor:
         is_complete = work.is_complete
         try:
             if is_complete and work.finish():
+                partition.states.segments_changed()
                 self._store.end_checkpoint(())
                 logger.info("compacted %r: %d bytes to %d", work.log, work.bytes_before, work.bytes_after)
                 self._failed.pop(partition, None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.broker.context import CloseConnection
-from penstock.broker.security.guards import cluster, groups, topic_admin, topics
+from penstock.broker.security.guards import cluster, groups, topic_admin, topics, transactions
 from penstock.broker.security.guards.cluster import on_cluster, on_configs, top_level
 from penstock.broker.security.guards.guard import MESSAGES, Asking, Guard
 from penstock.protocol.api import ApiKey
@@ -55,6 +55,11 @@ GUARDS: dict[int, Guard] = {
     ApiKey.DELETE_RECORDS: topics.guard_delete_records,
     ApiKey.INIT_PRODUCER_ID: topics.guard_init_producer_id,
     ApiKey.OFFSET_FOR_LEADER_EPOCH: topics.guard_offset_for_leader_epoch,
+    ApiKey.ADD_PARTITIONS_TO_TXN: transactions.guard_add_partitions_to_txn,
+    ApiKey.ADD_OFFSETS_TO_TXN: transactions.guard_add_offsets_to_txn,
+    ApiKey.END_TXN: transactions.guard_end_txn,
+    ApiKey.WRITE_TXN_MARKERS: transactions.guard_write_txn_markers,
+    ApiKey.TXN_OFFSET_COMMIT: transactions.guard_txn_offset_commit,
     ApiKey.DESCRIBE_ACLS: on_cluster(
         Operation.DESCRIBE, top_level("describe_acls", "DescribeAclsResponse", error_message=_MESSAGE)
     ),

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from penstock.broker.partitions.producer_state import NO_OFFSET, Producers
+from penstock.broker.partitions.producers.producer_state import NO_OFFSET, Producers
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode, error_for
 
@@ -72,6 +72,11 @@ class Transactions:
     def first_unstable_offset(self) -> int | None:
         """The first offset of the oldest open transaction; None if none is open."""
         return next(iter(self._open.values()), None)
+
+    @property
+    def has_open(self) -> bool:
+        """Whether any transaction is open."""
+        return bool(self._open)
 
     def last_stable_offset(self, start_offset: int, high_watermark: int) -> int:
         """The offset up to which everything is decided, within the log."""

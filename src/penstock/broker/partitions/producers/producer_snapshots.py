@@ -15,7 +15,7 @@ import struct
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from penstock.broker.partitions.producer_state import ProducerState, SeenBatch, first_sequence
+from penstock.broker.partitions.producers.producer_state import ProducerState, SeenBatch, first_sequence
 from penstock.common.logs import logger_named
 from penstock.errors import DecodeError
 from penstock.log.directory.files import remove_file, storage, write_whole
@@ -23,7 +23,7 @@ from penstock.protocol.messages.producer_snapshot import ProducerEntry, Producer
 from penstock.records.format.crc import crc32c
 
 if TYPE_CHECKING:
-    from penstock.broker.partitions.producer_state import Producers
+    from penstock.broker.partitions.producers.producer_state import Producers
 
 logger = logger_named("penstock.broker")
 
@@ -32,7 +32,9 @@ KEPT = 2
 
 _VERSION = 1
 _HEAD = struct.Struct(">hI")
-_NO_TRANSACTION = -1
+
+NO_BATCH = SeenBatch(-1, -1, -1, -1, -1)
+"""Of a producer whose epoch was raised by a marker."""
 
 
 class ProducerSnapshots:
@@ -40,6 +42,11 @@ class ProducerSnapshots:
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
+
+    @property
+    def directory(self) -> str:
+        """The directory of the partition."""
+        return self._directory
 
     def offsets(self) -> list[int]:
         """The offsets of the snapshots there are, ascending.
@@ -96,23 +103,6 @@ class ProducerSnapshots:
         """The producer ids that the snapshot at `offset` knows; None if it cannot be read."""
         return self._read(offset, 0)
 
-    def open_transactions(self, offset: int) -> dict[int, int] | None:
-        """The first offset of the transaction that each producer has open in the snapshot at `offset`.
-
-        None if it cannot be read.
-        """
-        try:
-            with open(self._path(offset), "rb") as file:
-                entries = _entries(file.read())
-        except (OSError, DecodeError) as error:
-            logger.warning("passing over %s: %s", self._path(offset), error)
-            return None
-        return {
-            entry.producer_id: entry.current_txn_first_offset
-            for entry in entries
-            if entry.current_txn_first_offset >= 0
-        }
-
     def _read(self, offset: int, now_ms: int) -> dict[int, ProducerState] | None:
         """What a snapshot says. One that cannot be read is reported: the log says the same."""
         path = self._path(offset)
@@ -131,9 +121,7 @@ def encode(producers: Producers) -> bytes:
     """The bytes of a snapshot file."""
     entries = []
     for producer_id, state in producers.items():
-        if not state.batches:
-            continue
-        last = state.batches[-1]
+        last = state.batches[-1] if state.batches else NO_BATCH
         entries.append(
             ProducerEntry(
                 producer_id=producer_id,
@@ -141,9 +129,9 @@ def encode(producers: Producers) -> bytes:
                 last_sequence=last.last_sequence,
                 last_offset=last.last_offset,
                 offset_delta=last.last_offset - last.first_offset,
-                timestamp=last.timestamp,
-                coordinator_epoch=-1,
-                current_txn_first_offset=_NO_TRANSACTION,
+                timestamp=max(last.timestamp, state.timestamp),
+                coordinator_epoch=state.coordinator_epoch,
+                current_txn_first_offset=state.first_offset,
             )
         )
     body = ProducerSnapshot(producer_entries=entries).encode(_VERSION)[4:]
@@ -167,6 +155,9 @@ def decode(data: bytes, now_ms: int) -> dict[int, ProducerState]:
             entry.timestamp,
         )
         state = states[entry.producer_id] = ProducerState(entry.epoch, now_ms)
+        state.coordinator_epoch = entry.coordinator_epoch
+        state.first_offset = entry.current_txn_first_offset
+        state.timestamp = entry.timestamp
         if entry.last_sequence >= 0:
             state.batches.append(batch)
     return states

@@ -9,18 +9,30 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from penstock.broker.partitions.producer_state import Producers, SeenBatch
+from penstock.broker.partitions.producers.aborted_index import AbortedIndex
+from penstock.broker.partitions.producers.producer_recovery import read_producers
+from penstock.broker.partitions.producers.producer_state import Producers, SeenBatch
+from penstock.broker.partitions.producers.transactions import Transactions
 
 if TYPE_CHECKING:
-    from penstock.broker.partitions.producer_snapshots import ProducerSnapshots
+    from penstock.broker.partitions.producers.producer_snapshots import ProducerSnapshots
+    from penstock.broker.partitions.producers.transactions import AbortedTransaction, Verification
     from penstock.log.contract import Log
+    from penstock.records.format.batch_header import BatchHeader
 
 BATCHES_PER_SNAPSHOT = 10_000
 """How many batches a start may have to look at for each of the two snapshots, some 10 µs apiece."""
 
 
+VERIFICATION_MS = 600_000
+"""How long a batch may wait for the coordinator before its permission to open a transaction is forgotten."""
+
+ABORTED_TOLD_AT_ONCE = 100
+"""Aborted transactions that a reader is told of without a look at where its data end."""
+
+
 class ProducerStateManager:
-    """The producers of one log, and the snapshots of them."""
+    """The producers of one log, their transactions, and the snapshots of both."""
 
     __slots__ = (
         "_base_offset",
@@ -28,7 +40,10 @@ class ProducerStateManager:
         "_log",
         "_new",
         "_producers",
+        "_reads_all",
         "_snapshots",
+        "_transactions",
+        "aborted",
         "batches_since_snapshot",
         "uptime_ms",
     )
@@ -39,10 +54,13 @@ class ProducerStateManager:
         snapshots: ProducerSnapshots | None,
         new: Callable[[], Producers],
         uptime_ms: int,
+        *,
+        reads_all: bool = False,
     ) -> None:
         """`new` makes an empty table of producers. `uptime_ms` is the monotonic clock.
 
-        Without `snapshots`, nothing outlives the log.
+        `reads_all` has snapshots passed over, and the whole log read instead. Without `snapshots`, nothing
+        outlives the log.
 
         Raises:
             StorageError: snapshots of batches that are not in the log cannot be removed.
@@ -60,6 +78,12 @@ class ProducerStateManager:
             snapshots.discard_after(log.end_offset)
         # An empty log has no producers: kept up from here on, they need never be read from it.
         self._producers: Producers | None = new() if log.end_offset == 0 else None
+        self._transactions: Transactions | None = None
+        self.aborted = AbortedIndex(None if snapshots is None else snapshots.directory)
+        """The aborted transactions of the log; read together with the producers."""
+        self._reads_all = reads_all
+        if self._producers is not None:
+            self._transactions = Transactions(self._producers)
 
     def __len__(self) -> int:
         """How many producers are in memory."""
@@ -82,6 +106,84 @@ class ProducerStateManager:
             self._producers = producers
         return producers
 
+    @property
+    def transactions(self) -> Transactions:
+        """The open transactions, read as `producers` are.
+
+        Raises:
+            StorageError: the log cannot be read.
+        """
+        if self._transactions is None or self._producers is None:
+            _ = self.producers
+        assert self._transactions is not None
+        return self._transactions
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """The first offset of the oldest open transaction, as far as producers have been read."""
+        transactions = self._transactions
+        return None if transactions is None else transactions.first_unstable_offset
+
+    @property
+    def has_open_transactions(self) -> bool:
+        """Whether any transaction is open, as far as producers have been read."""
+        return self._transactions is not None and self._transactions.has_open
+
+    def aborted_in(self, offset: int, size: int, stable_offset: int) -> list[AbortedTransaction]:
+        """The aborted transactions that may have data in `size` bytes from `offset` on, ordered by markers.
+
+        Raises:
+            StorageError: the log cannot be read.
+        """
+        found = self.aborted.overlapping(offset, stable_offset) if len(self.aborted) else []
+        if len(found) <= ABORTED_TOLD_AT_ONCE:
+            return found
+        end_offset = offset
+        for entry in self._log.entries(offset):
+            end_offset = entry.last_offset + 1
+            size -= entry.size
+            if size <= 0:
+                break
+        return self.aborted.overlapping(offset, end_offset)
+
+    def segment_bases(self) -> list[int]:
+        """The first offset of every segment of the log."""
+        return [segment.base_offset for segment in self._log.segments]
+
+    def segments_changed(self) -> None:
+        """Compaction has put segments together: the entries of aborted transactions go along.
+
+        Raises:
+            StorageError: they cannot be written.
+        """
+        if len(self.aborted):
+            self.aborted.rewrite(self.segment_bases())
+
+    def check_append(self, header: BatchHeader, verification: Verification | None) -> None:
+        """Say whether a batch with a producer may be appended, as far as transactions are concerned.
+
+        Raises:
+            KafkaError: INVALID_TXN_STATE (48), INVALID_PRODUCER_EPOCH (47), OUT_OF_ORDER_SEQUENCE_NUMBER
+                (45).
+            StorageError: the log cannot be read.
+        """
+        if header.is_transactional or self.has_open_transactions:
+            self.transactions.check_append(
+                header.producer_id,
+                header.producer_epoch,
+                header.base_sequence,
+                header.is_transactional,
+                verification,
+            )
+
+    def appended(self, header: BatchHeader, first_offset: int, max_timestamp: int) -> None:
+        """Take note of a batch with a producer that was appended to the log."""
+        last_offset = first_offset + header.last_offset_delta
+        seen = SeenBatch(header.base_sequence, header.last_sequence, first_offset, last_offset, max_timestamp)
+        self.producers.record(header.producer_id, header.producer_epoch, seen, self.uptime_ms)
+        if header.is_transactional:
+            self.transactions.record_data(header.producer_id, first_offset)
+
     def maintain(self, uptime_ms: int) -> None:
         """Forget idle producers, and save the others where many batches lie behind the last snapshot.
 
@@ -91,6 +193,9 @@ class ProducerStateManager:
         self.uptime_ms = uptime_ms
         if self._producers is not None:
             self._producers.expire(uptime_ms)
+        if self._transactions is not None:
+            self._transactions.expire_verifications(uptime_ms - VERIFICATION_MS)
+        self.aborted.forget_before(self._log.start_offset)
         if self.batches_since_snapshot >= BATCHES_PER_SNAPSHOT and self._snapshots is not None:
             self._save(self._snapshots, self._log.end_offset, self.producers)
 
@@ -106,6 +211,7 @@ class ProducerStateManager:
             StorageError: it cannot be written.
         """
         self._batches_behind_base, self.batches_since_snapshot = self.batches_since_snapshot, 0
+        self.aborted.sync()
         snapshots.save(offset, producers)
         self._base_offset = max((each for each in snapshots.offsets() if each < offset), default=0)
 
@@ -143,21 +249,14 @@ class ProducerStateManager:
         producers = self._new()
         log = self._log
         known_to = log.start_offset
-        if self._snapshots is not None:
+        if self._snapshots is not None and not self._reads_all:
             known_to = self._snapshots.load(producers, known_to, self.uptime_ms)
-        looked_at = 0
-        for header in log.iter_batch_headers(known_to):
-            looked_at += 1
-            if looked_at == batches_max:
-                return None
-            if header.producer_id >= 0 and not header.is_control:
-                seen = SeenBatch(
-                    header.base_sequence,
-                    header.last_sequence,
-                    header.base_offset,
-                    header.last_offset,
-                    header.max_timestamp,
-                )
-                producers.record(header.producer_id, header.producer_epoch, seen, self.uptime_ms)
-        self._base_offset, self._batches_behind_base = known_to, looked_at
+        found = read_producers(log, producers, known_to, self.uptime_ms, batches_max)
+        if found is None:
+            return None
+        self.aborted.load()
+        self.aborted.forget_before(log.start_offset)
+        self.aborted.replace_from(known_to, found.aborted, self.segment_bases())
+        self._transactions = found.transactions
+        self._base_offset, self._batches_behind_base = known_to, found.batches
         return producers

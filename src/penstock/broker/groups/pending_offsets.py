@@ -1,0 +1,70 @@
+"""Offsets that transactions have written, and that count once a transaction is committed.
+
+Several producers may have pending offsets of one partition; which of them counts in the end is decided by the
+offsets of their records in `__consumer_offsets`, as for all commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from penstock.broker.groups.offsets import OFFSET_BYTES, Committed, PartitionKey
+
+Key = tuple[str, PartitionKey]
+"""A group's id and a partition."""
+
+
+class PendingOffsets:
+    """The pending offsets of all groups, by the producer that has written them."""
+
+    def __init__(self) -> None:
+        self._by_producer: dict[tuple[int, int], dict[Key, Committed]] = {}
+        """By partition of `__consumer_offsets` and producer id: a marker in one ends nothing in another."""
+        self._counts: dict[Key, int] = {}
+        self.size_bytes = 0
+        """About what all of them take in memory."""
+
+    def put(
+        self, index: int, producer_id: int, group_id: str, partition: PartitionKey, offset: Committed
+    ) -> None:
+        """Keep an offset that a producer has stored in partition `index` of `__consumer_offsets`."""
+        offsets = self._by_producer.setdefault((index, producer_id), {})
+        key = group_id, partition
+        present = offsets.get(key)
+        if present is None:
+            self._counts[key] = self._counts.get(key, 0) + 1
+        else:
+            self.size_bytes -= OFFSET_BYTES + len(present.metadata)
+        self.size_bytes += OFFSET_BYTES + len(offset.metadata)
+        offsets[key] = offset
+
+    def end(self, index: int, producer_id: int) -> list[tuple[Key, Committed]]:
+        """Take out what a producer has pending in a partition of `__consumer_offsets`, and return it."""
+        ended = list(self._by_producer.pop((index, producer_id), {}).items())
+        for key, offset in ended:
+            self._uncount(key, offset)
+        return ended
+
+    def is_pending(self, group_id: str, partition: PartitionKey) -> bool:
+        """Whether any producer has an offset pending for a partition."""
+        return (group_id, partition) in self._counts
+
+    def of_group(self, group_id: str) -> set[PartitionKey]:
+        """The partitions for which a group has pending offsets."""
+        return {partition for group, partition in self._counts if group == group_id}
+
+    def discard(self, group_id: str, partitions: Iterable[PartitionKey]) -> None:
+        """Forget what is pending for partitions whose offsets are removed."""
+        for partition in partitions:
+            key = group_id, partition
+            if key in self._counts:
+                for offsets in self._by_producer.values():
+                    gone = offsets.pop(key, None)
+                    if gone is not None:
+                        self._uncount(key, gone)
+
+    def _uncount(self, key: Key, offset: Committed) -> None:
+        self.size_bytes -= OFFSET_BYTES + len(offset.metadata)
+        self._counts[key] -= 1
+        if not self._counts[key]:
+            del self._counts[key]

@@ -1,0 +1,52 @@
+"""AddOffsetsToTxn (25): let the offsets of a group take part in a transaction.
+
+v2 tells PRODUCER_FENCED; v3 is flexible; v4 knows TRANSACTION_ABORTABLE. Producers of KIP-890 do not need it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.broker.context import Context, Parts
+from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC
+from penstock.broker.transactions.answers import answer_of_coordinator
+from penstock.common.logs import logger_named
+from penstock.errors import StorageError
+from penstock.protocol.api import ApiKey
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
+from penstock.protocol.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
+
+if TYPE_CHECKING:
+    from penstock.broker.groups.service import GroupService
+    from penstock.broker.transactions.service import TransactionService
+
+logger = logger_named("penstock.broker")
+
+
+class Needs(Parts, Protocol):
+    """The parts of a broker that this API works on."""
+
+    @property
+    def groups(self) -> GroupService: ...
+    @property
+    def transactions(self) -> TransactionService: ...
+
+
+def add_offsets_to_txn(request: AddOffsetsToTxnRequest, context: Context[Needs]) -> AddOffsetsToTxnResponse:
+    """Add the partition of `__consumer_offsets` that the group lives in."""
+    groups = context.node.groups
+    try:
+        groups.create_topic(context.now_ms)
+    except StorageError as error:
+        logger.error("%s", error)
+        return AddOffsetsToTxnResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    found = context.node.transactions.add_partitions(
+        request.transactional_id,
+        request.producer_id,
+        request.producer_epoch,
+        [(OFFSETS_TOPIC, groups.topic.partition_of(request.group_id))],
+        connection=context.session.connection_id,
+    )
+    code = answer_of_coordinator(found, ApiKey.ADD_OFFSETS_TO_TXN, context.version)
+    return AddOffsetsToTxnResponse(error_code=code)

@@ -1,0 +1,117 @@
+"""AddPartitionsToTxn (24): let partitions take part in a transaction, or ask whether they do.
+
+v0-v3 are for clients, of one transaction; v2 tells PRODUCER_FENCED, v3 is flexible. v4 and v5 are for brokers
+and name several transactions, each of which may only be verified.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.broker.context import Context, Parts
+from penstock.broker.requests.repetition import merged, once
+from penstock.broker.transactions.answers import answer_of_coordinator
+from penstock.protocol.api import ApiKey
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.add_partitions_to_txn_request import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+from penstock.protocol.messages.add_partitions_to_txn_response import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopicResult,
+)
+
+if TYPE_CHECKING:
+    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.transactions.service import TransactionService
+
+SEVERAL_SINCE = 4
+
+
+class Needs(Parts, Protocol):
+    """The parts of a broker that this API works on."""
+
+    cluster: Cluster
+
+    @property
+    def transactions(self) -> TransactionService: ...
+
+
+def add_partitions_to_txn(
+    request: AddPartitionsToTxnRequest, context: Context[Needs]
+) -> AddPartitionsToTxnResponse:
+    """Add or verify the partitions of each transaction."""
+    if context.version >= SEVERAL_SINCE:
+        return AddPartitionsToTxnResponse(
+            results_by_transaction=[
+                AddPartitionsToTxnResult(
+                    transactional_id=each.transactional_id, topic_results=_add(each, context)
+                )
+                for each in once(request.transactions, lambda each: each.transactional_id)
+            ]
+        )
+    transaction = AddPartitionsToTxnTransaction(
+        transactional_id=request.v3_and_below_transactional_id,
+        producer_id=request.v3_and_below_producer_id,
+        producer_epoch=request.v3_and_below_producer_epoch,
+        topics=request.v3_and_below_topics,
+    )
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_add(transaction, context))
+
+
+def _add(
+    asked: AddPartitionsToTxnTransaction, context: Context[Needs]
+) -> list[AddPartitionsToTxnTopicResult]:
+    """All partitions of a transaction, or none of them where one does not exist."""
+    topics: list[AddPartitionsToTxnTopic] = merged(asked.topics, lambda topic: topic.name, "partitions")
+    named = [(topic.name, index) for topic in topics for index in topic.partitions]
+    missing = {each for each in named if not _exists(*each, context.node.cluster)}
+    if missing:
+        outcomes = {
+            each: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            if each in missing
+            else ErrorCode.OPERATION_NOT_ATTEMPTED
+            for each in named
+        }
+        return _results(topics, outcomes)
+    service, who = (
+        context.node.transactions,
+        (asked.transactional_id, asked.producer_id, asked.producer_epoch),
+    )
+    if asked.verify_only:
+        return _results(topics, service.verify(*who, named))
+    error = service.add_partitions(
+        *who,
+        named,
+        is_implicit=context.version >= SEVERAL_SINCE,
+        connection=context.session.connection_id,
+    )
+    code = answer_of_coordinator(error, ApiKey.ADD_PARTITIONS_TO_TXN, context.version)
+    return _results(topics, dict.fromkeys(named, code))
+
+
+def _exists(name: str, index: int, cluster: Cluster) -> bool:
+    topic = cluster.topics.get(name)
+    return topic is not None and 0 <= index < len(topic.partitions)
+
+
+def _results(
+    topics: Iterable[AddPartitionsToTxnTopic], outcomes: dict[tuple[str, int], ErrorCode]
+) -> list[AddPartitionsToTxnTopicResult]:
+    return [
+        AddPartitionsToTxnTopicResult(
+            name=topic.name,
+            results_by_partition=[
+                AddPartitionsToTxnPartitionResult(
+                    partition_index=index, partition_error_code=outcomes[topic.name, index]
+                )
+                for index in topic.partitions
+            ],
+        )
+        for topic in topics
+    ]

@@ -1,0 +1,53 @@
+"""EndTxn (26): commit or abort a transaction.
+
+v2 tells PRODUCER_FENCED; v3 is flexible; v5 is that of KIP-890: each end raises the epoch, and the response
+has the producer id and epoch for the next transaction.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.broker.context import CloseConnection, Context, Parts
+from penstock.broker.transactions.answers import answer_of_coordinator
+from penstock.protocol.api import ApiKey
+from penstock.protocol.messages.end_txn_request import EndTxnRequest
+from penstock.protocol.messages.end_txn_response import EndTxnResponse
+
+if TYPE_CHECKING:
+    from penstock.broker.transactions.service import TransactionService
+
+RAISES_EPOCH_SINCE = 5
+
+
+class Needs(Parts, Protocol):
+    """The parts of a broker that this API works on."""
+
+    @property
+    def transactions(self) -> TransactionService: ...
+
+
+def end_txn(request: EndTxnRequest, context: Context[Needs]) -> EndTxnResponse:
+    """Decide the outcome, and answer when it is stored.
+
+    Raises:
+        CloseConnection: it may be a late request, which would end the next transaction.
+    """
+    outcome = context.node.transactions.end(
+        request.transactional_id,
+        request.producer_id,
+        request.producer_epoch,
+        request.committed,
+        raises_epoch=context.version >= RAISES_EPOCH_SINCE,
+        connection=context.session.connection_id,
+    )
+    if outcome.closes_connection:
+        raise CloseConnection(
+            f"EndTxn for {request.transactional_id!r} on a connection that is older than that of its "
+            "partitions: it may belong to the transaction before"
+        )
+    error = answer_of_coordinator(outcome.error, ApiKey.END_TXN, context.version)
+    response = EndTxnResponse(error_code=error)
+    if context.version >= RAISES_EPOCH_SINCE:
+        response.producer_id, response.producer_epoch = outcome.producer_id, outcome.epoch
+    return response

@@ -1,0 +1,123 @@
+"""TxnOffsetCommit (28): offsets of a group that count once a transaction is committed.
+
+v2 leader epochs; v3 generation, member and instance (KIP-447), flexible; v4 knows TRANSACTION_ABORTABLE; v5
+adds the partition of the group to the transaction (KIP-890).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.broker.context import Context, Parts
+from penstock.broker.groups.offsets import Committed, PartitionKey
+from penstock.broker.partitions.producers.transactional_appends import join
+from penstock.broker.requests.string_lengths import STRING_BYTES_MAX
+from penstock.broker.transactions.service import Joining
+from penstock.common.logs import logger_named
+from penstock.errors import KafkaError, StorageError
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.txn_offset_commit_request import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+)
+from penstock.protocol.messages.txn_offset_commit_response import (
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from penstock.broker.groups.service import GroupService
+    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.metadata.replica_manager import Topic
+    from penstock.broker.transactions.service import TransactionService
+
+logger = logger_named("penstock.broker")
+
+
+class Needs(Parts, Protocol):
+    """The parts of a broker that this API works on."""
+
+    cluster: Cluster
+
+    @property
+    def groups(self) -> GroupService: ...
+    @property
+    def transactions(self) -> TransactionService: ...
+
+
+def txn_offset_commit(request: TxnOffsetCommitRequest, context: Context[Needs]) -> TxnOffsetCommitResponse:
+    """Store offsets as part of a transaction; each partition has its own outcome."""
+    service = context.node.groups
+    response = TxnOffsetCommitResponse()
+    commits: list[tuple[PartitionKey, Committed]] = []
+    accepted: list[TxnOffsetCommitResponsePartition] = []
+    for topic in request.topics:
+        found = context.node.cluster.topics.get(topic.name)
+        answer = TxnOffsetCommitResponseTopic(name=topic.name)
+        response.topics.append(answer)
+        for partition in topic.partitions:
+            error = _check(found, partition, service.metadata_bytes_max)
+            outcome = TxnOffsetCommitResponsePartition(
+                partition_index=partition.partition_index, error_code=error
+            )
+            answer.partitions.append(outcome)
+            if not error:
+                accepted.append(outcome)
+                committed = Committed(
+                    partition.committed_offset,
+                    partition.committed_leader_epoch,
+                    partition.committed_metadata or "",
+                    context.now_ms,
+                )
+                commits.append(((topic.name, partition.partition_index), committed))
+    if commits:
+        error = _commit(request, commits, context)
+        for outcome in accepted:
+            outcome.error_code = error
+    return response
+
+
+def _check(topic: Topic | None, partition: TxnOffsetCommitRequestPartition, bytes_max: int) -> ErrorCode:
+    if topic is None or not 0 <= partition.partition_index < len(topic.partitions):
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    metadata = partition.committed_metadata or ""
+    if len(metadata) > bytes_max or len(metadata.encode()) > STRING_BYTES_MAX:
+        return ErrorCode.OFFSET_METADATA_TOO_LARGE
+    return ErrorCode.NONE
+
+
+def _commit(
+    request: TxnOffsetCommitRequest, commits: list[tuple[PartitionKey, Committed]], context: Context[Needs]
+) -> ErrorCode:
+    """Have the group's partition take part, check who commits, and store; the error for all of it."""
+    service, group_id = context.node.groups, request.group_id
+    if not group_id or len(group_id.encode()) > STRING_BYTES_MAX:
+        return ErrorCode.INVALID_GROUP_ID
+    joining = Joining(context.node.transactions, request.transactional_id, context.version, of_offsets=True)
+    try:
+        service.create_topic(context.now_ms)
+        group = service.open(group_id)
+        partition = service.topic.partition(group_id)
+        # Before the group is asked, as in Apache Kafka: a commit that is refused leaves the partition added.
+        permission = join(partition, request.producer_id, request.producer_epoch, 0, joining)
+        service.coordinator.advance(context.now)
+        error = service.check_transactional_commit(
+            group, request.generation_id_or_member_epoch, request.member_id, request.group_instance_id
+        )
+        if not error and not service.has_room_for_offsets(group_id, commits):
+            error = ErrorCode.INVALID_COMMIT_OFFSET_SIZE
+        if error:
+            return error
+        service.commit_in_transaction(
+            group_id, (request.producer_id, request.producer_epoch), commits, context.now_ms, permission
+        )
+    except KafkaError as failure:
+        too_large = failure.code == ErrorCode.MESSAGE_TOO_LARGE
+        return ErrorCode.INVALID_COMMIT_OFFSET_SIZE if too_large else ErrorCode(failure.code)
+    except StorageError as failure:
+        logger.error("%s", failure)
+        return ErrorCode.NOT_COORDINATOR
+    finally:
+        service.settle(context.now)
+    return ErrorCode.NONE

@@ -1,0 +1,71 @@
+"""WriteTxnMarkers (27): end transactions in partitions, as coordinators and administrators do.
+
+v1 is flexible; v2 says which flow a marker belongs to (KIP-1228).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.broker.context import Context, Parts
+from penstock.errors import KafkaError
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.write_txn_markers_request import WritableTxnMarker, WriteTxnMarkersRequest
+from penstock.protocol.messages.write_txn_markers_response import (
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersResponse,
+)
+
+if TYPE_CHECKING:
+    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.transactions.service import TransactionService
+
+
+class Needs(Parts, Protocol):
+    """The parts of a broker that this API works on."""
+
+    cluster: Cluster
+
+    @property
+    def transactions(self) -> TransactionService: ...
+
+
+def write_txn_markers(request: WriteTxnMarkersRequest, context: Context[Needs]) -> WriteTxnMarkersResponse:
+    """Write every marker; each partition has its own outcome."""
+    return WriteTxnMarkersResponse(
+        markers=[
+            WritableTxnMarkerResult(
+                producer_id=marker.producer_id,
+                topics=[
+                    WritableTxnMarkerTopicResult(
+                        name=topic.name,
+                        partitions=[
+                            WritableTxnMarkerPartitionResult(
+                                partition_index=index, error_code=_write(marker, topic.name, index, context)
+                            )
+                            for index in topic.partition_indexes
+                        ],
+                    )
+                    for topic in marker.topics
+                ],
+            )
+            for marker in request.markers
+        ]
+    )
+
+
+def _write(marker: WritableTxnMarker, topic: str, index: int, context: Context[Needs]) -> ErrorCode:
+    try:
+        partition = context.node.cluster.topic(topic).partition(index)
+    except KafkaError as error:
+        return ErrorCode(error.code)
+    return context.node.transactions.mark_partition(
+        partition,
+        marker.producer_id,
+        marker.producer_epoch,
+        marker.coordinator_epoch,
+        marker.transaction_result,
+        marker.transaction_version,
+    )

@@ -1,0 +1,183 @@
+"""The aborted transactions of one partition, in Kafka's `.txnindex` files and in memory.
+
+Each segment has the entries of the markers that it holds, in their order; a segment without any has no file.
+An entry takes 34 bytes: version, producer id, first offset, marker's offset, last stable offset behind it.
+
+The files are read once, and kept up from then on. What was written since the last producer snapshot is found
+again in the log, so that a crash may lose the end of a file.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from struct import Struct
+
+from penstock.broker.partitions.producers.transactions import AbortedTransaction
+from penstock.common.logs import logger_named
+from penstock.log.directory.files import remove_file, storage, write_whole
+
+logger = logger_named("penstock.broker")
+
+SUFFIX = ".txnindex"
+
+_ENTRY = Struct(">hqqqq")
+_VERSION = 0
+_FIELDS = 4
+_MARKER, _STABLE = 2, 3
+
+
+class AbortedIndex:
+    """The entries of a partition, in the order of their markers.
+
+    `directory` is that of the partition; without one, nothing is written.
+    """
+
+    def __init__(self, directory: str | None = None) -> None:
+        self._directory = directory
+        self._flat = array("q")
+        """Four numbers for each entry: a tuple would take six times the memory."""
+
+    def __len__(self) -> int:
+        return len(self._flat) // _FIELDS
+
+    def __iter__(self) -> Iterator[AbortedTransaction]:
+        flat = self._flat
+        for at in range(0, len(flat), _FIELDS):
+            yield AbortedTransaction(*flat[at : at + _FIELDS])
+
+    # --- reading -----------------------------------------------------------------------------------------
+
+    def overlapping(self, offset: int, end_offset: int) -> list[AbortedTransaction]:
+        """Return the transactions that may have data in ``[offset, end_offset)``.
+
+        Those whose marker is at `offset` or behind it and that begin before `end_offset`.
+        """
+        flat = self._flat
+        found = []
+        for number in range(self._position_of(offset), len(self)):
+            entry = AbortedTransaction(*flat[_FIELDS * number : _FIELDS * (number + 1)])
+            if entry.first_offset < end_offset:
+                found.append(entry)
+            if entry.last_stable_offset >= end_offset:
+                break
+        return found
+
+    def _position_of(self, marker_offset: int) -> int:
+        """The number of the first entry whose marker is at `marker_offset` or behind it."""
+        low, high = 0, len(self)
+        while low < high:
+            middle = (low + high) // 2
+            if self._flat[_FIELDS * middle + _MARKER] < marker_offset:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    # --- files -------------------------------------------------------------------------------------------
+
+    def load(self) -> None:
+        """Read all files. One that does not follow the format is read as far as it does, and reported.
+
+        Raises:
+            StorageError: the directory or a file cannot be read.
+        """
+        if self._directory is None:
+            return
+        self._flat = array("q")
+        for base in self._bases():
+            path = self._path(base)
+            with storage("read", path), open(path, "rb") as file:
+                data = file.read()
+            for at in range(0, len(data) - _ENTRY.size + 1, _ENTRY.size):
+                version, *fields = _ENTRY.unpack_from(data, at)
+                if version != _VERSION or (self._flat and fields[_MARKER] <= self._flat[_MARKER - _FIELDS]):
+                    logger.warning("%s is damaged at position %d; the rest of it is not used", path, at)
+                    break
+                self._flat.extend(fields)
+
+    def add(self, entry: AbortedTransaction, segment_base: int) -> None:
+        """Take in a transaction whose marker is the last batch of the segment that begins at `segment_base`.
+
+        Raises:
+            StorageError: it cannot be written. It is known in memory, and found again in the log.
+        """
+        self._flat.extend(entry)
+        if self._directory is not None:
+            path = self._path(segment_base)
+            with storage("append to", path), open(path, "ab") as file:
+                file.write(_ENTRY.pack(_VERSION, *entry))
+
+    def replace_from(
+        self, offset: int, entries: Sequence[AbortedTransaction], segment_bases: Sequence[int]
+    ) -> None:
+        """Take over what the log says of markers from `offset` on, and correct the files where they differ.
+
+        Raises:
+            StorageError: they cannot be written.
+        """
+        keep = self._position_of(offset) * _FIELDS
+        known = self._flat[keep:]
+        found = array("q", [number for entry in entries for number in entry])
+        if known != found:
+            self._flat[keep:] = found
+            self.rewrite(segment_bases)
+
+    def forget_before(self, start_offset: int) -> None:
+        """The log begins at `start_offset` now: transactions that ended before it are of no use."""
+        dropped = self._position_of(start_offset)
+        if dropped:
+            del self._flat[: _FIELDS * dropped]
+
+    def rewrite(self, segment_bases: Sequence[int]) -> None:
+        """Write all files anew, because segments have been put together or an entry was missing.
+
+        Raises:
+            StorageError: they cannot be written.
+        """
+        if self._directory is None:
+            return
+        by_segment: dict[int, list[AbortedTransaction]] = {}
+        bases = sorted(segment_bases)
+        position = 0
+        for entry in self:
+            while position + 1 < len(bases) and bases[position + 1] <= entry.marker_offset:
+                position += 1
+            if bases:
+                by_segment.setdefault(bases[position], []).append(entry)
+        for base in set(self._bases()).difference(by_segment):
+            remove_file(self._path(base))
+        for base, entries in by_segment.items():
+            write_whole(self._path(base), b"".join(_packed(entries)), sync=False)
+
+    def sync(self) -> None:
+        """Force the newest file to disk: a snapshot that is about to be written lets a start rely on it.
+
+        Raises:
+            StorageError: the disk refuses.
+        """
+        if self._directory is None or not self._flat:
+            return
+        for base in self._bases()[-1:]:
+            path = self._path(base)
+            with storage("flush", path):
+                fd = os.open(path, os.O_RDONLY)
+                try:
+                    os.fsync(fd)
+                finally:
+                    os.close(fd)
+
+    def _bases(self) -> list[int]:
+        assert self._directory is not None
+        with storage("read", self._directory):
+            names = os.listdir(self._directory)
+        digits = [name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX)]
+        return sorted(int(text) for text in digits if len(text) == 20 and text.isdecimal())
+
+    def _path(self, base: int) -> str:
+        return f"{self._directory}/{base:020d}{SUFFIX}"
+
+
+def _packed(entries: Iterable[AbortedTransaction]) -> Iterator[bytes]:
+    return (_ENTRY.pack(_VERSION, *entry) for entry in entries)

@@ -1,0 +1,85 @@
+"""What a log says of its producers and transactions, read from a snapshot and the batches behind it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.broker.partitions.producers.producer_state import Producers, SeenBatch
+from penstock.broker.partitions.producers.transactions import AbortedTransaction, Transactions
+from penstock.errors import CorruptRecordError
+from penstock.records.batch import ABORT_MARKER, COMMIT_MARKER, read_marker
+
+if TYPE_CHECKING:
+    from penstock.log.contract import Log
+    from penstock.records.format.batch_header import BatchHeader
+
+
+class Found(NamedTuple):
+    """What was read."""
+
+    transactions: Transactions
+    aborted: list[AbortedTransaction]
+    """The aborted transactions whose markers were passed, in their order."""
+    batches: int
+    """How many batches were looked at."""
+
+
+def read_producers(
+    log: Log, producers: Producers, from_offset: int, uptime_ms: int, batches_max: int | None = None
+) -> Found | None:
+    """Bring `producers`, as they were at `from_offset`, up to the end of the log.
+
+    Return what else was found; None if `batches_max` batches had to be looked at, and there are more.
+
+    Raises:
+        StorageError: the log cannot be read.
+    """
+    transactions = Transactions(producers)
+    aborted: list[AbortedTransaction] = []
+    looked_at = 0
+    for header in log.iter_batch_headers(from_offset):
+        looked_at += 1
+        if looked_at == batches_max:
+            return None
+        if header.producer_id < 0:
+            continue
+        if header.is_control:
+            entry = _read_control(log, header, transactions, uptime_ms)
+            if entry is not None:
+                aborted.append(entry)
+            continue
+        seen = SeenBatch(
+            header.base_sequence,
+            header.last_sequence,
+            header.base_offset,
+            header.last_offset,
+            header.max_timestamp,
+        )
+        producers.record(header.producer_id, header.producer_epoch, seen, uptime_ms)
+        if header.is_transactional:
+            transactions.record_data(header.producer_id, header.base_offset)
+    return Found(transactions, aborted, looked_at)
+
+
+def _read_control(
+    log: Log, header: BatchHeader, transactions: Transactions, uptime_ms: int
+) -> AbortedTransaction | None:
+    """Take note of a marker. One that compaction has emptied, or that cannot be read, says nothing."""
+    if not header.record_count:
+        return None
+    batch = log.read(header.base_offset, 1, at_least_one=True).to_bytes()
+    try:
+        kind, coordinator_epoch = read_marker(batch, 0, header.size)
+    except CorruptRecordError:
+        return None
+    if kind not in (ABORT_MARKER, COMMIT_MARKER):
+        return None
+    return transactions.record_marker(
+        header.producer_id,
+        header.producer_epoch,
+        coordinator_epoch,
+        kind == COMMIT_MARKER,
+        header.base_offset,
+        header.max_timestamp,
+        uptime_ms,
+    )

@@ -1,0 +1,154 @@
+"""What transactions append to a partition: batches that take part in one, offsets of groups, and markers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.records.batch import ABORT_MARKER, COMMIT_MARKER, encode_marker
+from penstock.records.format.batch_header import set_base_offset, set_leader_epoch
+
+if TYPE_CHECKING:
+    from penstock.broker.partitions.producers.producer_state_manager import ProducerStateManager
+    from penstock.broker.partitions.producers.transactions import Verification
+    from penstock.log.contract import Log
+    from penstock.records.format.batch_header import BatchHeader
+
+
+class Target(Protocol):
+    """A partition that is appended to."""
+
+    topic: str
+    index: int
+    leader_epoch: int
+
+    @property
+    def log(self) -> Log: ...
+    @property
+    def states(self) -> ProducerStateManager: ...
+    def advance(self) -> None: ...
+
+
+class Joining(Protocol):
+    """Has partitions take part in the transaction that a request belongs to."""
+
+    is_implicit: bool
+    """Whether writing to a partition adds it to the transaction (KIP-890); if not, it has been added."""
+
+    def join(self, topic: str, index: int, producer_id: int, epoch: int) -> None:
+        """Ask the coordinator about a partition.
+
+        Raises:
+            KafkaError: it does not agree, or cannot be asked.
+        """
+
+
+def join(
+    partition: Target, producer_id: int, epoch: int, first_sequence: int, joining: Joining | None
+) -> Verification | None:
+    """Have the coordinator agree to a batch of a transaction, where it has not yet.
+
+    Return what the batch is to be appended with.
+
+    Raises:
+        KafkaError: TRANSACTIONAL_ID_AUTHORIZATION_FAILED (53), the request names no transactional id; or what
+            the coordinator or the partition refuses it with.
+        StorageError: the log cannot be opened or read.
+    """
+    if joining is None:
+        raise error_for(
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+            "a batch of a transaction, in a request without a transactional id",
+        )
+    states = partition.states
+    verification = states.transactions.begin_verification(
+        producer_id, epoch, first_sequence, joining.is_implicit, states.uptime_ms
+    )
+    if verification is not None:
+        joining.join(partition.topic, partition.index, producer_id, epoch)
+    return verification
+
+
+def join_batch(partition: Target, header: BatchHeader, joining: Joining | None) -> Verification | None:
+    """As `join`, for the batch with this header."""
+    return join(partition, header.producer_id, header.producer_epoch, header.base_sequence, joining)
+
+
+def append_offsets(
+    partition: Target,
+    batch: memoryview,
+    header: BatchHeader,
+    now_ms: int,
+    verification: Verification | None,
+) -> int:
+    """Append records of the broker's own that belong to a transaction: offsets of a group.
+
+    `verification` is what `join` has returned. Sequence numbers are not looked at. Return the offset of the
+    first record.
+
+    Raises:
+        KafkaError: the transaction has ended meanwhile.
+        StorageError: they could not be written; nothing has changed.
+    """
+    states = partition.states
+    states.check_append(header, verification)
+    log = partition.log
+    first_offset = log.end_offset
+    last_offset = first_offset + header.last_offset_delta
+    set_base_offset(batch, 0, first_offset)
+    set_leader_epoch(batch, 0, partition.leader_epoch)
+    log.append(
+        batch,
+        first_offset=first_offset,
+        last_offset=last_offset,
+        max_timestamp=header.max_timestamp,
+        now_ms=now_ms,
+    )
+    states.appended(header, first_offset, header.max_timestamp)
+    partition.advance()
+    return first_offset
+
+
+def append_marker(
+    partition: Target,
+    producer_id: int,
+    epoch: int,
+    coordinator_epoch: int,
+    is_commit: bool,
+    transaction_version: int,
+    now_ms: int,
+) -> int:
+    """End a producer's transaction; return the offset of the marker.
+
+    Raises:
+        KafkaError: INVALID_PRODUCER_EPOCH (47), TRANSACTION_COORDINATOR_FENCED (52).
+        StorageError: it could not be written; nothing has changed.
+    """
+    log, states = partition.log, partition.states
+    transactions = states.transactions
+    transactions.check_marker(producer_id, epoch, coordinator_epoch, transaction_version)
+    offset = log.end_offset
+    marker = encode_marker(
+        COMMIT_MARKER if is_commit else ABORT_MARKER,
+        base_offset=offset,
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        coordinator_epoch=coordinator_epoch,
+        timestamp=now_ms,
+        partition_leader_epoch=partition.leader_epoch,
+    )
+    log.append(marker, first_offset=offset, last_offset=offset, max_timestamp=now_ms, now_ms=now_ms)
+    aborted = transactions.record_marker(
+        producer_id,
+        epoch,
+        coordinator_epoch,
+        is_commit,
+        offset,
+        now_ms,
+        states.uptime_ms,
+        transaction_version=transaction_version,
+    )
+    partition.advance()
+    if aborted is not None:
+        states.aborted.add(aborted, states.segment_bases()[-1])
+    return offset

@@ -1,0 +1,402 @@
+"""Transactions at a broker: the coordinator, the topic that it is stored in, and the markers that it wants.
+
+The shell around what decides: it stores what the coordinator asks to be stored, writes markers to partitions,
+and gives answers. All of that is done before a request returns, since logs take what they are given at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from penstock.broker.metadata.image import TRANSACTION_FEATURE
+from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC
+from penstock.broker.partitions.producers.transactional_appends import append_marker
+from penstock.broker.requests.purgatory import Wait
+from penstock.broker.transactions.answers import answer_of_offsets, answer_of_produce
+from penstock.broker.transactions.coordinator import Coordinator
+from penstock.broker.transactions.outbox import Markers, Outcome, Store
+from penstock.broker.transactions.registry import PARTITION_BYTES, TRANSACTION_BYTES
+from penstock.broker.transactions.settings import TransactionSettings
+from penstock.broker.transactions.topic import TransactionTopic
+from penstock.broker.transactions.transaction import NO_CONNECTION, Instant, TopicPartition
+from penstock.common.logs import logger_named
+from penstock.errors import KafkaError, StorageError
+from penstock.protocol.error_codes import ErrorCode, error_for
+
+if TYPE_CHECKING:
+    from penstock.broker.config.values import BrokerConfig
+    from penstock.broker.groups.service import GroupService
+    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.metadata.producer_ids import ProducerIds
+    from penstock.broker.partitions.log_store import LogStore
+    from penstock.broker.partitions.partition import Partition
+    from penstock.broker.requests.kept_state import KeptState
+    from penstock.broker.requests.purgatory import Parked, Parking
+    from penstock.broker.transactions.initialization import Initialization
+    from penstock.clock import Clock
+    from penstock.common.failures import Failures
+    from penstock.protocol.messages.transaction_log_value import TransactionLogValue
+
+logger = logger_named("penstock.broker")
+
+WAKES_ALL = 1 << 40
+"""More bytes than any fetch waits for: a marker makes everything before it visible."""
+
+LOSSES_TOLD = 5
+
+
+class Needs(Protocol):
+    """The parts of a broker that transactions work on."""
+
+    config: BrokerConfig
+    cluster: Cluster
+    store: LogStore
+    clock: Clock
+    parking: Parking
+    failures: Failures
+    kept: KeptState
+    producer_ids: ProducerIds
+
+    @property
+    def groups(self) -> GroupService: ...
+    @property
+    def groups_if_used(self) -> GroupService | None: ...
+
+
+class Answer:
+    """What one request waits for. It is the ticket that the coordinator knows it by."""
+
+    __slots__ = ("outcome",)
+
+    def __init__(self) -> None:
+        self.outcome: Outcome | None = None
+
+
+class TransactionService:
+    """Everything about transactions that one broker has."""
+
+    def __init__(self, node: Needs) -> None:
+        config = node.config
+        self._node = node
+        self.topic = TransactionTopic(node.cluster, node.store, node.parking.notify)
+        settings = TransactionSettings(
+            config.integer("transaction.max.timeout.ms"),
+            config.integer("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
+            config.integer("transactional.id.expiration.ms"),
+            config.integer("transaction.remove.expired.transaction.cleanup.interval.ms"),
+            config.boolean("transaction.two.phase.commit.enable"),
+        )
+        self.coordinator = Coordinator(settings, self.topic.partition_count, self._new_id)
+        self._is_loaded = False
+        self._alarm: Parked | None = None
+        node.kept.add("transactions", lambda: self.coordinator.size_bytes)
+        self.open()
+
+    # --- loading -----------------------------------------------------------------------------------------
+
+    def open(self) -> Coordinator:
+        """Return the coordinator, with everything read that is stored, and the level of the feature."""
+        coordinator = self.coordinator
+        coordinator.feature_level = self._node.cluster.features.get(TRANSACTION_FEATURE, 0)
+        if not self._is_loaded and self.topic.exists:
+            self._is_loaded = True
+            coordinator.partition_count = self.topic.partition_count
+            for index in range(coordinator.partition_count):
+                self._load(index)
+            self.settle()
+        return coordinator
+
+    def create_topic(self, now_ms: int) -> None:
+        """Make `__transaction_state` if there is none.
+
+        Raises:
+            StorageError: the metadata log cannot be written.
+        """
+        if not self.topic.exists:
+            self.topic.create(now_ms)
+            self._is_loaded = False
+        self.open()
+
+    def _load(self, index: int) -> None:
+        values: dict[str, TransactionLogValue] = {}
+        losses: list[str] = []
+        try:
+            if self.topic.is_begun(index):
+                for stored in self.topic.replay(index, losses.append):
+                    values.pop(stored.transactional_id, None)
+                    if stored.value is not None:
+                        values[stored.transactional_id] = stored.value
+        except (StorageError, KafkaError) as error:
+            logger.error("the transactions in __transaction_state-%d cannot be read: %s", index, error)
+            return
+        epoch = self.topic.leader_epoch(index)
+        losses += self.coordinator.load(index, epoch, values, self.now)
+        if losses:
+            told = "; ".join(losses[:LOSSES_TOLD])
+            more = f"; and {len(losses) - LOSSES_TOLD} more" if len(losses) > LOSSES_TOLD else ""
+            logger.error("__transaction_state-%d is damaged; passed over: %s%s", index, told, more)
+
+    def forget_everything(self) -> None:
+        """The topic has been deleted by force."""
+        for index in range(self.coordinator.partition_count):
+            self.coordinator.unload(index)
+        self._is_loaded = False
+        self.settle()
+
+    @property
+    def now(self) -> Instant:
+        clock = self._node.clock
+        return Instant(clock.now_ms(), clock.monotonic())
+
+    def _new_id(self) -> int | None:
+        ids = self._node.producer_ids
+        try:
+            return ids.new_id(self._node.clock.now_ms())
+        except StorageError as error:
+            logger.error("%s", error)
+            return None
+
+    # --- requests ----------------------------------------------------------------------------------------
+
+    def initialize(self, request: Initialization) -> Outcome:
+        """InitProducerId with a transactional id."""
+        coordinator = self.open()
+        known = request.transactional_id in coordinator.transactions
+        size = TRANSACTION_BYTES + len(request.transactional_id)
+        if not known and not self._node.kept.has_room_for(size, stays=True):
+            return Outcome(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return self._ask(coordinator.initialize, request)
+
+    def add_partitions(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        partitions: Iterable[TopicPartition],
+        *,
+        is_implicit: bool = False,
+        connection: int = NO_CONNECTION,
+    ) -> ErrorCode:
+        """AddPartitionsToTxn, AddOffsetsToTxn, or a first write of a producer of KIP-890."""
+        coordinator = self.open()
+        listed = list(partitions)
+        size = sum(PARTITION_BYTES + len(topic) for topic, _ in listed)
+        transaction = coordinator.transactions.get(transactional_id)
+        grows = transaction is not None and not transaction.image.partitions.issuperset(listed)
+        if grows and not self._node.kept.has_room_for(size, stays=True):
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return self._ask(
+            coordinator.add_partitions,
+            transactional_id,
+            producer_id,
+            epoch,
+            listed,
+            is_implicit=is_implicit,
+            connection=connection,
+        ).error
+
+    def verify(
+        self, transactional_id: str, producer_id: int, epoch: int, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, ErrorCode]:
+        """Say for each partition whether it is in the transaction."""
+        return self.open().verify(transactional_id, producer_id, epoch, partitions)
+
+    def end(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        is_commit: bool,
+        *,
+        raises_epoch: bool,
+        connection: int = NO_CONNECTION,
+    ) -> Outcome:
+        """EndTxn. The markers are written when this returns, unless a partition refuses its own."""
+        return self._ask(
+            self.open().end,
+            transactional_id,
+            producer_id,
+            epoch,
+            is_commit,
+            raises_epoch=raises_epoch,
+            connection=connection,
+        )
+
+    def _ask(self, method: Any, *what: Any, **more: Any) -> Outcome:
+        answer = Answer()
+        try:
+            self.coordinator.advance(self.now)
+            method(*what, answer, self.now, **more)
+        finally:
+            self.settle()
+        return answer.outcome or Outcome(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+    def joining(self, transactional_id: str, version: int) -> Joining:
+        """What has partitions take part in the transaction of a Produce request of `version`."""
+        return Joining(self, transactional_id, version)
+
+    # --- what the coordinator wants ----------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Store what has to be stored, write markers, give answers, and see to the next deadline."""
+        outbox = self.coordinator.outbox
+        try:
+            while outbox:
+                for store in outbox.take_stores():
+                    self._store(store)
+                for ticket, outcome in outbox.take_replies():
+                    if isinstance(ticket, Answer):
+                        ticket.outcome = outcome
+                for markers in outbox.take_markers():
+                    self.coordinator.marked(markers, self._mark(markers), self.now)
+        finally:
+            self._set_alarm()
+
+    def _store(self, store: Store) -> None:
+        now = self.now
+        error = ErrorCode.NONE
+        try:
+            self.topic.append(store.index, store.record, now.time_ms)
+        except KafkaError as failure:
+            error = ErrorCode(failure.code)
+            logger.error("transaction %s could not be stored: %s", store.transactional_id, failure)
+        except StorageError as failure:
+            error = ErrorCode.KAFKA_STORAGE_ERROR
+            logger.error("transaction %s could not be stored: %s", store.transactional_id, failure)
+        except Exception:
+            error = ErrorCode.UNKNOWN_SERVER_ERROR
+            self._node.failures.caught("transactions", f"storing transaction {store.transactional_id!r}")
+        if error:
+            self.coordinator.not_stored(store, error, now)
+        else:
+            self.coordinator.stored(store, now)
+
+    def _mark(self, markers: Markers) -> dict[TopicPartition, ErrorCode]:
+        return {
+            partition: self.mark(
+                partition,
+                markers.producer_id,
+                markers.epoch,
+                markers.coordinator_epoch,
+                markers.is_commit,
+                markers.client_version,
+            )
+            for partition in markers.partitions
+        }
+
+    def mark(
+        self,
+        place: TopicPartition,
+        producer_id: int,
+        epoch: int,
+        coordinator_epoch: int,
+        is_commit: bool,
+        version: int,
+    ) -> ErrorCode:
+        """Write one marker. A partition that is gone has nothing to be marked: NONE."""
+        topic = self._node.cluster.topics.get(place[0])
+        if topic is None or place[1] >= len(topic.partitions):
+            return ErrorCode.NONE
+        return self.mark_partition(
+            topic.partitions[place[1]], producer_id, epoch, coordinator_epoch, is_commit, version
+        )
+
+    def mark_partition(
+        self,
+        partition: Partition,
+        producer_id: int,
+        epoch: int,
+        coordinator_epoch: int,
+        is_commit: bool,
+        version: int,
+    ) -> ErrorCode:
+        """Write a marker to a partition, and let readers and groups know."""
+        try:
+            append_marker(
+                partition,
+                producer_id,
+                epoch,
+                coordinator_epoch,
+                is_commit,
+                version,
+                self._node.clock.now_ms(),
+            )
+        except KafkaError as error:
+            logger.warning("the marker of producer %d in %s: %s", producer_id, partition, error)
+            return ErrorCode(error.code)
+        except StorageError as error:
+            logger.error("the marker of producer %d in %s: %s", producer_id, partition, error)
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        except Exception:
+            self._node.failures.caught("transactions", f"the marker of producer {producer_id} in {partition}")
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        self._node.parking.notify(partition, WAKES_ALL)
+        groups = self._node.groups_if_used
+        if partition.topic == OFFSETS_TOPIC and groups is not None:
+            groups.end_transaction(partition.index, producer_id, is_commit)
+        return ErrorCode.NONE
+
+    # --- time --------------------------------------------------------------------------------------------
+
+    def _set_alarm(self) -> None:
+        deadline = self.coordinator.next_deadline()
+        alarm = self._alarm
+        if deadline is None or (alarm is not None and alarm.is_waiting and alarm.deadline <= deadline):
+            return
+        if alarm is not None:
+            self._node.parking.cancel(alarm)
+        self._alarm = self._node.parking.park(Wait((), deadline), self._wake)
+
+    def _wake(self) -> None:
+        self._alarm = None
+        self.advance()
+
+    def advance(self) -> None:
+        """Let everything happen that is due."""
+        self.open()
+        try:
+            self.coordinator.advance(self.now)
+        finally:
+            self.settle()
+
+
+class Joining:
+    """Has partitions take part in the transaction that a Produce or TxnOffsetCommit request belongs to.
+
+    `version` is that of the request; `of_offsets` says which of both it is.
+    """
+
+    def __init__(
+        self, service: TransactionService, transactional_id: str, version: int, *, of_offsets: bool = False
+    ) -> None:
+        self.is_implicit = version >= (OFFSETS_IMPLICIT_SINCE if of_offsets else PRODUCE_IMPLICIT_SINCE)
+        self._service = service
+        self._transactional_id = transactional_id
+        self._version = version
+        self._of_offsets = of_offsets
+
+    def join(self, topic: str, index: int, producer_id: int, epoch: int) -> None:
+        """Add a partition, or verify that it was added.
+
+        Raises:
+            KafkaError: the coordinator does not agree; the code is one for clients of the request's version.
+        """
+        place = topic, index
+        if self.is_implicit:
+            error = self._service.add_partitions(
+                self._transactional_id, producer_id, epoch, [place], is_implicit=True
+            )
+        else:
+            error = self._service.verify(self._transactional_id, producer_id, epoch, [place])[place]
+        if error:
+            translate = answer_of_offsets if self._of_offsets else answer_of_produce
+            raise error_for(
+                translate(error, self._version),
+                f"{topic}-{index} is not in the transaction of {self._transactional_id!r}: {error.name}",
+            )
+
+
+PRODUCE_IMPLICIT_SINCE = 12
+OFFSETS_IMPLICIT_SINCE = 5
+"""The versions from which on writing adds a partition to the transaction (KIP-890)."""
