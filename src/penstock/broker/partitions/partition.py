@@ -23,6 +23,7 @@ from penstock.broker.partitions.validation import admit_batch, bring_in_line, no
 from penstock.log.memory import MemoryLog
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.records.format.batch_header import (
+    TRANSACTIONAL_BIT,
     set_base_offset,
     set_leader_epoch,
     set_max_timestamp_log_append,
@@ -168,8 +169,8 @@ class Partition(PartitionState):
 
     def _advance(self, log: Log) -> None:
         self._high_watermark = self._last_stable_offset = log.end_offset
-        first = None if self._producers is None else self._producers.first_unstable_offset
-        if first is not None:
+        if self._producers is not None and self._producers.open:
+            first = next(iter(self._producers.open.values()))
             self._last_stable_offset = min(max(first, log.start_offset), log.end_offset)
 
     @property
@@ -182,8 +183,7 @@ class Partition(PartitionState):
     def aborted_transactions(self, offset: int, size: int) -> list[AbortedTransaction]:
         """The aborted transactions that may have data in `size` bytes from `offset` on, ordered by markers.
 
-        Raises:
-            StorageError: the log cannot be read.
+        Raises as `log`.
         """
         if self._producers is None:
             return []
@@ -406,7 +406,8 @@ class Partition(PartitionState):
         states = self._producers
         assert states is not None
         if header.producer_id >= 0:
-            verification = join_batch(self, header, joining) if header.is_transactional else None
+            in_transaction = header.attributes & TRANSACTIONAL_BIT
+            verification = join_batch(self, header, joining) if in_transaction else None
             repeated = states.producers.judge(
                 header.producer_id,
                 header.producer_epoch,
@@ -417,7 +418,8 @@ class Partition(PartitionState):
             if repeated is not None:
                 # Kafka tells the greatest time of the batch that is there, and the log's start as unknown.
                 return Appended(repeated.first_offset, repeated.timestamp, log.start_offset)
-            states.check_append(header, verification)
+            if in_transaction or states.open:
+                states.check_append(header, verification)
         first_offset = log.end_offset
         last_offset = first_offset + header.last_offset_delta
         max_timestamp = now_ms if config.log_append_time else header.max_timestamp

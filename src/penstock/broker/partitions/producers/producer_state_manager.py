@@ -6,13 +6,14 @@ is `producer_state`; the files are `producer_snapshots`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from penstock.broker.partitions.producers.aborted_index import AbortedIndex
 from penstock.broker.partitions.producers.producer_recovery import read_producers
 from penstock.broker.partitions.producers.producer_state import Producers, SeenBatch
 from penstock.broker.partitions.producers.transactions import Transactions
+from penstock.records.format.batch_header import TRANSACTIONAL_BIT
 
 if TYPE_CHECKING:
     from penstock.broker.partitions.producers.producer_snapshots import ProducerSnapshots
@@ -45,6 +46,7 @@ class ProducerStateManager:
         "_transactions",
         "aborted",
         "batches_since_snapshot",
+        "open",
         "uptime_ms",
     )
 
@@ -82,8 +84,11 @@ class ProducerStateManager:
         self.aborted = AbortedIndex(None if snapshots is None else snapshots.directory)
         """The aborted transactions of the log; read together with the producers."""
         self._reads_all = reads_all
+        self.open: Mapping[int, int] = {}
+        """The first offset of each open transaction, as far as producers have been read; ascending."""
         if self._producers is not None:
             self._transactions = Transactions(self._producers)
+            self.open = self._transactions.open
 
     def __len__(self) -> int:
         """How many producers are in memory."""
@@ -118,17 +123,6 @@ class ProducerStateManager:
         assert self._transactions is not None
         return self._transactions
 
-    @property
-    def first_unstable_offset(self) -> int | None:
-        """The first offset of the oldest open transaction, as far as producers have been read."""
-        transactions = self._transactions
-        return None if transactions is None else transactions.first_unstable_offset
-
-    @property
-    def has_open_transactions(self) -> bool:
-        """Whether any transaction is open, as far as producers have been read."""
-        return self._transactions is not None and self._transactions.has_open
-
     def aborted_in(self, offset: int, size: int, stable_offset: int) -> list[AbortedTransaction]:
         """The aborted transactions that may have data in `size` bytes from `offset` on, ordered by markers.
 
@@ -160,28 +154,27 @@ class ProducerStateManager:
             self.aborted.rewrite(self.segment_bases())
 
     def check_append(self, header: BatchHeader, verification: Verification | None) -> None:
-        """Say whether a batch with a producer may be appended, as far as transactions are concerned.
+        """Say whether a batch may be appended that is part of a transaction, or comes while one is open.
 
         Raises:
             KafkaError: INVALID_TXN_STATE (48), INVALID_PRODUCER_EPOCH (47), OUT_OF_ORDER_SEQUENCE_NUMBER
                 (45).
             StorageError: the log cannot be read.
         """
-        if header.is_transactional or self.has_open_transactions:
-            self.transactions.check_append(
-                header.producer_id,
-                header.producer_epoch,
-                header.base_sequence,
-                header.is_transactional,
-                verification,
-            )
+        self.transactions.check_append(
+            header.producer_id,
+            header.producer_epoch,
+            header.base_sequence,
+            header.is_transactional,
+            verification,
+        )
 
     def appended(self, header: BatchHeader, first_offset: int, max_timestamp: int) -> None:
         """Take note of a batch with a producer that was appended to the log."""
         last_offset = first_offset + header.last_offset_delta
         seen = SeenBatch(header.base_sequence, header.last_sequence, first_offset, last_offset, max_timestamp)
         self.producers.record(header.producer_id, header.producer_epoch, seen, self.uptime_ms)
-        if header.is_transactional:
+        if header.attributes & TRANSACTIONAL_BIT:
             self.transactions.record_data(header.producer_id, first_offset)
 
     def maintain(self, uptime_ms: int) -> None:
@@ -258,5 +251,6 @@ class ProducerStateManager:
         self.aborted.forget_before(log.start_offset)
         self.aborted.replace_from(known_to, found.aborted, self.segment_bases())
         self._transactions = found.transactions
+        self.open = found.transactions.open
         self._base_offset, self._batches_behind_base = known_to, found.batches
         return producers

@@ -59,24 +59,24 @@ class Transactions:
 
     def __init__(self, producers: Producers) -> None:
         self._producers = producers
-        self._open: dict[int, int] = {}
-        """First offset by producer id, ascending, since a transaction begins at the end of the log."""
+        self.open: dict[int, int] = {}
+        """The first offset of each open transaction, by producer id; ascending."""
         self._verifications: dict[int, Verification] = {}
         for producer_id, state in sorted(producers.items(), key=lambda item: item[1].first_offset):
             if state.first_offset != NO_OFFSET:
-                self._open[producer_id] = state.first_offset
+                self.open[producer_id] = state.first_offset
 
     # --- reading -----------------------------------------------------------------------------------------
 
     @property
     def first_unstable_offset(self) -> int | None:
         """The first offset of the oldest open transaction; None if none is open."""
-        return next(iter(self._open.values()), None)
+        return next(iter(self.open.values()), None)
 
     @property
     def has_open(self) -> bool:
         """Whether any transaction is open."""
-        return bool(self._open)
+        return bool(self.open)
 
     def last_stable_offset(self, start_offset: int, high_watermark: int) -> int:
         """The offset up to which everything is decided, within the log."""
@@ -85,7 +85,7 @@ class Transactions:
 
     def open_transactions(self) -> Iterator[tuple[int, int]]:
         """Producer id and first offset of every open transaction, the oldest first."""
-        return iter(self._open.items())
+        return iter(self.open.items())
 
     # --- data --------------------------------------------------------------------------------------------
 
@@ -103,7 +103,7 @@ class Transactions:
         if state is not None:
             if state.epoch > epoch:
                 raise _fenced(producer_id, epoch, state.epoch)
-            if state.epoch == epoch and producer_id in self._open:
+            if state.epoch == epoch and producer_id in self.open:
                 return None
         found = self._verifications.get(producer_id)
         if found is None or found.epoch < epoch:
@@ -134,7 +134,7 @@ class Transactions:
             KafkaError: INVALID_TXN_STATE (48), INVALID_PRODUCER_EPOCH (47), or
                 OUT_OF_ORDER_SEQUENCE_NUMBER (45) for a batch that has overtaken another.
         """
-        is_open = producer_id in self._open
+        is_open = producer_id in self.open
         state = self._producers.get(producer_id)
         if not is_transactional:
             if is_open:
@@ -163,8 +163,8 @@ class Transactions:
     def record_data(self, producer_id: int, first_offset: int) -> None:
         """A transactional batch was written, or found in the log; its producer is recorded already."""
         self._verifications.pop(producer_id, None)
-        if producer_id not in self._open:
-            self._open[producer_id] = first_offset
+        if producer_id not in self.open:
+            self.open[producer_id] = first_offset
             state = self._producers.get(producer_id)
             if state is not None:
                 state.first_offset = first_offset
@@ -185,7 +185,7 @@ class Transactions:
         is_stale = epoch < state.epoch
         if transaction_version >= STRICT_MARKERS_SINCE and epoch == state.epoch:
             # One that comes again does no harm. The last epoch there is can only be met by itself.
-            is_stale = producer_id in self._open and epoch != EPOCH_MAX
+            is_stale = producer_id in self.open and epoch != EPOCH_MAX
         if is_stale:
             raise _fenced(producer_id, epoch, state.epoch)
         if coordinator_epoch < state.coordinator_epoch:
@@ -213,7 +213,7 @@ class Transactions:
         if found is not None and not (is_of_next and transaction_version >= STRICT_MARKERS_SINCE):
             del self._verifications[producer_id]
         self._producers.record_marker(producer_id, epoch, coordinator_epoch, timestamp, now_ms)
-        first_offset = self._open.pop(producer_id, None)
+        first_offset = self.open.pop(producer_id, None)
         if first_offset is None or is_commit:
             return None
         oldest = self.first_unstable_offset
