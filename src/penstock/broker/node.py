@@ -167,12 +167,14 @@ class Node:
         return self._groups
 
     def forget_topics(self, names: Sequence[str], now_ms: int) -> None:
-        """Topics were deleted: what groups have committed of them goes, too."""
+        """Topics were deleted: what groups have committed of them goes, too; so do transactional ids."""
         if OFFSETS_TOPIC in self.cluster.topics or self._groups is not None:
             try:
                 self.groups.forget_topics(names, now_ms)
             except (KafkaError, StorageError) as error:
                 logger.error("offsets in deleted topics stay: %s", error)
+        if TRANSACTIONS_TOPIC in names and self._transactions is not None:
+            self._transactions.forget_everything()
 
     def _begin_authorization(self) -> None:
         from penstock.broker.config.security_settings import SecuritySettings

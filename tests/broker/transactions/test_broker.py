@@ -156,6 +156,22 @@ def test_a_topic_that_is_deleted_does_not_hold_up_the_end() -> None:
     assert bench.read() == [b"1"]
 
 
+def test_without_their_topic_transactional_ids_are_unknown() -> None:
+    from penstock.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+
+    bench = BrokerBench()
+    pid = begun(bench)
+    names = [DeleteTopicState(name="__transaction_state")]
+    deleted = bench.ask(DeleteTopicsRequest(topics=names, timeout_ms=1000), 6).response
+    assert deleted.responses[0].error_code == 0
+    assert bench.end(pid, 0)[0] == 16
+    assert bench.initialize() == (0, pid + 1, 0)
+    assert bench.write(pid, 0, 0, b"1")[0] == 49
+    assert bench.write(pid + 1, 0, 0, b"1")[0] == 0
+    assert bench.end(pid + 1, 0)[0] == 0
+    assert bench.read() == [b"1"]
+
+
 # --- offsets ------------------------------------------------------------------------------------------------
 
 
