@@ -410,6 +410,19 @@ def test_closing_settles_everything() -> None:
     assert isinstance(deliveries[0].exception(0), NetworkError)
 
 
+def test_what_comes_after_all_was_given_up_has_another_producer_id() -> None:
+    """Sequence 0 of the old id would be a repetition to the broker: acknowledged, and not stored."""
+    box = accumulator(owner=True)
+    established(box)
+    put(box, T0, b"lost")
+    box.abandon(NetworkError("refused"))
+    assert box.wants_epoch
+    put(box, T0, b"again")
+    assert drain(box) == []
+    box.set_owner(ProducerId(8, 0))
+    assert [(b.owner, b.base_sequence, values(b)) for b in drain(box)] == [(ProducerId(8, 0), 0, [b"again"])]
+
+
 # -- too large
 
 

@@ -393,8 +393,14 @@ class Accumulator:
         self.abandon(error)
 
     def abandon(self, error: PenstockError) -> None:
-        """Settle everything with `error`."""
+        """Settle everything with `error`. What comes next waits for another producer id.
+
+        Sequence numbers begin at 0 again. Under the id and epoch of before, a broker would take the next
+        batches for repetitions of the first ones, and acknowledge without storing them.
+        """
         with self._lock:
+            self.owner = NO_PRODUCER_ID
+            self.wants_epoch = self.is_idempotent
             batches = [b for q in self._queues.values() for b in (*q.in_flight, *q.waiting())]
             self._queues.clear()
             self._busy.clear()

@@ -326,12 +326,8 @@ class Sender:
         await asyncio.sleep(self._config.retry_backoff_ms / 1000)
 
     async def _refused(self, error: AuthenticationError) -> None:
-        """Credentials or certificates are not accepted: what waits fails now, since no retry would mend that.
-
-        What was in flight may have been written: the next batches need a new epoch.
-        """
+        """Credentials or certificates are not accepted: what waits fails now, since no retry mends that."""
         self._accumulator.abandon(error)
-        self._accumulator.wants_epoch = self._accumulator.owner != NO_PRODUCER_ID
         self._wake_room()
         await asyncio.sleep(self._config.retry_backoff_ms / 1000)
 

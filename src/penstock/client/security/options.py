@@ -6,7 +6,6 @@ refused at once, with what to do; and that no message quotes a secret.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,13 +16,14 @@ from penstock.client.security.settings import (
     OAuthSettings,
     SecuritySettings,
 )
+from penstock.common.logs import logger_named
 from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError
 from penstock.security.jaas import LoginModule, parse_jaas
 from penstock.security.secrets import Secret, resolved, revealed
 from penstock.security.tls_context import PEM_BEGIN, TlsSettings
 
-log = logging.getLogger("penstock.client")
+log = logger_named("penstock.client")
 
 
 def _text(value: object) -> str:
