@@ -125,6 +125,18 @@ def test_tls_before_1_2_is_refused() -> None:
             made.wrap_socket(raw, server_hostname="localhost")
 
 
+def test_the_end_of_tls_is_answered_and_the_socket_closed() -> None:
+    """Clients wait for the broker's close_notify: asyncio's for 30 seconds."""
+    with (
+        Broker(security="SSL") as broker,
+        socket.create_connection(("127.0.0.1", broker.port), 10) as raw,
+    ):
+        raw.settimeout(10)
+        secured = context(broker).wrap_socket(raw, server_hostname="localhost")
+        with secured.unwrap() as plain:
+            assert plain.recv(100) == b""
+
+
 def test_a_plain_client_at_a_tls_port_gets_an_alert_and_is_named(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "penstock.broker")
     with (

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 from penstock.broker.context import CloseConnection, Context
 from penstock.broker.metadata.replica_manager import Topic
 from penstock.broker.partitions.partition import Appended, Partition
+from penstock.broker.partitions.producers.transactional_appends import refusal_of
 from penstock.broker.partitions.stored_form import MAGIC_2_ONLY_SINCE, OlderForm
 from penstock.broker.partitions.validation import MisshapenRecords, RejectedRecords
 from penstock.broker.requests.purgatory import Wait
@@ -271,7 +272,7 @@ def _append_to_topic(
                 raise found
             partitions.append(_append(found, partition, context, delayed, joining))
         except KafkaError as error:
-            partitions.append(_refuse(partition.index, error))
+            partitions.append(_refuse(partition.index, refusal_of(error, partition.records, joining)))
         except StorageError as error:
             partitions.append(_report_storage(partition.index, error, context))
     return TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=partitions)
@@ -315,7 +316,8 @@ def _append(
     try:
         appended = partition.append(records, context.version, context.now_ms, budget, joins)
     except KafkaError as error:
-        return _refuse(data.index, error, _start_offset_told(partition, error))
+        refused = refusal_of(error, records, joins)
+        return _refuse(data.index, refused, _start_offset_told(partition, error) if refused is error else -1)
     except UnpackLimitError:
         response = PartitionProduceResponse(index=data.index)
         postponed = Postponed(topic, partition, bytearray(records or b""), response)

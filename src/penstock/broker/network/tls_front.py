@@ -54,6 +54,7 @@ class TlsFront(asyncio.BufferedProtocol):
             if not was_ready and tls.is_ready:
                 self._begin_session()
             self._pass_on()
+            self._end_with_the_peer()
         except TlsError as error:
             self._connection.hang_up(f"TLS: {error}")
         except Exception:
@@ -109,6 +110,14 @@ class TlsFront(asyncio.BufferedProtocol):
         while count := tls.read_into(scratch):
             self._held += scratch[:count]
 
+    def _end_with_the_peer(self) -> None:
+        """Answer close_notify with ours and close the socket, once everything before it is worked off.
+
+        Clients wait for that: asyncio's for 30 seconds.
+        """
+        if self._tls.is_ended and not self._held:
+            self.close()
+
     def _pass_held(self) -> bool:
         """Give the connection of what is held; False if it has no room."""
         room = self._connection.get_buffer(-1)
@@ -128,6 +137,7 @@ class TlsFront(asyncio.BufferedProtocol):
                 break
         if not self._held and not self._is_paused:
             self._transport.resume_reading()
+            self._end_with_the_peer()
 
     def pause_reading(self) -> None:
         """The connection has no room."""

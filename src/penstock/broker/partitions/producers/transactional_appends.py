@@ -6,11 +6,19 @@ from typing import TYPE_CHECKING, Protocol
 
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.records.batch import ABORT_MARKER, COMMIT_MARKER, encode_marker
-from penstock.records.format.batch_header import set_base_offset, set_leader_epoch
+from penstock.records.format.batch_header import (
+    ATTRIBUTES_POSITION,
+    HEADER_BYTES,
+    MAGIC_POSITION,
+    TRANSACTIONAL_BIT,
+    set_base_offset,
+    set_leader_epoch,
+)
 
 if TYPE_CHECKING:
     from penstock.broker.partitions.producers.producer_state_manager import ProducerStateManager
     from penstock.broker.partitions.producers.transactions import Verification
+    from penstock.errors import KafkaError
     from penstock.log.contract import Log
     from penstock.records.format.batch_header import BatchHeader
 
@@ -43,6 +51,25 @@ class Joining(Protocol):
         """
 
 
+def refusal_of(error: KafkaError, records: memoryview | None, joining: Joining | None) -> KafkaError:
+    """The error to answer a refused Produce with: which of several reasons Apache Kafka gives.
+
+    It looks first whether a batch of a transaction comes in a request without a transactional id (53).
+    """
+    if joining is not None or records is None or len(records) < HEADER_BYTES:
+        return error
+    if records[MAGIC_POSITION] != 2 or not records[ATTRIBUTES_POSITION + 1] & TRANSACTIONAL_BIT:
+        return error
+    return _without_id()
+
+
+def _without_id() -> KafkaError:
+    return error_for(
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        "a batch of a transaction, in a request without a transactional id",
+    )
+
+
 def join(
     partition: Target, producer_id: int, epoch: int, first_sequence: int, joining: Joining | None
 ) -> Verification | None:
@@ -56,10 +83,7 @@ def join(
         StorageError: the log cannot be opened or read.
     """
     if joining is None:
-        raise error_for(
-            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-            "a batch of a transaction, in a request without a transactional id",
-        )
+        raise _without_id()
     states = partition.states
     verification = states.transactions.begin_verification(
         producer_id, epoch, first_sequence, joining.is_implicit, states.uptime_ms
