@@ -387,6 +387,17 @@ def test_what_is_too_old_is_given_up_with_the_obstacle() -> None:
     assert box.unsettled() == []
 
 
+def test_a_refusal_that_comes_too_late_for_a_retry_is_told_as_a_timeout() -> None:
+    box = accumulator(delivery_timeout_ms=1000, request_timeout_ms=500)
+    delivery = put(box, T0, b"a")
+    (batch,) = drain(box)
+    box.fail(batch, error_for(ErrorCode.NOT_ENOUGH_REPLICAS), 1.5)
+    told = str(delivery.exception(0))
+    assert isinstance(delivery.exception(0), RequestTimeoutError)
+    assert "delivery.timeout.ms = 1000" in told
+    assert "NOT_ENOUGH_REPLICAS" in told
+
+
 def test_an_answer_after_the_end_changes_nothing() -> None:
     box = accumulator(delivery_timeout_ms=1000)
     delivery = put(box, T0, b"a")

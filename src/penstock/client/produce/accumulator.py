@@ -307,12 +307,13 @@ class Accumulator:
                 if queue.again[0] is batch and not any(precedes(b, batch) for b in queue.in_flight):
                     self._break(queue)
                 return None
-            elif self._is_worth_a_retry(batch, error, now):
+            elif self._may_go_again(batch, error) and now < batch.created + self._delivery_timeout_s:
                 self._requeue(queue, batch)
                 queue.not_before = now + self._backoff.seconds(batch.attempts - 1, self._dice)
                 return None
             else:
-                final = _final(error, batch)
+                is_late = self._may_go_again(batch, error)
+                final = self._too_late(batch) if is_late else _final(error, batch)
                 self._give_up(batch)
         if final is None:
             batch.outcome.succeed(-1, batch.count)
@@ -375,15 +376,8 @@ class Accumulator:
                     self._give_up(batch)
                 if not queue.has_waiting:
                     self._busy.pop(queue.tp, None)
-        timeout_ms = self._config.delivery_timeout_ms
         for batch in overdue:
-            because = f"; the last obstacle: {batch.error}" if batch.error else ""
-            batch.outcome.fail(
-                RequestTimeoutError(
-                    f"{batch.count} records for {batch.outcome.topic}-{batch.outcome.partition} were not "
-                    f"acknowledged within delivery.timeout.ms = {timeout_ms:g}{because}"
-                ),
-            )
+            batch.outcome.fail(self._too_late(batch))
         return oldest + self._delivery_timeout_s
 
     def close(self, error: PenstockError) -> None:
@@ -447,10 +441,15 @@ class Accumulator:
         queue.again.insert(position, batch)
         self._busy.setdefault(queue.tp, queue)
 
-    def _is_worth_a_retry(self, batch: Batch, error: PenstockError, now: float) -> bool:
-        if judge(error) is Verdict.FATAL or batch.attempts > self._config.retries:
-            return False
-        return now < batch.created + self._delivery_timeout_s
+    def _may_go_again(self, batch: Batch, error: PenstockError) -> bool:
+        return judge(error) is not Verdict.FATAL and batch.attempts <= self._config.retries
+
+    def _too_late(self, batch: Batch) -> RequestTimeoutError:
+        because = f"; the last obstacle: {batch.error}" if batch.error else ""
+        return RequestTimeoutError(
+            f"{batch.count} records for {batch.outcome.topic}-{batch.outcome.partition} were not "
+            f"acknowledged within delivery.timeout.ms = {self._config.delivery_timeout_ms:g}{because}"
+        )
 
     def take_failures(self) -> list[tuple[Outcome, int]]:
         """The outcomes that failed since the last call, and how many records each; the latest of them."""
