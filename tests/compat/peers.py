@@ -35,6 +35,7 @@ DEBIAN_PACKAGES = {
     "mvn": "maven",
     "java": "default-jdk-headless",
     "javac": "default-jdk-headless",
+    "keytool": "default-jdk-headless",
     "go": "golang-go",
     "node": "nodejs",
     "npm": "npm",

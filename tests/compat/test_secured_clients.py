@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from compat.peers import java, maven_classpath
+from compat.peers import java, maven_classpath, need_module
 from penstock import Admin
 from penstock.broker.security.throwaway import Security
 from penstock.testing import KafkaBroker
@@ -42,7 +42,7 @@ def python_settings(broker: KafkaBroker, mechanism: str, password: str = "a,=pw"
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_kafka_python(broker: KafkaBroker, mechanism: str) -> None:
-    kafka = pytest.importorskip("kafka")
+    kafka = need_module("kafka")
     topic = f"kp-{mechanism}"
     settings = python_settings(broker, mechanism)
     settings["ssl_cafile"] = broker.client_settings("admin").get("ssl.ca.location")
@@ -58,7 +58,7 @@ def test_kafka_python(broker: KafkaBroker, mechanism: str) -> None:
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_aiokafka(broker: KafkaBroker, mechanism: str) -> None:
-    aiokafka = pytest.importorskip("aiokafka")
+    aiokafka = need_module("aiokafka")
 
     async def go() -> None:
         settings = python_settings(broker, mechanism)
@@ -72,7 +72,7 @@ def test_aiokafka(broker: KafkaBroker, mechanism: str) -> None:
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_librdkafka(broker: KafkaBroker, mechanism: str) -> None:
-    confluent = pytest.importorskip("confluent_kafka")
+    confluent = need_module("confluent_kafka")
     settings = dict(broker.client_settings("admin", mechanism))
     topic = f"ck-{mechanism}"
     producer = confluent.Producer(settings)

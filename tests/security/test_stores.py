@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from compat.peers import need
 from penstock.errors import ConfigError
 from penstock.security.secrets import Secret
 from penstock.security.stores import JKS_MAGIC, read_jks, read_keystore, read_truststore
@@ -22,10 +23,7 @@ PASSWORD = Secret("changeit-canary")
 
 
 def keytool(*arguments: object) -> None:
-    program = shutil.which("keytool")
-    if program is None:
-        pytest.skip("keytool is missing; it comes with Java")
-    subprocess.run([program, *map(str, arguments)], check=True, capture_output=True)
+    subprocess.run([need("keytool"), *map(str, arguments)], check=True, capture_output=True)
 
 
 @pytest.fixture(scope="module")
