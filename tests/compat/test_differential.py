@@ -109,21 +109,31 @@ def common(ours: str, theirs: str) -> dict[str, tuple[int, int]]:
 
 
 def transcript(
-    servers: str, ranges: dict[str, tuple[int, int]], script: str, seed: int, settle_s: float
+    servers: str, ranges: dict[str, tuple[int, int]], script: str, attempt: int, settle_s: float
 ) -> list[Exchange]:
-    prefix = f"{script.replace('_', '')}{seed}"
-    with Talk(servers, ranges, seed, settle_s=settle_s, prefix=prefix) as talk:
+    prefix = f"{script.replace('_', '')}{attempt}"
+    with Talk(servers, ranges, seed=1, settle_s=settle_s, prefix=prefix) as talk:
         SCRIPTS[script](talk)
         return talk.exchanges
+
+
+ATTEMPTS = 3
+"""Members' time limits run on the machine's clock: a pause of the machine can expire one in one broker only.
+A difference of the brokers comes in every attempt, one of the machine does not."""
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_same_answers(pair: tuple[str, str, str], script: str) -> None:
     release, ours, theirs = pair
     ranges = common(ours, theirs)
-    mine = transcript(ours, ranges, script, 1, 0)
-    other = transcript(theirs, ranges, script, 1, 0.06)
-    found = list(compare(mine, other))
-    unexplained = [m for m in found if not any(rule.covers(m, release) for rule in rules())]
-    report = "\n".join(map(str, unexplained[:60]))
-    assert not unexplained, f"{len(unexplained)} of {len(mine)} differ:\n{report}"
+    report = ""
+    for attempt in range(1, ATTEMPTS + 1):
+        mine = transcript(ours, ranges, script, attempt, 0)
+        other = transcript(theirs, ranges, script, attempt, 0.06)
+        found = list(compare(mine, other))
+        unexplained = [m for m in found if not any(rule.covers(m, release) for rule in rules())]
+        if not unexplained:
+            return
+        differences = "\n".join(map(str, unexplained[:60]))
+        report += f"attempt {attempt}: {len(unexplained)} of {len(mine)} differ:\n{differences}\n"
+    pytest.fail(report)
