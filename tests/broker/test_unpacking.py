@@ -13,7 +13,7 @@ from broker.bench_node import NOW_MS, ask, context_of, make_node, make_topic, pr
 from broker.wire_client import WireClient
 from penstock import Broker
 from penstock.broker.config.values import BrokerConfig
-from penstock.broker.handlers.produce import Postponed
+from penstock.broker.handlers.postponed_records import Postponed
 from penstock.broker.node import Node
 from penstock.broker.partitions.log_store import MemoryStore
 from penstock.broker.partitions.partition import Partition

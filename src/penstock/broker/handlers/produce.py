@@ -10,34 +10,32 @@ Error 56 (storage) is new in v4; older clients get 6 and refresh their metadata.
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from itertools import islice
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from penstock.broker.context import CloseConnection, Context
+from penstock.broker.context import Context
+from penstock.broker.handlers.produce_answers import (
+    Flushing,
+    Needs,
+    accept,
+    answer,
+    refuse,
+    report_storage,
+    start_offset_told,
+)
 from penstock.broker.metadata.replica_manager import Topic
-from penstock.broker.partitions.partition import Appended, Partition
 from penstock.broker.partitions.producers.transactional_appends import refusal_of
-from penstock.broker.partitions.stored_form import MAGIC_2_ONLY_SINCE, OlderForm
-from penstock.broker.partitions.validation import MisshapenRecords, RejectedRecords
+from penstock.broker.partitions.stored_form import MAGIC_2_ONLY_SINCE
 from penstock.broker.requests.purgatory import Wait
 from penstock.broker.requests.repetition import merged
-from penstock.broker.requests.side_thread import (
-    UsesSideThread,
-    answer_later,
-    full_budget,
-    inline_budget,
-    to_be_raised_later,
-)
+from penstock.broker.requests.side_thread import inline_budget
 from penstock.errors import KafkaError, StorageError, UnpackLimitError
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from penstock.protocol.messages.produce_response import (
-    BatchIndexAndErrorMessage,
     PartitionProduceResponse,
     ProduceResponse,
     TopicProduceResponse,
@@ -45,23 +43,14 @@ from penstock.protocol.messages.produce_response import (
 from penstock.records.compression.budget import UnpackBudget
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from penstock.broker.metadata.cluster import Cluster
-    from penstock.broker.partitions.upkeep.flusher import Flusher, FlushTask
-    from penstock.broker.requests.purgatory import Parking
-    from penstock.broker.requests.release_profiles import Profile
-    from penstock.broker.transactions.service import Joining, TransactionService
-    from penstock.clock import Clock
-    from penstock.common.failures import LimitedLog
-    from penstock.records.format.batch_header import BatchHeader
+    from penstock.broker.handlers.postponed_records import Postponed
+    from penstock.broker.transactions.service import Joining
 
 NOTHING = UnpackBudget(0, 0)
 """For records that are rarely looked into: where they must be, that happens in a thread."""
 
 TOPIC_IDS_SINCE = 13
 ALL_REPLICAS = -1
-STORAGE_ERROR_SINCE = 4
 
 FEWER_REPLICAS_DO_SINCE = (3, 7)
 """From this release on, min.insync.replicas asks for no more replicas than the partition has."""
@@ -75,34 +64,9 @@ COPIED_BYTES_MAX = 1 << 20
 TURN_PAUSE_S = 0.0005
 """Seconds until a request for many partitions goes on. The event loop serves what has arrived by then."""
 
-FLUSH_PATIENCE_S = 3600
-"""A device that takes longer to force data to disk has failed in a way of its own."""
 
-_WITHOUT_START_OFFSET = (
-    ErrorCode.CORRUPT_MESSAGE,
-    ErrorCode.MESSAGE_TOO_LARGE,
-    ErrorCode.RECORD_LIST_TOO_LARGE,
-    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-    ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
-)
-
-_NO_RECORDS: list[BatchIndexAndErrorMessage] = []
-
-
-class Needs(UsesSideThread, Protocol):
-    """The parts of a broker that this API works on."""
-
-    clock: Clock
-    cluster: Cluster
-
-    @property
-    def transactions(self) -> TransactionService: ...
-
-    def flusher_for(self, partition: Partition) -> Flusher | None: ...
-
-    limited_log: LimitedLog
-    parking: Parking
-    profile: Profile | None
+Delayed: TypeAlias = "list[Postponed | Flushing]"
+"""What of a request cannot be answered at once."""
 
 
 def produce(request: ProduceRequest, context: Context[Needs]) -> ProduceResponse | Wait | None:
@@ -131,11 +95,14 @@ def _append_all(
     delayed: Delayed,
 ) -> ProduceResponse | Wait | None:
     """Append what is left of a request; `responses` and `delayed` are those of what has been appended."""
-    acks = request.acks
     responses += [_append_to_topic(topic, request, context, delayed) for topic in topics]
-    if any(isinstance(each, Postponed) for each in delayed):
-        return _append_later(responses, acks, request.timeout_ms, context, delayed)
-    return _answer(responses, acks, request.timeout_ms, context, delayed)
+    flushes = [each for each in delayed if isinstance(each, Flushing)]
+    postponed = [each for each in delayed if not isinstance(each, Flushing)]
+    if postponed:
+        from penstock.broker.handlers.postponed_records import append_later  # rarely needed
+
+        return append_later(responses, request.acks, request.timeout_ms, context, postponed, flushes)
+    return answer(responses, request.acks, request.timeout_ms, context, flushes)
 
 
 # --- records for many partitions ----------------------------------------------------------------------------
@@ -191,74 +158,6 @@ def _turns(topics: list[TopicProduceData]) -> Iterator[TopicProduceData]:
             )
 
 
-Delayed: TypeAlias = "list[Postponed | Flushing]"
-
-
-class Flushing(NamedTuple):
-    """Records of one partition that must reach the disk before `response` is sent."""
-
-    flush: FlushTask
-    response: PartitionProduceResponse
-
-
-def _answer(
-    responses: list[TopicProduceResponse],
-    acks: int,
-    timeout_ms: int,
-    context: Context[Needs],
-    delayed: Sequence[Postponed | Flushing],
-) -> ProduceResponse | Wait | None:
-    """The answer to a request all of whose records have been appended, or refused."""
-    if acks == 0:
-        _hang_up_on_failure(responses)
-        return None
-    if acks > 1:
-        return _wait_for_replicas(responses, timeout_ms, context)
-    if delayed:
-        flushes = [each for each in delayed if isinstance(each, Flushing)]
-        if flushes:
-            return _wait_for_flushes(responses, flushes, context)
-    return ProduceResponse(responses=responses)
-
-
-def _wait_for_flushes(
-    responses: list[TopicProduceResponse], flushes: list[Flushing], context: Context[Needs]
-) -> ProduceResponse | Wait:
-    """Answer once everything is on the disk that has to be (`flush.messages`)."""
-    response = ProduceResponse(responses=responses)
-
-    def report() -> ProduceResponse:
-        for flush, partition in flushes:
-            if flush.failure is not None:
-                code = ErrorCode.KAFKA_STORAGE_ERROR
-                if context.version < STORAGE_ERROR_SINCE:
-                    code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-                partition.error_code, partition.base_offset = code, -1
-                partition.error_message = str(flush.failure)
-        return response
-
-    keys = list(dict.fromkeys(flush for flush, _ in flushes))
-    return Wait(keys, context.now + FLUSH_PATIENCE_S, len(keys), report)
-
-
-def _wait_for_replicas(
-    responses: list[TopicProduceResponse], timeout_ms: int, context: Context[Needs]
-) -> ProduceResponse | Wait:
-    """What 0.8 does with acks above 1: there is one replica, so that time runs out (error 7)."""
-    answers = [partition for topic in responses for partition in topic.partition_responses]
-    written = [partition for partition in answers if not partition.error_code]
-    response = ProduceResponse(responses=responses)
-    if not written:
-        return response
-
-    def give_up() -> ProduceResponse:
-        for partition in written:
-            partition.error_code = ErrorCode.REQUEST_TIMED_OUT
-        return response
-
-    return Wait((), context.arrived + timeout_ms / 1000, answer=give_up)
-
-
 def _append_to_topic(
     data: TopicProduceData, request: ProduceRequest, context: Context[Needs], delayed: Delayed
 ) -> TopicProduceResponse:
@@ -272,9 +171,9 @@ def _append_to_topic(
                 raise found
             partitions.append(_append(found, partition, context, delayed, joining))
         except KafkaError as error:
-            partitions.append(_refuse(partition.index, refusal_of(error, partition.records, joining)))
+            partitions.append(refuse(partition.index, refusal_of(error, partition.records, joining)))
         except StorageError as error:
-            partitions.append(_report_storage(partition.index, error, context))
+            partitions.append(report_storage(partition.index, error, context))
     return TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=partitions)
 
 
@@ -317,182 +216,17 @@ def _append(
         appended = partition.append(records, context.version, context.now_ms, budget, joins)
     except KafkaError as error:
         refused = refusal_of(error, records, joins)
-        return _refuse(data.index, refused, _start_offset_told(partition, error) if refused is error else -1)
+        return refuse(data.index, refused, start_offset_told(partition, error) if refused is error else -1)
     except UnpackLimitError:
+        from penstock.broker.handlers.postponed_records import Postponed
+
         response = PartitionProduceResponse(index=data.index)
         postponed = Postponed(topic, partition, bytearray(records or b""), response)
         postponed.joining = joins
         delayed.append(postponed)
         return response
     context.node.parking.notify(partition, len(records) if records else 0)
-    response = _accept(data.index, appended)
+    response = accept(data.index, appended)
     if flusher is not None and partition.needs_flush:
         delayed.append(Flushing(flusher.flush(partition), response))
     return response
-
-
-def _accept(index: int, appended: Appended) -> PartitionProduceResponse:
-    base_offset, time_ms, start_offset = appended
-    return PartitionProduceResponse(
-        index=index,
-        base_offset=base_offset,
-        log_append_time_ms=time_ms,
-        log_start_offset=start_offset,
-        record_errors=_NO_RECORDS,
-    )
-
-
-# --- records that take long ---------------------------------------------------------------------------------
-
-
-class Postponed:
-    """Records for one partition that take too long for the event loop, and what their sender is told."""
-
-    __slots__ = (
-        "admitted", "error", "first_offset", "joining", "older", "partition", "records", "response", "topic",
-    )  # fmt: skip
-
-    def __init__(
-        self, topic: Topic, partition: Partition, records: bytearray, response: PartitionProduceResponse
-    ) -> None:
-        self.joining: Joining | None = None
-        self.topic = topic
-        self.partition = partition
-        self.records = records
-        self.response = response
-        self.admitted: tuple[memoryview, BatchHeader] | None = None
-        self.older: OlderForm | None = None
-        self.error: KafkaError | None = None
-        self.first_offset: int | None = None
-        """Where they are to be appended, if they must be converted for that; the log may have moved on."""
-
-    def prepare(self, version: int, now_ms: int, budget: UnpackBudget) -> None:
-        """Do what takes long, in any thread. What comes of it is kept, a refusal too."""
-        partition = self.partition
-        try:
-            if self.records:
-                records, self.records = self.records, bytearray()
-                self.admitted = partition.admit(memoryview(records), version, now_ms, budget)
-            if self.first_offset is not None and self.admitted is not None:
-                self.older = partition.prepare_older(self.admitted, self.first_offset, now_ms, budget)
-        except KafkaError as error:
-            self.error = to_be_raised_later(error)
-        except UnpackLimitError as error:
-            self.error = error_for(ErrorCode.MESSAGE_TOO_LARGE, str(error))
-
-
-def _append_later(
-    responses: list[TopicProduceResponse],
-    acks: int,
-    timeout_ms: int,
-    context: Context[Needs],
-    delayed: Delayed,
-) -> ProduceResponse | Wait | None:
-    """Answer once the records that take long have been looked into, in a thread, and appended."""
-    postponed = [each for each in delayed if isinstance(each, Postponed)]
-    flushes = [each for each in delayed if isinstance(each, Flushing)]
-    version, now_ms = context.version, context.now_ms
-    size = sum(len(each.records) for each in postponed)
-    thread = context.node.side_thread()
-    if thread is not None and not thread.has_room(size):
-        busy = error_for(ErrorCode.REQUEST_TIMED_OUT, "too many records wait to be unpacked; send them again")
-        for each in postponed:
-            _copy_outcome(each.response, _refuse(each.response.index, busy))
-        return _answer(responses, acks, timeout_ms, context, flushes)
-
-    def prepare() -> None:
-        budget = full_budget(context)
-        for each in postponed:
-            each.prepare(version, now_ms, budget)
-
-    def append() -> ProduceResponse | Wait | None:
-        nonlocal postponed
-        postponed = [each for each in postponed if not _append_prepared(each, context, flushes)]
-        if postponed:  # others have appended meanwhile: once more, for where the log ends now
-            return begin()
-        return _answer(responses, acks, timeout_ms, context, flushes)
-
-    def begin() -> ProduceResponse | Wait | None:
-        for each in postponed:
-            if each.partition.stores_older:
-                with suppress(KafkaError, StorageError):  # met again by the append, which says so
-                    each.first_offset = each.partition.log.end_offset
-        waiting: ProduceResponse | Wait | None = answer_later(context, prepare, size, append)
-        return waiting
-
-    return begin()
-
-
-def _append_prepared(each: Postponed, context: Context[Needs], flushes: list[Flushing]) -> bool:
-    """Append what a thread has looked into; return False if it was converted for another place in the log."""
-    partition, index = each.partition, each.response.index
-    try:
-        refused, each.error = each.error, None
-        if refused is not None:
-            raise refused
-        if context.node.cluster.topics.get(each.topic.name) is not each.topic:
-            raise error_for(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {each.topic.name} has been deleted meanwhile"
-            )
-        if each.older is not None and each.older.first_offset != partition.log.end_offset:
-            return False
-        flusher = context.node.flusher_for(partition) if each.topic.config.flushes else None
-        appended = partition.append_admitted(each.admitted, context.now_ms, each.older, joining=each.joining)
-    except KafkaError as error:
-        _copy_outcome(each.response, _refuse(index, error, _start_offset_told(partition, error)))
-        return True
-    except StorageError as error:
-        _copy_outcome(each.response, _report_storage(index, error, context))
-        return True
-    size = len(each.admitted[0]) if each.admitted is not None else 0
-    context.node.parking.notify(partition, size)
-    _copy_outcome(each.response, _accept(index, appended))
-    if flusher is not None and partition.needs_flush:
-        flushes.append(Flushing(flusher.flush(partition), each.response))
-    return True
-
-
-def _copy_outcome(response: PartitionProduceResponse, outcome: PartitionProduceResponse) -> None:
-    """Make a response that is in its place already say what another one says."""
-    for name in outcome.__slots__:
-        setattr(response, name, getattr(outcome, name))
-
-
-def _start_offset_told(partition: Partition, error: KafkaError) -> int:
-    """Where the log begins, if the answer to a refused batch says so: as in Kafka, not always."""
-    if error.code in _WITHOUT_START_OFFSET or isinstance(error, MisshapenRecords):
-        return -1
-    return partition.log_start_offset
-
-
-def _refuse(index: int, error: KafkaError, log_start_offset: int = -1) -> PartitionProduceResponse:
-    response = PartitionProduceResponse(
-        index=index,
-        error_code=error.code,
-        base_offset=-1,
-        log_start_offset=log_start_offset,
-        error_message=error.detail,
-    )
-    if isinstance(error, RejectedRecords):
-        response.record_errors = [
-            BatchIndexAndErrorMessage(batch_index=record, batch_index_error_message=reason)
-            for record, reason in error.records
-        ]
-    return response
-
-
-def _report_storage(index: int, error: StorageError, context: Context[Needs]) -> PartitionProduceResponse:
-    context.node.limited_log.once(logging.ERROR, str(error))
-    is_new = context.version >= STORAGE_ERROR_SINCE
-    code = ErrorCode.KAFKA_STORAGE_ERROR if is_new else ErrorCode.NOT_LEADER_OR_FOLLOWER
-    return PartitionProduceResponse(index=index, error_code=code, base_offset=-1, error_message=str(error))
-
-
-def _hang_up_on_failure(responses: list[TopicProduceResponse]) -> None:
-    """With acks=0 there is no answer; closing the connection is how the producer learns."""
-    for topic in responses:
-        for partition in topic.partition_responses:
-            if partition.error_code:
-                raise CloseConnection(
-                    f"Produce with acks=0 to {topic.name}-{partition.index} failed: {partition.error_message}"
-                )

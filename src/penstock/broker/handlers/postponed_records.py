@@ -1,0 +1,141 @@
+"""Records of a Produce that take too long for the event loop: looked into in a thread, then appended."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from penstock.broker.handlers.produce_answers import (
+    Flushing,
+    Needs,
+    accept,
+    answer,
+    copy_outcome,
+    refuse,
+    report_storage,
+    start_offset_told,
+)
+from penstock.broker.requests.side_thread import answer_later, full_budget, to_be_raised_later
+from penstock.errors import KafkaError, StorageError, UnpackLimitError
+from penstock.protocol.error_codes import ErrorCode, error_for
+
+if TYPE_CHECKING:
+    from penstock.broker.context import Context
+    from penstock.broker.metadata.replica_manager import Topic
+    from penstock.broker.partitions.partition import Partition
+    from penstock.broker.partitions.stored_form import OlderForm
+    from penstock.broker.requests.purgatory import Wait
+    from penstock.broker.transactions.service import Joining
+    from penstock.protocol.messages.produce_response import (
+        PartitionProduceResponse,
+        ProduceResponse,
+        TopicProduceResponse,
+    )
+    from penstock.records.compression.budget import UnpackBudget
+    from penstock.records.format.batch_header import BatchHeader
+
+
+class Postponed:
+    """Records for one partition that take too long for the event loop, and what their sender is told."""
+
+    __slots__ = (
+        "admitted", "error", "first_offset", "joining", "older", "partition", "records", "response", "topic",
+    )  # fmt: skip
+
+    def __init__(
+        self, topic: Topic, partition: Partition, records: bytearray, response: PartitionProduceResponse
+    ) -> None:
+        self.joining: Joining | None = None
+        self.topic = topic
+        self.partition = partition
+        self.records = records
+        self.response = response
+        self.admitted: tuple[memoryview, BatchHeader] | None = None
+        self.older: OlderForm | None = None
+        self.error: KafkaError | None = None
+        self.first_offset: int | None = None
+        """Where they are to be appended, if they must be converted for that; the log may have moved on."""
+
+    def prepare(self, version: int, now_ms: int, budget: UnpackBudget) -> None:
+        """Do what takes long, in any thread. What comes of it is kept, a refusal too."""
+        partition = self.partition
+        try:
+            if self.records:
+                records, self.records = self.records, bytearray()
+                self.admitted = partition.admit(memoryview(records), version, now_ms, budget)
+            if self.first_offset is not None and self.admitted is not None:
+                self.older = partition.prepare_older(self.admitted, self.first_offset, now_ms, budget)
+        except KafkaError as error:
+            self.error = to_be_raised_later(error)
+        except UnpackLimitError as error:
+            self.error = error_for(ErrorCode.MESSAGE_TOO_LARGE, str(error))
+
+
+def append_later(
+    responses: list[TopicProduceResponse],
+    acks: int,
+    timeout_ms: int,
+    context: Context[Needs],
+    postponed: list[Postponed],
+    flushes: list[Flushing],
+) -> ProduceResponse | Wait | None:
+    """Answer once the records that take long have been looked into, in a thread, and appended."""
+    version, now_ms = context.version, context.now_ms
+    size = sum(len(each.records) for each in postponed)
+    thread = context.node.side_thread()
+    if thread is not None and not thread.has_room(size):
+        busy = error_for(ErrorCode.REQUEST_TIMED_OUT, "too many records wait to be unpacked; send them again")
+        for each in postponed:
+            copy_outcome(each.response, refuse(each.response.index, busy))
+        return answer(responses, acks, timeout_ms, context, flushes)
+
+    def prepare() -> None:
+        budget = full_budget(context)
+        for each in postponed:
+            each.prepare(version, now_ms, budget)
+
+    def append() -> ProduceResponse | Wait | None:
+        nonlocal postponed
+        postponed = [each for each in postponed if not _append_prepared(each, context, flushes)]
+        if postponed:  # others have appended meanwhile: once more, for where the log ends now
+            return begin()
+        return answer(responses, acks, timeout_ms, context, flushes)
+
+    def begin() -> ProduceResponse | Wait | None:
+        for each in postponed:
+            if each.partition.stores_older:
+                with suppress(KafkaError, StorageError):  # met again by the append, which says so
+                    each.first_offset = each.partition.log.end_offset
+        waiting: ProduceResponse | Wait | None = answer_later(context, prepare, size, append)
+        return waiting
+
+    return begin()
+
+
+def _append_prepared(each: Postponed, context: Context[Needs], flushes: list[Flushing]) -> bool:
+    """Append what a thread has looked into; return False if it was converted for another place in the log."""
+    partition, index = each.partition, each.response.index
+    try:
+        refused, each.error = each.error, None
+        if refused is not None:
+            raise refused
+        if context.node.cluster.topics.get(each.topic.name) is not each.topic:
+            raise error_for(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {each.topic.name} has been deleted meanwhile"
+            )
+        if each.older is not None and each.older.first_offset != partition.log.end_offset:
+            return False
+        flusher = context.node.flusher_for(partition) if each.topic.config.flushes else None
+        appended = partition.append_admitted(each.admitted, context.now_ms, each.older, joining=each.joining)
+    except KafkaError as error:
+        copy_outcome(each.response, refuse(index, error, start_offset_told(partition, error)))
+        return True
+    except StorageError as error:
+        copy_outcome(each.response, report_storage(index, error, context))
+        return True
+    size = len(each.admitted[0]) if each.admitted is not None else 0
+    context.node.parking.notify(partition, size)
+    copy_outcome(each.response, accept(index, appended))
+    if flusher is not None and partition.needs_flush:
+        flushes.append(Flushing(flusher.flush(partition), each.response))
+    return True

@@ -1,0 +1,183 @@
+"""What a Produce request is answered: each partition's outcome, once flushes and replicas were waited for."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from penstock.broker.context import CloseConnection, Context
+from penstock.broker.partitions.validation import MisshapenRecords, RejectedRecords
+from penstock.broker.requests.purgatory import Wait
+from penstock.broker.requests.side_thread import UsesSideThread
+from penstock.errors import KafkaError, StorageError
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.produce_response import (
+    BatchIndexAndErrorMessage,
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+
+if TYPE_CHECKING:
+    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.partitions.partition import Appended, Partition
+    from penstock.broker.partitions.upkeep.flusher import Flusher, FlushTask
+    from penstock.broker.requests.purgatory import Parking
+    from penstock.broker.requests.release_profiles import Profile
+    from penstock.broker.transactions.service import TransactionService
+    from penstock.clock import Clock
+    from penstock.common.failures import LimitedLog
+
+STORAGE_ERROR_SINCE = 4
+
+FLUSH_PATIENCE_S = 3600
+"""A device that takes longer to force data to disk has failed in a way of its own."""
+
+_WITHOUT_START_OFFSET = (
+    ErrorCode.CORRUPT_MESSAGE,
+    ErrorCode.MESSAGE_TOO_LARGE,
+    ErrorCode.RECORD_LIST_TOO_LARGE,
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+)
+
+_NO_RECORDS: list[BatchIndexAndErrorMessage] = []
+
+
+class Needs(UsesSideThread, Protocol):
+    """The parts of a broker that this API works on."""
+
+    clock: Clock
+    cluster: Cluster
+
+    @property
+    def transactions(self) -> TransactionService: ...
+
+    def flusher_for(self, partition: Partition) -> Flusher | None: ...
+
+    limited_log: LimitedLog
+    parking: Parking
+    profile: Profile | None
+
+
+class Flushing(NamedTuple):
+    """Records of one partition that must reach the disk before `response` is sent."""
+
+    flush: FlushTask
+    response: PartitionProduceResponse
+
+
+def answer(
+    responses: list[TopicProduceResponse],
+    acks: int,
+    timeout_ms: int,
+    context: Context[Needs],
+    flushes: list[Flushing],
+) -> ProduceResponse | Wait | None:
+    """The answer to a request all of whose records have been appended, or refused."""
+    if acks == 0:
+        _hang_up_on_failure(responses)
+        return None
+    if acks > 1:
+        return _wait_for_replicas(responses, timeout_ms, context)
+    if flushes:
+        return _wait_for_flushes(responses, flushes, context)
+    return ProduceResponse(responses=responses)
+
+
+def _wait_for_flushes(
+    responses: list[TopicProduceResponse], flushes: list[Flushing], context: Context[Needs]
+) -> ProduceResponse | Wait:
+    """Answer once everything is on the disk that has to be (`flush.messages`)."""
+    response = ProduceResponse(responses=responses)
+
+    def report() -> ProduceResponse:
+        for flush, partition in flushes:
+            if flush.failure is not None:
+                code = ErrorCode.KAFKA_STORAGE_ERROR
+                if context.version < STORAGE_ERROR_SINCE:
+                    code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+                partition.error_code, partition.base_offset = code, -1
+                partition.error_message = str(flush.failure)
+        return response
+
+    keys = list(dict.fromkeys(flush for flush, _ in flushes))
+    return Wait(keys, context.now + FLUSH_PATIENCE_S, len(keys), report)
+
+
+def _wait_for_replicas(
+    responses: list[TopicProduceResponse], timeout_ms: int, context: Context[Needs]
+) -> ProduceResponse | Wait:
+    """What 0.8 does with acks above 1: there is one replica, so that time runs out (error 7)."""
+    answers = [partition for topic in responses for partition in topic.partition_responses]
+    written = [partition for partition in answers if not partition.error_code]
+    response = ProduceResponse(responses=responses)
+    if not written:
+        return response
+
+    def give_up() -> ProduceResponse:
+        for partition in written:
+            partition.error_code = ErrorCode.REQUEST_TIMED_OUT
+        return response
+
+    return Wait((), context.arrived + timeout_ms / 1000, answer=give_up)
+
+
+def accept(index: int, appended: Appended) -> PartitionProduceResponse:
+    """The outcome of records that have been appended."""
+    base_offset, time_ms, start_offset = appended
+    return PartitionProduceResponse(
+        index=index,
+        base_offset=base_offset,
+        log_append_time_ms=time_ms,
+        log_start_offset=start_offset,
+        record_errors=_NO_RECORDS,
+    )
+
+
+def copy_outcome(response: PartitionProduceResponse, outcome: PartitionProduceResponse) -> None:
+    """Make a response that is in its place already say what another one says."""
+    for name in outcome.__slots__:
+        setattr(response, name, getattr(outcome, name))
+
+
+def start_offset_told(partition: Partition, error: KafkaError) -> int:
+    """Where the log begins, if the answer to a refused batch says so: as in Kafka, not always."""
+    if error.code in _WITHOUT_START_OFFSET or isinstance(error, MisshapenRecords):
+        return -1
+    return partition.log_start_offset
+
+
+def refuse(index: int, error: KafkaError, log_start_offset: int = -1) -> PartitionProduceResponse:
+    """The outcome of records that have been refused."""
+    response = PartitionProduceResponse(
+        index=index,
+        error_code=error.code,
+        base_offset=-1,
+        log_start_offset=log_start_offset,
+        error_message=error.detail,
+    )
+    if isinstance(error, RejectedRecords):
+        response.record_errors = [
+            BatchIndexAndErrorMessage(batch_index=record, batch_index_error_message=reason)
+            for record, reason in error.records
+        ]
+    return response
+
+
+def report_storage(index: int, error: StorageError, context: Context[Needs]) -> PartitionProduceResponse:
+    """The outcome of records that could not be written; the log of the broker says so, too."""
+    context.node.limited_log.once(logging.ERROR, str(error))
+    is_new = context.version >= STORAGE_ERROR_SINCE
+    code = ErrorCode.KAFKA_STORAGE_ERROR if is_new else ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return PartitionProduceResponse(index=index, error_code=code, base_offset=-1, error_message=str(error))
+
+
+def _hang_up_on_failure(responses: list[TopicProduceResponse]) -> None:
+    """With acks=0 there is no answer; closing the connection is how the producer learns."""
+    for topic in responses:
+        for partition in topic.partition_responses:
+            if partition.error_code:
+                raise CloseConnection(
+                    f"Produce with acks=0 to {topic.name}-{partition.index} failed: {partition.error_message}"
+                )
