@@ -18,12 +18,11 @@ from penstock.broker.groups.classic.states import (
     Ask,
     Bypass,
     Cause,
-    IllegalTransitionError,
     Rejoin,
     State,
-    follow,
 )
 from penstock.broker.groups.timers import NEVER, Timer, Timers
+from penstock.common.transitions import IllegalTransitionError
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -53,10 +52,10 @@ def test_every_pair_that_the_table_does_not_list_is_a_named_error() -> None:
     for state in State:
         for cause in Cause:
             if (state, cause) in TRANSITIONS:
-                assert follow(state, cause) is TRANSITIONS[state, cause]
+                assert TRANSITIONS.next_state(state, cause) is TRANSITIONS[state, cause]
             else:
                 with pytest.raises(IllegalTransitionError, match=f"no row .{state.name}, {cause.name}."):
-                    follow(state, cause)
+                    TRANSITIONS.next_state(state, cause)
 
 
 def test_every_way_around_the_table_is_written_down() -> None:

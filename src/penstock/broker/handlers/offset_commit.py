@@ -31,6 +31,7 @@ from penstock.protocol.messages.offset_commit_response import (
 if TYPE_CHECKING:
     from penstock.broker.groups.service import GroupService
     from penstock.broker.metadata.cluster import Cluster
+    from penstock.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequestPartition
 
 logger = logger_named("penstock.broker")
 
@@ -60,7 +61,7 @@ def offset_commit(request: OffsetCommitRequest, context: Context[Needs]) -> Offs
         answer = OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id)
         response.topics.append(answer)
         for partition in topic.partitions:
-            error = missing or _check(name, partition, service.metadata_bytes_max)
+            error = missing or offset_error(name, partition, service.metadata_bytes_max)
             outcome = OffsetCommitResponsePartition(
                 partition_index=partition.partition_index, error_code=error
             )
@@ -87,13 +88,25 @@ def find_topic(
     return None, ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _check(topic: Topic | None, partition: OffsetCommitRequestPartition, bytes_max: int) -> ErrorCode:
+def offset_error(
+    topic: Topic | None,
+    partition: OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition,
+    metadata_bytes_max: int,
+) -> ErrorCode:
+    """Return why an offset of this partition cannot be committed, or NONE."""
     if topic is None or not 0 <= partition.partition_index < len(topic.partitions):
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     metadata = partition.committed_metadata or ""
-    if len(metadata) > bytes_max or len(metadata.encode()) > STRING_BYTES_MAX:
+    if len(metadata) > metadata_bytes_max or len(metadata.encode()) > STRING_BYTES_MAX:
         return ErrorCode.OFFSET_METADATA_TOO_LARGE
     return ErrorCode.NONE
+
+
+def storing_error(failure: KafkaError) -> ErrorCode:
+    """Return the error of a commit whose records the group's partition has refused with `failure`."""
+    if failure.code == ErrorCode.MESSAGE_TOO_LARGE:
+        return ErrorCode.INVALID_COMMIT_OFFSET_SIZE
+    return ErrorCode(failure.code)
 
 
 def _committed(
@@ -137,8 +150,7 @@ def _commit(
             if group is None:
                 service.coordinator.create(group_id)
     except KafkaError as failure:
-        too_large = failure.code == ErrorCode.MESSAGE_TOO_LARGE
-        return ErrorCode.INVALID_COMMIT_OFFSET_SIZE if too_large else ErrorCode(failure.code)
+        return storing_error(failure)
     except StorageError as failure:
         logger.error("%s", failure)
         return ErrorCode.NOT_COORDINATOR

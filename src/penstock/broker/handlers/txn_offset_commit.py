@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.context import Context, Parts
 from penstock.broker.groups.offsets import Committed, PartitionKey
+from penstock.broker.handlers.offset_commit import offset_error, storing_error
 from penstock.broker.partitions.producers.transactional_appends import join
 from penstock.broker.requests.string_lengths import STRING_BYTES_MAX
 from penstock.broker.transactions.service import Joining
@@ -18,7 +19,6 @@ from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.txn_offset_commit_request import (
     TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
 )
 from penstock.protocol.messages.txn_offset_commit_response import (
     TxnOffsetCommitResponse,
@@ -29,7 +29,6 @@ from penstock.protocol.messages.txn_offset_commit_response import (
 if TYPE_CHECKING:
     from penstock.broker.groups.service import GroupService
     from penstock.broker.metadata.cluster import Cluster
-    from penstock.broker.metadata.replica_manager import Topic
     from penstock.broker.transactions.service import TransactionService
 
 logger = logger_named("penstock.broker")
@@ -57,7 +56,7 @@ def txn_offset_commit(request: TxnOffsetCommitRequest, context: Context[Needs]) 
         answer = TxnOffsetCommitResponseTopic(name=topic.name)
         response.topics.append(answer)
         for partition in topic.partitions:
-            error = _check(found, partition, service.metadata_bytes_max)
+            error = offset_error(found, partition, service.metadata_bytes_max)
             outcome = TxnOffsetCommitResponsePartition(
                 partition_index=partition.partition_index, error_code=error
             )
@@ -76,15 +75,6 @@ def txn_offset_commit(request: TxnOffsetCommitRequest, context: Context[Needs]) 
         for outcome in accepted:
             outcome.error_code = error
     return response
-
-
-def _check(topic: Topic | None, partition: TxnOffsetCommitRequestPartition, bytes_max: int) -> ErrorCode:
-    if topic is None or not 0 <= partition.partition_index < len(topic.partitions):
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    metadata = partition.committed_metadata or ""
-    if len(metadata) > bytes_max or len(metadata.encode()) > STRING_BYTES_MAX:
-        return ErrorCode.OFFSET_METADATA_TOO_LARGE
-    return ErrorCode.NONE
 
 
 def _commit(
@@ -113,8 +103,7 @@ def _commit(
             group_id, (request.producer_id, request.producer_epoch), commits, context.now_ms, permission
         )
     except KafkaError as failure:
-        too_large = failure.code == ErrorCode.MESSAGE_TOO_LARGE
-        return ErrorCode.INVALID_COMMIT_OFFSET_SIZE if too_large else ErrorCode(failure.code)
+        return storing_error(failure)
     except StorageError as failure:
         logger.error("%s", failure)
         return ErrorCode.NOT_COORDINATOR

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from penstock.common.transitions import Transitions
+
 
 class State(StrEnum):
     """What a transactional id is doing. Values are the names in DescribeTransactions and ListTransactions."""
@@ -66,43 +68,29 @@ class Event(StrEnum):
     EXPIRE = "the id has not been used for too long"
 
 
-TRANSITIONS: dict[tuple[State, Event], State] = {
-    (State.EMPTY, Event.INITIALIZE): State.EMPTY,
-    (State.EMPTY, Event.ADD): State.ONGOING,
-    (State.EMPTY, Event.ABORT): State.PREPARE_ABORT,
-    (State.EMPTY, Event.EXPIRE): State.DEAD,
-    (State.ONGOING, Event.ADD): State.ONGOING,
-    (State.ONGOING, Event.COMMIT): State.PREPARE_COMMIT,
-    (State.ONGOING, Event.ABORT): State.PREPARE_ABORT,
-    (State.ONGOING, Event.FENCE): State.PREPARE_EPOCH_FENCE,
-    (State.PREPARE_EPOCH_FENCE, Event.ABORT): State.PREPARE_ABORT,
-    (State.PREPARE_COMMIT, Event.MARKED): State.COMPLETE_COMMIT,
-    (State.PREPARE_ABORT, Event.MARKED): State.COMPLETE_ABORT,
-    (State.COMPLETE_COMMIT, Event.INITIALIZE): State.EMPTY,
-    (State.COMPLETE_COMMIT, Event.ADD): State.ONGOING,
-    (State.COMPLETE_COMMIT, Event.ABORT): State.PREPARE_ABORT,
-    (State.COMPLETE_COMMIT, Event.EXPIRE): State.DEAD,
-    (State.COMPLETE_ABORT, Event.INITIALIZE): State.EMPTY,
-    (State.COMPLETE_ABORT, Event.ADD): State.ONGOING,
-    (State.COMPLETE_ABORT, Event.ABORT): State.PREPARE_ABORT,
-    (State.COMPLETE_ABORT, Event.EXPIRE): State.DEAD,
-}
+TRANSITIONS = Transitions[State, Event](
+    {
+        (State.EMPTY, Event.INITIALIZE): State.EMPTY,
+        (State.EMPTY, Event.ADD): State.ONGOING,
+        (State.EMPTY, Event.ABORT): State.PREPARE_ABORT,
+        (State.EMPTY, Event.EXPIRE): State.DEAD,
+        (State.ONGOING, Event.ADD): State.ONGOING,
+        (State.ONGOING, Event.COMMIT): State.PREPARE_COMMIT,
+        (State.ONGOING, Event.ABORT): State.PREPARE_ABORT,
+        (State.ONGOING, Event.FENCE): State.PREPARE_EPOCH_FENCE,
+        (State.PREPARE_EPOCH_FENCE, Event.ABORT): State.PREPARE_ABORT,
+        (State.PREPARE_COMMIT, Event.MARKED): State.COMPLETE_COMMIT,
+        (State.PREPARE_ABORT, Event.MARKED): State.COMPLETE_ABORT,
+        (State.COMPLETE_COMMIT, Event.INITIALIZE): State.EMPTY,
+        (State.COMPLETE_COMMIT, Event.ADD): State.ONGOING,
+        (State.COMPLETE_COMMIT, Event.ABORT): State.PREPARE_ABORT,
+        (State.COMPLETE_COMMIT, Event.EXPIRE): State.DEAD,
+        (State.COMPLETE_ABORT, Event.INITIALIZE): State.EMPTY,
+        (State.COMPLETE_ABORT, Event.ADD): State.ONGOING,
+        (State.COMPLETE_ABORT, Event.ABORT): State.PREPARE_ABORT,
+        (State.COMPLETE_ABORT, Event.EXPIRE): State.DEAD,
+    }
+)
 """From a state, by an event, to a state. An abort with no transaction open exists since KIP-890 only."""
 
-
-class IllegalTransitionError(RuntimeError):
-    """An event happened in a state that does not know it: a fault of the coordinator."""
-
-
-def next_state(state: State, event: Event) -> State:
-    """Return the state that `event` leads to from `state`.
-
-    Raises:
-        IllegalTransitionError: the table has no such entry.
-    """
-    found = TRANSITIONS.get((state, event))
-    if found is None:
-        raise IllegalTransitionError(
-            f"a transaction in {state.value} does not know the event {event.value!r}"
-        )
-    return found
+next_state = TRANSITIONS.next_state

@@ -19,12 +19,12 @@ from penstock.broker.groups.classic.states import (
     BYPASSES,
     REFUSALS,
     REJOINS,
+    TRANSITIONS,
     Ask,
     Bypass,
     Cause,
     Rejoin,
     State,
-    follow,
 )
 from penstock.broker.groups.offsets import OffsetExpiration
 from penstock.broker.groups.timers import Timer, Timers
@@ -103,7 +103,7 @@ class Group(Roster):
         Raises:
             IllegalTransitionError: the state does not list the cause.
         """
-        self._state = follow(self._state, cause)
+        self._state = TRANSITIONS.next_state(self._state, cause)
 
     def bypass(self, reason: Bypass) -> None:
         """Put the group into the state that `BYPASSES` gives for `reason`, whatever the present one."""

@@ -1,6 +1,6 @@
 """The states of a classic group, as tables: transitions, errors by state, and what a rejoin leads to.
 
-A group changes its state in two ways. `follow` looks up (state, cause) in `TRANSITIONS`, and raises
+A group changes its state in two ways. `TRANSITIONS.next_state` looks up (state, cause), and raises
 `IllegalTransitionError` for a pair that is not listed. `BYPASSES` lists the states that a group is put into
 from any other: when it is read from the store, and when an exception has left it half-changed.
 `tools/draw_group_states.py` draws the picture in the documentation from `TRANSITIONS`.
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from penstock.common.transitions import Transitions
 from penstock.protocol.error_codes import ErrorCode
 
 
@@ -44,45 +45,26 @@ class Cause(StrEnum):
     DELETED = "deleted, or expired"
 
 
-TRANSITIONS: dict[tuple[State, Cause], State] = {
-    (State.EMPTY, Cause.MEMBER_JOINS): State.PREPARING,
-    (State.PREPARING, Cause.ALL_JOINED): State.COMPLETING,
-    (State.PREPARING, Cause.NO_MEMBERS_LEFT): State.EMPTY,
-    (State.COMPLETING, Cause.LEADER_ASSIGNS): State.STABLE,
-    (State.COMPLETING, Cause.MEMBER_JOINS): State.PREPARING,
-    (State.COMPLETING, Cause.MEMBER_CHANGES): State.PREPARING,
-    (State.COMPLETING, Cause.MEMBER_GOES): State.PREPARING,
-    (State.COMPLETING, Cause.SYNC_IS_OVERDUE): State.PREPARING,
-    (State.COMPLETING, Cause.NOT_STORED): State.PREPARING,
-    (State.STABLE, Cause.MEMBER_JOINS): State.PREPARING,
-    (State.STABLE, Cause.MEMBER_CHANGES): State.PREPARING,
-    (State.STABLE, Cause.MEMBER_GOES): State.PREPARING,
-    (State.STABLE, Cause.SYNC_IS_OVERDUE): State.PREPARING,
-    (State.STABLE, Cause.NOT_STORED): State.PREPARING,
-    (State.EMPTY, Cause.DELETED): State.DEAD,
-}
+TRANSITIONS = Transitions[State, Cause](
+    {
+        (State.EMPTY, Cause.MEMBER_JOINS): State.PREPARING,
+        (State.PREPARING, Cause.ALL_JOINED): State.COMPLETING,
+        (State.PREPARING, Cause.NO_MEMBERS_LEFT): State.EMPTY,
+        (State.COMPLETING, Cause.LEADER_ASSIGNS): State.STABLE,
+        (State.COMPLETING, Cause.MEMBER_JOINS): State.PREPARING,
+        (State.COMPLETING, Cause.MEMBER_CHANGES): State.PREPARING,
+        (State.COMPLETING, Cause.MEMBER_GOES): State.PREPARING,
+        (State.COMPLETING, Cause.SYNC_IS_OVERDUE): State.PREPARING,
+        (State.COMPLETING, Cause.NOT_STORED): State.PREPARING,
+        (State.STABLE, Cause.MEMBER_JOINS): State.PREPARING,
+        (State.STABLE, Cause.MEMBER_CHANGES): State.PREPARING,
+        (State.STABLE, Cause.MEMBER_GOES): State.PREPARING,
+        (State.STABLE, Cause.SYNC_IS_OVERDUE): State.PREPARING,
+        (State.STABLE, Cause.NOT_STORED): State.PREPARING,
+        (State.EMPTY, Cause.DELETED): State.DEAD,
+    }
+)
 """From a state, by a cause, to a state. A pair that is not listed is illegal."""
-
-
-class IllegalTransitionError(Exception):
-    """A group was told a cause that its state does not list: a fault of the broker, never of a client."""
-
-    def __init__(self, state: State, cause: Cause) -> None:
-        super().__init__(f"TRANSITIONS has no row ({state.name}, {cause.name}): {cause.value}, while {state}")
-        self.state = state
-        self.cause = cause
-
-
-def follow(state: State, cause: Cause) -> State:
-    """Return the state that `cause` leads to.
-
-    Raises:
-        IllegalTransitionError: `TRANSITIONS` has no row for the pair.
-    """
-    try:
-        return TRANSITIONS[state, cause]
-    except KeyError:
-        raise IllegalTransitionError(state, cause) from None
 
 
 class Bypass(StrEnum):

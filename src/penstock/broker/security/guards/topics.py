@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from penstock.broker.context import CloseConnection
@@ -152,6 +153,24 @@ def guard_fetch(request: Any, asking: Asking) -> Any:
     return asking.then(request, complete)
 
 
+def _each_topic(
+    request: Any, asking: Asking, operation: Operation, refuse: Callable[[Any], Any], *, name: str = "name"
+) -> Any:
+    """Answer a request whose topics, and those of its response, are in the field `topics`.
+
+    Args:
+        request: the request.
+        asking: the principal's rights, and the handler.
+        operation: what the principal needs the right for, on each topic.
+        refuse: returns the entry of the response for a topic of the request that is refused.
+        name: the attribute with a topic's name.
+    """
+    allowed, refused = split(
+        request.topics, lambda topic: asking.rights.on_topic(operation, getattr(topic, name))
+    )
+    return asking.partly(request, "topics", allowed, "topics", [refuse(topic) for topic in refused])
+
+
 def guard_list_offsets(request: Any, asking: Asking) -> Any:
     """DESCRIBE on each topic."""
     from penstock.protocol.messages.list_offsets_response import (
@@ -159,11 +178,8 @@ def guard_list_offsets(request: Any, asking: Asking) -> Any:
         ListOffsetsTopicResponse,
     )
 
-    allowed, refused = split(
-        request.topics, lambda topic: asking.rights.on_topic(Operation.DESCRIBE, topic.name)
-    )
-    more = [
-        ListOffsetsTopicResponse(
+    def refuse(topic: Any) -> ListOffsetsTopicResponse:
+        return ListOffsetsTopicResponse(
             name=topic.name,
             partitions=[
                 ListOffsetsPartitionResponse(
@@ -172,9 +188,8 @@ def guard_list_offsets(request: Any, asking: Asking) -> Any:
                 for partition in topic.partitions
             ],
         )
-        for topic in refused
-    ]
-    return asking.partly(request, "topics", allowed, "topics", more)
+
+    return _each_topic(request, asking, Operation.DESCRIBE, refuse)
 
 
 def guard_offset_for_leader_epoch(request: Any, asking: Asking) -> Any:
@@ -186,11 +201,9 @@ def guard_offset_for_leader_epoch(request: Any, asking: Asking) -> Any:
 
     if asking.rights.on_cluster(Operation.CLUSTER_ACTION):
         return asking.proceed(request)
-    allowed, refused = split(
-        request.topics, lambda topic: asking.rights.on_topic(Operation.DESCRIBE, topic.topic)
-    )
-    more = [
-        OffsetForLeaderTopicResult(
+
+    def refuse(topic: Any) -> OffsetForLeaderTopicResult:
+        return OffsetForLeaderTopicResult(
             topic=topic.topic,
             partitions=[
                 EpochEndOffset(
@@ -199,9 +212,8 @@ def guard_offset_for_leader_epoch(request: Any, asking: Asking) -> Any:
                 for partition in topic.partitions
             ],
         )
-        for topic in refused
-    ]
-    return asking.partly(request, "topics", allowed, "topics", more)
+
+    return _each_topic(request, asking, Operation.DESCRIBE, refuse, name="topic")
 
 
 def guard_delete_records(request: Any, asking: Asking) -> Any:
@@ -211,11 +223,8 @@ def guard_delete_records(request: Any, asking: Asking) -> Any:
         DeleteRecordsTopicResult,
     )
 
-    allowed, refused = split(
-        request.topics, lambda topic: asking.rights.on_topic(Operation.DELETE, topic.name)
-    )
-    more = [
-        DeleteRecordsTopicResult(
+    def refuse(topic: Any) -> DeleteRecordsTopicResult:
+        return DeleteRecordsTopicResult(
             name=topic.name,
             partitions=[
                 DeleteRecordsPartitionResult(
@@ -224,27 +233,24 @@ def guard_delete_records(request: Any, asking: Asking) -> Any:
                 for partition in topic.partitions
             ],
         )
-        for topic in refused
-    ]
-    return asking.partly(request, "topics", allowed, "topics", more)
+
+    return _each_topic(request, asking, Operation.DELETE, refuse)
 
 
 def guard_describe_producers(request: Any, asking: Asking) -> Any:
     """READ on each topic."""
     from penstock.protocol.messages.describe_producers_response import PartitionResponse, TopicResponse
 
-    allowed, refused = split(request.topics, lambda topic: asking.rights.on_topic(Operation.READ, topic.name))
-    more = [
-        TopicResponse(
+    def refuse(topic: Any) -> TopicResponse:
+        return TopicResponse(
             name=topic.name,
             partitions=[
                 PartitionResponse(partition_index=index, error_code=_REFUSED)
                 for index in topic.partition_indexes
             ],
         )
-        for topic in refused
-    ]
-    return asking.partly(request, "topics", allowed, "topics", more)
+
+    return _each_topic(request, asking, Operation.READ, refuse)
 
 
 def guard_init_producer_id(request: Any, asking: Asking) -> Any:

@@ -1,0 +1,35 @@
+"""Tables of state transitions, and the error for a pair of state and event that a table has no row for."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TypeVar
+
+S = TypeVar("S", bound=StrEnum)
+E = TypeVar("E", bound=StrEnum)
+
+
+class IllegalTransitionError(RuntimeError):
+    """A table of transitions has no row for an event in a state: a fault of this program, never of a peer."""
+
+    def __init__(self, state: StrEnum, event: StrEnum) -> None:
+        super().__init__(
+            f"TRANSITIONS has no row ({state.name}, {event.name}): {event.value}, while {state.value}"
+        )
+        self.state = state
+        self.event = event
+
+
+class Transitions(dict[tuple[S, E], S]):
+    """From a state, by an event, to a state. A pair that is not listed is illegal."""
+
+    def next_state(self, state: S, event: E) -> S:
+        """Return the state that `event` leads to from `state`.
+
+        Raises:
+            IllegalTransitionError: there is no row for the pair.
+        """
+        try:
+            return self[state, event]
+        except KeyError:
+            raise IllegalTransitionError(state, event) from None
