@@ -81,7 +81,7 @@ def first_unusual(data):
     st.binary(min_size=8, max_size=8)
     | st.lists(st.sampled_from(b'a"\\ !\x1f\x20\x21\x7e\x7f\x80\xff#[]'), min_size=8, max_size=8).map(bytes)
 )
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 def test_the_first_unusual_byte_of_eight_is_found(data):
     unusual = [at for at, byte in enumerate(data) if byte < 0x20 or byte >= 0x7F or byte in b'"\\']
     assert first_unusual(np.frombuffer(data, np.uint8)) == min(unusual, default=8)
@@ -110,7 +110,7 @@ def refused(check, *arguments):
     return False
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(st.one_of(TEXT, URIS, TIMES, MEDIA))
 def test_values_of_every_type(text):
     raw = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")

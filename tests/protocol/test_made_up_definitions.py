@@ -96,7 +96,6 @@ def definitions(draw) -> dict:
 @settings(
     max_examples=100,
     derandomize=True,
-    deadline=None,
     suppress_health_check=list(HealthCheck),
     database=None,
 )

@@ -97,7 +97,7 @@ def test_bytes_written_by_hand() -> None:
     assert not (header.has_delete_horizon)
 
 
-@settings(max_examples=60, derandomize=True, deadline=None)
+@settings(max_examples=60, derandomize=True)
 @given(records=st.lists(rows, min_size=1, max_size=8), codec=st.sampled_from(list(Codec)))
 def test_round_trip(records: list[batches.RowLike], codec: Codec) -> None:
     low = min(record[3] for record in records)
@@ -178,7 +178,7 @@ def test_no_cut_is_mistaken_for_a_batch() -> None:
             decode_batch(data, 0, end, "t", 3, verify=False)
 
 
-@settings(max_examples=150, derandomize=True, deadline=None)
+@settings(max_examples=150, derandomize=True)
 @given(
     changes=st.lists(st.tuples(st.integers(0, 200), st.integers(0, 255)), min_size=1, max_size=4),
     codec=st.sampled_from(list(Codec)),

@@ -354,7 +354,6 @@ def outcome(buffers: Sequence[bytes | memoryview], **options: object) -> list[Ro
 @settings(
     max_examples=120,
     derandomize=True,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(

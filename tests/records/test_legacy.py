@@ -122,7 +122,7 @@ def test_a_bomb_does_not_go_off() -> None:
         decode_batch(data, 0, len(data), "t", 0, limit_bytes=100_000)
 
 
-@settings(max_examples=100, derandomize=True, deadline=None)
+@settings(max_examples=100, derandomize=True)
 @given(
     magic=st.sampled_from([0, 1]),
     codec=st.sampled_from(OLD_CODECS),

@@ -86,7 +86,7 @@ def test_a_module_that_is_not_known_has_no_mechanism() -> None:
     assert parse_jaas("a.ScramLoginModule required username=x;").text("password") is None
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.text(max_size=80), st.booleans())
 def test_any_text_is_read_or_refused(text: str, begun: bool) -> None:
     try:

@@ -55,7 +55,7 @@ def test_what_is_no_token_is_refused(value: object) -> None:
         token_of(value)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.from_regex(r"[A-Za-z0-9._~+/-]{1,40}", fullmatch=True),
     st.dictionaries(
@@ -103,7 +103,7 @@ def test_messages_that_a_server_does_not_read(message: bytes) -> None:
         read_client_message(message)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.binary(max_size=100))
 def test_random_messages_raise_nothing_else(data: bytes) -> None:
     for message in (data, b"n,,\x01" + data):

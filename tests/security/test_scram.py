@@ -79,7 +79,7 @@ def test_vectors_of_the_rfc(mechanism: str) -> None:
 
 
 @MECHANISMS
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     user=st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), min_size=1),
     password=st.text(st.characters(exclude_categories=("Cs",)), min_size=1),
@@ -261,7 +261,7 @@ def test_a_client_refuses_broken_signatures(message: bytes) -> None:
     assert not one.is_done
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.binary(max_size=200))
 def test_random_bytes_raise_nothing_but_scram_errors(data: bytes) -> None:
     waiting = client()

@@ -113,7 +113,7 @@ def test_other_files_are_named(data: bytes, why: str) -> None:
         read_truststore("x", data, PASSWORD)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.binary(max_size=300))
 def test_damaged_stores_raise_nothing_but_config_errors(data: bytes) -> None:
     for beginning in (JKS_MAGIC + b"\0\0\0\x02", b"\x30\x82"):

@@ -114,7 +114,7 @@ def test_data_pass_both_ways_in_pieces_of_any_size(step: int, versions: tuple[st
     assert not wire.client.is_ended
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 100_000)), max_size=6), st.integers(1, 70_000))
 def test_any_writes_in_any_order_arrive_as_they_were_written(
     writes: list[tuple[bool, int]], step: int
@@ -263,7 +263,7 @@ def test_ends_in_the_middle_and_at_the_end() -> None:
     assert done.client.is_ended
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 3000), st.integers(1, 255), st.booleans())
 def test_a_changed_byte_anywhere_raises_nothing_but_tls_errors(at: int, change: int, of_client: bool) -> None:
     wire = Wire(SERVER_CONTEXT, CLIENT_CONTEXT)
@@ -279,7 +279,7 @@ def test_a_changed_byte_anywhere_raises_nothing_but_tls_errors(at: int, change: 
             wire._collect()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.binary(max_size=400), st.booleans())
 def test_random_bytes_raise_nothing_but_tls_errors(data: bytes, handshake: bool) -> None:
     server = TlsConnection(SERVER_CONTEXT, is_server=True)

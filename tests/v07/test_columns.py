@@ -7,7 +7,7 @@ import zlib
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import CorruptRecordError
@@ -25,7 +25,6 @@ def rows(data: bytes, base_offset: int = 0) -> list[tuple[bytes, int]]:
     ]
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=100), st.integers(0, 8))
 def test_the_checksum_is_zlibs(data: bytes, start: int) -> None:
     source = np.frombuffer(data + b"\0", dtype=np.uint8)
@@ -33,7 +32,6 @@ def test_the_checksum_is_zlibs(data: bytes, start: int) -> None:
     assert crc32(source, start, len(data), CRC_TABLES) == zlib.crc32(data[start:])
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.lists(st.binary(max_size=40), max_size=6), st.sampled_from(list(Codec)[:3]))),
     st.sampled_from([0, 1]),

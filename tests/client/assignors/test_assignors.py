@@ -76,7 +76,7 @@ def wanted(counts: Mapping[str, int], members: Mapping[str, set[str]]) -> set[To
 
 @pytest.mark.parametrize("name", NAMES)
 @given(counts=counts_of_topics, first=members_of_groups, second=members_of_groups)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_everything_is_assigned_to_one_who_wants_it(
     name: str, counts: dict[str, int], first: dict[str, set[str]], second: dict[str, set[str]]
 ) -> None:
@@ -86,7 +86,7 @@ def test_everything_is_assigned_to_one_who_wants_it(
 
 @pytest.mark.parametrize("name", ["roundrobin", "sticky", "cooperative-sticky"])
 @given(counts=counts_of_topics, first=members_of_groups, second=members_of_groups)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_equal_members_get_equal_shares(
     name: str, counts: dict[str, int], first: dict[str, set[str]], second: dict[str, set[str]]
 ) -> None:
@@ -100,7 +100,7 @@ def test_equal_members_get_equal_shares(
 
 @pytest.mark.parametrize("name", ["sticky", "cooperative-sticky"])
 @given(counts=counts_of_topics, members=members_of_groups)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_nothing_moves_where_nothing_has_changed(
     name: str, counts: dict[str, int], members: dict[str, set[str]]
 ) -> None:
@@ -112,7 +112,7 @@ def test_nothing_moves_where_nothing_has_changed(
 
 @pytest.mark.parametrize("name", ["sticky", "cooperative-sticky"])
 @given(counts=counts_of_topics, names=st.sets(st.integers(0, 8), min_size=2, max_size=6))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_who_stays_keeps_what_it_had_when_another_leaves(
     name: str, counts: dict[str, int], names: set[int]
 ) -> None:

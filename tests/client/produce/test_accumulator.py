@@ -585,7 +585,7 @@ class Simulation:
                     assert delivery.result(0).offset == offsets[value]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     seed=st.integers(0, 2**32), trouble=st.sampled_from([0.0, 0.2, 0.6]), size_max=st.sampled_from([75, 1000])
 )

@@ -7,7 +7,7 @@ from contextlib import contextmanager, nullcontext
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.client.produce import partitioner_columns
@@ -78,7 +78,6 @@ def uncompiled() -> Iterator[None]:
 KEYS = st.lists(st.one_of(st.none(), st.binary(max_size=40)), max_size=60)
 
 
-@settings(deadline=None)
 @given(keys=KEYS, count=st.integers(1, 50), skipped=st.integers(0, 5), plain=st.booleans())
 def test_columns_go_where_single_keys_go(
     keys: list[bytes | None], count: int, skipped: int, plain: bool

@@ -146,7 +146,7 @@ def test_answers_out_of_turn_are_refused(make: Callable[[], Mechanism]) -> None:
 
 
 @pytest.mark.parametrize("make", MAKERS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.binary(max_size=60), min_size=1, max_size=5))
 def test_random_challenges_end_in_an_authentication_error_or_what_the_mechanism_allows(
     make: Callable[[], Mechanism], challenges: list[bytes]

@@ -229,7 +229,7 @@ scripts = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(scripts, st.integers(0, 1))
 def test_reading_everything_gives_the_same_table_as_before(
     script: Sequence[tuple[Sequence[Row], int, bool]], codec: int

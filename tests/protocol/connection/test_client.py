@@ -6,7 +6,7 @@ import copy
 import pickle
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import DecodeError, EncodeError, UnsupportedVersionError
@@ -54,7 +54,6 @@ def asked(connection: ClientConnection[int], count: int) -> None:
         connection.request(FetchRequest(), 12, token)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(st.sampled_from((0, 1, 1000, 16_300, 20_000, 200_000)), max_size=6),
     st.lists(st.integers(1, 60_000), max_size=20),

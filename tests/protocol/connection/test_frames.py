@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import DecodeError
@@ -56,7 +56,6 @@ SIZES = st.one_of(
 )
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(SIZES, max_size=8), st.lists(st.integers(1, 70_000), max_size=30), st.booleans())
 def test_chance_chunkings_of_frames_of_all_sizes(sizes: list[int], steps: list[int], grows: bool) -> None:
     frames = [bytes([index + 1]) * size for index, size in enumerate(sizes)]

@@ -6,7 +6,7 @@ from itertools import count
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.protocol.connection.errors import ConnectionStateError, FrameSizeError
@@ -68,7 +68,6 @@ def echoed(connection: ServerConnection, data: bytes) -> bytes:
 SIZES = st.sampled_from((1, 2, 3, 100, 5000, SCRATCH_BYTES - 4, SCRATCH_BYTES, 200_000))
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(SIZES, max_size=8), st.lists(st.integers(1, 70_000), max_size=25))
 def test_any_split_gives_the_same_requests(sizes: list[int], steps: list[int]) -> None:
     frames = [bytes([index + 1]) * size for index, size in enumerate(sizes)]
@@ -89,7 +88,6 @@ def test_byte_by_byte() -> None:
     assert b"".join(echoed(connection, stream[i : i + 1]) for i in range(len(stream))) == b"one2three"
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.sampled_from((1, 50, 3000, 30_000)), min_size=1, max_size=12), st.integers(0, 1 << 30))
 def test_answers_keep_the_order_of_requests_however_late_they_are(sizes: list[int], seed: int) -> None:
     """Another connection reads into the same scratch buffer between any two steps."""

@@ -177,7 +177,7 @@ def test_garbage(codec: int, data: bytes) -> None:
         decompress(codec, data, LIMIT)
 
 
-@settings(max_examples=60, derandomize=True, deadline=None)
+@settings(max_examples=60, derandomize=True)
 @given(
     codec=st.sampled_from(CODECS), cut=st.integers(0, 400), flip=st.integers(0, 400), mask=st.integers(0, 255)
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import CorruptRecordError
@@ -40,7 +40,6 @@ def records(rows: list[tuple[object, ...]]) -> bytes:
     return bytes(encode_batch(rows))[HEADER_BYTES:]  # type: ignore[arg-type]
 
 
-@settings(deadline=None)
 @given(ROWS)
 def test_the_same_is_found(rows: list[tuple[object, ...]]) -> None:
     data = records(rows)
