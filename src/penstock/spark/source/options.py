@@ -7,7 +7,6 @@ they are documented. Nothing here knows a broker or Spark.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
@@ -17,6 +16,15 @@ from penstock.errors import ConfigError
 from penstock.model import EARLIEST, LATEST, TopicPartition
 from penstock.printable import printable
 from penstock.security.secrets import Secret, is_secret_name
+from penstock.spark.source.option_values import (
+    choice,
+    count,
+    duration_ms,
+    flag,
+    is_count,
+    json_object,
+    offsets_by_partition,
+)
 
 BOOTSTRAP_NAMES = ("kafka.bootstrap.servers", "bootstrap.servers", "bootstrapServers")
 SELECTION_NAMES = ("assign", "subscribe", "subscribePattern")
@@ -66,8 +74,6 @@ _REFUSED_CLIENT_OPTIONS = {
 
 _WITHOUT_EFFECT = ("kafka.group.id", "kafka.group.instance.id")
 """Accepted, so that a query changes over as it is: the source joins no group."""
-
-_DURATION_MS = {"us": 0.001, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,10 +189,10 @@ def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
         start=_start_bound(given, streaming),
         end=_end_bound(given, streaming),
         limits=_limits(given),
-        min_partitions=_count(given, "minPartitions"),
-        max_records_per_partition=_count(given, "maxRecordsPerPartition"),
-        fail_on_data_loss=_flag(given, "failOnDataLoss", True),
-        include_headers=_flag(given, "includeHeaders", False),
+        min_partitions=count(given, "minPartitions"),
+        max_records_per_partition=count(given, "maxRecordsPerPartition"),
+        fail_on_data_loss=flag(given, "failOnDataLoss", True),
+        include_headers=flag(given, "includeHeaders", False),
         cloudevents=_cloudevents(given),
         client=_client_options(given),
         protocol=_protocol(given),
@@ -220,8 +226,8 @@ def schema_options(options: Mapping[str, str]) -> tuple[bool, CloudEventsOptions
     _selection(given)
     _limits(given)
     _protocol(given)
-    _flag(given, "failOnDataLoss", True)
-    return _flag(given, "includeHeaders", False), _cloudevents(given)
+    flag(given, "failOnDataLoss", True)
+    return flag(given, "includeHeaders", False), _cloudevents(given)
 
 
 def _known(options: Mapping[str, str]) -> dict[str, str]:
@@ -271,7 +277,7 @@ def _client_options(given: Mapping[str, str]) -> dict[str, str | Secret]:
 
 def _protocol(given: Mapping[str, str]) -> str:
     """What the brokers speak. Byte offsets cannot be cut into shares of a size: only messages end them."""
-    protocol = _choice(given, "protocol", ("kafka", "0.7"))
+    protocol = choice(given, "protocol", ("kafka", "0.7"))
     if protocol == "0.7":
         for name in ("maxOffsetsPerTrigger", "minPartitions", "maxRecordsPerPartition"):
             if name in given:
@@ -306,10 +312,10 @@ def _selection(given: Mapping[str, str]) -> Selection:
 
 def _assigned(text: str) -> tuple[TopicPartition, ...]:
     shape = 'assign takes JSON like {"topic": [0, 1]}'
-    document = _json_object(text, shape)
+    document = json_object(text, shape)
     partitions: set[TopicPartition] = set()
     for topic, numbers in document.items():
-        if not isinstance(numbers, list) or not all(_is_count(number) for number in numbers):
+        if not isinstance(numbers, list) or not all(is_count(number) for number in numbers):
             raise ConfigError(f"{shape}, not {text!r}")
         partitions.update(TopicPartition(topic, number) for number in numbers)
     if not partitions:
@@ -335,7 +341,7 @@ def _start_bound(given: Mapping[str, str], streaming: bool) -> Bound:
                 "startingOffsets 'latest' reads nothing in a batch query; say 'earliest' or offsets"
             )
         return Bound(option, everywhere=LATEST)
-    offsets = _offsets(text, option, lowest=EARLIEST)
+    offsets = offsets_by_partition(text, option, lowest=EARLIEST)
     if not streaming and LATEST in offsets.values():
         raise ConfigError(
             "startingOffsets -1 (latest) reads nothing in a batch query; say -2 (earliest) or an offset"
@@ -358,104 +364,45 @@ def _end_bound(given: Mapping[str, str], streaming: bool) -> Bound:
         return Bound(option, everywhere=LATEST)
     if text.lower() == "earliest":
         raise ConfigError("endingOffsets 'earliest' reads nothing; say 'latest' or offsets")
-    offsets = _offsets(text, option, lowest=LATEST)
+    offsets = offsets_by_partition(text, option, lowest=LATEST)
     return Bound(option, offsets=offsets)
 
 
 def _time_bound(given: Mapping[str, str], single: str, each: str, late_means_latest: bool) -> Bound | None:
     if single in given:
-        timestamp = _count(given, single, least=0)
+        timestamp = count(given, single, least=0)
         return Bound(single, everywhere=timestamp, late_means_latest=late_means_latest)
     if each in given:
-        timestamps = _offsets(given[each], each, lowest=0)
+        timestamps = offsets_by_partition(given[each], each, lowest=0)
         return Bound(each, timestamps=timestamps, late_means_latest=late_means_latest)
     return None
 
 
-def _offsets(text: str, option: str, lowest: int) -> dict[TopicPartition, int]:
-    shape = f'{option} takes JSON like {{"topic": {{"0": 23, "1": 42}}}}'
-    offsets: dict[TopicPartition, int] = {}
-    for topic, partitions in _json_object(text, shape).items():
-        if not isinstance(partitions, dict):
-            raise ConfigError(f"{shape}, not {text!r}")
-        for partition, offset in partitions.items():
-            if not partition.isdecimal() or not _is_count(offset, lowest):
-                raise ConfigError(f"{shape}; {topic!r}, {partition!r}: {offset!r} does not fit")
-            offsets[TopicPartition(topic, int(partition))] = offset
-    if not offsets:
-        raise ConfigError(f"{option} names no partition")
-    return offsets
-
-
-def _json_object(text: str, shape: str) -> dict[str, object]:
-    try:
-        document = json.loads(text)
-    except ValueError:
-        document = None
-    if not isinstance(document, dict):
-        raise ConfigError(f"{shape}, not {text!r}")
-    return document
-
-
-def _is_count(value: object, least: int = 0) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least
-
-
 def _limits(given: Mapping[str, str]) -> RateLimits:
-    most = _count(given, "maxOffsetsPerTrigger")
-    least = _count(given, "minOffsetsPerTrigger")
+    most = count(given, "maxOffsetsPerTrigger")
+    least = count(given, "minOffsetsPerTrigger")
     if most is not None and least is not None and least > most:
         raise ConfigError(f"minOffsetsPerTrigger {least} is above maxOffsetsPerTrigger {most}")
     delay = given.get("maxTriggerDelay")
     if delay is None:
         return RateLimits(most, least)
-    return RateLimits(most, least, _duration_ms("maxTriggerDelay", delay))
-
-
-def _duration_ms(option: str, text: str) -> int:
-    match = re.fullmatch(r"(\d+)\s*([a-z]*)", text.lower())
-    if match is None or (match[2] or "ms") not in _DURATION_MS:
-        raise ConfigError(f"{option} takes a duration like 500ms, 10s or 15m, not {text!r}")
-    return int(int(match[1]) * _DURATION_MS[match[2] or "ms"])
-
-
-def _count(given: Mapping[str, str], name: str, least: int = 1) -> int | None:
-    text = given.get(name)
-    if text is None:
-        return None
-    if not text.isdecimal() or int(text) < least:
-        raise ConfigError(f"{name} takes a whole number from {least}, not {text!r}")
-    return int(text)
-
-
-def _flag(given: Mapping[str, str], name: str, default: bool) -> bool:
-    text = given.get(name, str(default)).lower()
-    if text not in ("true", "false"):
-        raise ConfigError(f"{name} is 'true' or 'false', not {given[name]!r}")
-    return text == "true"
-
-
-def _choice(given: Mapping[str, str], name: str, choices: tuple[str, ...]) -> str:
-    text = given.get(name, choices[0]).lower()
-    if text not in choices:
-        raise ConfigError(f"{name} is one of {', '.join(choices)}, not {given[name]!r}")
-    return text
+    return RateLimits(most, least, duration_ms("maxTriggerDelay", delay))
 
 
 def _cloudevents(given: Mapping[str, str]) -> CloudEventsOptions | None:
-    if _choice(given, "cloudevents", ("off", "columns")) == "off":
+    if choice(given, "cloudevents", ("off", "columns")) == "off":
         extra = [name for name in given if name.startswith("cloudevents.")]
         if extra:
             raise ConfigError(f"{extra[0]} needs the option cloudevents = 'columns'")
         return None
-    profile = _choice(given, "cloudevents.profile", ("strict", "lenient"))
+    profile = choice(given, "cloudevents.profile", ("strict", "lenient"))
     if "cloudevents.strict" in given:
-        named = "strict" if _flag(given, "cloudevents.strict", True) else "lenient"
+        named = "strict" if flag(given, "cloudevents.strict", True) else "lenient"
         if "cloudevents.profile" in given and named != profile:
             raise ConfigError("cloudevents.strict and cloudevents.profile contradict each other; keep one")
         profile = named
     return CloudEventsOptions(
         profile=profile,
-        invalid=_choice(given, "cloudevents.invalid", ("keep", "drop", "fail")),
-        raw=_choice(given, "cloudevents.raw", ("invalid", "all")),
+        invalid=choice(given, "cloudevents.invalid", ("keep", "drop", "fail")),
+        raw=choice(given, "cloudevents.raw", ("invalid", "all")),
     )
