@@ -14,8 +14,13 @@ import pytest
 def spark() -> Iterator[Any]:
     from penstock.spark import session
 
-    # Short queries never earn back what the second compiler costs. Code is generated as it is for a user.
-    config = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+    # Short queries never earn back what the second compiler costs. Code is generated as it is for a user, but
+    # what cannot be compiled fails the query, where Spark would log it and interpret.
+    config = {
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        "spark.sql.codegen.fallback": "false",
+        "spark.sql.codegen.factoryMode": "CODEGEN_ONLY",
+    }
     running = session("tests", "local[2]", config=config)
     yield running
     running.stop()

@@ -66,9 +66,14 @@ def test_code_that_is_too_long_would_be_noticed(spark: Any, monkeypatch: pytest.
     monkeypatch.setattr("penstock.spark.functions.to_cloudevents.apart", lambda array: array)
     frame = to_cloudevents(spark.range(10).selectExpr(*split(EVENT)), errors="column")
     assert min(method_sizes(frame)) < 0
-    with log_of(spark) as log:
+    with log_of(spark) as log, pytest.raises(Exception, match="64 KB"):
         frame.toArrow()
     assert "64 KB" in log() or "too long" in log()
+
+
+def test_a_fallback_to_interpretation_would_fail_every_test_here(spark: Any) -> None:
+    for setting, value in (("fallback", "false"), ("factoryMode", "CODEGEN_ONLY"), ("wholeStage", "true")):
+        assert spark.conf.get(f"spark.sql.codegen.{setting}") == value
 
 
 def split(columns: str) -> list[str]:
