@@ -30,6 +30,7 @@ from penstock import Broker
 from penstock.broker.groups.classic.recovery import RecoverableGroup
 from penstock.broker.groups.service import GroupService
 from penstock.broker.network.connection import Connection
+from penstock.broker.network.large_answer import LargeAnswer
 from penstock.broker.network.server import Server
 from penstock.broker.node import Node
 from penstock.broker.partitions.partition import Partition
@@ -193,6 +194,10 @@ def of_bad_client(connection: Any, *_: Any, **__: Any) -> bool:
     return context is not None and context.session.client_id == "bad"
 
 
+def to_bad_client(answer: Any, *_: Any, **__: Any) -> bool:
+    return of_bad_client(answer._sender)
+
+
 def any_time(*_: Any, **__: Any) -> bool:
     return True
 
@@ -216,12 +221,15 @@ CONNECTION_PLACES = [
         ("_go_on", Bed.poll, "request"),
         ("_take_requests", Bed.fetch_much, "request"),
         ("_send", Bed.fetch_much, "request"),
-        ("_send_region", Bed.fetch_much, "request"),
         ("_cancel_parked", Bed.poll_and_go, "connection"),
         ("_forget_unanswered", Bed.poll_and_go, "connection"),
         ("_cancel_timers", Bed.ask_for_metadata, "connection"),
         ("drop_frame", Bed.ask_for_metadata, "connection"),
     )
+]
+
+ANSWER_PLACES = [
+    Place("large answer", LargeAnswer, "_send_region", to_bad_client, Bed.fetch_much, "request"),
 ]
 
 REQUEST_PLACES = [
@@ -289,7 +297,7 @@ PLACES_07 = [
     Place("0.7 flusher", ByteLog, "maintain", any_time, Bed.ask_07, "0.7 flusher"),
 ]
 
-PLACES = [*CONNECTION_PLACES, *REQUEST_PLACES, *SERVER_PLACES, *GROUP_PLACES, *PLACES_07]
+PLACES = [*CONNECTION_PLACES, *ANSWER_PLACES, *REQUEST_PLACES, *SERVER_PLACES, *GROUP_PLACES, *PLACES_07]
 
 
 def topic(name: str, **configs: str) -> CreatableTopic:

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from penstock.broker.context import CloseConnection, Context
 from penstock.broker.network.descriptions import described, wrong_protocol
-from penstock.broker.network.regions import blocks_of, cork
+from penstock.broker.network.large_answer import INLINE_BYTES_MAX, LargeAnswer
 from penstock.broker.requests.dispatch import Unanswered, answer
 from penstock.broker.requests.purgatory import Parked
 from penstock.broker.security.session import Session
@@ -34,14 +34,8 @@ if TYPE_CHECKING:
     from penstock.broker.requests.routes import Piece
     from penstock.broker.security.listener_security import ListenerSecurity
 
-INLINE_BYTES_MAX = 64 << 10
-"""Answers up to this size are copied together and written at once; larger ones go piece by piece."""
-
 TURN_SECONDS = 0.005
 """How long requests that have arrived together may keep the loop before others have a turn."""
-
-WRITE_BYTES_MAX = 256 << 10
-"""How much of a piece in memory is handed to the transport at a time, which keeps what it cannot send."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -52,7 +46,6 @@ class Connection(asyncio.BufferedProtocol):
         "_busy",
         "_closing",
         "_context",
-        "_drained",
         "_parked",
         "_respond",
         "_resting",
@@ -79,9 +72,8 @@ class Connection(asyncio.BufferedProtocol):
         self._busy = self._blocked = self._closing = False
         self._unanswered: Unanswered | None = None
         self._parked: Parked | None = None
-        self._sending: asyncio.Task[None] | None = None
+        self._sending: LargeAnswer | None = None
         self._resting: asyncio.TimerHandle | None = None
-        self._drained: asyncio.Future[None] | None = None
         self.active_at = 0.0
         self.peer = "?"
         self.number = server.next_number()
@@ -162,9 +154,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         self._blocked = False
-        if self._drained is not None:
-            if not self._drained.done():
-                self._drained.set_result(None)
+        if self._sending is not None:
+            self._sending.go_on()
         elif not self._busy:
             self._continue()
 
@@ -375,7 +366,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._close("answers that are not read take too much memory (penstock.kept.state.bytes.max)")
                 return
             self._busy = True
-            self._sending = self._server.loop.create_task(self._send_large(pieces))
+            self._sending = LargeAnswer(self, self._transport, self._server.loop, pieces)
             return
         try:
             whole = b"".join(piece.read() if isinstance(piece, FileRegion) else piece for piece in pieces)
@@ -393,54 +384,20 @@ class Connection(asyncio.BufferedProtocol):
             if not self._closing:
                 self._transport.write(data)
 
-    async def _send_large(self, pieces: list[Piece]) -> None:
-        """Send one answer piece by piece, as fast as the reader takes it."""
-        try:
-            cork(self._transport, True)
-            for piece in pieces:
-                if isinstance(piece, FileRegion):
-                    await self._send_region(piece)
-                else:
-                    await self._send_memory(memoryview(piece))
-            cork(self._transport, False)
-        except RecursionError:
-            self.fail("sending an answer")
-        except (OSError, RuntimeError) as error:
-            # RuntimeError is what asyncio says when the transport was closed meanwhile.
-            self._close(f"sending failed: {error}")
-        except Exception:
-            self.fail("sending an answer")
-        finally:
-            self._sending = None
-            self._server.answers.drop(self)
-            self._wire.complete()
-            self._busy = self._resting is not None
-            self.active_at = self._server.monotonic()
+    def sent(self) -> None:
+        """The large answer has left, or never will."""
+        self._sending = None
+        self._server.answers.drop(self)
+        self._wire.complete()
+        self._busy = self._resting is not None
+        self.active_at = self._server.monotonic()
         if not self._busy:
             self._continue()
 
-    async def _send_region(self, region: FileRegion) -> None:
-        if self.security is not None and self.security.tls is not None:
-            for block in blocks_of(region, WRITE_BYTES_MAX):
-                await self._send_memory(block)
-            return
-        sent = await self._server.loop.sendfile(
-            self._transport, cast(Any, region.file), region.position, region.size
-        )
-        if sent < region.size:
-            raise OSError(f"{region!r} has become shorter")
-
-    async def _send_memory(self, view: memoryview) -> None:
-        for position in range(0, len(view), WRITE_BYTES_MAX):
-            if self._transport.is_closing():
-                raise ConnectionResetError("the peer has hung up")
-            self._transport.write(view[position : position + WRITE_BYTES_MAX])
-            if self._blocked:
-                self._drained = self._server.loop.create_future()
-                try:
-                    await self._drained
-                finally:
-                    self._drained = None
+    @property
+    def sends_from_files(self) -> bool:
+        """Whether the bytes of files can go to the socket as they are, which TLS does not allow."""
+        return self.security is None or self.security.tls is None
 
     # --- the end -----------------------------------------------------------------------------------------
 

@@ -19,17 +19,9 @@ from typing import NamedTuple
 
 from penstock.client.cluster.retry import Backoff, Verdict, judge
 from penstock.client.config import ProducerConfig
-from penstock.client.produce.batches import (
-    NO_PRODUCER_ID,
-    SEQUENCE_MASK,
-    Batch,
-    PartitionQueue,
-    ProducerId,
-    Row,
-    discard,
-    precedes,
-)
+from penstock.client.produce.batches import NO_PRODUCER_ID, Batch, ProducerId, Row
 from penstock.client.produce.delivery import Delivery, Outcome
+from penstock.client.produce.partition_queue import PartitionQueue, precedes
 from penstock.errors import KafkaError, PenstockError, RequestTimeoutError
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode
@@ -136,7 +128,7 @@ class Accumulator:
             if self._closed_by is not None:
                 raise self._closed_by
             queue = self._queues.get(tp) or self._new_queue(tp)
-            self._seal(queue)
+            queue.seal()
             batch = self._new_batch(queue, now)
             batch.encoded = encoded
             batch.count = count
@@ -149,7 +141,7 @@ class Accumulator:
         """Make everything waiting due now."""
         with self._lock:
             for queue in self._busy.values():
-                self._seal(queue)
+                queue.seal()
 
     def _new_queue(self, tp: TopicPartition) -> PartitionQueue:
         queue = self._queues[tp] = PartitionQueue(tp)
@@ -162,7 +154,7 @@ class Accumulator:
         if self._closed_by is not None:
             raise self._closed_by
         queue = self._queues.get(tp) or self._new_queue(tp)
-        self._seal(queue)
+        queue.seal()
         queue.open = self._new_batch(queue, now)
         return queue.open
 
@@ -171,11 +163,6 @@ class Accumulator:
         self._unsettled[batch.outcome] = None
         self._busy.setdefault(queue.tp, queue)
         return batch
-
-    def _seal(self, queue: PartitionQueue) -> None:
-        if queue.open is not None:
-            queue.sealed.append(queue.open)
-            queue.open = None
 
     # -- emptying
 
@@ -206,10 +193,10 @@ class Accumulator:
                 if not can_take(node):
                     continue
                 size = sizes.get(node, 0)
-                if size and size + self._first(queue).size > REQUEST_BYTES_MAX:
+                if size and size + queue.first().size > REQUEST_BYTES_MAX:
                     wake_at = now
                     continue
-                batch = self._take(queue)
+                batch = queue.take(self.is_idempotent)
                 requests.setdefault(node, []).append(batch)
                 sizes[node] = size + batch.size
                 served.append(queue)
@@ -225,19 +212,12 @@ class Accumulator:
         if self.owner == NO_PRODUCER_ID:
             return False
         if queue.owner != self.owner and not queue.in_flight and (queue.is_broken or not queue.again):
-            self._begin_epoch(queue)
+            queue.begin_epoch(self.owner)
         if not queue.is_established and queue.in_flight:
             return False
         # A queue with batches of the old epoch that are not broken goes on in it until they are settled.
         number = queue.again[0].number if queue.again else queue.next_number
         return queue.owner != NO_PRODUCER_ID and not queue.is_broken and queue.is_within_reach(number)
-
-    def _begin_epoch(self, queue: PartitionQueue) -> None:
-        queue.owner = self.owner
-        queue.next_sequence = queue.next_number = 0
-        queue.is_broken = queue.is_established = False
-        for batch in queue.again:
-            self._number(queue, batch)
 
     def _due_at(self, queue: PartitionQueue, now: float) -> float:
         if queue.not_before > now:
@@ -245,30 +225,6 @@ class Accumulator:
         if queue.again or queue.sealed or self.is_full or queue.open is None:
             return now
         return queue.open.created + self._linger_s
-
-    def _first(self, queue: PartitionQueue) -> Batch:
-        return queue.waiting()[0]
-
-    def _take(self, queue: PartitionQueue) -> Batch:
-        if queue.again:
-            batch = queue.again.pop(0)
-        else:
-            if not queue.sealed:
-                self._seal(queue)
-            batch = queue.sealed.popleft()
-            if self.is_idempotent:
-                self._number(queue, batch)
-        batch.attempts += 1
-        queue.in_flight.append(batch)
-        return batch
-
-    def _number(self, queue: PartitionQueue, batch: Batch) -> None:
-        batch.owner = queue.owner
-        batch.base_sequence = queue.next_sequence
-        batch.number = queue.next_number
-        queue.next_number += 1
-        batch.payload = None
-        queue.next_sequence = (queue.next_sequence + batch.count) & SEQUENCE_MASK
 
     # -- answers
 
@@ -325,24 +281,7 @@ class Accumulator:
         """Put two halves in the place of a waiting batch; `rows` are its records."""
         with self._lock:
             queue = self._queues[TopicPartition(batch.outcome.topic, batch.outcome.partition)]
-            position = queue.again.index(batch)
-            middle = len(rows) // 2
-            halves = []
-            for first, part in ((0, rows[:middle]), (middle, rows[middle:])):
-                half = Batch(Outcome(*queue.tp), batch.created)
-                half.rows = list(part)
-                half.count = len(part)
-                half.size = sum(map(sizes, part))
-                half.owner = batch.owner
-                if batch.base_sequence >= 0:
-                    half.base_sequence = (batch.base_sequence + first) & SEQUENCE_MASK
-                half.number = batch.number + bool(first)
-                half.error = batch.error
-                halves.append((first, half))
-            for later in (*queue.in_flight, *queue.again[position + 1 :]):
-                later.number += later.number > batch.number
-            queue.next_number += 1
-            queue.again[position : position + 1] = [half for _, half in halves]
+            halves = queue.split(batch, rows, sizes)
             self._unsettled.pop(batch.outcome, None)
             self._bytes -= batch.size
             for _, half in halves:
@@ -372,7 +311,7 @@ class Accumulator:
                         continue
                     overdue.append(batch)
                     if batch not in queue.in_flight:
-                        discard(queue, batch)
+                        queue.discard(batch)
                     self._give_up(batch)
                 if not queue.has_waiting:
                     self._busy.pop(queue.tp, None)
@@ -435,10 +374,7 @@ class Accumulator:
         return queue
 
     def _requeue(self, queue: PartitionQueue, batch: Batch) -> None:
-        position = len(queue.again)
-        while position and precedes(batch, queue.again[position - 1]):
-            position -= 1
-        queue.again.insert(position, batch)
+        queue.requeue(batch)
         self._busy.setdefault(queue.tp, queue)
 
     def _may_go_again(self, batch: Batch, error: PenstockError) -> bool:

@@ -1,0 +1,110 @@
+"""A large answer on its way: pieces of memory and regions of files, sent as fast as the peer reads."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from penstock.broker.network.regions import blocks_of, cork
+from penstock.log.contract import FileRegion
+
+if TYPE_CHECKING:
+    from penstock.broker.requests.routes import Piece
+
+INLINE_BYTES_MAX = 64 << 10
+"""Answers up to this size are copied together and written at once; larger ones go piece by piece."""
+
+WRITE_BYTES_MAX = 256 << 10
+"""How much of a piece in memory is handed to the transport at a time, which keeps what it cannot send."""
+
+
+class Sender(Protocol):
+    """The connection that an answer is sent on."""
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether the transport's buffer is full."""
+
+    @property
+    def sends_from_files(self) -> bool:
+        """Whether bytes may go from a file to the socket as they are."""
+
+    def fail(self, what: str) -> None:
+        """End the connection after an error that should not happen; called inside an ``except`` block."""
+
+    def hang_up(self, reason: str) -> None:
+        """End the connection."""
+
+    def sent(self) -> None:
+        """Go on: the answer has left, or never will."""
+
+
+class LargeAnswer:
+    """One answer that is being sent by a task of its own."""
+
+    __slots__ = ("_drained", "_loop", "_sender", "_task", "_transport")
+
+    def __init__(
+        self,
+        sender: Sender,
+        transport: asyncio.Transport,
+        loop: asyncio.AbstractEventLoop,
+        pieces: list[Piece],
+    ) -> None:
+        self._sender = sender
+        self._transport = transport
+        self._loop = loop
+        self._drained: asyncio.Future[None] | None = None
+        self._task = loop.create_task(self._send(pieces))
+
+    def cancel(self) -> None:
+        """Stop: the connection is gone. `sent` is not called if the task has not begun."""
+        self._task.cancel()
+
+    def go_on(self) -> None:
+        """The transport can take more."""
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
+
+    async def _send(self, pieces: list[Piece]) -> None:
+        sender = self._sender
+        try:
+            cork(self._transport, True)
+            for piece in pieces:
+                if isinstance(piece, FileRegion):
+                    await self._send_region(piece)
+                else:
+                    await self._send_memory(memoryview(piece))
+            cork(self._transport, False)
+        except RecursionError:
+            sender.fail("sending an answer")
+        except (OSError, RuntimeError) as error:
+            # RuntimeError is what asyncio says when the transport was closed meanwhile.
+            sender.hang_up(f"sending failed: {error}")
+        except Exception:
+            sender.fail("sending an answer")
+        finally:
+            sender.sent()
+
+    async def _send_region(self, region: FileRegion) -> None:
+        if not self._sender.sends_from_files:
+            for block in blocks_of(region, WRITE_BYTES_MAX):
+                await self._send_memory(block)
+            return
+        sent = await self._loop.sendfile(
+            self._transport, cast(Any, region.file), region.position, region.size
+        )
+        if sent < region.size:
+            raise OSError(f"{region!r} has become shorter")
+
+    async def _send_memory(self, view: memoryview) -> None:
+        for position in range(0, len(view), WRITE_BYTES_MAX):
+            if self._transport.is_closing():
+                raise ConnectionResetError("the peer has hung up")
+            self._transport.write(view[position : position + WRITE_BYTES_MAX])
+            if self._sender.is_blocked:
+                self._drained = self._loop.create_future()
+                try:
+                    await self._drained
+                finally:
+                    self._drained = None
