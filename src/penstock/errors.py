@@ -82,6 +82,33 @@ class UnsupportedVersionError(PenstockError):
     """The two ends share no version of an API, or the version lacks a feature that was asked for."""
 
 
+class TransactionError(PenstockError):
+    """A transaction of a producer did not go as asked. What to do next is in the subclass (KIP-1050).
+
+    The reason, where a broker or the network gave one, is `__cause__`.
+    """
+
+
+class TransactionAbortableError(TransactionError):
+    """The transaction cannot be committed any more: abort it, then do its work again with this producer."""
+
+
+class TransactionRetriableError(TransactionError, RequestTimeoutError):
+    """The call did not end in time, and goes on: make the same call again, and no other one before."""
+
+
+class TransactionFatalError(TransactionError):
+    """This producer can do nothing more: close it, and go on with a new one from the last committed state."""
+
+
+class ProducerFencedError(TransactionFatalError):
+    """Another producer uses the transactional id, or the transaction ran into its timeout (Kafka 47, 90)."""
+
+
+class TransactionStateError(TransactionError):
+    """The call does not fit what the producer is doing, such as a commit without a begin. Nothing changed."""
+
+
 class KafkaError(PenstockError):
     """An error code answered by a broker.
 

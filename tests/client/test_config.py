@@ -95,7 +95,7 @@ def test_offset_reset_has_many_spellings(value: str, parsed: str) -> None:
         ({"enable.idempotence": True, "retries": 0}, "needs retries"),
         ({"linger.ms": 5, "queue.buffering.max.ms": 5}, "given twice"),
         ({"auto.offset.reset": "earliest"}, "belongs to the consumer"),
-        ({"transactional.id": "x"}, "transactions are not supported yet"),
+        ({"transactional.id": "x", "acks": 1}, "transactions need idempotence"),
         ({"sasl.mechanisn": "PLAIN"}, "did you mean 'sasl.mechanism'"),
         ({"security.protocol": "TLS"}, "expected one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
         ({"value.serializer": str}, "serialise them yourself"),

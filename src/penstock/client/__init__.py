@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from penstock.client.admin.groups import GroupDescription as GroupDescription
     from penstock.client.admin.groups import GroupListing as GroupListing
     from penstock.client.admin.groups import MemberDescription as MemberDescription
+    from penstock.client.admin.transactions import HangingTransaction as HangingTransaction
+    from penstock.client.admin.transactions import PartitionProducer as PartitionProducer
+    from penstock.client.admin.transactions import TransactionDescription as TransactionDescription
+    from penstock.client.admin.transactions import TransactionListing as TransactionListing
     from penstock.client.assignors.base import Assignor as Assignor
     from penstock.client.assignors.member_metadata import Subscription as Subscription
     from penstock.client.blocking.admin import Admin as Admin
@@ -28,11 +32,13 @@ if TYPE_CHECKING:
     from penstock.client.fetch.offsets import OffsetAt as OffsetAt
     from penstock.client.fetch.offsets import list_offsets as list_offsets
     from penstock.client.fetch.ranges import fetch_ranges as fetch_ranges
+    from penstock.client.group.offsets import GroupMetadata as GroupMetadata
     from penstock.client.group.offsets import OffsetAndMetadata as OffsetAndMetadata
     from penstock.client.produce.columns import TableDelivery as TableDelivery
     from penstock.client.produce.columns import WriteSummary as WriteSummary
     from penstock.client.produce.delivery import Delivery as Delivery
     from penstock.client.produce.producer import AsyncProducer as AsyncProducer
+    from penstock.client.transactions.steps import TransactionCoordinates as TransactionCoordinates
     from penstock.model import OffsetRange as OffsetRange
 
 _HOMES = {
@@ -48,15 +54,21 @@ _HOMES = {
     "Delivery": "produce.delivery",
     "GroupDescription": "admin.groups",
     "GroupListing": "admin.groups",
+    "GroupMetadata": "group.offsets",
+    "HangingTransaction": "admin.transactions",
     "MemberDescription": "admin.groups",
     "NewTopic": "admin.admin",
     "OffsetAndMetadata": "group.offsets",
     "OffsetAt": "fetch.offsets",
     "OffsetRange": "fetch.ranges",
+    "PartitionProducer": "admin.transactions",
     "Producer": "blocking.producer",
     "Subscription": "assignors.member_metadata",
     "TableDelivery": "produce.columns",
     "TopicDescription": "admin.admin",
+    "TransactionCoordinates": "transactions.steps",
+    "TransactionDescription": "admin.transactions",
+    "TransactionListing": "admin.transactions",
     "WriteSummary": "produce.columns",
     "fetch_ranges": "fetch.ranges",
     "list_offsets": "fetch.offsets",

@@ -316,8 +316,18 @@ class ProducerConfig(ClientConfig):
     retries: int = _option(2**31 - 1, whole_number(0), "message.send.max.retries")
     partitioner: str | Partitioner = _option(DEFAULT_PARTITIONER, partitioner_choice)  # noqa: RUF009
     allow_auto_create_topics: bool = _option(True, boolean)
+    transactional_id: str | None = _option(None, optional_text)
+    transaction_timeout_ms: float = _option(60_000.0, milliseconds(1))
 
     def check(self) -> None:
+        if self.transactional_id is not None:
+            if not self.transactional_id:
+                raise ConfigError('option "transactional.id" is empty: leave it out, or name the producer')
+            if not self.wants_idempotence:
+                raise ConfigError(
+                    'option "transactional.id": transactions need idempotence: acks=all, retries, and '
+                    "max.in.flight.requests.per.connection of 5 at most"
+                )
         if self.enable_idempotence:
             if self.acks != -1:
                 raise ConfigError('options "enable.idempotence" and "acks": idempotence needs acks=all')
@@ -408,8 +418,6 @@ SECURITY_NAMES = (
 
 NOT_THERE_YET = {
     "group.remote.assignor": "the group protocol of KIP-848 is not supported yet",
-    "transactional.id": "transactions are not supported yet",
-    "transaction.timeout.ms": "transactions are not supported yet",
     "key.serializer": "keys are bytes: serialise them yourself",
     "value.serializer": "values are bytes: serialise them yourself",
     "key.deserializer": "keys are bytes: deserialise them yourself",

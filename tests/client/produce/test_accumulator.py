@@ -15,8 +15,9 @@ from client.fake_broker import FakeLog
 from penstock.client.config import ProducerConfig
 from penstock.client.produce.accumulator import REQUEST_BYTES_MAX, Accumulator
 from penstock.client.produce.batch_payload import payload_for, row_size, rows_of
-from penstock.client.produce.batches import Batch, ProducerId
+from penstock.client.produce.batches import Batch
 from penstock.client.produce.delivery import Delivery, Outcome
+from penstock.client.producer_id import ProducerId
 from penstock.errors import (
     KafkaError,
     NetworkError,

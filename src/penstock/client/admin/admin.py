@@ -13,6 +13,7 @@ from penstock.client import arguments
 from penstock.client.admin.alterations import ChangeAdministration
 from penstock.client.admin.groups import GroupAdministration
 from penstock.client.admin.security import SecurityAdministration
+from penstock.client.admin.transactions import TransactionAdministration
 from penstock.client.cluster.answers import check_complete, only
 from penstock.client.cluster.client import CONTROLLER, AsyncClient
 from penstock.client.cluster.metadata import NO_TOPIC_ID, Node, PartitionInfo
@@ -80,7 +81,9 @@ class ConfigValue(NamedTuple):
     is_sensitive: bool
 
 
-class AsyncAdmin(GroupAdministration, ChangeAdministration, SecurityAdministration):
+class AsyncAdmin(
+    GroupAdministration, ChangeAdministration, SecurityAdministration, TransactionAdministration
+):
     """Looks after topics, settings and groups.
 
     >>> async with AsyncAdmin(bootstrap_servers="localhost:9092") as admin:

@@ -16,7 +16,7 @@ from penstock.client.admin.admin import (
 )
 from penstock.client.admin.alterations import LogDirectory
 from penstock.client.admin.groups import GroupDescription, GroupListing
-from penstock.client.blocking.producer import Blocking
+from penstock.client.blocking.transaction_admin import BlockingTransactionAdministration
 from penstock.client.fetch.offsets import Answers
 from penstock.client.group.offsets import Committable, OffsetAndMetadata
 from penstock.model import TopicPartition
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from penstock.security.secrets import Secret
 
 
-class Admin(Blocking):
+class Admin(BlockingTransactionAdministration):
     """Looks after topics, settings and groups. See `AsyncAdmin` for what each call promises.
 
     >>> with Admin(bootstrap_servers="localhost:9092") as admin:

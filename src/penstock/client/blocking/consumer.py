@@ -8,13 +8,13 @@ import os
 import re
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.client.arguments import column_names, milliseconds
-from penstock.client.blocking.producer import Blocking
+from penstock.client.blocking.base import Blocking
 from penstock.client.fetch.consumer import ARROW_BATCH_BYTES, ITERATION_POLL_S, AsyncConsumer
 from penstock.client.group.commits import WhenDone
-from penstock.client.group.offsets import Committable, OffsetAndMetadata
+from penstock.client.group.offsets import Committable, GroupMetadata, OffsetAndMetadata
 from penstock.client.group.session import Callback
 from penstock.client.produce.producer import closing_patience_s
 from penstock.client.record import Record
@@ -23,6 +23,8 @@ from penstock.model import COLUMN_NAMES, TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+T = TypeVar("T")
 
 
 class Consumer(Blocking):
@@ -200,6 +202,14 @@ class Consumer(Blocking):
         """What the group has committed for each partition; None for nothing."""
         return self._run(self._consumer.committed(partitions))
 
+    def group_metadata(self) -> GroupMetadata:
+        """This consumer as its group knows it now. See `AsyncConsumer.group_metadata`."""
+        return self._run(_on_loop(self._consumer.group_metadata))
+
+    def positions(self) -> dict[TopicPartition, int]:
+        """The next offset to read of each assigned partition. See `AsyncConsumer.positions`."""
+        return self._run(_on_loop(self._consumer.positions))
+
     def lag(self, partitions: Iterable[TopicPartition] | None = None) -> dict[TopicPartition, int]:
         """How many offsets lie between the position of each partition and its end."""
         return self._run(self._consumer.lag(partitions))
@@ -256,5 +266,5 @@ async def _within(timeout: float | None, work: Coroutine[Any, Any, None]) -> Non
             await work
 
 
-async def _on_loop(action: Callable[[], None]) -> None:
-    action()
+async def _on_loop(action: Callable[[], T]) -> T:
+    return action()

@@ -12,11 +12,10 @@ import contextlib
 import os
 import time
 import weakref
-from abc import ABC, abstractmethod
-from collections.abc import Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from penstock.client.background_loop import run
+from penstock.client.blocking.transactions import BlockingTransactionCalls
 from penstock.client.produce.delivery import Delivery
 from penstock.client.produce.events import record_of
 from penstock.client.produce.producer import AsyncProducer, closing_patience_s
@@ -33,46 +32,11 @@ if TYPE_CHECKING:
     from penstock.cloudevents.headers import Mode
     from penstock.cloudevents.write_record import KeyMapper
 
-T = TypeVar("T")
-S = TypeVar("S", bound="Blocking")
-
 EXIT_PATIENCE_S = 5.0
 """How long the end of the process may wait for producers that were not closed."""
 
 
-class Blocking(ABC):
-    """What all blocking clients have in common."""
-
-    def __init__(self) -> None:
-        self._process = os.getpid()
-        self._is_closed = False
-
-    def __enter__(self: S) -> S:
-        self._start()
-        return self
-
-    def __exit__(self, exc_type: type[BaseException] | None, exc: object, traceback: object) -> None:
-        self.close()
-
-    @abstractmethod
-    def _start(self) -> None:
-        """Open what is needed before the first call."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Finish what is under way, and let go of the connections."""
-
-    def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        if self._process != os.getpid():
-            coroutine.close()
-            raise PenstockError(
-                f"this {type(self).__name__} was made before the process forked, and its connections stayed "
-                "with the parent: make a new one in the child"
-            )
-        return run(coroutine)
-
-
-class Producer(Blocking):
+class Producer(BlockingTransactionCalls):
     """Writes records to topics.
 
     >>> with Producer(bootstrap_servers="localhost:9092") as producer:
@@ -159,7 +123,10 @@ class Producer(Blocking):
         self._run(self._producer.flush(timeout))
 
     def close(self, timeout: float | None = None) -> None:
-        """Flush, then close. What is not acknowledged within `timeout` seconds fails."""
+        """Flush, then close. What is not acknowledged within `timeout` seconds fails.
+
+        An open transaction is aborted, unless it is prepared.
+        """
         _unclosed.discard(self)
         if self._process == os.getpid():
             self._run(self._producer.close(timeout))

@@ -183,6 +183,10 @@ class AsyncClient:
         """The open connections, from any thread."""
         return self._pool.connections()
 
+    def feature_level(self, name: str) -> int:
+        """The finalised level of a feature of the cluster, as open connections were told; 0 for none."""
+        return self._pool.feature_level(name)
+
     def addresses_opening(self) -> list[Address]:
         """Where connections are being opened, from any thread."""
         return self._pool.addresses_opening()

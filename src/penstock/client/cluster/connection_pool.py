@@ -60,6 +60,11 @@ class ConnectionPool:
         """The open connections, from any thread."""
         return [peer.connection for peer in list(self._peers.values())]
 
+    def feature_level(self, name: str) -> int:
+        """The finalised level of a feature, by the newest that any open connection was told; 0 for none."""
+        newest = max(self._peers.values(), key=lambda peer: peer.versions.features_epoch, default=None)
+        return newest.versions.features.get(name, 0) if newest is not None else 0
+
     def addresses_opening(self) -> list[Address]:
         """Where connections are being opened, from any thread."""
         return [address for address, _ in list(self._opening)]

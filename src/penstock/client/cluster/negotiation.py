@@ -55,6 +55,8 @@ class NodeVersions:
         *,
         is_ancient: bool = False,
         unstable: bool = False,
+        features: Mapping[str, int] | None = None,
+        features_epoch: int = -1,
     ) -> None:
         self.address = address
         self.ranges = dict(ranges)
@@ -62,6 +64,10 @@ class NodeVersions:
         """Whether the broker is older than ApiVersions, that is before 0.10."""
         self.unstable = unstable
         """Whether this client speaks versions that may still change."""
+        self.features = {} if features is None else features
+        """The finalised level of each feature of the cluster, as known to this broker (KIP-584)."""
+        self.features_epoch = features_epoch
+        """Counts the changes of `features`: the highest is the newest; -1 where the broker tells none."""
 
     def choose(self, message_class: type[Message], at_most: int | None = None) -> int:
         """Return the highest version of a request that both ends speak, and that is not above `at_most`.
@@ -112,6 +118,8 @@ async def ask_versions(connection: Connection, timeout_s: float, *, unstable: bo
                 connection.address,
                 {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys},
                 unstable=unstable,
+                features={each.name: each.max_version_level for each in answer.finalized_features},
+                features_epoch=answer.finalized_features_epoch,
             )
         if answer.error_code != ErrorCode.UNSUPPORTED_VERSION or version == 0:
             raise error_for(answer.error_code, f"broker {connection.address}, ApiVersions")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from penstock.client.arguments import topic_partitions
-from penstock.client.group.offsets import Committable, OffsetAndMetadata
+from penstock.client.group.offsets import Committable, GroupMetadata, OffsetAndMetadata
 from penstock.client.group.session import GroupSession
 from penstock.errors import ConfigError, PenstockError
 from penstock.model import TopicPartition
@@ -53,6 +53,22 @@ class CommitCalls:
             NetworkError, RequestTimeoutError: no coordinator answers in time.
         """
         return await self._group_of("committed()").committed(topic_partitions(partitions, "committed()"))
+
+    def group_metadata(self) -> GroupMetadata:
+        """This consumer as its group knows it now: what `send_offsets` of a producer takes (KIP-447).
+
+        Raises:
+            KafkaError: the group has gone on without this member (25), or it has not joined yet.
+            ConfigError: no ``group.id``.
+        """
+        return self._group_of("group_metadata()").metadata()
+
+    def positions(self) -> dict[TopicPartition, int]:
+        """The next offset to read of each assigned partition: behind the last record returned.
+
+        A partition is left out until something was read from it. Raises ConfigError without ``group.id``.
+        """
+        return dict(self._group_of("positions()").positions())
 
     def _group_of(self, what: str) -> GroupSession:
         if self._group is None:

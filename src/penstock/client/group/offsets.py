@@ -61,6 +61,26 @@ class OffsetAndMetadata(NamedTuple):
 Committable = Mapping[TopicPartition, "int | OffsetAndMetadata"]
 
 
+class GroupMetadata(NamedTuple):
+    """A consumer as its group knows it. With the defaults nothing of it is checked (KIP-447)."""
+
+    group_id: str
+    generation: int = -1
+    member_id: str = ""
+    group_instance_id: str | None = None
+
+    @property
+    def is_member(self) -> bool:
+        return self.generation >= 0 or bool(self.member_id) or self.group_instance_id is not None
+
+    def check(self) -> None:
+        """Raise ConfigError where a generation has no member: the group could not check it."""
+        if not self.group_id:
+            raise ConfigError("offsets belong to a group: its name is empty")
+        if self.generation > 0 and not self.member_id:
+            raise ConfigError(f"generation {self.generation} of group {self.group_id!r} needs a member id")
+
+
 class Identity(NamedTuple):
     """The member that commits. The default is no member: a consumer with assigned partitions."""
 
@@ -219,12 +239,24 @@ class GroupOffsets:
             self._coordinator.forget(self._coordinator.node)
 
 
-def _topics(offsets: Committable) -> list[OffsetCommitRequestTopic]:
-    topics: dict[str, OffsetCommitRequestTopic] = {}
-    for (name, number), given in by_partition(offsets, "commit()").items():
+def checked_offsets(offsets: object, call: str) -> dict[TopicPartition, OffsetAndMetadata]:
+    """Offsets to commit, by partition.
+
+    Raises:
+        ConfigError: it is no mapping of partitions to offsets, or an offset is negative.
+    """
+    checked: dict[TopicPartition, OffsetAndMetadata] = {}
+    for tp, given in by_partition(offsets, call).items():
         at = given if isinstance(given, OffsetAndMetadata) else OffsetAndMetadata(whole(given, "an offset"))
         if at.offset < 0:
-            raise ConfigError(f"offset {at.offset} of {TopicPartition(name, number)}: offsets begin at 0")
+            raise ConfigError(f"offset {at.offset} of {tp}: offsets begin at 0")
+        checked[tp] = at
+    return checked
+
+
+def _topics(offsets: Committable) -> list[OffsetCommitRequestTopic]:
+    topics: dict[str, OffsetCommitRequestTopic] = {}
+    for (name, number), at in checked_offsets(offsets, "commit()").items():
         topic = topics.setdefault(name, OffsetCommitRequestTopic(name=name))
         topic.partitions.append(
             OffsetCommitRequestPartition(

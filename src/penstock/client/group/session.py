@@ -19,7 +19,13 @@ from penstock.client.group.coordinator import Coordinator
 from penstock.client.group.errors import explain_commit
 from penstock.client.group.member import Member
 from penstock.client.group.membership import Membership
-from penstock.client.group.offsets import Committable, GroupOffsets, Identity, OffsetAndMetadata
+from penstock.client.group.offsets import (
+    Committable,
+    GroupMetadata,
+    GroupOffsets,
+    Identity,
+    OffsetAndMetadata,
+)
 from penstock.client.group.old_groups import check_groups, peer_for_groups
 from penstock.client.group.requests import Change, Kind, MemberSettings
 from penstock.common.logs import logger_named
@@ -279,6 +285,17 @@ class GroupSession:
             if at is not None:
                 self._known.setdefault(tp, at.offset)
         return found
+
+    def metadata(self) -> GroupMetadata:
+        """This consumer as its group knows it. Raises as `CommitCalls.group_metadata`."""
+        identity = self._identify(None, set())
+        return GroupMetadata(
+            self._coordinator.group_id, identity.generation, identity.member_id, identity.instance_id
+        )
+
+    def positions(self) -> Mapping[TopicPartition, int]:
+        """The next offset of each partition."""
+        return self._holder.consumed()
 
     def sought(self, tp: TopicPartition) -> None:
         """The application has gone elsewhere by itself, perhaps back: the next commit follows it."""

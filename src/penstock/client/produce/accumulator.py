@@ -19,9 +19,10 @@ from typing import NamedTuple
 
 from penstock.client.cluster.retry import Backoff, Verdict, judge
 from penstock.client.config import ProducerConfig
-from penstock.client.produce.batches import NO_PRODUCER_ID, Batch, ProducerId, Row
+from penstock.client.produce.batches import Batch, Row
 from penstock.client.produce.delivery import Delivery, Outcome
 from penstock.client.produce.partition_queue import PartitionQueue, precedes
+from penstock.client.producer_id import NO_PRODUCER_ID, ProducerId
 from penstock.errors import KafkaError, PenstockError, RequestTimeoutError
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode

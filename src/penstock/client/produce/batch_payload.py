@@ -27,7 +27,9 @@ MAGIC_2_PRODUCE_VERSION = 3
 MAGIC_1_PRODUCE_VERSION = 2
 
 
-def payload_for(batch: Batch, produce_version: int, codec: Codec) -> Buffer:
+def payload_for(
+    batch: Batch, produce_version: int, codec: Codec, *, is_transactional: bool = False
+) -> Buffer:
     """Return the bytes to send, made now or kept from the last attempt.
 
     Raises:
@@ -44,7 +46,11 @@ def payload_for(batch: Batch, produce_version: int, codec: Codec) -> Buffer:
             )
         return _message_set(batch, 1 if produce_version == MAGIC_1_PRODUCE_VERSION else 0, codec)
     if batch.payload is None:
-        batch.payload = _stamped(batch) if batch.encoded is not None else _encoded(batch, codec)
+        batch.payload = (
+            _stamped(batch, is_transactional)
+            if batch.encoded is not None
+            else _encoded(batch, codec, is_transactional)
+        )
     return batch.payload
 
 
@@ -63,23 +69,30 @@ def row_size(row: Row) -> int:
     return record_size_max(row[0], row[1], row[2])
 
 
-def _encoded(batch: Batch, codec: Codec) -> bytes:
+def _encoded(batch: Batch, codec: Codec, is_transactional: bool) -> bytes:
     return encode_batch(
         batch.rows,
         codec=codec,
         producer_id=batch.owner.producer_id,
         producer_epoch=batch.owner.epoch,
         base_sequence=batch.base_sequence,
+        is_transactional=is_transactional,
     )
 
 
-def _stamped(batch: Batch) -> memoryview:
+def _stamped(batch: Batch, is_transactional: bool) -> memoryview:
     """Write the producer id into the encoded batch, whose memory belongs to the batch alone."""
     assert batch.encoded is not None
     if batch.base_sequence >= 0:
         owner = batch.owner
         set_producer(
-            batch.encoded, 0, len(batch.encoded), owner.producer_id, owner.epoch, batch.base_sequence
+            batch.encoded,
+            0,
+            len(batch.encoded),
+            owner.producer_id,
+            owner.epoch,
+            batch.base_sequence,
+            is_transactional=is_transactional,
         )
     return batch.encoded
 

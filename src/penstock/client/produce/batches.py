@@ -1,11 +1,12 @@
-"""Batches on their way to the log, and the producer id that makes their repetitions recognisable."""
+"""Batches on their way to the log."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from penstock.client.produce.delivery import Outcome
+from penstock.client.producer_id import NO_PRODUCER_ID
 from penstock.errors import PenstockError
 from penstock.model import Header
 
@@ -17,16 +18,6 @@ Row = tuple["bytes | None", "bytes | None", Sequence[Header], int]
 
 SEQUENCE_MASK = 0x7FFFFFFF
 """Sequence numbers wrap from 2^31 - 1 to 0."""
-
-
-class ProducerId(NamedTuple):
-    """What makes repetitions recognisable; `NO_PRODUCER_ID` where nothing does."""
-
-    producer_id: int
-    epoch: int
-
-
-NO_PRODUCER_ID = ProducerId(-1, -1)
 
 
 class Batch:

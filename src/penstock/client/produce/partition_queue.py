@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from penstock.client.produce.batches import NO_PRODUCER_ID, SEQUENCE_MASK, Batch, ProducerId, Row
+from penstock.client.produce.batches import SEQUENCE_MASK, Batch, Row
 from penstock.client.produce.delivery import Outcome
+from penstock.client.producer_id import NO_PRODUCER_ID, ProducerId
 from penstock.model import TopicPartition
 
 REMEMBERED_BATCHES = 5

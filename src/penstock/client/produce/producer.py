@@ -23,6 +23,7 @@ from penstock.client.produce.delivery import Delivery
 from penstock.client.produce.events import record_of
 from penstock.client.produce.partitioner import PARTITIONERS, StickyChoice
 from penstock.client.produce.sender import Sender
+from penstock.client.produce.transaction_calls import TransactionCalls
 from penstock.common.extras import need_arrow
 from penstock.common.logs import logger_named
 from penstock.common.short_repr import short_repr
@@ -65,12 +66,14 @@ class _TopicState:
         self.sticky = sticky
 
 
-class AsyncProducer:
+class AsyncProducer(TransactionCalls):
     """Writes records to topics.
 
     >>> async with AsyncProducer(bootstrap_servers="localhost:9092") as producer:
     ...     delivery = await producer.send("orders", b"two tickets", key=b"ada")
     ...     metadata = await delivery
+
+    With ``transactional_id`` all writing is done in transactions (see `transaction`).
 
     Options: Kafka's dotted names in `config`, or the same with underscores as keywords.
     """
@@ -85,7 +88,12 @@ class AsyncProducer:
             options["bootstrap_servers"] = bootstrap_servers
         self.config = ProducerConfig.parse(config, options)
         self._client = AsyncClient(self.config)
-        self._accumulator = Accumulator(self.config, self._client.dice)
+        self._is_transactional = self.config.transactional_id is not None
+        self._accumulator = (
+            self._new_transactional_accumulator()
+            if self._is_transactional
+            else Accumulator(self.config, self._client.dice)
+        )
         chosen = self.config.partitioner
         self._partitioner: Partitioner = PARTITIONERS[chosen] if isinstance(chosen, str) else chosen
         self._null_is_free = isinstance(chosen, str) and self._partitioner(None, 1) is None
@@ -104,7 +112,11 @@ class AsyncProducer:
         if self._is_closed:
             raise NetworkError("this producer is closed")
         if self._sender is None:
-            self._sender = Sender(self._client, self.config, self._accumulator)
+            self._sender = (
+                self._new_transactional_sender()
+                if self._is_transactional
+                else Sender(self._client, self.config, self._accumulator)
+            )
             self._sender.wake()
         await self._client.bootstrap()
         return self
@@ -379,10 +391,15 @@ class AsyncProducer:
             ) from None
 
     async def close(self, timeout: float | None = None) -> None:
-        """Flush, then close. What is not acknowledged within `timeout` seconds fails."""
+        """Flush, then close. What is not acknowledged within `timeout` seconds fails.
+
+        An open transaction is aborted, unless it is prepared.
+        """
         if self._is_closed:
             return
         self._is_closed = True
+        if self._driver is not None:
+            await self._driver.close(timeout)
         try:
             await self.flush(timeout)
         except RequestTimeoutError:

@@ -10,7 +10,7 @@ import asyncio
 import threading
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.client.cluster.answers import left_out
 from penstock.client.cluster.client import AsyncClient
@@ -20,7 +20,8 @@ from penstock.client.cluster.retry import Verdict, judge
 from penstock.client.config import ProducerConfig
 from penstock.client.produce.accumulator import Accumulator
 from penstock.client.produce.batch_payload import payload_for, row_size, rows_of
-from penstock.client.produce.batches import NO_PRODUCER_ID, Batch, ProducerId
+from penstock.client.produce.batches import Batch
+from penstock.client.producer_id import NO_PRODUCER_ID, ProducerId
 from penstock.common.keyed_tasks import KeyedTasks
 from penstock.common.logs import logger_named
 from penstock.errors import (
@@ -38,6 +39,9 @@ from penstock.protocol.messages.init_producer_id_response import InitProducerIdR
 from penstock.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from penstock.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse
 from penstock.records.compression.codecs import Codec
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 TOPIC_ID_PRODUCE_VERSION = 13
 BUMPABLE_INIT_VERSION = 3
@@ -200,11 +204,14 @@ class Sender:
 
     def _make_payload(self, batch: Batch, version: int) -> bool:
         try:
-            payload_for(batch, version, self._codec)
+            self._payload(batch, version)
         except PenstockError as error:
             self._fail([batch], error)
             return False
         return True
+
+    def _payload(self, batch: Batch, version: int) -> Buffer:
+        return payload_for(batch, version, self._codec)
 
     def _request(self, batches: Iterable[Batch], version: int) -> ProduceRequest:
         topics: dict[str, TopicProduceData] = {}
@@ -216,9 +223,7 @@ class Sender:
                     name=name, topic_id=self._client.cluster.topic_id(name)
                 )
             topic.partition_data.append(
-                PartitionProduceData(
-                    index=batch.outcome.partition, records=payload_for(batch, version, self._codec)
-                )
+                PartitionProduceData(index=batch.outcome.partition, records=self._payload(batch, version))
             )
         return ProduceRequest(
             acks=self._config.acks,

@@ -237,8 +237,15 @@ def set_producer(
     producer_id: int,
     producer_epoch: int,
     base_sequence: int,
+    *,
+    is_transactional: bool = False,
 ) -> None:
-    """Make the batch one of an idempotent producer: its id, its epoch, the sequence of the first record."""
+    """Make the batch one of an idempotent producer: its id, its epoch, the sequence of the first record.
+
+    `is_transactional` makes it part of a transaction besides (attribute bit 4).
+    """
+    if is_transactional:
+        buffer[start + ATTRIBUTES_POSITION + 1] |= TRANSACTIONAL_BIT
     _PRODUCER.pack_into(buffer, start + PRODUCER_ID_POSITION, producer_id, producer_epoch, base_sequence)
     refresh_crc(buffer, start, end)
 

@@ -1,0 +1,46 @@
+"""What all blocking clients have in common: the background loop, and the process that they belong to."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from penstock.client.background_loop import run
+from penstock.errors import PenstockError
+
+T = TypeVar("T")
+S = TypeVar("S", bound="Blocking")
+
+
+class Blocking(ABC):
+    """What all blocking clients have in common."""
+
+    def __init__(self) -> None:
+        self._process = os.getpid()
+        self._is_closed = False
+
+    def __enter__(self: S) -> S:
+        self._start()
+        return self
+
+    def __exit__(self, exc_type: type[BaseException] | None, exc: object, traceback: object) -> None:
+        self.close()
+
+    @abstractmethod
+    def _start(self) -> None:
+        """Open what is needed before the first call."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Finish what is under way, and let go of the connections."""
+
+    def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        if self._process != os.getpid():
+            coroutine.close()
+            raise PenstockError(
+                f"this {type(self).__name__} was made before the process forked, and its connections stayed "
+                "with the parent: make a new one in the child"
+            )
+        return run(coroutine)

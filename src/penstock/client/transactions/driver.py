@@ -1,0 +1,319 @@
+"""The I/O of a transactional producer: takes the machine's steps, and waits for the ends of calls.
+
+Lives on one event loop, that of the producer's sender, which calls `pump` after each of its turns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from penstock.client.cluster.retry import timed_out
+from penstock.client.group.offsets import GroupMetadata, OffsetAndMetadata
+from penstock.client.producer_id import ProducerId
+from penstock.client.transactions.coordinators import UnsentError, speaks_implicit_adds, take_step
+from penstock.client.transactions.machine import TransactionMachine
+from penstock.client.transactions.pauses import Pauses
+from penstock.client.transactions.states import Event, State
+from penstock.client.transactions.steps import Step, TransactionCoordinates
+from penstock.common.logs import logger_named
+from penstock.errors import (
+    KafkaError,
+    NetworkError,
+    PenstockError,
+    ProtocolViolationError,
+    RequestTimeoutError,
+    TransactionAbortableError,
+    TransactionRetriableError,
+    TransactionStateError,
+)
+from penstock.model import TopicPartition
+
+if TYPE_CHECKING:
+    from penstock.client.cluster.client import AsyncClient
+    from penstock.client.config import ProducerConfig
+
+log = logger_named("penstock.client")
+
+GIVEN_UP_BY_ABORT = (Event.SEND_OFFSETS, Event.PREPARE)
+UNANSWERED = (NetworkError, RequestTimeoutError, ProtocolViolationError)
+
+
+class Batches(Protocol):
+    """What the driver needs of the producer's batches."""
+
+    @property
+    def has_unsettled(self) -> bool:
+        """Whether a batch is not acknowledged yet, nor given up."""
+
+    @property
+    def has_in_flight(self) -> bool:
+        """Whether a batch was sent and not answered yet."""
+
+    def open(self, owner: ProducerId) -> None:
+        """Accept records, to be sent under this producer id and epoch."""
+
+    def seal(self, error: PenstockError) -> None:
+        """Accept no more records, raising `error`, and make everything waiting due."""
+
+    def drop_unsent(self, error: PenstockError) -> None:
+        """Give up every batch that is not in flight."""
+
+
+class _Call(NamedTuple):
+    """A call of the application that has not ended."""
+
+    event: Event
+    is_done: Callable[[], bool]
+
+
+class TransactionDriver:
+    """Runs the transactions of one producer."""
+
+    def __init__(self, client: AsyncClient, config: ProducerConfig, batches: Batches) -> None:
+        assert config.transactional_id is not None
+        self.machine = TransactionMachine(config.transactional_id, Pauses(client.backoff, client.dice))
+        self._client = client
+        self._config = config
+        self._batches = batches
+        self._loop = asyncio.get_running_loop()
+        self._task: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._waiting: list[asyncio.Future[None]] = []
+        self._call: _Call | None = None
+        self._hindered_by: PenstockError | None = None
+        self._is_closed = False
+        self._wake_sender: Callable[[], None] = lambda: None
+        self._seal()
+
+    def on_change(self, wake_sender: Callable[[], None]) -> None:
+        """Call `wake_sender` when batches may be sent that were held back."""
+        self._wake_sender = wake_sender
+
+    # -- calls
+
+    async def initialize(self) -> None:
+        """Get a producer id; nothing where there is one. Raises as `AsyncProducer.init_transactions`."""
+        machine = self.machine
+        if machine.state in (State.READY, State.IN_TRANSACTION, State.PREPARED) and self._call is None:
+            return
+        if machine.state is State.INITIALIZING and self._call is None:
+            # The last transaction was in doubt, and the next epoch is on its way.
+            self._call = _Call(Event.INITIALIZE, lambda: machine.state is not State.INITIALIZING)
+        await self._finish(
+            Event.INITIALIZE, machine.initialize, lambda: machine.state is not State.INITIALIZING
+        )
+
+    async def begin(self) -> None:
+        """Open a transaction, with a producer id first where there is none."""
+        self._check_no_other(Event.BEGIN)
+        if self.machine.state in (State.UNINITIALIZED, State.INITIALIZING):
+            await self.initialize()
+        self.machine.begin(is_implicit=speaks_implicit_adds(self._client))
+        self._batches.open(self.machine.owner)
+
+    async def join(self, coordinates: TransactionCoordinates) -> None:
+        """Write into the open transaction of another producer. Raises as `AsyncProducer.join_transaction`."""
+        if coordinates.transactional_id != self.machine.transactional_id:
+            raise TransactionStateError(
+                f"the transaction of {coordinates} is not one of {self.machine.transactional_id!r}"
+            )
+        await self._client.bootstrap()
+        self.machine.join(coordinates.owner, is_implicit=speaks_implicit_adds(self._client))
+        self._batches.open(coordinates.owner)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is something to abort."""
+        return self.machine.state in (State.IN_TRANSACTION, State.ABORTABLE_ERROR, State.PREPARED)
+
+    async def send_offsets(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupMetadata
+    ) -> None:
+        """Make offsets part of the transaction."""
+        machine = self.machine
+        await self._finish(
+            Event.SEND_OFFSETS,
+            lambda: machine.send_offsets(group, offsets),
+            lambda: not machine.has_offsets,
+        )
+
+    async def prepare(self) -> TransactionCoordinates:
+        """Wait until all is acknowledged, and close the transaction for more."""
+        machine = self.machine
+        await self._finish(
+            Event.PREPARE, self._start_preparing, lambda: self._is_settled() or machine.state in FAILED
+        )
+        return machine.prepare()
+
+    async def commit(self) -> None:
+        """Commit: every batch first."""
+        before = self.machine.ended
+        await self._finish(
+            Event.COMMIT, self._start_commit, lambda: self.machine.ended > before or self._has_failed()
+        )
+
+    async def abort(self) -> None:
+        """Abort: what is not in flight is dropped."""
+        before = self.machine.ended
+        await self._finish(
+            Event.ABORT, self._start_abort, lambda: self.machine.ended > before or self._has_failed()
+        )
+
+    async def settle(self, timeout_s: float | None) -> None:
+        """Abort what is open, unless it is prepared; wait for an end that is under way. Raises no error."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                if self._call is not None and self._call.event is Event.COMMIT:
+                    await self.commit()
+                elif self.machine.state in (State.IN_TRANSACTION, State.ABORTABLE_ERROR, State.ABORTING):
+                    self._call = self._call if self.machine.state is State.ABORTING else None
+                    await self.abort()
+        except (PenstockError, TimeoutError) as error:
+            name = self.machine.transactional_id
+            log.debug("the transaction of %s is left to its timeout: %s", name, error)
+
+    async def close(self, timeout_s: float | None) -> None:
+        """End as `settle` does, then take no more steps."""
+        try:
+            await self.settle(timeout_s)
+        finally:
+            self._is_closed = True
+            if self._timer is not None:
+                self._timer.cancel()
+            if self._task is not None:
+                self._task.cancel()
+                await asyncio.gather(self._task, return_exceptions=True)
+
+    # -- starting and waiting
+
+    def _start_commit(self) -> None:
+        self.machine.commit()
+        self._seal()
+
+    def _start_abort(self) -> None:
+        self.machine.abort()
+        self._seal()
+
+    def _start_preparing(self) -> None:
+        if self.machine.state is not State.IN_TRANSACTION:
+            self.machine.prepare()  # raises why not
+        self._seal()
+
+    def _seal(self) -> None:
+        self._batches.seal(
+            TransactionStateError(
+                "a producer with a transactional id writes in transactions: call begin_transaction() first, "
+                "or write inside producer.transaction()"
+            )
+        )
+
+    def _is_settled(self) -> bool:
+        return not self._batches.has_unsettled and not self._batches.has_in_flight
+
+    def _has_failed(self) -> bool:
+        return self.machine.state in FAILED
+
+    def _check_no_other(self, event: Event) -> None:
+        if event is Event.ABORT and self._call is not None and self._call.event in GIVEN_UP_BY_ABORT:
+            self._call = None
+        if self._call is not None and self._call.event is not event:
+            raise TransactionStateError(
+                f"{self._call.event.value} has not ended: make that call again before {event.value}"
+            )
+
+    async def _finish(self, event: Event, start: Callable[[], None], is_done: Callable[[], bool]) -> None:
+        """Start a call, or go on with one that did not end in time; wait for its end."""
+        self._check_no_other(event)
+        if self._call is None:
+            start()
+            self._call = _Call(event, is_done)
+        call = self._call
+        self._hindered_by = None
+        timeout_ms = self._config.max_block_ms
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self._until(call.is_done)
+        except TimeoutError:
+            late = timed_out(event.value, timeout_ms, self._hindered_by)
+            raise TransactionRetriableError(f"{late}; make the same call again") from self._hindered_by
+        if self._call is call:
+            self._call = None
+        self._raise_failure(event)
+
+    def _raise_failure(self, event: Event) -> None:
+        error = self.machine.error
+        if error is not None and (self._has_failed() or event is Event.INITIALIZE):
+            raise error
+
+    async def _until(self, is_done: Callable[[], bool]) -> None:
+        self.pump()
+        while not is_done():
+            future: asyncio.Future[None] = self._loop.create_future()
+            self._waiting.append(future)
+            await future
+
+    # -- steps
+
+    def pump(self) -> None:
+        """Take the next step, if there is one, and wake what waits for a change. On the event loop."""
+        machine = self.machine
+        if machine.is_dropping:
+            error = machine.error
+            self._batches.drop_unsent(error or _aborted(machine.transactional_id))
+            if error is not None:
+                self._batches.seal(error)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._task is None and not self._is_closed:
+            now = self._loop.time()
+            step = machine.next_step(now, is_settled=self._may_end())
+            if step is not None:
+                self._task = self._loop.create_task(self._take(step))
+            elif now < machine.wake_at < float("inf"):
+                self._timer = self._loop.call_at(machine.wake_at, self.pump)
+        waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+    def _may_end(self) -> bool:
+        if self.machine.state is State.ABORTING:
+            return not self._batches.has_in_flight
+        return self.machine.state is State.COMMITTING and self._is_settled()
+
+    async def _take(self, step: Step) -> None:
+        machine = self.machine
+        node = machine.node_of(step)
+        try:
+            answer = await take_step(
+                self._client, step, node, machine.transactional_id, int(self._config.transaction_timeout_ms)
+            )
+        except PenstockError as error:
+            is_unsent = isinstance(error, UnsentError)
+            if is_unsent or isinstance(error, UNANSWERED) or _may_go_again(error):
+                self._hindered_by = error
+                machine.lost(step, self._loop.time(), is_sent=not is_unsent)
+                self._client.troubles.note("transactions", error)
+            else:
+                machine.failed(step, error)
+        else:
+            self._hindered_by = machine.answered(step, answer, self._loop.time())
+        self._task = None
+        self.pump()
+        self._wake_sender()
+
+
+FAILED = (State.ABORTABLE_ERROR, State.FATAL_ERROR)
+
+
+def _may_go_again(error: PenstockError) -> bool:
+    return isinstance(error, KafkaError) and error.retriable
+
+
+def _aborted(transactional_id: str) -> PenstockError:
+    return TransactionAbortableError(
+        f"the transaction of {transactional_id!r} was aborted before the record was sent"
+    )

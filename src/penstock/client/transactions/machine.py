@@ -1,0 +1,361 @@
+"""A transactional producer without I/O: calls, answers and time in, the next step and decisions out.
+
+One step is under way at a time. It follows the Java producer in both flows:
+
+- before KIP-890, partitions and groups are added to the transaction ahead of their first batch or offsets,
+  and the epoch stays, unless something is in doubt: then the next transaction has a new epoch (KIP-360).
+- with KIP-890, brokers add them, and every end of a transaction gives the next epoch.
+
+What is in doubt is a request whose answer was lost: a copy of it may still arrive. Under the old flow a late
+EndTxn would end the next transaction (KAFKA-17754); a new epoch makes it void.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from penstock.client.group.offsets import GroupMetadata, OffsetAndMetadata
+from penstock.client.producer_id import NO_PRODUCER_ID, ProducerId
+from penstock.client.transactions.pauses import Pauses
+from penstock.client.transactions.states import Event, State, next_state
+from penstock.client.transactions.steps import (
+    GROUP_COORDINATOR,
+    NO_NODE,
+    TRANSACTION_COORDINATOR,
+    AddOffsets,
+    AddPartitions,
+    Answer,
+    CommitOffsets,
+    End,
+    FindCoordinator,
+    Initialize,
+    Step,
+    TransactionCoordinates,
+)
+from penstock.client.transactions.verdicts import Verdict, judge_batch, judge_step
+from penstock.errors import (
+    KafkaError,
+    PenstockError,
+    ProducerFencedError,
+    TransactionAbortableError,
+    TransactionFatalError,
+)
+from penstock.model import TopicPartition
+from penstock.protocol.error_codes import error_for
+
+OPEN = frozenset((State.IN_TRANSACTION, State.COMMITTING))
+"""States in which batches and offsets go out."""
+
+
+class _Offsets(NamedTuple):
+    """Offsets that wait to be part of the transaction."""
+
+    group: GroupMetadata
+    offsets: Mapping[TopicPartition, OffsetAndMetadata]
+
+
+class TransactionMachine:
+    """The transactions of one producer. Not thread-safe: everything happens on one event loop."""
+
+    def __init__(self, transactional_id: str, pauses: Pauses) -> None:
+        self.transactional_id = transactional_id
+        self.state = State.UNINITIALIZED
+        self.owner = NO_PRODUCER_ID
+        self.error: PenstockError | None = None
+        """Why the transaction, the producer, or the last attempt to get a producer id has failed."""
+        self.is_implicit = False
+        """Whether the present transaction goes by KIP-890: brokers add, each end raises the epoch."""
+        self.ended = 0
+        """How many transactions have been committed or aborted."""
+        self._pauses = pauses
+        self._partitions: set[TopicPartition] = set()
+        self._to_add: set[TopicPartition] = set()
+        self._groups: set[str] = set()
+        self._offsets: _Offsets | None = None
+        self._is_commit = False
+        self._is_started = False
+        """Whether the coordinator may know of the transaction."""
+        self._is_in_doubt = False
+        self._coordinators: dict[tuple[int, str], int] = {}
+        self._asking: Step | None = None
+
+    # -- calls of the application
+
+    def initialize(self) -> None:
+        """Get a producer id, which fences other producers of the transactional id."""
+        self._check()
+        self._go(Event.INITIALIZE)
+        self.error = None
+
+    def begin(self, *, is_implicit: bool) -> None:
+        """Open a transaction. Costs no request. `is_implicit` chooses the flow of KIP-890."""
+        self._check()
+        self._go(Event.BEGIN)
+        self._forget_transaction(is_implicit)
+
+    def join(self, owner: ProducerId, *, is_implicit: bool) -> None:
+        """Take part in the open transaction of another producer, under its producer id and epoch."""
+        self._check()
+        self._go(Event.JOIN)
+        self._forget_transaction(is_implicit)
+        self.owner = owner
+        self._is_started = True
+
+    def send_offsets(self, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """Make offsets of a group part of the transaction. Done once `has_offsets` is false."""
+        self._check()
+        self._go(Event.SEND_OFFSETS)
+        self._offsets = _Offsets(group, offsets)
+
+    def prepare(self) -> TransactionCoordinates:
+        """Close the transaction for more records, and leave its end to a later call, in any process."""
+        self._check()
+        self._go(Event.PREPARE)
+        return TransactionCoordinates(self.transactional_id, *self.owner)
+
+    def commit(self) -> None:
+        """Commit, once all batches are settled."""
+        self._check()
+        self._go(Event.COMMIT)
+        self._is_commit = True
+
+    def abort(self) -> None:
+        """Abort, once no batch is in flight."""
+        if self.state is State.FATAL_ERROR:
+            self._check()
+        self._go(Event.ABORT)
+        self.error = None
+        self._is_commit = False
+        self._to_add.clear()
+        self._offsets = None
+
+    # -- what the batches say and ask
+
+    @property
+    def has_offsets(self) -> bool:
+        """Whether offsets still wait to be part of the transaction."""
+        return self._offsets is not None
+
+    @property
+    def is_dropping(self) -> bool:
+        """Whether batches that are not in flight are to be given up."""
+        return self.state in (State.ABORTING, State.ABORTABLE_ERROR, State.FATAL_ERROR)
+
+    def admits(self, tp: TopicPartition) -> bool:
+        """Whether batches of a partition may be sent now; before KIP-890 it is added first."""
+        if self.state not in OPEN:
+            return False
+        if tp in self._partitions:
+            return True
+        if self.is_implicit:
+            self._partitions.add(tp)
+            self._is_started = True
+            return True
+        self._to_add.add(tp)
+        return False
+
+    def batch_failed(self, error: PenstockError, *, is_numbered: bool) -> None:
+        """A batch was given up. `is_numbered` says that it had a sequence number, which leaves a gap."""
+        if is_numbered:
+            self._is_in_doubt = True
+        verdict = judge_batch(error.code if isinstance(error, KafkaError) else None)
+        if verdict in (Verdict.FATAL, Verdict.FENCED):
+            self._fail_for_good(error, verdict)
+        elif self.state in OPEN:
+            self._fail(error)
+
+    # -- steps
+
+    def next_step(self, now: float, *, is_settled: bool) -> Step | None:
+        """What to ask now, if anything. `now` is in monotonic seconds.
+
+        `is_settled` says that a commit has all its batches acknowledged, or that an abort has none in flight.
+        """
+        if self._asking is not None or now < self._pauses.until:
+            return None
+        step = self._due(is_settled)
+        if step is None:
+            return None
+        place = self.place_of(step)
+        if place not in self._coordinators:
+            step = FindCoordinator(*place)
+        self._asking = step
+        return step
+
+    @property
+    def wake_at(self) -> float:
+        """When `next_step` is to be asked again although nothing happens, in monotonic seconds."""
+        return self._pauses.until if self._asking is None else float("inf")
+
+    def place_of(self, step: Step) -> tuple[int, str]:
+        """Which coordinator a step goes to: kind and key."""
+        if isinstance(step, CommitOffsets):
+            return GROUP_COORDINATOR, step.group.group_id
+        return TRANSACTION_COORDINATOR, self.transactional_id
+
+    def node_of(self, step: Step) -> int:
+        """The node of the coordinator that a step goes to."""
+        return self._coordinators.get(self.place_of(step), NO_NODE)
+
+    def _due(self, is_settled: bool) -> Step | None:
+        if self.state is State.INITIALIZING:
+            return Initialize(self.owner)
+        if self.state in OPEN and self._to_add:
+            return AddPartitions(self.owner, frozenset(self._to_add))
+        if self.state in OPEN and self._offsets is not None:
+            group, offsets = self._offsets
+            if not self.is_implicit and group.group_id not in self._groups:
+                return AddOffsets(self.owner, group.group_id)
+            return CommitOffsets(self.owner, group, offsets, self.is_implicit)
+        if self.state in (State.COMMITTING, State.ABORTING) and is_settled:
+            if self._is_started:
+                return End(self.owner, self._is_commit, self.is_implicit)
+            self._end(self.owner)
+            return self._due(is_settled)
+        return None
+
+    def answered(self, step: Step, answer: Answer, now: float) -> PenstockError | None:
+        """A coordinator has answered. Returns what it said where the step has to be taken again."""
+        self._asking = None
+        codes = [answer.code, *answer.codes.values()]
+        verdict, code = max((judge_step(step, code), code) for code in codes)
+        if verdict is Verdict.DONE:
+            self._pauses.clear()
+            self._done(step, answer)
+            return None
+        error = error_for(code, _telling(step, self.transactional_id))
+        if verdict is Verdict.FIND:
+            self._coordinators.pop(self.place_of(step), None)
+        if verdict in (Verdict.RETRY, Verdict.FIND):
+            self._pauses.after_refusal(code, now)
+            return error
+        self._pauses.clear()
+        if verdict is Verdict.REFUSED:
+            self._refuse(error)
+        elif verdict in (Verdict.ABORT, Verdict.ABORT_AND_RAISE):
+            self._is_in_doubt |= verdict is Verdict.ABORT_AND_RAISE
+            self._fail_step(step, error)
+        else:
+            self._fail_for_good(error, verdict)
+        return None
+
+    def lost(self, step: Step, now: float, *, is_sent: bool) -> None:
+        """There is no answer. `is_sent` says that the request may have arrived, or may still."""
+        self._asking = None
+        if not isinstance(step, FindCoordinator):
+            self._coordinators.pop(self.place_of(step), None)
+            if is_sent and not isinstance(step, Initialize):
+                self._is_started = self._is_in_doubt = True
+        self._pauses.after_loss(now)
+
+    def failed(self, step: Step, error: PenstockError) -> None:
+        """A step cannot be taken at all: a version that the broker does not speak, credentials."""
+        self._asking = None
+        self._refuse(error)
+
+    # -- what steps lead to
+
+    def _done(self, step: Step, answer: Answer) -> None:
+        if isinstance(step, FindCoordinator):
+            self._coordinators[step.kind, step.key] = answer.node
+        elif isinstance(step, Initialize):
+            self.owner = answer.owner
+            self._is_in_doubt = False
+            self._go(Event.INITIALIZED)
+        elif isinstance(step, AddPartitions):
+            self._is_started = True
+            self._partitions |= step.partitions
+            self._to_add -= step.partitions
+        elif isinstance(step, AddOffsets):
+            self._is_started = True
+            self._groups.add(step.group_id)
+        elif isinstance(step, CommitOffsets):
+            self._is_started = True
+            self._offsets = None
+        else:
+            self._end(answer.owner if step.raises_epoch else self.owner)
+
+    def _end(self, owner: ProducerId) -> None:
+        wants_epoch = self._is_in_doubt and not self.is_implicit
+        self.owner = owner
+        self.ended += 1
+        self._forget_transaction(self.is_implicit)
+        self._go(Event.ENDED_IN_DOUBT if wants_epoch else Event.ENDED)
+
+    def _forget_transaction(self, is_implicit: bool) -> None:
+        self.is_implicit = is_implicit
+        self._partitions.clear()
+        self._to_add.clear()
+        self._groups.clear()
+        self._offsets = None
+        self._is_started = self._is_in_doubt = False
+
+    # -- errors
+
+    def _check(self) -> None:
+        """Raise what has failed, where only an abort or nothing at all may follow."""
+        if self.error is not None and self.state in (State.ABORTABLE_ERROR, State.FATAL_ERROR):
+            raise self.error
+
+    def _go(self, event: Event) -> None:
+        self.state = next_state(self.state, event)
+
+    def _refuse(self, error: PenstockError) -> None:
+        if self.state is State.INITIALIZING and self.owner == NO_PRODUCER_ID:
+            self._go(Event.REFUSED)
+            self.error = error
+        else:
+            self._fail_for_good(error, Verdict.FATAL)
+
+    def _fail_step(self, step: Step, error: PenstockError) -> None:
+        if isinstance(step, CommitOffsets | AddOffsets | FindCoordinator):
+            self._offsets = None
+        if isinstance(step, CommitOffsets):
+            self._is_started = True
+        if self.state in OPEN:
+            self._fail(error)
+
+    def _fail(self, error: PenstockError) -> None:
+        self._go(Event.FAILED)
+        self._to_add.clear()
+        self._offsets = None
+        told = TransactionAbortableError(
+            f"the transaction of {self.transactional_id!r} cannot be committed; abort it, then do its work "
+            f"again: {error}"
+        )
+        told.__cause__ = error
+        self.error = told
+
+    def _fail_for_good(self, error: PenstockError, verdict: Verdict) -> None:
+        if self.state is State.FATAL_ERROR:
+            return
+        self._go(Event.FAILED_FOR_GOOD)
+        self._offsets = None
+        if verdict is Verdict.FENCED:
+            told: TransactionFatalError = ProducerFencedError(
+                f"another producer uses {self.transactional_id!r}, or the transaction ran into its timeout: "
+                f"close this producer; {error}"
+            )
+        else:
+            told = TransactionFatalError(
+                f"the producer of {self.transactional_id!r} cannot go on: close it; {error}"
+            )
+        told.__cause__ = error
+        self.error = told
+
+
+def _telling(step: Step, transactional_id: str) -> str:
+    """What a step was doing, for messages."""
+    if isinstance(step, FindCoordinator):
+        kind = "transactional id" if step.kind == TRANSACTION_COORDINATOR else "group"
+        return f"looking for the coordinator of {kind} {step.key!r}"
+    if isinstance(step, Initialize):
+        return f"getting a producer id for {transactional_id!r}"
+    if isinstance(step, AddPartitions):
+        return f"adding {', '.join(sorted(map(str, step.partitions)))} to the transaction"
+    if isinstance(step, AddOffsets):
+        return f"adding group {step.group_id!r} to the transaction"
+    if isinstance(step, CommitOffsets):
+        return f"offsets of group {step.group.group_id!r} in the transaction"
+    return "committing the transaction" if step.is_commit else "aborting the transaction"

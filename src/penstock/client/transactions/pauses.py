@@ -1,0 +1,41 @@
+"""How long a transactional producer pauses before it asks again: pure arithmetic, like `Backoff`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from penstock.client.cluster.retry import Backoff
+from penstock.protocol.error_codes import ErrorCode
+
+CONCURRENT_BACKOFF_MS = 20.0
+"""The first pause after CONCURRENT_TRANSACTIONS, as in Java: an end takes a few milliseconds."""
+
+
+class Pauses:
+    """When the next attempt is due. `dice` gives numbers from 0 to 1."""
+
+    def __init__(self, backoff: Backoff, dice: Callable[[], float]) -> None:
+        self._backoff = backoff
+        self._short = Backoff(min(CONCURRENT_BACKOFF_MS, backoff.initial_ms), backoff.max_ms)
+        self._dice = dice
+        self._attempts = 0
+        self.until = float("-inf")
+        """Monotonic seconds."""
+
+    def after_refusal(self, code: int, now: float) -> None:
+        """A coordinator has said to come again."""
+        is_short = code == ErrorCode.CONCURRENT_TRANSACTIONS
+        self._pause(self._short if is_short else self._backoff, now)
+
+    def after_loss(self, now: float) -> None:
+        """There was no answer."""
+        self._pause(self._backoff, now)
+
+    def clear(self) -> None:
+        """Something has succeeded."""
+        self._attempts = 0
+        self.until = float("-inf")
+
+    def _pause(self, backoff: Backoff, now: float) -> None:
+        self.until = now + backoff.seconds(self._attempts, self._dice)
+        self._attempts += 1

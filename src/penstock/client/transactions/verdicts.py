@@ -1,0 +1,141 @@
+"""What an error means for a transaction: whether to ask again, to abort, or to stop.
+
+The table is the Java producer's (`TransactionManager` of Apache Kafka 4.3), except for what is abortable here
+and fatal there: a commit by the flow of KIP-890 that is answered INVALID_TXN_STATE (the coordinator says for
+certain that nothing was committed, mostly since the transaction ran into its timeout, and an abort gets the
+next epoch); offsets that were refused for the length of their metadata, or a right on their topic.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from penstock.client.transactions.steps import (
+    AddOffsets,
+    AddPartitions,
+    CommitOffsets,
+    End,
+    FindCoordinator,
+    Initialize,
+    Step,
+)
+from penstock.protocol.error_codes import ErrorCode, error_for
+
+
+class Verdict(IntEnum):
+    """What to do about an error code, the gravest last."""
+
+    DONE = 0
+    RETRY = 1
+    FIND = 2
+    """Ask which node the coordinator is, then try again."""
+    REFUSED = 3
+    """No producer id: the application may ask for one again."""
+    ABORT = 4
+    ABORT_AND_RAISE = 5
+    """Abort, and take a new epoch before the next transaction."""
+    FATAL = 6
+    FENCED = 7
+
+
+MOVED = frozenset((ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR))
+BUSY = frozenset((ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.CONCURRENT_TRANSACTIONS))
+FENCING = frozenset((ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED))
+LEFT_BEHIND = frozenset(
+    (ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID)
+)
+"""The group has gone on without this member."""
+
+
+def judge_step(step: Step, code: int) -> Verdict:
+    """What an error code of a coordinator asks for."""
+    if code == ErrorCode.NONE:
+        return Verdict.DONE
+    if code in MOVED:
+        return Verdict.RETRY if isinstance(step, FindCoordinator) else Verdict.FIND
+    if code in BUSY:
+        return Verdict.RETRY
+    if code in FENCING:
+        return Verdict.FENCED
+    if isinstance(step, FindCoordinator):
+        return _judge_search(code)
+    if isinstance(step, Initialize):
+        return _judge_initialization(code)
+    if isinstance(step, AddPartitions | AddOffsets):
+        return _judge_addition(step, code)
+    if isinstance(step, CommitOffsets):
+        return _judge_offsets(code)
+    return _judge_end(step, code)
+
+
+def _is_retriable(code: int) -> bool:
+    return error_for(code).retriable
+
+
+def _judge_search(code: int) -> Verdict:
+    if code == ErrorCode.GROUP_AUTHORIZATION_FAILED:
+        return Verdict.ABORT
+    if code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+        return Verdict.REFUSED
+    return Verdict.RETRY if _is_retriable(code) else Verdict.FATAL
+
+
+def _judge_initialization(code: int) -> Verdict:
+    if code in (ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, ErrorCode.TRANSACTION_ABORTABLE):
+        return Verdict.REFUSED
+    return Verdict.RETRY if _is_retriable(code) else Verdict.FATAL
+
+
+def _judge_addition(step: AddPartitions | AddOffsets, code: int) -> Verdict:
+    if code == ErrorCode.UNKNOWN_PRODUCER_ID:
+        return Verdict.ABORT_AND_RAISE
+    if code in (
+        ErrorCode.INVALID_TXN_STATE,
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ):
+        return Verdict.FATAL
+    if code in (ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.TRANSACTION_ABORTABLE):
+        return Verdict.ABORT
+    if _is_retriable(code):
+        return Verdict.RETRY
+    return Verdict.ABORT if isinstance(step, AddPartitions) else Verdict.FATAL
+
+
+def _judge_offsets(code: int) -> Verdict:
+    if code == ErrorCode.REQUEST_TIMED_OUT:
+        return Verdict.FIND
+    if code in LEFT_BEHIND or code in (
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.TRANSACTION_ABORTABLE,
+        ErrorCode.OFFSET_METADATA_TOO_LARGE,
+    ):
+        return Verdict.ABORT
+    return Verdict.RETRY if _is_retriable(code) else Verdict.FATAL
+
+
+def _judge_end(step: End, code: int) -> Verdict:
+    if code == ErrorCode.INVALID_TXN_STATE:
+        return Verdict.ABORT if step.is_commit and step.raises_epoch else Verdict.FATAL
+    if code == ErrorCode.TRANSACTION_ABORTABLE:
+        return Verdict.ABORT if step.is_commit else Verdict.FATAL
+    if code == ErrorCode.UNKNOWN_PRODUCER_ID:
+        return Verdict.ABORT_AND_RAISE if step.is_commit else Verdict.FATAL
+    return Verdict.RETRY if _is_retriable(code) else Verdict.FATAL
+
+
+def judge_batch(code: int | None) -> Verdict:
+    """What the failure of a batch for good means; None for one that is no error code of a broker.
+
+    47 is abortable here: the answer to the abort's EndTxn tells whether this producer is fenced.
+    """
+    if code == ErrorCode.PRODUCER_FENCED:
+        return Verdict.FENCED
+    if code in (
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        ErrorCode.UNSUPPORTED_VERSION,
+    ):
+        return Verdict.FATAL
+    return Verdict.ABORT

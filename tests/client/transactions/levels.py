@@ -1,0 +1,24 @@
+"""The two flows of transactions, chosen by a broker's feature."""
+
+from __future__ import annotations
+
+from penstock.client.background_loop import run
+from penstock.client.cluster.client import AsyncClient
+from penstock.client.config import ClientConfig
+from penstock.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
+
+LEVELS = (0, 2)
+"""Of ``transaction.version``: before KIP-890, and with it."""
+
+
+def set_level(servers: str, level: int) -> None:
+    """Set ``transaction.version`` of a cluster. Connections that are open keep what they were told."""
+
+    async def ask() -> None:
+        async with AsyncClient(ClientConfig.parse(None, {"bootstrap_servers": servers})) as client:
+            update = FeatureUpdateKey(feature="transaction.version", max_version_level=level, upgrade_type=2)
+            answer = await client.request(UpdateFeaturesRequest(timeout_ms=5000, feature_updates=[update]))
+            assert answer.error_code == 0
+            assert all(each.error_code == 0 for each in answer.results)
+
+    run(ask())
