@@ -135,7 +135,8 @@ class TransactionCalls:
             TransactionRetriableError: not within ``max.block.ms``. Whether it is committed is not known yet:
                 call it again. No other call is accepted before.
             TransactionFatalError: the producer has failed for good. `ProducerFencedError`: another one uses
-                the id, or the transaction ran into its timeout; nothing is committed.
+                the id, or the transaction ran into its timeout. It is not known here whether it was
+                committed before that; another producer goes on from what is committed.
             TransactionStateError: no transaction is open.
         """
         await (await self._transactions()).commit()
