@@ -1,23 +1,28 @@
 """A client that does everything right, as a process of its own: it produces, and consumes in a group.
 
-    python good_client.py BOOTSTRAP TOPIC OUTPUT
+    python good_client.py TOPIC OUTPUT
+
+Its settings are a JSON object in the environment, ``GOOD_CLIENT_SETTINGS``. Where it has to log in, it also
+does so anew several times a second.
 
 Writes to OUTPUT, one JSON array in a line: ``["produced", time, seconds, number]`` for each record that was
 acknowledged, ``["consumed", time, seconds, number]`` for each that arrived, both with the time of the
 monotonic clock (which all processes share) and how long it took since it was handed over; and
 ``["late", time, seconds, null]`` by how much a pause took longer than asked for, which tells how busy the
-machine is; ``["failed", time, 0, text]`` for what went wrong. Ends at the end of its standard input.
+machine is; ``["logged in", time, seconds, null]`` for each login, up to an answer to a request behind it;
+``["failed", time, 0, text]`` for what went wrong. Ends at the end of its standard input.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 import time
 from typing import IO
 
-from penstock import Consumer, Producer
+from penstock import Admin, Consumer, Producer
 from penstock.errors import PenstockError
 
 PAUSE_S = 0.01
@@ -37,9 +42,9 @@ class Diary:
             self._file.flush()
 
 
-def produce(bootstrap: str, topic: str, diary: Diary, stopping: threading.Event) -> None:
+def produce(settings: dict[str, str], topic: str, diary: Diary, stopping: threading.Event) -> None:
     number = 0
-    with Producer(bootstrap, acks="all", linger_ms=0) as producer:
+    with Producer(config={**settings, "acks": "all", "linger.ms": 0}) as producer:
         paused = time.monotonic()
         while not stopping.wait(PAUSE_S):
             began = time.monotonic()
@@ -54,8 +59,8 @@ def produce(bootstrap: str, topic: str, diary: Diary, stopping: threading.Event)
             paused = time.monotonic()
 
 
-def consume(bootstrap: str, topic: str, diary: Diary, stopping: threading.Event) -> None:
-    with Consumer(bootstrap, group_id="good-group", auto_offset_reset="earliest") as consumer:
+def consume(settings: dict[str, str], topic: str, diary: Diary, stopping: threading.Event) -> None:
+    with Consumer(config={**settings, "group.id": "good-group", "auto.offset.reset": "earliest"}) as consumer:
         consumer.subscribe(topic)
         while not stopping.is_set():
             try:
@@ -69,13 +74,26 @@ def consume(bootstrap: str, topic: str, diary: Diary, stopping: threading.Event)
                 diary.note("consumed", now - began, number)
 
 
-def main(bootstrap: str, topic: str, output: str) -> None:
+def log_in(settings: dict[str, str], topic: str, diary: Diary, stopping: threading.Event) -> None:
+    while not stopping.wait(20 * PAUSE_S):
+        began = time.monotonic()
+        try:
+            with Admin(config=settings) as admin:
+                admin.list_topics()
+        except PenstockError as error:
+            diary.note("failed", 0, f"log in: {error}")
+        else:
+            diary.note("logged in", time.monotonic() - began, None)
+
+
+def main(topic: str, output: str) -> None:
+    settings = json.loads(os.environ["GOOD_CLIENT_SETTINGS"])
     stopping = threading.Event()
     with open(output, "w", encoding="utf-8") as file:
         diary = Diary(file)
         threads = [
-            threading.Thread(target=work, args=(bootstrap, topic, diary, stopping))
-            for work in (produce, consume)
+            threading.Thread(target=work, args=(settings, topic, diary, stopping))
+            for work in (produce, consume, *([log_in] if "sasl.username" in settings else []))
         ]
         for thread in threads:
             thread.start()

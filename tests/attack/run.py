@@ -3,10 +3,11 @@
     python tests/attack/run.py [--seconds 8] [--seed 1] [--only NAME] [--directory DIR]
 
 Sends each attack of `attacks` for so many seconds to a broker with its data on disk, beside the client of
-`good_client`, and prints a line for each: the client's worst latency, by how much the machine let a pause of
-it take too long (which is allowed for), the most memory the broker had above that at rest, what it wrote to
-its log. At the end the broker is stopped and started again, and everything
-that was acknowledged is read. It ends with 1 if a limit was exceeded.
+`good_client`, then each of `logins` to a broker with TLS and SASL. Prints a line for each: the client's worst
+latency, how long a login of it took, by how much the machine let a pause of it take too long (which is
+allowed for), the most memory the broker had above that at rest, what it wrote to its log. At the end the
+broker is stopped and started again, and everything that was acknowledged is read. It ends with 1 if a limit
+was exceeded.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -31,15 +33,29 @@ HERE = Path(__file__).resolve().parent
 if __name__ == "__main__":
     sys.path.insert(0, str(HERE.parent))
 
-from attack.attacks import ATTACKS, Target  # noqa: E402
-from penstock import read_topic  # noqa: E402
+from attack.attacks import ATTACKS, Attack, Target  # noqa: E402
+from attack.logins import CROWD, LOGIN_ATTACKS, POOR_PASSWORD, POOR_USER, LoginTarget  # noqa: E402
+from compat.peers import free_ports  # noqa: E402
+from penstock import Admin, read_topic  # noqa: E402
+from security_certificates import authority, issue  # noqa: E402
 
 LATENCY_S_MAX = 0.5
+LOGIN_S_MAX = 4.0
+"""Of a login over new connections. Where ten thousand others connect at once, the kernel's queue of them is
+full, and it tries again after a second.
+"""
+
 MEMORY_BYTES_MAX = 300 << 20
 LOG_BYTES_MAX = 1 << 20
+UNKNOWN_BYTES = 32 << 10
+"""What a connection may take whose client has begun TLS and does not go on: OpenSSL's state."""
+
 TOPIC = "good-topic"
 FILES_MAX = 1024
 """File descriptors of the broker, so that an attack can use them up."""
+
+CROWD_FILES_MAX = 16_384
+"""The same for a broker that is attacked before logins: ten thousand connections reach it."""
 
 
 class Line(NamedTuple):
@@ -47,6 +63,8 @@ class Line(NamedTuple):
 
     name: str
     latency_s: float
+    login_s: float
+    """How long a login took, at worst."""
     late_s: float
     """By how much the machine let a pause of the client take too long."""
     memory_bytes: int
@@ -65,15 +83,18 @@ class Outcome(NamedTuple):
 class BrokerProcess:
     """A broker with its data in a directory; its log goes into a file."""
 
-    def __init__(self, directory: Path, log: Path) -> None:
+    def __init__(
+        self, directory: Path, log: Path, options: Sequence[str] = (), files_max: int = FILES_MAX
+    ) -> None:
         self._log = log
+        command = [sys.executable, "-m", "penstock.broker", "--data-dir", str(directory), *options]
+
+        def limit_files() -> None:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (256, files_max))
+
         with log.open("ab") as file:
             self.popen = subprocess.Popen(
-                [sys.executable, "-m", "penstock.broker", "--data-dir", str(directory), "--port", "0"],
-                stdout=subprocess.PIPE,
-                stderr=file,
-                text=True,
-                preexec_fn=_limit_files,
+                command, stdout=subprocess.PIPE, stderr=file, text=True, preexec_fn=limit_files
             )
         assert self.popen.stdout is not None
         line = self.popen.stdout.readline()
@@ -99,18 +120,18 @@ class BrokerProcess:
         return self.popen.wait(timeout=60)
 
 
-def _limit_files() -> None:
-    resource.setrlimit(resource.RLIMIT_NOFILE, (256, FILES_MAX))
-
-
 class GoodClient:
     """The process of `good_client`, and what it has noted."""
 
-    def __init__(self, port: int, output: Path) -> None:
+    def __init__(self, settings: dict[str, str], output: Path) -> None:
         self._output = output
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            "GOOD_CLIENT_SETTINGS": json.dumps(settings),
+        }
         self._popen = subprocess.Popen(
-            [sys.executable, str(HERE / "good_client.py"), f"127.0.0.1:{port}", TOPIC, str(output)],
+            [sys.executable, str(HERE / "good_client.py"), TOPIC, str(output)],
             stdin=subprocess.PIPE,
             env=environment,
         )
@@ -121,9 +142,9 @@ class GoodClient:
         lines = self._output.read_text(encoding="utf-8").splitlines(keepends=True)
         return [tuple(json.loads(line)) for line in lines if line.endswith("\n")]  # type: ignore[misc]
 
-    def latest_between(self, start: float, end: float) -> float:
-        """By how much a pause in between took too long, at worst."""
-        return max((s for what, at, s, _ in self.notes() if what == "late" and start <= at <= end), default=0)
+    def longest_between(self, kind: str, start: float, end: float) -> float:
+        """The longest of a kind that ended in between: ``late``, or ``logged in``."""
+        return max((s for what, at, s, _ in self.notes() if what == kind and start <= at <= end), default=0)
 
     def worst_between(self, start: float, end: float) -> float:
         """The longest time that anything took which ended in between; and the longest silence, if longer."""
@@ -153,9 +174,78 @@ class GoodClient:
         self._popen.wait()
 
 
+class Scene:
+    """A broker without security, and what is sent to it."""
+
+    attacks: tuple[Attack, ...] = ATTACKS
+    options: Sequence[str] = ("--port", "0")
+    files_max = FILES_MAX
+    memory_bytes_max = MEMORY_BYTES_MAX
+
+    def settings(self, port: int) -> dict[str, str]:
+        """Settings of the good client; `port` is that of the broker's first listener."""
+        return {"bootstrap.servers": f"127.0.0.1:{port}"}
+
+    def target(self, port: int, rng: random.Random, seconds: float) -> Target:
+        return Target(port, rng, seconds)
+
+
+class LoginScene(Scene):
+    """A broker with listeners for TLS with SASL, and for SASL, beside that which the others have.
+
+    The good client uses the first, and logs in anew several times a second.
+    """
+
+    attacks = LOGIN_ATTACKS
+    files_max = CROWD_FILES_MAX
+
+    def __init__(self, place: Path, unknown_max: int | None = None) -> None:
+        """`unknown_max` is the number of connections that may be open without a login."""
+        self._ports = free_ports(3)
+        trusted = authority()
+        self._ca = place / "ca.pem"
+        self._ca.write_text(trusted.certificate_pem)
+        server = issue(trusted)
+        keystore = place / "server.pem"
+        keystore.write_text(server.key_pem + server.certificate_pem)
+        users = f'user_{POOR_USER}="{POOR_PASSWORD}"'
+        lines = [
+            "listeners=PLAINTEXT://127.0.0.1:{},SASL_PLAINTEXT://127.0.0.1:{},SASL_SSL://127.0.0.1:{}",
+            f"ssl.keystore.location={keystore}",
+            "sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+        ]
+        module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+        lines += [
+            f"listener.name.{name}.plain.sasl.jaas.config={module} required {users};"
+            for name in ("sasl_plaintext", "sasl_ssl")
+        ]
+        if unknown_max is not None:
+            self.memory_bytes_max = MEMORY_BYTES_MAX + min(unknown_max, CROWD) * UNKNOWN_BYTES
+            lines.append(f"penstock.unauthenticated.connections.max={unknown_max}")
+        path = place / "server.properties"
+        path.write_text("\n".join(lines).format(*self._ports))
+        self.options = ("--config-file", str(path))
+
+    def settings(self, port: int) -> dict[str, str]:
+        with Admin(f"127.0.0.1:{port}") as admin:
+            for name in ("good", POOR_USER):
+                admin.set_password(name, POOR_PASSWORD)
+        return {
+            "bootstrap.servers": f"127.0.0.1:{self._ports[2]}",
+            "security.protocol": "SASL_SSL",
+            "ssl.ca.location": str(self._ca),
+            "sasl.mechanism": "SCRAM-SHA-512",
+            "sasl.username": "good",
+            "sasl.password": POOR_PASSWORD,
+        }
+
+    def target(self, port: int, rng: random.Random, seconds: float) -> Target:
+        return LoginTarget(self._ports[1], self._ports[2], str(self._ca), rng, seconds)
+
+
 @contextlib.contextmanager
-def broker_in(directory: Path, log: Path) -> Iterator[BrokerProcess]:
-    broker = BrokerProcess(directory, log)
+def broker_in(directory: Path, log: Path, scene: Scene) -> Iterator[BrokerProcess]:
+    broker = BrokerProcess(directory, log, scene.options, scene.files_max)
     try:
         yield broker
     finally:
@@ -170,17 +260,32 @@ def run(
 ) -> Outcome:
     """Send all attacks, or one; return what they did. The broker's data are below `directory` meanwhile."""
     with tempfile.TemporaryDirectory(prefix="attack-", dir=directory) as place:
-        return _run(Path(place), seconds, seed, only, verbose)
+        return _run(Path(place), Scene(), seconds, seed, only, verbose)
 
 
-def _run(place: Path, seconds: float, seed: int, only: str | None, verbose: bool) -> Outcome:
+def run_logins(
+    seconds: float,
+    seed: int,
+    only: str | None = None,
+    *,
+    directory: str | None = None,
+    verbose: bool = True,
+    unknown_max: int | None = None,
+) -> Outcome:
+    """Send what comes before or instead of logins to a secured broker, as `run` does with the others."""
+    with tempfile.TemporaryDirectory(prefix="attack-", dir=directory) as place:
+        scene = LoginScene(Path(place), unknown_max)
+        return _run(Path(place), scene, seconds, seed, only, verbose)
+
+
+def _run(place: Path, scene: Scene, seconds: float, seed: int, only: str | None, verbose: bool) -> Outcome:
     data, log = place / "data", place / "log"
     lines: list[Line] = []
     problems: list[str] = []
     # Where more runs than there are processors, everybody waits for a turn so many times longer.
     busy = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
-    with broker_in(data, log) as broker:
-        client = GoodClient(broker.port, place / "notes")
+    with broker_in(data, log, scene) as broker:
+        client = GoodClient(scene.settings(broker.port), place / "notes")
         try:
             client.wait_for(100)
             began = time.monotonic()
@@ -193,14 +298,13 @@ def _run(place: Path, seconds: float, seed: int, only: str | None, verbose: bool
                     f" used {busy:.1f} times, so {LATENCY_S_MAX * busy:.1f} s are allowed",
                     flush=True,
                 )
-                print(
-                    f"{'attack':<22}{'latency':>11}{'machine late':>14}{'memory above rest':>19}{'log':>9}",
-                    flush=True,
-                )
-            for attack in ATTACKS:
+                heads = f"{'attack':<22}{'latency':>11}{'login':>11}{'machine late':>14}"
+                print(f"{heads}{'memory above rest':>19}{'log':>9}", flush=True)
+            for attack in scene.attacks:
                 if only in (None, attack.run.__name__):
                     rng = random.Random(f"{seed} {attack.run.__name__}")
-                    lines.append(_attack(attack.run, broker, client, rng, seconds * attack.times, idle_bytes))
+                    target = partial(scene.target, broker.port, rng, seconds * attack.times)
+                    lines.append(_attack(attack.run, target, broker, client, idle_bytes))
                     if verbose:
                         print(_shown(lines[-1]), flush=True)
                     if broker.popen.poll() is not None:
@@ -211,29 +315,27 @@ def _run(place: Path, seconds: float, seed: int, only: str | None, verbose: bool
         if not problems:
             if broker.end(signal.SIGTERM):
                 problems.append(f"a clean end was {broker.popen.returncode}")
-            with broker_in(data, log) as again:
+            with broker_in(data, log, scene) as again:
                 problems += _lost(client, again.port)
-    problems += _judged(lines, LATENCY_S_MAX * busy + idle_s)
+    problems += _judged(lines, LATENCY_S_MAX * busy + idle_s, LOGIN_S_MAX * busy, scene.memory_bytes_max)
     failed = [note for note in client.notes() if note[0] == "failed"]
     problems += [f"the client was told: {note[3]}" for note in failed[:5]]
     return Outcome(lines, idle_s, problems)
 
 
 def _attack(
-    attack: object,
+    attack: Callable[[Target], None],
+    target: Callable[[], Target],
     broker: BrokerProcess,
     client: GoodClient,
-    rng: random.Random,
-    seconds: float,
     idle_bytes: int,
 ) -> Line:
-    assert callable(attack)
     name, failure = attack.__name__, ""
     log_bytes = broker.log_bytes
     broker.forget_peak()
     began = time.monotonic()
     try:
-        attack(Target(broker.port, rng, seconds))
+        attack(target())
     except AssertionError as error:
         failure = str(error)
     time.sleep(1)
@@ -242,8 +344,9 @@ def _attack(
     except OSError:
         peak = 0
     ended = time.monotonic()
-    worst, late = client.worst_between(began, ended), client.latest_between(began, ended)
-    return Line(name, worst, late, peak, broker.log_bytes - log_bytes, failure)
+    worst = client.worst_between(began, ended)
+    late, login = (client.longest_between(kind, began, ended) for kind in ("late", "logged in"))
+    return Line(name, worst, login, late, peak, broker.log_bytes - log_bytes, failure)
 
 
 def _lost(client: GoodClient, port: int) -> list[str]:
@@ -263,12 +366,14 @@ def _lost(client: GoodClient, port: int) -> list[str]:
     return problems
 
 
-def _judged(lines: list[Line], latency_s_max: float) -> list[str]:
+def _judged(lines: list[Line], latency_s_max: float, login_s_max: float, memory_bytes_max: int) -> list[str]:
     problems = []
     for line in lines:
         if line.latency_s > latency_s_max + line.late_s:
             problems.append(f"{line.name}: the client waited {line.latency_s:.2f} s")
-        if line.memory_bytes > MEMORY_BYTES_MAX:
+        if line.login_s > login_s_max + line.late_s:
+            problems.append(f"{line.name}: a login took {line.login_s:.2f} s")
+        if line.memory_bytes > memory_bytes_max:
             problems.append(f"{line.name}: {line.memory_bytes >> 20} MiB above rest")
         if line.failure:
             problems.append(f"{line.name}: {line.failure}")
@@ -278,8 +383,9 @@ def _judged(lines: list[Line], latency_s_max: float) -> list[str]:
 
 
 def _shown(line: Line) -> str:
+    times = f"{line.latency_s * 1000:>8.0f} ms{line.login_s * 1000:>8.0f} ms{line.late_s * 1000:>11.0f} ms"
     return (
-        f"{line.name:<22}{line.latency_s * 1000:>8.0f} ms{line.late_s * 1000:>11.0f} ms"
+        f"{line.name:<22}{times}"
         f"{line.memory_bytes / (1 << 20):>15.0f} MiB{line.log_bytes / 1024:>5.0f} KiB {line.failure}"
     )
 
@@ -291,10 +397,13 @@ def main() -> int:
     parser.add_argument("--only", help="the name of one attack")
     parser.add_argument("--directory", help="where the broker has its data meanwhile")
     words = parser.parse_args()
-    outcome = run(words.seconds, words.seed, words.only, directory=words.directory)
-    for problem in outcome.problems:
+    problems = []
+    for scene, attacks in ((run, ATTACKS), (run_logins, LOGIN_ATTACKS)):
+        if words.only is None or words.only in {attack.run.__name__ for attack in attacks}:
+            problems += scene(words.seconds, words.seed, words.only, directory=words.directory).problems
+    for problem in problems:
         print(problem)
-    return 1 if outcome.problems else 0
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":

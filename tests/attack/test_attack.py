@@ -8,7 +8,8 @@ import sys
 import pytest
 
 from attack.attacks import ATTACKS
-from attack.run import run
+from attack.logins import LOGIN_ATTACKS
+from attack.run import run, run_logins
 
 pytestmark = [
     pytest.mark.timeout(1200),
@@ -24,6 +25,22 @@ def test_a_short_attack_of_each_kind_harms_no_one() -> None:
     assert run(1.5, seed=1, directory=MEMORY).problems == []
 
 
+@pytest.mark.slow
+def test_ten_thousand_connections_without_a_login_harm_no_client_that_has_one() -> None:
+    assert run_logins(0.5, seed=1, directory=MEMORY).problems == []
+
+
+@pytest.mark.slow
+def test_nor_do_they_where_all_of_them_may_stay() -> None:
+    outcome = run_logins(1, 1, "crowd_amid_handshakes", directory=MEMORY, unknown_max=20_000)
+    assert outcome.problems == []
+
+
+@pytest.mark.soak
+def test_minutes_of_attacks_before_a_login_harm_no_one() -> None:
+    assert run_logins(10, seed=2, directory=MEMORY).problems == []
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", [2, 3])
 def test_minutes_of_attacks_harm_no_one(seed: int) -> None:
@@ -31,4 +48,5 @@ def test_minutes_of_attacks_harm_no_one(seed: int) -> None:
 
 
 def test_the_attacks_are_named_once() -> None:
-    assert len({attack.run.__name__ for attack in ATTACKS}) == len(ATTACKS)
+    every = ATTACKS + LOGIN_ATTACKS
+    assert len({attack.run.__name__ for attack in every}) == len(every)

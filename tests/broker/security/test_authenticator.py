@@ -10,7 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.broker.security.authenticator import Authenticator, State, Verdict
+from penstock.broker.security.authenticator import (
+    VERSION_QUESTIONS_MAX,
+    Authenticator,
+    State,
+    Verdict,
+)
 from penstock.broker.security.mechanisms import (
     INVALID_TOKEN,
     BearerExchange,
@@ -124,6 +129,16 @@ def test_api_versions_then_handshake_then_token() -> None:
     assert verdict.authenticated.name == "ann"
     assert sasl.state is State.COMPLETE
     assert send(sasl, frame(MetadataRequest(), 1)) == Verdict()
+
+
+def test_versions_are_not_asked_for_without_end() -> None:
+    sasl = authenticator()
+    for _ in range(VERSION_QUESTIONS_MAX):
+        assert not send(sasl, frame(ApiVersionsRequest(), 5)).closes
+    verdict = send(sasl, frame(ApiVersionsRequest(), 5))
+    assert verdict.closes
+    assert verdict.reply is None
+    assert not verdict.delays
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from penstock.broker.network.frame_buffers import FrameBuffers
+    from penstock.broker.network.handshake_turns import HandshakeTurns
     from penstock.broker.network.kept_answers import KeptAnswers
     from penstock.broker.node import Node
     from penstock.broker.requests.purgatory import Parked, Wait
@@ -67,6 +68,8 @@ class ConnectionHost(Protocol):
     """Connections whose clients are not known yet."""
     tls_scratch: memoryview
     """The buffer that ciphertext is read into."""
+    handshake_turns: HandshakeTurns
+    """What shares the loop between TLS handshakes and other work."""
 
     def next_number(self) -> int:
         """The number of a new connection."""

@@ -173,7 +173,10 @@ class Server:
 
         self.securities[listener.name] = ListenerSecurity(listener, self.node)
         if listener.has_tls and not self.tls_scratch:
+            from penstock.broker.network.handshake_turns import HandshakeTurns
+
             self.tls_scratch = memoryview(bytearray(SCRATCH_BYTES))
+            self.handshake_turns = HandshakeTurns(self.loop)
 
     def _asks_for_certificates(self, listener: Listener) -> bool:
         security = self.securities.get(listener.name)

@@ -23,7 +23,16 @@ if TYPE_CHECKING:
 class TlsFront(asyncio.BufferedProtocol):
     """The protocol object of a TLS connection. `connection` is what it carries."""
 
-    __slots__ = ("_connection", "_held", "_is_paused", "_security", "_server", "_tls", "_transport")
+    __slots__ = (
+        "_connection",
+        "_has_begun",
+        "_held",
+        "_is_paused",
+        "_security",
+        "_server",
+        "_tls",
+        "_transport",
+    )
 
     _transport: asyncio.Transport
 
@@ -35,6 +44,7 @@ class TlsFront(asyncio.BufferedProtocol):
         self._tls = TlsConnection(security.tls, is_server=True)
         self._held = bytearray()
         self._is_paused = False
+        self._has_begun = False
 
     # --- what the transport calls ------------------------------------------------------------------------
 
@@ -46,10 +56,27 @@ class TlsFront(asyncio.BufferedProtocol):
         return self._server.tls_scratch
 
     def buffer_updated(self, nbytes: int) -> None:
+        received = self._server.tls_scratch[:nbytes]
+        if self._has_begun:
+            self._take(received)
+            return
+        # The first message is what costs the broker a signature.
+        self._has_begun = True
+        hello = received.tobytes()
+        if not self._server.handshake_turns.run(lambda: self._take_hello(hello)):
+            self._transport.pause_reading()
+
+    def _take_hello(self, hello: bytes) -> None:
+        if not self._transport.is_closing():
+            self._transport.resume_reading()
+            self._take(memoryview(hello))
+
+    def _take(self, received: memoryview) -> None:
+        """Go on with ciphertext that has arrived."""
         tls = self._tls
         was_ready = tls.is_ready
         try:
-            tls.receive(self._server.tls_scratch[:nbytes])
+            tls.receive(received)
             self.flush()
             if not was_ready and tls.is_ready:
                 self._begin_session()

@@ -33,6 +33,9 @@ _LIFETIME_SINCE = 1
 _WRAPPED_SINCE = 1
 """The version of SaslHandshake from which tokens are wrapped in SaslAuthenticate."""
 
+VERSION_QUESTIONS_MAX = 8
+"""ApiVersions that a client may ask for, in versions that are not offered, before it begins to log in."""
+
 _PROTOCOL_HINT = "is it a client without SASL, or one that speaks another protocol?"
 
 
@@ -84,6 +87,7 @@ class Authenticator:
         "_lifetime_max_ms",
         "_mechanism",
         "_mechanisms",
+        "_questions",
         "_tokens",
         "identity",
         "state",
@@ -107,6 +111,7 @@ class Authenticator:
         self._mechanism = ""
         self._is_wrapped = False
         self._is_again = False
+        self._questions = 0
         self._tokens = 0
         self._authenticated_at = 0.0
         self._expires_at: float | None = None
@@ -145,6 +150,9 @@ class Authenticator:
     def _receive_first(self, frame: memoryview) -> Verdict:
         key, version = _key_and_version(frame)
         if key == ApiKey.API_VERSIONS and self.state is State.INITIAL:
+            self._questions += 1
+            if self._questions > VERSION_QUESTIONS_MAX:
+                return self._fail(f"ApiVersions asked for {self._questions} times before authentication")
             reply = self._answer_api_versions(frame)
             if not int.from_bytes(reply[8:10], "big"):
                 self.state = State.HANDSHAKE

@@ -1,0 +1,55 @@
+"""TLS handshakes take turns with all other work of the event loop.
+
+The first message of a client costs the broker a signature and a key exchange, up to a millisecond of CPU. A
+thousand of them that arrive at once would hold up everything else for a second; here they wait in the order
+in which they came, and each turn of the loop handles as many as fit into `TURN_S`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+TURN_S = 0.005
+"""How long handshakes may keep the loop before others have a turn."""
+
+
+class HandshakeTurns:
+    """The handshakes of one server. What waits is bounded by `penstock.unauthenticated.connections.max`."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._ends_at: float | None = None
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def run(self, handshake: Callable[[], None]) -> bool:
+        """Run `handshake` now, or in a later turn of the loop; return whether it has been run.
+
+        It must not raise.
+        """
+        now = self._loop.time()
+        if self._ends_at is None:
+            self._ends_at = now + TURN_S
+            self._loop.call_soon(self._begin_turn)
+        if self._waiting or now >= self._ends_at:
+            self._waiting.append(handshake)
+            return False
+        handshake()
+        return True
+
+    def _begin_turn(self) -> None:
+        """The loop has been around."""
+        if not self._waiting:
+            self._ends_at = None
+            return
+        self._loop.call_soon(self._begin_turn)
+        self._ends_at = self._loop.time() + TURN_S
+        while self._waiting and self._loop.time() < self._ends_at:
+            self._waiting.popleft()()
