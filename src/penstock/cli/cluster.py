@@ -18,8 +18,11 @@ def partitions_of(
         PenstockError: the topic does not exist, or the cluster cannot be reached.
     """
     from penstock.client import Admin
+    from penstock.client.config import ClientConfig, ConsumerConfig, known_names
 
-    with Admin(bootstrap_servers=bootstrap, config=config) as admin:
+    consumers_only = known_names(ConsumerConfig).keys() - known_names(ClientConfig).keys()
+    shared = {name: value for name, value in config.items() if name not in consumers_only}
+    with Admin(bootstrap_servers=bootstrap, config=shared) as admin:
         (description,) = admin.describe_topics([topic])
     numbers = sorted(partition.partition for partition in description.partitions)
     missing = sorted(set(chosen) - set(numbers))

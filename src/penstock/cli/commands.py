@@ -19,6 +19,7 @@ NOUNS = {
     "topic": "penstock.cli.topic",
     "config": "penstock.cli.config",
     "group": "penstock.cli.group",
+    "transaction": "penstock.cli.transaction",
     "acl": "penstock.cli.acl",
     "user": "penstock.cli.user",
     "produce": "penstock.cli.produce",

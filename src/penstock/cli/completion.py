@@ -53,6 +53,11 @@ def topics(context: click.Context, param: click.Parameter, incomplete: str) -> l
     return ask(context, incomplete, lambda admin: admin.list_topics(include_internal=internal))
 
 
+def transactional_ids(context: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Transactional ids that coordinators know."""
+    return ask(context, incomplete, lambda admin: [one.transactional_id for one in admin.list_transactions()])
+
+
 def groups(context: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Names of consumer groups."""
     return ask(context, incomplete, lambda admin: [group.group_id for group in admin.list_groups()])

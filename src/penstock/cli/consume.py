@@ -68,6 +68,11 @@ POLL_MS = 200
 @click.option(
     "-D", "--delimiter", "between", metavar="TEXT", default="\\n", show_default=True, help="Ends a message."
 )
+@click.option(
+    "--isolation",
+    type=click.Choice(("read_uncommitted", "read_committed")),
+    help="read_committed leaves out what is aborted or not committed yet. Default: read_uncommitted.",
+)
 @click.option("-Z", "--null", "show_null", is_flag=True, help="Print null keys and values as NULL.")
 @click.option("--raw", is_flag=True, help="On a terminal, too, print control characters as they are.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but errors.")
@@ -85,6 +90,7 @@ def command(
     as_json: bool,
     key_delimiter: str | None,
     between: str,
+    isolation: str | None,
     show_null: bool,
     raw: bool,
     quiet: bool,
@@ -119,6 +125,8 @@ def command(
     )
     span = parse_span(offsets)
     config = client_settings(properties)
+    if isolation is not None:
+        config["isolation.level"] = isolation
     from penstock.client import Consumer
 
     if group is not None:

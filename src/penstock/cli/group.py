@@ -10,7 +10,7 @@ import click
 from penstock.cli import completion
 from penstock.cli.group_reset import Target, parse_target, parse_topics, planned
 from penstock.cli.options import bootstrap_option, client_settings, property_option
-from penstock.cli.outcome import put, readable
+from penstock.cli.outcome import put, put_table
 from penstock.errors import ConfigError
 from penstock.model import EARLIEST, LATEST, TopicPartition
 
@@ -46,7 +46,7 @@ def list_groups(bootstrap: str, properties: tuple[str, ...], states: tuple[str, 
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
         groups = admin.list_groups(states=states)
     if verbose:
-        _print_table(
+        put_table(
             ("group", "state", "type"), [(g.group_id, g.state or "-", g.protocol_type or "-") for g in groups]
         )
         return
@@ -77,7 +77,7 @@ def _print_group(group: GroupDescription) -> None:
         for m in group.members
     ]
     if rows:
-        _print_table(("member", "instance", "client", "host", "partitions"), rows)
+        put_table(("member", "instance", "client", "host", "partitions"), rows)
 
 
 @command.command("lag")
@@ -109,7 +109,7 @@ def show_lag(bootstrap: str, properties: tuple[str, ...], name: str) -> None:
                 "-" if reader is None else reader.group_instance_id or reader.member_id,
             )
         )
-    _print_table(("topic", "partition", "committed", "end", "lag", "member"), rows)
+    put_table(("topic", "partition", "committed", "end", "lag", "member"), rows)
     put(f"total lag {sum(filter(None, behind.values()))}")
 
 
@@ -173,7 +173,7 @@ def _reset(admin: Admin, name: str, topics: Sequence[str], target: Target, execu
         else {}
     )
     plan = planned(target, tps, committed, first, last, at_time)
-    _print_table(
+    put_table(
         ("topic", "partition", "committed", "new"),
         [(p.topic, str(p.partition), str(committed.get(p, "-")), str(plan[p])) for p in tps],
     )
@@ -241,19 +241,3 @@ def _places(partitions: Iterable[TopicPartition]) -> str:
     for topic, number in partitions:
         topics.setdefault(topic, []).append(str(number))
     return " ".join(f"{topic}:{','.join(numbers)}" for topic, numbers in topics.items()) or "-"
-
-
-def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Columns as wide as they need to be; numbers to the right."""
-    rows = [[readable(cell) for cell in row] for row in rows]
-    table = [head, *rows]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    is_number = [
-        all(row[at].lstrip("-").isdigit() or row[at] == "-" for row in rows) for at in range(len(head))
-    ]
-    for row in table:
-        cells = [
-            cell.rjust(width) if number else cell.ljust(width)
-            for cell, width, number in zip(row, widths, is_number, strict=True)
-        ]
-        put("  ".join(cells).rstrip())

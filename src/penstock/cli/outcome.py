@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from penstock.common.errno_advice import advice_for
 from penstock.errors import ConfigError, PenstockError
@@ -50,6 +50,22 @@ def put(line: str = "", *, bold: bool = False) -> None:
 def readable(text: str) -> str:
     """A cell of a table as `put` will write it, so that columns are as wide as they look."""
     return printable(text) if is_terminal() else text
+
+
+def put_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Columns as wide as they need to be; numbers to the right."""
+    rows = [[readable(cell) for cell in row] for row in rows]
+    table = [head, *rows]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    is_number = [
+        all(row[at].lstrip("-").isdigit() or row[at] == "-" for row in rows) for at in range(len(head))
+    ]
+    for row in table:
+        cells = [
+            cell.rjust(width) if number else cell.ljust(width)
+            for cell, width, number in zip(row, widths, is_number, strict=True)
+        ]
+        put("  ".join(cells).rstrip())
 
 
 def put_bytes(data: bytes) -> None:

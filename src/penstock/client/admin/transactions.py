@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from penstock.client.arguments import names, topic_partition, topic_partitions
 from penstock.client.assignors.member_metadata import group_by_topic, ungroup
 from penstock.client.cluster.answers import check_complete, left_out, only
-from penstock.client.transactions.coordinators import end, find_coordinator, speaks_implicit_adds
+from penstock.client.producer_id import NO_PRODUCER_ID
+from penstock.client.transactions.coordinators import end, find_coordinator, speaks_implicit_adds, take_step
 from penstock.client.transactions.steps import (
     TRANSACTION_COORDINATOR,
     End,
     FindCoordinator,
+    Initialize,
     TransactionCoordinates,
 )
 from penstock.client.transactions.verdicts import Verdict, judge_step
@@ -229,6 +231,31 @@ class TransactionAdministration:
             raise TransactionFatalError(f"{error}; describe the transaction to see its state") from error
 
         await self._at_coordinator(where.transactional_id, "ending a transaction", ask)
+
+    async def fence_producer(self, transactional_id: str) -> TransactionCoordinates:
+        """Abort what the producer of a transactional id has open, and let that producer do nothing more.
+
+        As a new producer of the id does when it starts. Returns the producer id and epoch given out for it.
+
+        Raises:
+            KafkaError: the id may not be used (53), or is refused.
+            RequestTimeoutError: the transaction is not over within ``default.api.timeout.ms``.
+            NetworkError: no coordinator answers.
+        """
+        timeout_ms = int(self._client.config.request_timeout_ms)
+
+        async def ask(peer: Peer, node: int) -> TransactionCoordinates:
+            answer = await take_step(
+                self._client, Initialize(NO_PRODUCER_ID), node, transactional_id, timeout_ms
+            )
+            if answer.code:
+                raise error_for(answer.code, f"fencing the producer of {transactional_id!r}")
+            return TransactionCoordinates(transactional_id, *answer.owner)
+
+        fenced: TransactionCoordinates = await self._at_coordinator(
+            transactional_id, "fencing a producer", ask
+        )
+        return fenced
 
     async def describe_producers(
         self, partitions: Iterable[TopicPartition | tuple[str, int]], *, broker: int | None = None

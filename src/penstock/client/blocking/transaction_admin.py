@@ -45,6 +45,10 @@ class BlockingTransactionAdministration(Blocking):
         """Commit or abort a prepared transaction by its coordinates, from any process. May be repeated."""
         self._run(self._admin.end_transaction(coordinates, commit=commit))
 
+    def fence_producer(self, transactional_id: str) -> TransactionCoordinates:
+        """Abort what the producer of an id has open, and let that producer do nothing more."""
+        return self._run(self._admin.fence_producer(transactional_id))
+
     def describe_producers(
         self, partitions: Iterable[TopicPartition | tuple[str, int]], *, broker: int | None = None
     ) -> dict[TopicPartition, list[PartitionProducer]]:

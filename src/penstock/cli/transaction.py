@@ -1,0 +1,275 @@
+"""``penstock transaction``: list, describe and abort transactions, and find those that hang."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from penstock.cli import completion
+from penstock.cli.group_reset import parse_topics
+from penstock.cli.options import bootstrap_option, client_settings, property_option
+from penstock.cli.outcome import put, put_table, readable
+from penstock.errors import ConfigError
+from penstock.model import TopicPartition
+
+if TYPE_CHECKING:
+    from penstock.client import Admin, HangingTransaction, PartitionProducer, TransactionDescription
+
+MINUTE_MS = 60_000
+
+json_option = click.option("-J", "--json", "as_json", is_flag=True, help="One line of JSON for each.")
+
+
+@click.group("transaction")
+def command() -> None:
+    """List, describe and abort transactions, and find those that hang.
+
+    \b
+    Examples:
+      penstock transaction list
+      penstock transaction list --state Ongoing --longer-than 60000
+      penstock transaction describe orders-1
+      penstock transaction producers orders:0
+      penstock transaction hanging
+      penstock transaction abort orders-1
+      penstock transaction abort --partition orders:0 --start-offset 4711
+    """
+
+
+@command.command("list")
+@bootstrap_option()
+@property_option()
+@click.option(
+    "--state", "states", multiple=True, help="Only in this state: Ongoing, Empty, CompleteCommit, ..."
+)
+@click.option("--producer-id", "producer_ids", type=int, multiple=True, help="Only of this producer id.")
+@click.option(
+    "--longer-than", "longer_than_ms", type=int, metavar="MS", help="Only running for longer than so."
+)
+@click.option("--pattern", metavar="REGEX", help="Only ids that match this as a whole.")
+@json_option
+def list_transactions(
+    bootstrap: str,
+    properties: tuple[str, ...],
+    states: tuple[str, ...],
+    producer_ids: tuple[int, ...],
+    longer_than_ms: int | None,
+    pattern: str | None,
+    as_json: bool,
+) -> None:
+    """Transactional ids, their producer ids and states."""
+    with _admin(bootstrap, properties) as admin:
+        found = admin.list_transactions(
+            states=states, producer_ids=producer_ids, longer_than_ms=longer_than_ms, pattern=pattern
+        )
+    rows = [
+        {
+            "transactional_id": one.transactional_id,
+            "coordinator": one.coordinator,
+            "producer_id": one.producer_id,
+            "state": one.state,
+        }
+        for one in found
+    ]
+    _print(rows, ("transactional_id", "coordinator", "producer_id", "state"), as_json)
+
+
+@command.command("describe")
+@bootstrap_option()
+@property_option()
+@click.argument(
+    "names", metavar="ID...", nargs=-1, required=True, shell_complete=completion.transactional_ids
+)
+@json_option
+def describe_transactions(
+    bootstrap: str, properties: tuple[str, ...], names: tuple[str, ...], as_json: bool
+) -> None:
+    """The producer, the state and the partitions of transactional IDs."""
+    with _admin(bootstrap, properties) as admin:
+        found = admin.describe_transactions(names)
+    rows = [_described(one) for one in found]
+    if as_json:
+        _print(rows, (), as_json)
+        return
+    for one, row in zip(found, rows, strict=True):
+        put(f"transactional id {readable(one.transactional_id)}, {one.state}, coordinator {one.coordinator}")
+        put(f"  producer id {one.producer_id}, epoch {one.producer_epoch}, timeout {one.timeout_ms} ms")
+        if row["duration_ms"] is not None:
+            where = ", ".join(map(str, one.partitions)) or "no partition"
+            put(f"  running for {row['duration_ms']} ms, in {where}")
+
+
+def _described(one: TransactionDescription) -> dict[str, object]:
+    is_running = one.start_time_ms is not None and not one.state.startswith(("Complete", "Empty"))
+    return {
+        "transactional_id": one.transactional_id,
+        "coordinator": one.coordinator,
+        "producer_id": one.producer_id,
+        "producer_epoch": one.producer_epoch,
+        "state": one.state,
+        "timeout_ms": one.timeout_ms,
+        "start_time_ms": one.start_time_ms,
+        "duration_ms": int(time.time() * 1000) - one.start_time_ms
+        if is_running and one.start_time_ms
+        else None,
+        "partitions": [str(tp) for tp in one.partitions],
+    }
+
+
+@command.command("producers")
+@bootstrap_option()
+@property_option()
+@click.argument("topics", metavar="TOPIC[:P,P]...", nargs=-1, required=True, shell_complete=completion.topics)
+@json_option
+def describe_producers(
+    bootstrap: str, properties: tuple[str, ...], topics: tuple[str, ...], as_json: bool
+) -> None:
+    """The producers that partitions remember, and where their open transactions begin."""
+    with _admin(bootstrap, properties) as admin:
+        found = admin.describe_producers(_partitions(admin, topics))
+    rows = [_producer(tp, each) for tp, producers in found.items() for each in producers]
+    _print(rows, PRODUCER_COLUMNS, as_json)
+
+
+@command.command("hanging")
+@bootstrap_option()
+@property_option()
+@click.option(
+    "-t",
+    "--topic",
+    "topics",
+    multiple=True,
+    metavar="TOPIC[:P,P]",
+    shell_complete=completion.topics,
+    help="Only in this topic, or in some of its partitions. May be repeated. Default: everywhere.",
+)
+@click.option(
+    "--older-than",
+    type=click.IntRange(0),
+    default=15,
+    show_default=True,
+    metavar="MINUTES",
+    help="The longest transaction.timeout.ms that the brokers allow.",
+)
+@json_option
+def find_hanging(
+    bootstrap: str, properties: tuple[str, ...], topics: tuple[str, ...], older_than: int, as_json: bool
+) -> None:
+    """Transactions that are open in a partition, and that no coordinator will end."""
+    with _admin(bootstrap, properties) as admin:
+        wanted = topics or admin.list_topics(include_internal=True)
+        found: list[HangingTransaction] = admin.find_hanging_transactions(
+            _partitions(admin, wanted), older_than_ms=older_than * MINUTE_MS
+        )
+    _print([_producer(one.partition, one.producer) for one in found], PRODUCER_COLUMNS, as_json)
+
+
+@command.command("abort")
+@bootstrap_option()
+@property_option()
+@click.argument("name", metavar="[ID]", required=False, shell_complete=completion.transactional_ids)
+@click.option("--partition", metavar="TOPIC:P", help="Only in this partition: for a transaction that hangs.")
+@click.option("--start-offset", type=click.IntRange(0), help="Where the transaction begins in it.")
+@click.option("--producer-id", type=int, help="Instead of --start-offset, with the next two.")
+@click.option("--producer-epoch", type=int)
+@click.option("--coordinator-epoch", type=int, help="As told by producers. One too high does harm.")
+def abort(
+    bootstrap: str,
+    properties: tuple[str, ...],
+    name: str | None,
+    partition: str | None,
+    start_offset: int | None,
+    producer_id: int | None,
+    producer_epoch: int | None,
+    coordinator_epoch: int | None,
+) -> None:
+    """Abort the transaction of ID, whose producer can do nothing more after that.
+
+    With --partition it is one that hangs: a marker is written into that partition alone.
+    """
+    if (name is None) == (partition is None):
+        raise ConfigError("say which transaction: its ID, or for one that hangs --partition TOPIC:P")
+    if name is not None:
+        if (start_offset, producer_id, producer_epoch, coordinator_epoch) != (None, None, None, None):
+            raise ConfigError("offset, producer and epochs belong to --partition; an ID needs none of them")
+        with _admin(bootstrap, properties) as admin:
+            admin.describe_transactions([name])
+            fenced = admin.fence_producer(name)
+        put(f"{readable(name)}: nothing is open; the next epoch is above {fenced.producer_epoch}")
+        return
+    assert partition is not None
+    tp = _partition(partition)
+    with _admin(bootstrap, properties) as admin:
+        if start_offset is not None:
+            if (producer_id, producer_epoch, coordinator_epoch) != (None, None, None):
+                raise ConfigError("--start-offset says it all: leave out producer and epochs")
+            producer_id = admin.abort_hanging_transaction(tp, start_offset).producer_id
+        elif producer_id is None or producer_epoch is None or coordinator_epoch is None:
+            raise ConfigError(
+                "--partition needs --start-offset, or --producer-id, --producer-epoch and --coordinator-epoch"
+            )
+        else:
+            admin.write_abort_marker(tp, producer_id, producer_epoch, coordinator_epoch)
+    put(f"{tp}: the transaction of producer {producer_id} is aborted")
+
+
+PRODUCER_COLUMNS = (
+    "topic",
+    "partition",
+    "producer_id",
+    "producer_epoch",
+    "coordinator_epoch",
+    "last_sequence",
+    "last_timestamp_ms",
+    "start_offset",
+)
+
+
+def _producer(tp: TopicPartition, one: PartitionProducer) -> dict[str, object]:
+    return {
+        "topic": tp.topic,
+        "partition": tp.partition,
+        "producer_id": one.producer_id,
+        "producer_epoch": one.producer_epoch,
+        "coordinator_epoch": one.coordinator_epoch,
+        "last_sequence": one.last_sequence,
+        "last_timestamp_ms": one.last_timestamp_ms,
+        "start_offset": one.transaction_start_offset,
+    }
+
+
+def _admin(bootstrap: str, properties: tuple[str, ...]) -> Admin:
+    from penstock.client import Admin
+
+    return Admin(bootstrap_servers=bootstrap, config=client_settings(properties))
+
+
+def _partition(word: str) -> TopicPartition:
+    topic, colon, number = word.rpartition(":")
+    if not (topic and colon and number.isascii() and number.isdigit()):
+        raise ConfigError(f"--partition {word!r}: want TOPIC:NUMBER")
+    return TopicPartition(topic, int(number))
+
+
+def _partitions(admin: Admin, words: Sequence[str]) -> list[TopicPartition]:
+    wanted = parse_topics(words)
+    described = {topic.name: topic for topic in admin.describe_topics(list(wanted))}
+    return [
+        TopicPartition(name, number)
+        for name, numbers in wanted.items()
+        for number in (numbers if numbers is not None else range(len(described[name].partitions)))
+    ]
+
+
+def _print(rows: Sequence[Mapping[str, object]], columns: Sequence[str], as_json: bool) -> None:
+    """Rows as a table with these columns, or each as a line of JSON."""
+    if as_json:
+        for row in rows:
+            put(json.dumps(row))
+        return
+    cells = [["-" if row[name] is None else str(row[name]) for name in columns] for row in rows]
+    put_table([name.replace("_", " ") for name in columns], cells)
