@@ -17,6 +17,8 @@ CLIENTS = (
     "older_clients",
     "profiles_clients",
     "programs",
+    "secured_clients",
+    "secured_programs",
 )
 PASSING = (ROOT / "tests" / "compat" / "passing.txt").read_text().split()
 

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"os"
@@ -84,8 +85,16 @@ func roundTrip(ctx context.Context, name string, opts ...kgo.Opt) {
 	fmt.Println("ok round trip", name, got)
 }
 
+func base64Of(data []byte) string {
+	return base64.StdEncoding.EncodeToString(data)
+}
+
 func main() {
 	seeds = os.Args[1]
+	if len(os.Args) > 2 && os.Args[2] == "secured" {
+		runSecured(seeds)
+		return
+	}
 	ctx, stop := context.WithTimeout(context.Background(), 120*time.Second)
 	defer stop()
 	for _, c := range []struct {

@@ -262,11 +262,17 @@ func group(version sarama.KafkaVersion, strategy sarama.BalanceStrategy) {
 	fmt.Println("ok", what)
 }
 
+func contextOf(d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), d)
+}
+
 func main() {
 	servers = []string{os.Args[1]}
 	parts := os.Args[2:]
 	for _, part := range parts {
 		switch part {
+		case "secured":
+			runSecured(servers[0])
 		case "records":
 			for codec := sarama.CompressionNone; codec <= sarama.CompressionZSTD; codec++ {
 				roundTrip(sarama.V3_6_0_0, codec, false)

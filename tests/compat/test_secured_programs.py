@@ -1,0 +1,121 @@
+"""sarama, franz-go and kafkajs against a broker that has every combination of TLS and SASL they support.
+
+One broker with a listener of each kind, one run of each program: for every case it writes, and reads in a
+group; then it administers rules, users, tokens and quotas as far as it can; then it is refused in every way.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.security.test_bearer_tokens import key_set, token
+from compat.peers import free_ports, go_program, need, node_program
+from compat.test_programs import run
+from penstock import Admin, Broker
+from security_certificates import authority, issue
+
+pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
+
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+PASSWORD = "pw,=é"
+"""With what is special in SCRAM's messages, and what PLAIN sends as two bytes."""
+
+PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+
+
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list[dict[str, Any]]]]:
+    """A broker with every listener; what works there, and what is refused."""
+    directory = tmp_path_factory.mktemp("secured")
+    trusted = authority()
+    (directory / "ca.pem").write_text(trusted.certificate_pem)
+    (directory / "keys.json").write_text(key_set())
+    server = issue(trusted)
+    keystore = directory / "server.pem"
+    keystore.write_text(server.key_pem + server.certificate_pem)
+    certificate, key = issue(trusted, "ann", client=True).write(directory, "ann")
+    names = ("OPEN", "SSL", "MTLS", "SASL_PLAINTEXT", "SASL_SSL")
+    address = {name: f"127.0.0.1:{port}" for name, port in zip(names, free_ports(5), strict=True)}
+    settings = {
+        "listeners": ",".join(f"{name}://{at}" for name, at in address.items()),
+        "listener.security.protocol.map": "OPEN:PLAINTEXT,SSL:SSL,MTLS:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,"
+        "SASL_SSL:SASL_SSL",
+        "ssl.keystore.location": str(keystore),
+        "listener.name.mtls.ssl.client.auth": "required",
+        "listener.name.mtls.ssl.truststore.location": str(directory / "ca.pem"),
+        "sasl.enabled.mechanisms": ",".join(MECHANISMS),
+        "sasl.oauthbearer.jwks.endpoint.url": f"file://{directory}/keys.json",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ann;User:CN=ann;User:ANONYMOUS",
+        "delegation.token.secret.key": "for-tokens",
+    }
+    for name in ("sasl_plaintext", "sasl_ssl"):
+        settings[f"listener.name.{name}.plain.sasl.jaas.config"] = f'{PLAIN_MODULE} user_ann="{PASSWORD}";'
+    now = time.time()
+    tls = {"Tls": True, "Ca": str(directory / "ca.pem")}
+    ann = {
+        "User": "ann",
+        "Password": PASSWORD,
+        "Token": "",
+    }
+    bearer = {"Token": token(iat=now - 1, exp=now + 600)}
+    good: list[dict[str, Any]] = []
+    for listener, extra in (("SASL_SSL", tls), ("SASL_PLAINTEXT", {})):
+        for mechanism in MECHANISMS:
+            who = bearer if mechanism == "OAUTHBEARER" else ann
+            case = {"Name": f"{listener}.{mechanism}", "Address": address[listener], "Mechanism": mechanism}
+            good.append({**case, **extra, **who})
+    # The first is used for administration; SCRAM proves both ends.
+    good.sort(key=lambda case: case["Name"] != "SASL_SSL.SCRAM-SHA-512")
+    good.append({"Name": "SSL", "Address": address["SSL"], **tls})
+    pair = {"Certificate": certificate, "Key": key}
+    good.append({"Name": "MTLS", "Address": address["MTLS"], **tls, **pair})
+    wrong = {**ann, "Password": "wrong"}
+    at = {"Address": address["SASL_PLAINTEXT"]}
+    bad: list[dict[str, Any]] = [
+        {"Name": "wrong.PLAIN", "Mechanism": "PLAIN", **at, **wrong},
+        {"Name": "wrong.SCRAM-SHA-512", "Mechanism": "SCRAM-SHA-512", **at, **wrong},
+        {"Name": "unknown.SCRAM-SHA-256", "Mechanism": "SCRAM-SHA-256", **at, **ann, "User": "eve"},
+        {"Name": "forged.OAUTHBEARER", "Mechanism": "OAUTHBEARER", **at, "Token": token(exp=now - 60)},
+    ]
+    with Broker(config=settings) as broker:
+        assert broker.server is not None
+        with Admin(address["OPEN"]) as admin:
+            admin.set_password("ann", PASSWORD)
+        yield {"Good": good, "Bad": bad}
+
+
+def played(cases: dict[str, list[dict[str, Any]]], path: Path, program: list[object]) -> str:
+    path.write_text(json.dumps(cases))
+    printed = run(*program)
+    for case in cases["Good"]:
+        assert f"ok group {case['Name']}\n" in printed, printed
+    assert printed.count("refused ") == len(cases["Bad"]), printed
+    return printed
+
+
+def test_sarama(cases: dict[str, list[dict[str, Any]]], tmp_path: Path) -> None:
+    path = tmp_path / "cases.json"
+    printed = played(cases, path, [go_program("sarama"), path, "secured"])
+    assert all(f"ok {part}\n" in printed for part in ("acls", "users", "quotas")), printed
+    assert "Invalid username or password" in printed
+
+
+def test_franz_go(cases: dict[str, list[dict[str, Any]]], tmp_path: Path) -> None:
+    path = tmp_path / "cases.json"
+    printed = played(cases, path, [go_program("franz"), path, "secured"])
+    assert all(f"ok {part}\n" in printed for part in ("acls", "users", "tokens", "quotas")), printed
+    assert "Invalid username or password" in printed
+
+
+def test_kafkajs(cases: dict[str, list[dict[str, Any]]], tmp_path: Path) -> None:
+    path, directory = tmp_path / "cases.json", node_program("kafkajs")
+    printed = played(cases, path, [need("node"), directory / "secured.js", path])
+    assert "ok acls\n" in printed
+    assert "Invalid username or password" in printed
