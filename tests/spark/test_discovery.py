@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -88,27 +89,65 @@ def test_nothing_is_offered_where_spark_knows_no_python_sources(
     assert look_up(stub(tmp_path, files)) == ["loaded", "offers"]
 
 
-@pytest.mark.parametrize("version", ["4.0.5", "4.1.4"])
-def test_an_older_spark_is_told_what_is_needed_when_the_source_is_asked_for(
-    tmp_path: Path, version: str
-) -> None:
-    """PySpark 4.0 and 4.1 have no limits of streams; other sources must not notice that."""
-    stubs = stub(
-        tmp_path,
-        {
-            "pyspark/__init__.py": f"__version__ = {version!r}",
-            "pyspark/sql/__init__.py": "",
-            "pyspark/sql/types.py": "class StructType: pass",
-            "pyspark/sql/datasource.py": DATASOURCE,
-            "pyspark/sql/streaming/__init__.py": "",
-        },
+OLDER = """
+import sys
+import pyspark, pyspark.version
+pyspark.__version__ = pyspark.version.__version__ = {version!r}
+from pyspark.sql import datasource
+from pyspark.sql.pandas import functions, types
+sys.modules["pyspark.sql.streaming.datasource"] = None
+whole = types.to_arrow_schema
+types.to_arrow_schema = lambda schema: whole(schema, timezone="UTC")
+if {version!r} < "4.1":
+    del datasource.DataSourceStreamArrowWriter, functions.arrow_udf
+"""
+
+
+@pytest.mark.parametrize(("version", "writer"), [("4.0.5", "RowStreamWriter"), ("4.1.4", "StreamWriter")])
+def test_an_older_spark_gets_what_it_can_use(tmp_path: Path, version: str, writer: str) -> None:
+    """This PySpark without what came with later ones; the releases themselves are in the soak tests."""
+    code = OLDER.format(version=version) + textwrap.dedent(
+        """
+        from pyspark.sql.types import BinaryType, StringType, StructField, StructType
+        from pyspark_penstock import DefaultSource
+        at = {"kafka.bootstrap.servers": "127.0.0.1:1"}
+        source = DefaultSource({**at, "subscribe": "t"})
+        reader = source.streamReader(source.schema())
+        print(type(reader).__name__, type(source.reader(source.schema())).__name__)
+        reader._projection._arrow_schema()
+        rows = StructType([StructField("value", StringType())])
+        sink = DefaultSource({**at, "topic": "t"})
+        print(type(sink.streamWriter(rows, False)).__name__, type(sink.writer(rows, False)).__name__)
+        from penstock.spark.runtime.releases import arrow_udf
+        try:
+            arrow_udf(lambda value: value, BinaryType(), instead="do without")
+        except ImportError as error:
+            print(error)
+        """
     )
-    *found, error = look_up(stubs)
-    assert found == ["loaded", "offers DefaultSource", "name penstock"]
-    assert error == (
-        f"error MissingDependencyError penstock.spark needs PySpark 4.2 or newer, and this is {version}: "
-        "pip install 'penstock[spark]', on the driver and on every executor"
+    lines = run_python(code).splitlines()
+    assert lines[:2] == ["UnlimitedStreamReader BatchReader", f"{writer} BatchWriter"]
+    refusal = "PySpark 4.0.5 has no functions of Arrow arrays, which came with 4.1: do without"
+    assert lines[2:] == ([refusal] if version < "4.1" else [])
+
+
+def run_python(code: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path[:0] = [{str(SOURCES)!r}]\n{code}"],
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_extra_leaves_an_installed_spark_alone() -> None:
+    """Any bound would have pip replace a Spark that lies outside of it."""
+    project = tomllib.loads((SOURCES.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"].values()
+    named = [one for extra in extras for one in extra if one.startswith("pyspark")]
+    assert named == ["pyspark"]
 
 
 def test_a_missing_library_is_named_when_the_source_is_asked_for(tmp_path: Path) -> None:
@@ -146,6 +185,6 @@ def test_names_of_the_package_say_what_is_needed(tmp_path: Path) -> None:
     code = f"import sys; sys.path[:0] = {paths!r}; from penstock.spark import to_cloudevents"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert (
-        "MissingDependencyError: penstock.spark needs PySpark 4.2 or newer, which is not installed"
+        "MissingDependencyError: penstock.spark needs PySpark 4.0 or newer, which is not installed"
         in done.stderr
     )

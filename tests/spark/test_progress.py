@@ -58,3 +58,18 @@ penstock.errors.ConfigError: unknown topic 'x': create it first
     assert reason(RuntimeError("[PATH_NOT_FOUND] Path does not exist: x.\nmore")) == "Path does not exist: x."
     assert reason(ConfigError("plain")) == "plain"
     assert reason(RuntimeError("")) == "RuntimeError"
+
+
+def test_a_source_is_described_by_its_topics() -> None:
+    named = (
+        "org.apache.spark.sql.execution.datasources.v2.python.PythonMicroBatchStreamWithAdmissionControl@1f"
+    )
+    sources = [
+        {"description": named, "endOffset": {"orders": {"0": 1}, "bills": {"0": 1}}},
+        {"description": "FileStreamSource[file:/x]", "endOffset": '{"logOffset": 3}'},
+        {"description": named, "endOffset": {f"t{n}": {"0": 1} for n in range(7)}},
+    ]
+    described = progress_of({**REPORT, "sources": sources}).description
+    assert described == (
+        "penstock[bills, orders] + FileStreamSource[file:/x] + penstock[t0, t1, t2, t3, t4, 2 more]"
+    )

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from penstock import Admin, read_topic, write_topic
+from penstock import Admin, Broker, Consumer, read_topic, write_topic
 from penstock.errors import PenstockError
 from penstock.spark import ParquetTable, Progress, TopicSink, by_key, follow, progress_of, reason
 
@@ -76,6 +77,66 @@ def test_batches_are_limited_and_a_restart_reads_the_rest(
     assert [p.rows for p in seen] == [30]
     assert stream.values() == [*range(130)]
     assert sum(p.rows for p in stream.run(topic)) == 0
+
+
+def test_tools_for_lag_see_a_query_in_its_group(
+    stream: Stream, brokers: str, new_topic: Callable[..., str]
+) -> None:
+    """After the last batch of trigger AvailableNow, and while a query runs."""
+    topic = new_topic(counted(100))
+    group = {"kafka.group.id": f"{topic}-group", "commitOffsets": "true"}
+    with Admin(bootstrap_servers=brokers) as admin:
+
+        def committed() -> dict[tuple[str, int], int]:
+            return {tuple(tp): at.offset for tp, at in admin.list_group_offsets(f"{topic}-group").items()}
+
+        stream.run(topic, maxOffsetsPerTrigger=60, **group)
+        assert committed() == {(topic, 0): 50, (topic, 1): 50}
+        with running(stream, topic, **group) as query:
+            write_topic(counted(20, 100), topic, bootstrap_servers=brokers)
+            wait_for(stream, query, 120)
+            deadline = time.monotonic() + 60
+            while committed() != {(topic, 0): 60, (topic, 1): 60}:
+                assert time.monotonic() < deadline, committed()
+                time.sleep(0.1)
+
+
+def test_a_group_that_has_members_is_left_alone(
+    stream: Stream, brokers: str, new_topic: Callable[..., str]
+) -> None:
+    topic = new_topic(counted(10))
+    with Consumer(bootstrap_servers=brokers, group_id=topic, auto_offset_reset="earliest") as consumer:
+        consumer.subscribe([topic])
+        assert consumer.poll(30_000)
+        with pytest.raises(PenstockError, match=r"has members.*name another with kafka\.group\.id"):
+            stream.run(topic, commitOffsets="true", **{"kafka.group.id": topic})
+
+
+def test_a_running_query_outlives_its_broker(spark: Any, tmp_path: Path) -> None:
+    """Gone for longer than a client waits, and back with all its records."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    kept = {"data_dir": tmp_path / "data", "port": port, "log_retention_ms": -1}
+    quick = {"kafka.default.api.timeout.ms": "2000", "kafka.request.timeout.ms": "1500"}
+    with Broker(**kept) as broker:
+        stream = Stream(spark, broker.bootstrap_servers, tmp_path)
+        with Admin(bootstrap_servers=broker.bootstrap_servers) as admin:
+            admin.create_topic("lasting", partitions=2)
+        write_topic(counted(10), "lasting", broker.bootstrap_servers)
+        running_query = running(stream, "lasting", **quick)
+        query = running_query.__enter__()
+        wait_for(stream, query, 10)
+    try:
+        time.sleep(6)
+        assert query.isActive
+        with Broker(**kept) as broker:
+            write_topic(counted(10, 10), "lasting", broker.bootstrap_servers)
+            wait_for(stream, query, 20)
+            query.stop()
+    finally:
+        running_query.__exit__(None, None, None)
+    assert stream.values() == [*range(20)]
 
 
 def test_offsets_in_the_checkpoint_are_those_of_sparks_kafka_source(

@@ -7,8 +7,8 @@ import sys
 
 from penstock.errors import MissingDependencyError
 
-OLDEST_PYSPARK = (4, 2)
-"""The first release in which a Python data source of a stream is told how much to read at a time."""
+OLDEST_PYSPARK = (4, 0)
+"""The first release with data sources in Python."""
 
 _INSTALL = "pip install 'penstock[spark]'"
 

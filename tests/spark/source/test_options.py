@@ -143,3 +143,24 @@ def test_writing() -> None:
     assert write_options(HERE).topic is None
     with pytest.raises(ConfigError, match="subscribe is an option for reading"):
         write_options({**HERE, "subscribe": "t"})
+
+
+def test_offsets_are_committed_to_a_group_that_is_named() -> None:
+    group = {**READ, "kafka.group.id": "g"}
+    assert read_options({**group, "commitOffsets": "true"}, streaming=True).commit_group == "g"
+    assert read_options(group, streaming=True).commit_group is None
+    for options, streaming, message in (
+        ({**READ, "commitOffsets": "true"}, True, "commitOffsets needs the option kafka.group.id"),
+        ({**group, "commitOffsets": "true"}, False, "nothing in a batch query"),
+        ({**group, "commitOffsets": "true", "protocol": "0.7"}, True, "nothing with protocol 0.7"),
+        ({**group, "commitOffsets": "maybe"}, True, "'true' or 'false'"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            read_options(options, streaming=streaming)
+
+
+def test_an_outage_has_a_limit() -> None:
+    assert read_options(READ, streaming=True).max_broker_outage_ms == 2 * 3_600_000
+    assert read_options({**READ, "maxBrokerOutage": "90s"}, streaming=True).max_broker_outage_ms == 90_000
+    with pytest.raises(ConfigError, match="maxBrokerOutage takes a duration"):
+        schema_options({**READ, "maxBrokerOutage": "long"})

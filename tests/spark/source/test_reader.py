@@ -14,8 +14,8 @@ from penstock.errors import ConfigError
 from penstock.model import TopicPartition
 from penstock.spark.source import reader as module
 from penstock.spark.source.options import RateLimits
-from penstock.spark.source.reader import UNLIMITED_ROWS, Pacing, StreamReader
 from penstock.spark.source.schema import schema_for
+from penstock.spark.source.stream_reader import UNLIMITED_ROWS, Pacing, StreamReader
 
 OPTIONS = {"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "t"}
 A0, A1 = TopicPartition("t", 0), TopicPartition("t", 1)

@@ -18,7 +18,7 @@ from penstock.client.fetch.cursors import ISOLATION_LEVELS, Cursor, FetchedPart,
 from penstock.client.fetch.fetcher import Fetcher
 from penstock.client.fetch.offsets import fetch_known_offsets
 from penstock.common.extras import need_arrow
-from penstock.errors import ConfigError, KafkaError, RequestTimeoutError
+from penstock.errors import ConfigError, KafkaError, NetworkError, RequestTimeoutError
 from penstock.model import COLUMN_NAMES, EARLIEST, OffsetRange, TopicPartition
 from penstock.protocol.error_codes import ErrorCode
 from penstock.records.compression.budget import DEFAULT_LIMITS, UnpackLimits, naming_place
@@ -35,6 +35,9 @@ BATCH_BYTES = 1 << 20
 MAX_WAIT_MS = 100
 """There is always something to answer with, except in the rare gap that compaction leaves at an end."""
 
+START_AGAIN_AFTER_S = 1.0
+"""Seconds between two first contacts, where there is patience for more than one."""
+
 _GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 """What brokers say of a topic that was deleted."""
 
@@ -50,15 +53,26 @@ class RangeReader:
         isolation: str = "read_uncommitted",
         fetch_bytes: int = FETCH_BYTES,
         fail_on_data_loss: bool = True,
+        patience_s: float | None = None,
+        start_patience_s: float = 0.0,
     ) -> None:
+        """`patience_s` is how long a partition may make no progress (default ``default.api.timeout.ms``),
+        `start_patience_s` how long the first contact may fail.
+        """
         self._client = client
+        self._start_patience_s = start_patience_s
         self._fail_on_data_loss = fail_on_data_loss
         self._unfinished: dict[TopicPartition, Cursor] = {}
         self._waiting: list[Cursor] = []
         """Further ranges of partitions that have one under way."""
         limits = FetchLimits(MAX_WAIT_MS, 1, fetch_bytes, ISOLATION_LEVELS[isolation])
         self._fetcher = Fetcher(
-            client, FetchSettings(limits, fetch_bytes, client.config.default_api_timeout_ms / 1000)
+            client,
+            FetchSettings(
+                limits,
+                fetch_bytes,
+                client.config.default_api_timeout_ms / 1000 if patience_s is None else patience_s,
+            ),
         )
         for topic, partition, start, end in ranges:
             if start < 0 or end < start:
@@ -74,14 +88,26 @@ class RangeReader:
             ConfigError: a topic has no such partition.
             NetworkError: no broker answers.
         """
-        await self._client.bootstrap()
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._start_patience_s
+        while True:
+            try:
+                await self._client.bootstrap()
+                await self._find_topics()
+                break
+            except (NetworkError, RequestTimeoutError):
+                if loop.time() >= deadline:
+                    raise
+                await asyncio.sleep(START_AGAIN_AFTER_S)
+        self._start_waiting()
+
+    async def _find_topics(self) -> None:
         try:
             await self._client.topics_with([cursor.tp for cursor in self._waiting])
         except KafkaError as error:
             if self._fail_on_data_loss or error.code not in _GONE:
                 raise
             self._waiting = [cursor for cursor in self._waiting if await self._exists(cursor.tp.topic)]
-        self._start_waiting()
 
     async def _exists(self, topic: str) -> bool:
         try:
@@ -242,14 +268,22 @@ def scan_ranges(
     fail_on_data_loss: bool = True,
     check_crcs: bool = True,
     unpack: UnpackLimits = DEFAULT_LIMITS,
+    patience_s: float | None = None,
+    start_patience_s: float = 0.0,
 ) -> Iterator[tuple[TopicPartition, pa.RecordBatch]]:
     """Fetch ranges with a client of the background loop, which stays open; yield batches with their
-    partitions.
+    partitions. The options are those of `fetch_ranges` and `RangeReader`.
     """
 
     async def open_reader() -> RangeReader:
         reader = RangeReader(
-            client, ranges, isolation=isolation, fetch_bytes=fetch_bytes, fail_on_data_loss=fail_on_data_loss
+            client,
+            ranges,
+            isolation=isolation,
+            fetch_bytes=fetch_bytes,
+            fail_on_data_loss=fail_on_data_loss,
+            patience_s=patience_s,
+            start_patience_s=start_patience_s,
         )
         await reader.start()
         return reader

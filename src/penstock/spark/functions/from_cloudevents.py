@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import StructField, StructType
 
 from penstock.cloudevents.types import WELL_KNOWN_EXTENSIONS, AttributeType
@@ -31,6 +30,7 @@ from penstock.spark.functions.sql_rules import (
     wrong_utf8,
 )
 from penstock.spark.functions.to_cloudevents import canonical
+from penstock.spark.runtime.releases import arrow_udf
 from penstock.spark.source.schema import CLOUDEVENTS_COLUMNS, EVENT_COLUMNS
 
 if TYPE_CHECKING:
@@ -136,8 +136,11 @@ def _udf(profile: Profile, assume_structured: bool, types: dict[str, AttributeTy
 
     # Spark reads from these what kind of function it is.
     decode.__annotations__ = dict.fromkeys(("value", "headers", "return"), pa.Array)
-    make: Any = arrow_udf  # its stub knows no structs
-    return make(decode, EVENT_STRUCT)
+    return arrow_udf(
+        decode,
+        EVENT_STRUCT,
+        instead="say modes='binary', or let the source decode events with the option cloudevents='columns'",
+    )
 
 
 def decode_column(value: pa.Array, headers: pa.Array, **options: Any) -> pa.Array:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import (
     BinaryType,
     BooleanType,
@@ -41,6 +40,7 @@ from penstock.spark.functions.sql_rules import (
     wrong_timestamp,
     wrong_typed_extension,
 )
+from penstock.spark.runtime.releases import arrow_udf
 from penstock.spark.source.schema import EVENT_COLUMNS, HEADERS_TYPE
 
 if TYPE_CHECKING:
@@ -186,8 +186,7 @@ def _encoder(options: dict[str, Any]) -> Any:
         return encode_column(events, **options)
 
     encode.__annotations__ = dict.fromkeys(("events", "return"), pa.Array)
-    make: Any = arrow_udf  # its stub knows no structs
-    return make(encode, RECORD)
+    return arrow_udf(encode, RECORD, instead="say mode='binary'")
 
 
 def encode_column(events: Any, **options: Any) -> Any:

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 
+TOPICS_SHOWN_MAX = 5
+
+_CLASS_NAME = re.compile(r"(?:\w+\.)+Python\w*Stream\w*@")
+
+
 @dataclass(frozen=True, slots=True)
 class Progress:
     """One micro-batch of a query.
@@ -30,6 +35,8 @@ class Progress:
     duration_ms: int
     lag: int | None
     watermark: datetime | None
+    description: str = ""
+    """Where the rows come from: ``penstock[orders]``, or what Spark calls a source of another kind."""
 
 
 def progress_of(report: Mapping[str, Any]) -> Progress:
@@ -42,7 +49,19 @@ def progress_of(report: Mapping[str, Any]) -> Progress:
         duration_ms=report.get("batchDuration") or 0,
         lag=_lag(report["sources"]),
         watermark=_moment(watermark),
+        description=" + ".join(map(_described, report["sources"])),
     )
+
+
+def _described(source: Mapping[str, Any]) -> str:
+    """Spark shows a source in Python by the name of a class; its offsets name the topics."""
+    named = str(source.get("description") or "")
+    offsets = _offsets(source.get("endOffset"))
+    if not offsets or (named and _CLASS_NAME.match(named) is None):
+        return named
+    topics = sorted({tp.topic for tp in offsets})
+    more = f", {len(topics) - TOPICS_SHOWN_MAX} more" if len(topics) > TOPICS_SHOWN_MAX else ""
+    return f"penstock[{', '.join(topics[:TOPICS_SHOWN_MAX])}{more}]"
 
 
 def _rate(value: object) -> float:

@@ -15,6 +15,7 @@ from penstock.client.fetch.offsets import fetch_offsets
 from penstock.errors import ConfigError, KafkaError, RequestTimeoutError
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode
+from penstock.spark.source.group_offsets import GroupCommits
 from penstock.spark.source.options import Selection
 
 METADATA_AGE_MAX_S = 1.0
@@ -74,11 +75,19 @@ class Brokers:
         """
         return run(self._lookup(questions)) if questions else {}
 
-    async def _connected(self) -> AsyncClient:
+    def group_commits(self, group_id: str) -> GroupCommits:
+        """What commits offsets to a group over this connection."""
+        return GroupCommits(self._opened(), group_id)
+
+    def _opened(self) -> AsyncClient:
         if self._client is None:
             self._client = AsyncClient(self._config)
-        await self._client.bootstrap()
         return self._client
+
+    async def _connected(self) -> AsyncClient:
+        client = self._opened()
+        await client.bootstrap()
+        return client
 
     async def _partition_counts(self, selection: Selection) -> dict[str, int]:
         client = await self._connected()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from penstock.errors import ConfigError, KafkaError
 from penstock.model import EARLIEST, LATEST, OffsetRange, TopicPartition
 from penstock.spark.source.options import ReadOptions, Selection
+from penstock.spark.source.outage import Patience
 from penstock.spark.source.planning import DATA_LOSS_ADVICE, DataLossError
 from penstock.tables.topics07 import Range07, Topics07, resolve
 from penstock.v07.wire import Error
@@ -59,9 +60,12 @@ class Brokers07:
 
 
 def fetch07(
-    options: ReadOptions, columns: Sequence[str], spans: Sequence[OffsetRange]
+    options: ReadOptions,
+    columns: Sequence[str],
+    spans: Sequence[OffsetRange],
+    patience: Patience | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The messages of `spans`, each in order, as batches with `columns`.
+    """The messages of `spans`, each in order, as batches with `columns`. A broker that is gone is an error.
 
     Raises:
         DataLossError: bytes of a span are no longer in the log, and that is to fail the query.

@@ -11,15 +11,18 @@ reference to their classes, and stay light to import: numpy and numba are not lo
 
 from __future__ import annotations
 
-from pyspark.sql.datasource import DataSource
+from pyspark.sql.datasource import DataSource, DataSourceStreamWriter
 from pyspark.sql.types import StructType
 
 from penstock.errors import ConfigError
 from penstock.spark.runtime.daemon import leave_planner_quietly
+from penstock.spark.runtime.releases import HAS_READ_LIMITS, HAS_STREAM_ARROW_WRITERS
 from penstock.spark.runtime.worker_errors import plain_errors
 from penstock.spark.source.options import read_options, schema_options, write_options
-from penstock.spark.source.reader import BatchReader, StreamReader
+from penstock.spark.source.reader import BatchReader
+from penstock.spark.source.row_writer import RowStreamWriter
 from penstock.spark.source.schema import Projection, schema_for
+from penstock.spark.source.stream_reader import StreamPlanner, StreamReader, UnlimitedStreamReader
 from penstock.spark.source.writer import BatchWriter, SinkColumns, StreamWriter
 
 leave_planner_quietly()
@@ -43,9 +46,10 @@ class PenstockDataSource(DataSource):
             options = read_options(self.options, streaming=False)
             return BatchReader(options, Projection(schema, options.cloudevents))
 
-    def streamReader(self, schema: StructType) -> StreamReader:
+    def streamReader(self, schema: StructType) -> StreamPlanner:
         # No checks here: Spark hides what this method raises behind an error of its own.
-        return StreamReader(self.options, schema)
+        kind = StreamReader if HAS_READ_LIMITS else UnlimitedStreamReader
+        return kind(self.options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         with plain_errors():
@@ -54,7 +58,8 @@ class PenstockDataSource(DataSource):
             options = write_options(self.options)
             return BatchWriter(options, SinkColumns(schema, options))
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         with plain_errors():
             options = write_options(self.options)
-            return StreamWriter(options, SinkColumns(schema, options))
+            writer = StreamWriter(options, SinkColumns(schema, options))
+        return writer if HAS_STREAM_ARROW_WRITERS else RowStreamWriter(writer, schema)

@@ -17,6 +17,7 @@ from penstock.model import OffsetRange
 from penstock.protocol.error_codes import ErrorCode
 from penstock.spark.source.brokers import NOT_THERE, client_config
 from penstock.spark.source.options import ReadOptions
+from penstock.spark.source.outage import Patience
 from penstock.spark.source.planning import DATA_LOSS_ADVICE, DataLossError
 from penstock.spark.source.schema import BATCH_BYTES, EVENT_BATCH_BYTES
 
@@ -28,7 +29,10 @@ os.register_at_fork(after_in_child=_clients.clear)
 
 
 def fetch(
-    options: ReadOptions, columns: Sequence[str], spans: Sequence[OffsetRange]
+    options: ReadOptions,
+    columns: Sequence[str],
+    spans: Sequence[OffsetRange],
+    patience: Patience | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The records of `spans`, each in offset order, as batches with `columns`.
 
@@ -47,6 +51,8 @@ def fetch(
         fail_on_data_loss=options.fail_on_data_loss,
         check_crcs=config.check_crcs,
         unpack=config.unpack_limits,
+        patience_s=patience.outage_s if patience else None,
+        start_patience_s=patience.outage_s if patience and patience.is_proven else 0.0,
     )
     try:
         for _, batch in batches:

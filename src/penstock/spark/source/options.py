@@ -44,6 +44,8 @@ READ_NAMES = (
     "minPartitions",
     "maxRecordsPerPartition",
     "failOnDataLoss",
+    "maxBrokerOutage",
+    "commitOffsets",
     "protocol",
     "groupIdPrefix",
     "fetchOffset.numRetries",
@@ -72,8 +74,11 @@ _REFUSED_CLIENT_OPTIONS = {
     "kafka.interceptor.classes": "interceptors are Java classes",
 }
 
-_WITHOUT_EFFECT = ("kafka.group.id", "kafka.group.instance.id")
-"""Accepted, so that a query changes over as it is: the source joins no group."""
+_NOT_FOR_CLIENTS = ("kafka.group.id", "kafka.group.instance.id")
+"""The source joins no group. `commitOffsets` commits to the first; the second has no effect."""
+
+MAX_BROKER_OUTAGE = "2h"
+"""Longer than a restart of a whole cluster, shorter than the retention of what would be missed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +170,10 @@ class ReadOptions:
     client: Mapping[str, str | Secret]
     protocol: str = "kafka"
     """``kafka`` (0.8 and later) or ``0.7``."""
+    max_broker_outage_ms: int = 0
+    """How long a stream waits for brokers that have answered before."""
+    commit_group: str | None = None
+    """The consumer group to which a stream commits its offsets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +205,8 @@ def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
         cloudevents=_cloudevents(given),
         client=_client_options(given),
         protocol=_protocol(given),
+        max_broker_outage_ms=_max_broker_outage_ms(given),
+        commit_group=_commit_group(given, streaming),
     )
 
 
@@ -227,6 +238,8 @@ def schema_options(options: Mapping[str, str]) -> tuple[bool, CloudEventsOptions
     _limits(given)
     _protocol(given)
     flag(given, "failOnDataLoss", True)
+    flag(given, "commitOffsets", False)
+    _max_broker_outage_ms(given)
     return flag(given, "includeHeaders", False), _cloudevents(given)
 
 
@@ -271,7 +284,7 @@ def _client_options(given: Mapping[str, str]) -> dict[str, str | Secret]:
     return {
         name.removeprefix("kafka."): Secret(value) if is_secret_name(name) else value
         for name, value in given.items()
-        if name.startswith("kafka.") and name not in (*BOOTSTRAP_NAMES, *_WITHOUT_EFFECT)
+        if name.startswith("kafka.") and name not in (*BOOTSTRAP_NAMES, *_NOT_FOR_CLIENTS)
     }
 
 
@@ -285,6 +298,23 @@ def _protocol(given: Mapping[str, str]) -> str:
         if "subscribePattern" in given:
             raise ConfigError("a Kafka 0.7 broker does not list its topics: name them with subscribe")
     return protocol
+
+
+def _max_broker_outage_ms(given: Mapping[str, str]) -> int:
+    return duration_ms("maxBrokerOutage", given.get("maxBrokerOutage", MAX_BROKER_OUTAGE))
+
+
+def _commit_group(given: Mapping[str, str], streaming: bool) -> str | None:
+    if not flag(given, "commitOffsets", False):
+        return None
+    if not streaming:
+        raise ConfigError("commitOffsets means nothing in a batch query, which has no progress to show")
+    if _protocol(given) == "0.7":
+        raise ConfigError("commitOffsets means nothing with protocol 0.7: its groups are in ZooKeeper")
+    group_id = given.get("kafka.group.id", "")
+    if not group_id:
+        raise ConfigError("commitOffsets needs the option kafka.group.id: the group to commit to")
+    return group_id
 
 
 def _selection(given: Mapping[str, str]) -> Selection:

@@ -288,3 +288,8 @@ def pack_ranges(pieces: Iterable[OffsetRange], rows_max: int) -> list[tuple[Offs
 def _pieces(whole: OffsetRange, count: int) -> list[OffsetRange]:
     edges = [whole.start + whole.size * i // count for i in range(count + 1)]
     return [OffsetRange(whole.topic, whole.partition, begin, until) for begin, until in pairwise(edges)]
+
+
+def known_offsets(answers: Mapping[TopicPartition, int | None]) -> Offsets:
+    """The answers that are offsets."""
+    return {tp: offset for tp, offset in answers.items() if offset is not None}

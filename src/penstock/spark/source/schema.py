@@ -154,9 +154,9 @@ class Projection:
     def _arrow_schema(self) -> pa.Schema:
         """The schema Spark checks the first batch against; made on first use, in the worker."""
         if self._target is None:
-            from pyspark.sql.pandas.types import to_arrow_schema
+            from penstock.spark.runtime.releases import arrow_schema_of
 
-            self._target = to_arrow_schema(self.schema, timezone="UTC")
+            self._target = arrow_schema_of(self.schema)
         return self._target
 
 

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import BinaryType, DataType, IntegerType, StringType, StructType, TimestampType
 
 from penstock.errors import ConfigError, EncodeError
+from penstock.spark.runtime.releases import DataSourceStreamArrowWriter
 from penstock.spark.runtime.worker_errors import plain_errors
 from penstock.spark.source.options import WriteOptions
 from penstock.spark.source.reader import settle

@@ -1,0 +1,105 @@
+"""What releases of Spark from 4.0 on differ in: what older ones lack, and what stands in for it.
+
+| since | what | before that |
+|---|---|---|
+| 4.2 | limits of micro-batches (`SupportsTriggerAvailableNow`, `ReadLimit`) | `UnlimitedStreamReader` |
+| 4.2 | `to_arrow_schema` is told the zone of times | UTC |
+| 4.1 | Arrow batches for stream writers | `RowStreamWriter` |
+| 4.1 | `arrow_udf` | refused with a sentence |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import datasource
+
+from penstock.errors import MissingDependencyError
+from penstock.spark.requirements import pyspark_version
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.datasource import DataSourceStreamArrowWriter
+    from pyspark.sql.streaming.datasource import (
+        ReadAllAvailable,
+        ReadLimit,
+        ReadMaxRows,
+        SupportsTriggerAvailableNow,
+    )
+    from pyspark.sql.types import StructType
+
+    HAS_READ_LIMITS: bool
+    HAS_STREAM_ARROW_WRITERS: bool
+else:
+    try:
+        from pyspark.sql.streaming.datasource import (
+            ReadAllAvailable,
+            ReadLimit,
+            ReadMaxRows,
+            SupportsTriggerAvailableNow,
+        )
+
+        HAS_READ_LIMITS = True
+    except ImportError:
+
+        class ReadLimit:
+            """Stands for the class of that name."""
+
+        @dataclass
+        class ReadAllAvailable(ReadLimit):
+            """Stands for the class of that name."""
+
+        @dataclass
+        class ReadMaxRows(ReadLimit):
+            """Stands for the class of that name."""
+
+            max_rows: int
+
+        class SupportsTriggerAvailableNow:
+            """Stands for the class of that name."""
+
+        HAS_READ_LIMITS = False
+
+    HAS_STREAM_ARROW_WRITERS = hasattr(datasource, "DataSourceStreamArrowWriter")
+    DataSourceStreamArrowWriter = getattr(
+        datasource, "DataSourceStreamArrowWriter", datasource.DataSourceStreamWriter
+    )
+
+__all__ = [
+    "HAS_READ_LIMITS",
+    "HAS_STREAM_ARROW_WRITERS",
+    "DataSourceStreamArrowWriter",
+    "ReadAllAvailable",
+    "ReadLimit",
+    "ReadMaxRows",
+    "SupportsTriggerAvailableNow",
+    "arrow_schema_of",
+    "arrow_udf",
+]
+
+
+def arrow_schema_of(schema: StructType) -> pa.Schema:
+    """The Arrow schema that Spark expects of batches with `schema`. Times are UTC."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    if HAS_READ_LIMITS:
+        return to_arrow_schema(schema, timezone="UTC")
+    convert: Any = to_arrow_schema
+    return convert(schema)
+
+
+def arrow_udf(function: Any, result: Any, *, instead: str) -> Any:
+    """`function` of Arrow arrays as a function of columns.
+
+    Raises:
+        MissingDependencyError: Spark is 4.0, which has no such functions; `instead` is what to do.
+    """
+    try:
+        from pyspark.sql.pandas.functions import arrow_udf as make
+    except ImportError:
+        raise MissingDependencyError(
+            f"PySpark {pyspark_version()} has no functions of Arrow arrays, which came with 4.1: {instead}"
+        ) from None
+    made: Any = make  # its stub knows no structs
+    return made(function, result)

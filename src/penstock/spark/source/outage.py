@@ -1,0 +1,69 @@
+"""How long a stream waits for brokers that have answered before and do so no more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from penstock.common.logs import logger_named
+from penstock.errors import KafkaError, NetworkError, PenstockError, RequestTimeoutError
+
+TOLD_EVERY_S = 60.0
+"""How often a query that waits says so in the log."""
+
+log = logger_named("penstock.spark")
+
+
+class Patience(NamedTuple):
+    """How long a task of a stream waits for brokers that do not answer."""
+
+    outage_s: float
+    """Where this worker has reached them before."""
+    is_proven: bool
+    """Whether a task of the query has: then a worker that has not yet reached them waits as long."""
+
+
+def is_outage(error: PenstockError) -> bool:
+    """Whether an error tells of brokers that do not answer, or cannot yet, rather than of a mistake."""
+    if isinstance(error, KafkaError):
+        return error.retriable
+    return isinstance(error, (NetworkError, RequestTimeoutError))
+
+
+class Outage:
+    """Keeps the time of an outage. A first contact that fails is none: it is told at once.
+
+    `limit_s` is how long an outage may be. `tell` is given a line for people, once a minute.
+    """
+
+    def __init__(self, servers: str, limit_s: float, tell: Callable[[str], None] | None = None) -> None:
+        self._servers = servers
+        self._limit_s = limit_s
+        self._tell = tell or log.warning
+        self._is_reached = False
+        self._since: float | None = None
+        self._told_at = float("-inf")
+
+    def is_over(self, now: float) -> None:
+        """Brokers have answered, at the monotonic time `now` in seconds."""
+        self._is_reached = True
+        if self._since is not None:
+            self._tell(f"the brokers of {self._servers} answer again after {now - self._since:.0f} s")
+        self._since = None
+        self._told_at = float("-inf")
+
+    def is_endured(self, error: PenstockError, now: float) -> bool:
+        """Whether to go on waiting after `error`, at the monotonic time `now` in seconds."""
+        if not is_outage(error) or not self._is_reached:
+            return False
+        if self._since is None:
+            self._since = now
+        if now - self._since >= self._limit_s:
+            return False
+        if now - self._told_at >= TOLD_EVERY_S:
+            self._told_at = now
+            self._tell(
+                f"no broker of {self._servers} can be asked ({error}); the query waits up to "
+                f"{self._limit_s:.0f} s (maxBrokerOutage), {now - self._since:.0f} s so far"
+            )
+        return True

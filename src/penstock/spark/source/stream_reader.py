@@ -1,0 +1,315 @@
+"""Streams of topics: what Spark asks a query's reader on the driver, from the first offset to the last.
+
+One `StreamReader` lives as long as its query, in a process of its own beside the driver. It plans; executors
+get copies of it that only read.
+"""
+
+# ruff: noqa: N802 - the names of methods are Spark's
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+from penstock.errors import PenstockError
+from penstock.model import EARLIEST, LATEST, TopicPartition
+from penstock.spark.runtime.releases import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from penstock.spark.runtime.worker_errors import plain_errors
+from penstock.spark.source.brokers import Brokers
+from penstock.spark.source.options import RateLimits, ReadOptions, read_options
+from penstock.spark.source.outage import Outage, Patience
+from penstock.spark.source.planning import (
+    Offsets,
+    OffsetsJson,
+    backlog_rows,
+    discontinuities,
+    known_offsets,
+    limit_rows,
+    offsets_from_json,
+    offsets_to_json,
+    refuse_losses,
+    resolve,
+    select_partitions,
+    stream_ranges,
+)
+from penstock.spark.source.reader import open_brokers, read_range, tasks
+from penstock.spark.source.schema import Projection
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from penstock.spark.source.brokers07 import Brokers07
+    from penstock.spark.source.group_offsets import GroupCommits
+
+T = TypeVar("T")
+
+UNLIMITED_ROWS = 2**62
+"""An upper limit that is never reached, for queries that only have a lower one."""
+
+RETRY_AFTER_S = 1.0
+"""Seconds between two questions during an outage. Each of them takes its time as well."""
+
+
+class StreamPlanner(DataSourceStreamReader):
+    """What the readers of all releases of Spark share: everything but how they are told about limits."""
+
+    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        self._given = dict(options)
+        self._schema = schema
+        self._pacing = Pacing()
+        self._brokers: Brokers | Brokers07 | None = None
+        self._outage: Outage | None = None
+        self._commits: GroupCommits | None = None
+        self._initial: OffsetsJson | None = None
+        self._latest: Offsets | None = None
+        self._done: Offsets | None = None
+        """Up to where micro-batches are known to be through."""
+        self._is_proven = False
+        """Whether a micro-batch has come through: executors can reach the brokers."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Executors get a copy of this object for `read` alone.
+        return {**self.__dict__, "_brokers": None, "_outage": None, "_commits": None}
+
+    @cached_property
+    def _options(self) -> ReadOptions:
+        return read_options(self._given, streaming=True)
+
+    @cached_property
+    def _projection(self) -> Projection:
+        return Projection(self._schema, self._options.cloudevents)
+
+    def initialOffset(self) -> OffsetsJson:
+        """Where the query starts that has no checkpoint yet. Asked more than once: the answer stays."""
+        with plain_errors():
+            if self._initial is None:
+                brokers, selection = self._connected(), self._options.selection
+                selected = select_partitions(selection, brokers.partition_counts(selection))
+                self._initial = offsets_to_json(resolve(self._options.start, selected, self._lookup_start))
+                self._reached()
+            return self._initial
+
+    def _lookup_start(self, questions: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int | None]:
+        return self._connected().lookup(questions)
+
+    def partitions(self, start: OffsetsJson, end: OffsetsJson) -> list[InputPartition]:
+        with plain_errors():
+            return self._patiently(lambda: self._partitions(offsets_from_json(start), offsets_from_json(end)))
+
+    def _partitions(self, start: Offsets, end: Offsets) -> list[InputPartition]:
+        if start == end:
+            return []
+        options, brokers = self._options, self._connected()
+        counts = brokers.partition_counts(options.selection)
+        existing = [tp for tp in end if tp.partition < counts.get(tp.topic, 0)]
+        earliest = brokers.lookup(dict.fromkeys(existing, EARLIEST))
+        ranges = stream_ranges(
+            start, end, known_offsets(earliest), fail_on_data_loss=options.fail_on_data_loss
+        )
+        return tasks(options, ranges, Patience(options.max_broker_outage_ms / 1000, self._is_proven))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        with plain_errors():
+            options, projection = self._options, self._projection
+        return read_range(options, projection, partition)
+
+    def commit(self, end: OffsetsJson) -> None:
+        """A micro-batch is through. The checkpoint holds its offsets; a group is told if asked for."""
+        with plain_errors():
+            self._is_through(offsets_from_json(end))
+
+    def stop(self) -> None:
+        if self._brokers is not None:
+            self._brokers.close()
+            self._brokers = None
+
+    def _is_through(self, offsets: Offsets, *, is_last: bool = False) -> None:
+        """Everything before `offsets` is processed."""
+        if offsets == self._done:
+            return
+        self._is_proven = self._is_proven or self._done is not None
+        self._done = offsets
+        group_id, brokers = self._options.commit_group, self._connected()
+        if group_id is not None and isinstance(brokers, Brokers):
+            if self._commits is None:
+                self._commits = brokers.group_commits(group_id)
+            self._commits.submit(offsets, wait=is_last)
+
+    def _end_of_batch(self, begin: Offsets, latest: Offsets, rows_max: int | None) -> Offsets | None:
+        """Where a micro-batch ends that begins at `begin`; None where it is not yet worth it."""
+        refuse_losses(discontinuities(begin, latest), fail_on_data_loss=self._options.fail_on_data_loss)
+        new = dict.fromkeys(set(latest) - set(begin), EARLIEST)
+        if new:
+            begin = {**begin, **known_offsets(self._connected().lookup(new))}
+        if self._pacing.waits_for_more(self._options.limits, backlog_rows(begin, latest), time.monotonic()):
+            return None
+        return latest if rows_max is None else limit_rows(begin, latest, rows_max)
+
+    def _connected(self) -> Brokers | Brokers07:
+        if self._brokers is None:
+            self._brokers = open_brokers(self._options)
+        return self._brokers
+
+    def _latest_now(self) -> Offsets:
+        """The end of every partition that is selected and exists; a missing topic shows in the offsets."""
+        brokers, selection = self._connected(), self._options.selection
+        counts = brokers.partition_counts(selection)
+        existing = select_partitions(selection.among(counts), counts)
+        latest = known_offsets(brokers.lookup(dict.fromkeys(existing, LATEST)))
+        self._reached()
+        return latest
+
+    def _patiently(self, ask: Callable[[], T]) -> T:
+        """What `ask` returns, as soon as brokers answer that have answered before."""
+        while True:
+            try:
+                answer = ask()
+            except PenstockError as error:
+                if not self._endures(error):
+                    raise
+                time.sleep(RETRY_AFTER_S)
+            else:
+                self._reached()
+                return answer
+
+    def _endures(self, error: PenstockError) -> bool:
+        return self._outage is not None and self._outage.is_endured(error, time.monotonic())
+
+    def _reached(self) -> None:
+        if self._outage is None:
+            options = self._options
+            self._outage = Outage(options.bootstrap_servers, options.max_broker_outage_ms / 1000)
+        self._outage.is_over(time.monotonic())
+
+
+class StreamReader(StreamPlanner, SupportsTriggerAvailableNow):
+    """Reads a topic in micro-batches. One object lives on the driver as long as its query."""
+
+    _target: Offsets | None = None
+    """Where a query with trigger AvailableNow ends."""
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        with plain_errors():
+            limits = self._options.limits
+            # Asked for first of all, also by a query whose columns are wrong.
+            _ = self._projection
+        if limits.max_rows is None and limits.min_rows is None:
+            return ReadAllAvailable()
+        return ReadMaxRows(limits.max_rows or UNLIMITED_ROWS)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        with plain_errors():
+            self._target = self._latest_now()
+            self._pacing = Pacing(is_on=False)
+
+    def latestOffset(self, start: OffsetsJson, limit: ReadLimit) -> OffsetsJson:
+        """Where the next micro-batch ends; `start` itself where there is nothing to do now."""
+        with plain_errors():
+            begin = offsets_from_json(start)
+            self._is_through(begin, is_last=self._target is not None)
+            try:
+                latest = self._target if self._target is not None else self._latest_now()
+                self._latest = latest
+                if isinstance(limit, ReadAllAvailable):
+                    refuse_losses(
+                        discontinuities(begin, latest), fail_on_data_loss=self._options.fail_on_data_loss
+                    )
+                    return offsets_to_json(latest)
+                end = self._end_of_batch(
+                    begin, latest, limit.max_rows if isinstance(limit, ReadMaxRows) else None
+                )
+            except PenstockError as error:
+                # A query that ends when it has read what is there has to say that it could not.
+                if self._target is not None or not self._endures(error):
+                    raise
+                time.sleep(RETRY_AFTER_S)
+                return start
+            return start if end is None else offsets_to_json(end)
+
+    def reportLatestOffset(self) -> OffsetsJson:
+        """For the progress report: what the topics held when the last micro-batch was planned."""
+        if self._latest is None:
+            # The first batch after a restart comes from the checkpoint: nothing has been planned yet.
+            with plain_errors():
+                self._latest = self._patiently(self._latest_now)
+        return offsets_to_json(self._latest)
+
+
+class UnlimitedStreamReader(StreamPlanner):
+    """Reads a topic under Spark 4.0 and 4.1, which tell a Python source neither a start nor a limit.
+
+    The reader follows its position by the ranges that it is asked to plan; after a restart Spark plans an
+    empty one first. Before it knows its position, it takes what is there: in the first micro-batch of a new
+    query, and in the only one of a query with trigger AvailableNow.
+    """
+
+    _position: Offsets | None = None
+
+    def initialOffset(self) -> OffsetsJson:
+        with plain_errors():
+            _ = self._projection
+        return super().initialOffset()
+
+    def latestOffset(self) -> OffsetsJson:  # type: ignore[override]
+        """Where the next micro-batch ends."""
+        with plain_errors():
+            _ = self._projection
+            position = self._position
+            if position is None:
+                self._latest = self._latest_now()
+                return offsets_to_json(self._latest)
+            self._is_through(position)
+            try:
+                self._latest = self._latest_now()
+                end = self._end_of_batch(position, self._latest, self._options.limits.max_rows)
+            except PenstockError as error:
+                if not self._endures(error):
+                    raise
+                time.sleep(RETRY_AFTER_S)
+                end = None
+            return offsets_to_json(position if end is None else end)
+
+    def partitions(self, start: OffsetsJson, end: OffsetsJson) -> list[InputPartition]:
+        found = super().partitions(start, end)
+        self._position = offsets_from_json(end)
+        return found
+
+    def _lookup_start(self, questions: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int | None]:
+        # Spark asks where the first micro-batch ends before it asks where it starts: not after its end.
+        answers = dict(super()._lookup_start(questions))
+        for tp, question in questions.items():
+            if question == LATEST and self._latest is not None and tp in self._latest:
+                answers[tp] = self._latest[tp]
+        return answers
+
+
+class Pacing:
+    """Holds micro-batches back until they are worth it: minOffsetsPerTrigger and maxTriggerDelay.
+
+    Spark hands only one limit to a Python source, so the second one is kept here.
+    """
+
+    def __init__(self, *, is_on: bool = True) -> None:
+        self._is_on = is_on
+        self._last_batch_at: float | None = None
+
+    def waits_for_more(self, limits: RateLimits, backlog: int, now: float) -> bool:
+        """Whether to wait, at the monotonic time `now` in seconds. The first batch never waits."""
+        if limits.min_rows is None or not self._is_on:
+            return False
+        delay = limits.max_trigger_delay_ms / 1000
+        is_due = self._last_batch_at is None or now - self._last_batch_at >= delay
+        if not is_due and backlog < limits.min_rows:
+            return True
+        self._last_batch_at = now
+        return False

@@ -1,0 +1,281 @@
+"""Streams over topics that grow, are cut by retention, or deleted: every record once, or a reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.errors import ConfigError, NetworkError
+from penstock.model import TopicPartition
+from penstock.spark.runtime.releases import ReadMaxRows
+from penstock.spark.source.planning import DataLossError
+from penstock.spark.source.schema import schema_for
+from penstock.spark.source.stream_reader import StreamPlanner, StreamReader, UnlimitedStreamReader
+
+OPTIONS = {
+    "kafka.bootstrap.servers": "127.0.0.1:1",
+    "subscribePattern": "t.*",
+    "startingOffsets": "earliest",
+    "minPartitions": "1",
+}
+
+
+class Cluster:
+    """Stands in for the brokers: for each topic its partitions, each with a first offset and an end."""
+
+    def __init__(self) -> None:
+        self.topics: dict[str, list[list[int]]] = {"t0": [[0, 0]]}
+        self.gone = False
+
+    def partition_counts(self, selection: object) -> dict[str, int]:
+        if self.gone:
+            raise NetworkError("no broker answers")
+        return {name: len(partitions) for name, partitions in self.topics.items()}
+
+    def lookup(self, questions: dict[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+        if self.gone:
+            raise NetworkError("no broker answers")
+        found: dict[TopicPartition, int | None] = {}
+        for tp, question in questions.items():
+            partitions = self.topics.get(tp.topic, [])
+            if tp.partition < len(partitions):
+                found[tp] = partitions[tp.partition][0 if question == -2 else 1]
+        return found
+
+    def close(self) -> None: ...
+
+
+class Query:
+    """Runs micro-batches as Spark does, and accounts for what they read. Can be restarted."""
+
+    def __init__(self, cluster: Cluster, kind: type[StreamPlanner], **options: str) -> None:
+        self.cluster, self.kind, self.options = cluster, kind, {**OPTIONS, **options}
+        self.read: list[tuple[TopicPartition, int]] = []
+        self.start: Any = None
+        self.logged: Any = None
+        """The end of a batch that is in the log of offsets, but not through."""
+        self.reader = self.new_reader()
+
+    def new_reader(self) -> Any:
+        reader = self.kind(self.options, schema_for(False, None))
+        reader._brokers = self.cluster  # type: ignore[assignment]
+        return reader
+
+    def restart(self) -> None:
+        self.reader = self.new_reader()
+        if self.start is not None and isinstance(self.reader, UnlimitedStreamReader):
+            self.reader.partitions(self.start, self.start)  # Spark 4.0 and 4.1 do so
+
+    def batch(self, *, dies: bool = False) -> None:
+        if self.logged is None:
+            end = self.plan()
+            if end == self.start:
+                return
+            self.logged = end
+        tasks = self.reader.partitions(self.start, self.logged)
+        if dies:
+            return
+        for task in tasks:
+            for span in task.spans:
+                tp = TopicPartition(span.topic, span.partition)
+                self.read += [(tp, offset) for offset in range(span.start, span.end)]
+        self.start, self.logged = self.logged, None
+
+    def plan(self) -> Any:
+        if isinstance(self.reader, StreamReader):
+            limit = self.reader.getDefaultReadLimit()
+            if self.start is None:
+                self.start = self.reader.initialOffset()
+            return self.reader.latestOffset(self.start, limit)
+        end = self.reader.latestOffset()
+        if self.start is None:
+            self.start = self.reader.initialOffset()
+        return end
+
+
+GROWTH = st.one_of(
+    st.tuples(st.just("write"), st.integers(0, 5), st.integers(1, 30)),
+    st.tuples(st.just("partition"), st.integers(0, 5), st.just(0)),
+    st.tuples(st.just("topic"), st.just(0), st.just(0)),
+    st.tuples(st.just("batch"), st.just(0), st.just(0)),
+    st.tuples(st.just("die"), st.just(0), st.just(0)),
+)
+LOSSES = st.one_of(
+    GROWTH,
+    st.tuples(st.just("retain"), st.integers(0, 5), st.integers(1, 40)),
+    st.tuples(st.just("delete"), st.integers(0, 2), st.just(0)),
+)
+KINDS = st.sampled_from([StreamReader, UnlimitedStreamReader])
+LIMITS = st.sampled_from([{}, {"maxOffsetsPerTrigger": "7"}, {"maxOffsetsPerTrigger": "1"}])
+
+
+def change(cluster: Cluster, what: str, which: int, count: int) -> None:
+    names = sorted(cluster.topics)
+    every = [(name, i) for name in names for i in range(len(cluster.topics[name]))]
+    if what == "topic":
+        cluster.topics[f"t{len(names)}"] = [[0, 0]]
+    elif not every:
+        return
+    elif what == "partition":
+        cluster.topics[names[which % len(names)]].append([0, 0])
+    elif what == "delete":
+        del cluster.topics[names[which % len(names)]]
+    else:
+        name, i = every[which % len(every)]
+        bounds = cluster.topics[name][i]
+        if what == "write":
+            bounds[1] += count
+        else:
+            bounds[0] = min(bounds[1], bounds[0] + count)
+
+
+def apply(query: Query, steps: list[tuple[str, int, int]]) -> None:
+    for what, which, count in steps:
+        if what == "batch":
+            query.batch()
+        elif what == "die":
+            query.batch(dies=True)
+            query.restart()
+        else:
+            change(query.cluster, what, which, count)
+
+
+def drain(query: Query) -> None:
+    for _ in range(10_000):
+        before = query.start
+        query.batch()
+        if query.start == before and query.logged is None:
+            return
+    raise AssertionError("the query does not come to the end of its topics")
+
+
+@given(st.lists(GROWTH, max_size=30), KINDS, LIMITS)
+def test_topics_and_partitions_that_appear_are_read_from_their_start(
+    steps: list[tuple[str, int, int]], kind: type[StreamPlanner], limits: dict[str, str]
+) -> None:
+    query = Query(Cluster(), kind, **limits)
+    apply(query, steps)
+    drain(query)
+    written = [
+        (TopicPartition(name, i), offset)
+        for name, partitions in query.cluster.topics.items()
+        for i, (_, end) in enumerate(partitions)
+        for offset in range(end)
+    ]
+    assert sorted(query.read) == sorted(written)
+
+
+@given(st.lists(LOSSES, max_size=30), KINDS, LIMITS)
+def test_a_query_that_may_lose_data_goes_on_and_reads_nothing_twice(
+    steps: list[tuple[str, int, int]], kind: type[StreamPlanner], limits: dict[str, str]
+) -> None:
+    query = Query(Cluster(), kind, failOnDataLoss="false", **limits)
+    # Topics that are deleted do not come back here: their offsets begin anew.
+    apply(query, [step for step in steps if step[0] != "topic"])
+    drain(query)
+    assert len(set(query.read)) == len(query.read)
+    there = {
+        (TopicPartition(name, i), offset)
+        for name, partitions in query.cluster.topics.items()
+        for i, (first, end) in enumerate(partitions)
+        for offset in range(first, end)
+    }
+    assert there <= set(query.read)
+
+
+@given(st.lists(LOSSES, max_size=30), KINDS, LIMITS)
+def test_a_query_that_must_not_lose_data_reads_everything_or_says_what_is_gone(
+    steps: list[tuple[str, int, int]], kind: type[StreamPlanner], limits: dict[str, str]
+) -> None:
+    query = Query(Cluster(), kind, **limits)
+    written: set[tuple[TopicPartition, int]] = set()
+    lost_at_start = True
+    try:
+        for step in steps:
+            if step[0] == "topic":
+                continue
+            apply(query, [step])
+            for name, partitions in query.cluster.topics.items():
+                for i, (first, end) in enumerate(partitions):
+                    written |= {(TopicPartition(name, i), offset) for offset in range(first, end)}
+            if lost_at_start:
+                # What retention takes before the query begins is not the query's.
+                lost_at_start = query.start is None
+                if lost_at_start:
+                    written = set()
+        drain(query)
+    except DataLossError:
+        return
+    assert written <= set(query.read)
+    assert len(set(query.read)) == len(query.read)
+
+
+def test_a_stream_waits_for_brokers_that_have_answered_before(monkeypatch: Any) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr("penstock.spark.source.stream_reader.time.sleep", slept.append)
+    query = Query(Cluster(), StreamReader)
+    query.cluster.topics["t0"][0][1] = 10
+    query.batch()
+    query.cluster.gone = True
+    for _ in range(3):
+        query.batch()
+    assert slept == [1.0] * 3
+    query.cluster.gone = False
+    query.cluster.topics["t0"][0][1] = 20
+    query.batch()
+    assert len(query.read) == 20
+
+
+def test_an_outage_that_is_too_long_ends_the_query() -> None:
+    query = Query(Cluster(), StreamReader, maxBrokerOutage="0s")
+    query.batch()
+    query.cluster.gone = True
+    with pytest.raises(NetworkError, match="no broker answers"):
+        query.batch()
+
+
+def test_a_first_contact_that_fails_is_told_at_once() -> None:
+    query = Query(Cluster(), StreamReader)
+    query.cluster.gone = True
+    with pytest.raises(NetworkError):
+        query.batch()
+
+
+def test_available_now_ends_where_the_topics_ended() -> None:
+    query = Query(Cluster(), StreamReader)
+    query.cluster.topics["t0"][0][1] = 10
+    query.reader.prepareForTriggerAvailableNow()
+    query.start = query.reader.initialOffset()
+    assert query.reader.latestOffset(query.start, ReadMaxRows(4)) == {"t0": {"0": 4}}
+    query.cluster.topics["t1"] = [[0, 5]]
+    assert query.reader.latestOffset({"t0": {"0": 4}}, ReadMaxRows(100)) == {"t0": {"0": 10}}
+
+
+def test_an_older_spark_starts_where_its_first_batch_ends_when_that_is_the_latest() -> None:
+    query = Query(Cluster(), UnlimitedStreamReader, startingOffsets="latest")
+    query.cluster.topics["t0"][0][1] = 10
+    end = query.reader.latestOffset()
+    query.cluster.topics["t0"][0][1] = 15
+    assert query.reader.initialOffset() == end == {"t0": {"0": 10}}
+
+
+def test_an_older_spark_is_limited_once_it_knows_its_position() -> None:
+    query = Query(Cluster(), UnlimitedStreamReader, maxOffsetsPerTrigger="3")
+    query.cluster.topics["t0"][0][1] = 10
+    query.batch()
+    assert len(query.read) == 10
+    query.cluster.topics["t0"][0][1] = 20
+    query.batch()
+    assert len(query.read) == 13
+    query.restart()
+    query.batch()
+    assert len(query.read) == 16
+
+
+def test_an_older_spark_is_told_of_wrong_options_at_its_first_question() -> None:
+    query = Query(Cluster(), UnlimitedStreamReader, maxOffsetsPerTrigger="none")
+    with pytest.raises(ConfigError, match="maxOffsetsPerTrigger"):
+        query.reader.latestOffset()
