@@ -188,6 +188,7 @@ def _settings(version: str, port: int, second_port: int, directory: Path) -> dic
         "transaction.state.log.replication.factor": 1,
         "transaction.state.log.min.isr": 1,
         "transaction.state.log.num.partitions": 2,
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": 200,
         "share.coordinator.state.topic.replication.factor": 1,
         "share.coordinator.state.topic.min.isr": 1,
         "group.initial.rebalance.delay.ms": 0,

@@ -16,7 +16,8 @@ import pytest
 
 import compat.config_scripts
 import compat.group_scripts
-import compat.quota_scripts  # noqa: F401  they add to the scripts
+import compat.quota_scripts
+import compat.transaction_scripts  # noqa: F401  they add to the scripts
 from compat.peers import shared_kafka, stop_shared
 from compat.scripts import SCRIPTS
 from compat.transcript import Exchange, Mismatch, Talk, compare
@@ -78,6 +79,7 @@ def pair(
     """A release, and the servers of a broker of ours that behaves as it, and of a real one."""
     release = request.param
     settings = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "5"}
+    settings["transaction.abort.timed.out.transaction.cleanup.interval.ms"] = "200"
     profile = AS_VERSION[release]
     stop_shared()  # what other tests have left in a shared broker would be in its answers
     with Broker(tmp_path_factory.mktemp("data"), config=settings, as_version=profile) as broker:

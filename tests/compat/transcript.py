@@ -145,6 +145,7 @@ class Talk:
         self._settle_s = settle_s
         self.sockets: dict[int, socket.socket] = {}
         self._symbols: dict[bytes | str | int, str] = {}
+        self._producers: dict[int, str] = {}
         self._due: dict[int, list[tuple[str, int, Tree]]] = {}
         self._sent = 0
 
@@ -210,8 +211,12 @@ class Talk:
         if isinstance(frame, bytes):
             message = decode_response(frame, API_TABLE[ApiKey[_constant(api)]].response, version)[1]
             answer = tree_of(message, version)
-        if api == "InitProducerId" and isinstance(answer, dict) and answer["producer_id"] >= 0:
-            answer["producer_id"] = "new"
+        if api in ("InitProducerId", "EndTxn") and isinstance(answer, dict):
+            self._know_producer(answer.get("producer_id", -1))
+        if api == "DescribeTransactions" and isinstance(answer, dict):
+            for transaction in answer["transaction_states"]:
+                for topic in transaction["topics"]:
+                    topic["partitions"].sort()  # in the order of a Java set
         self.exchanges.append(Exchange(api, version, request, self.plain(answer)))
         return answer
 
@@ -303,7 +308,7 @@ class Talk:
             return None
         if field in PLACES:
             return field
-        if field in INVENTED:
+        if field in INVENTED or (field == "producer_id" and value in self._producers):
             return self._symbol(field, value)
         if isinstance(value, bytes):
             return value.hex()
@@ -316,7 +321,14 @@ class Talk:
         known = self._symbols.get(entry.get("member_id", ""), "")
         return (known.rjust(16), *_order(entry))
 
+    def _know_producer(self, producer_id: int) -> None:
+        """Note that the broker has given out an id: which number it is has no meaning."""
+        if producer_id >= 0:
+            self._producers.setdefault(producer_id, f"producer {len(self._producers) + 1}")
+
     def _symbol(self, field: str, value: Tree) -> Tree:
+        if field == "producer_id":
+            return self._producers[value]
         if value in ("", -1, 0, bytes(16)):
             return "" if value == "" else "none"
         if field not in ("member_id", "leader"):

@@ -53,6 +53,15 @@ class PendingOffsets:
         """The partitions for which a group has pending offsets."""
         return {partition for group, partition in self._counts if group == group_id}
 
+    def of_topics(self, topics: Iterable[str]) -> list[tuple[str, list[PartitionKey]]]:
+        """Return each group with the partitions of these topics that it has pending offsets of."""
+        names = set(topics)
+        found: dict[str, list[PartitionKey]] = {}
+        for group_id, partition in self._counts:
+            if partition[0] in names:
+                found.setdefault(group_id, []).append(partition)
+        return list(found.items())
+
     def discard(self, group_id: str, partitions: Iterable[PartitionKey]) -> None:
         """Forget what is pending for partitions whose offsets are removed."""
         for partition in partitions:

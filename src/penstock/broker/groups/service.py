@@ -338,7 +338,7 @@ class GroupService:
         """TxnOffsetCommit: return NONE, or the error to answer with. The session is not renewed (KIP-447)."""
         if generation < 0 and not member_id and instance_id is None:
             return ErrorCode.NONE
-        if group is None:
+        if group is None or (generation < 0 and group.can_be_deleted):
             return ErrorCode.NONE if generation < 0 else ErrorCode.ILLEGAL_GENERATION
         error = group.check_member(member_id, instance_id)
         if not error and generation != group.generation:

@@ -186,13 +186,13 @@ class GroupStore:
                 self.offsets.put(group_id, partition, committed)
 
     def remove(self, group_id: str, partitions: Iterable[PartitionKey], now_ms: int) -> None:
-        """Remove the offsets of these partitions, where there are any.
+        """Remove the offsets of these partitions, and those that are pending, where there are any.
 
         Raises:
             StorageError: the tombstones could not be written; nothing has changed.
         """
-        present = self.offsets.of_group(group_id)
-        removed = [partition for partition in partitions if partition in present]
+        known = self.offsets.of_group(group_id)
+        removed = [each for each in partitions if each in known or self.pending.is_pending(group_id, each)]
         self._remove(group_id, removed, [], now_ms)
         self.pending.discard(group_id, removed)
 
@@ -223,7 +223,7 @@ class GroupStore:
         """
         if self.topic.exists:
             self.load_all()
-            for group_id, partitions in list(self.offsets.of_topics(topics)):
+            for group_id, partitions in [*self.offsets.of_topics(topics), *self.pending.of_topics(topics)]:
                 self.remove(group_id, partitions, now_ms)
 
     def forget_everything(self) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.context import Context, Parts
+from penstock.broker.partitions.internal_topics import INTERNAL_TOPICS
 from penstock.broker.requests.repetition import merged, once
 from penstock.broker.transactions.answers import answer_of_coordinator
 from penstock.protocol.api import ApiKey
@@ -28,6 +29,7 @@ from penstock.protocol.messages.add_partitions_to_txn_response import (
 
 if TYPE_CHECKING:
     from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.requests.release_profiles import Profile
     from penstock.broker.transactions.service import TransactionService
 
 SEVERAL_SINCE = 4
@@ -37,6 +39,7 @@ class Needs(Parts, Protocol):
     """The parts of a broker that this API works on."""
 
     cluster: Cluster
+    profile: Profile | None
 
     @property
     def transactions(self) -> TransactionService: ...
@@ -67,28 +70,28 @@ def add_partitions_to_txn(
 def _add(
     asked: AddPartitionsToTxnTransaction, context: Context[Needs]
 ) -> list[AddPartitionsToTxnTopicResult]:
-    """All partitions of a transaction, or none of them where one does not exist."""
+    """All partitions of a transaction, or none of them where one does not exist or is not for clients."""
     topics: list[AddPartitionsToTxnTopic] = merged(asked.topics, lambda topic: topic.name, "partitions")
     named = [(topic.name, index) for topic in topics for index in topic.partitions]
-    missing = {each for each in named if not _exists(*each, context.node.cluster)}
-    if missing:
-        outcomes = {
-            each: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            if each in missing
-            else ErrorCode.OPERATION_NOT_ATTEMPTED
-            for each in named
-        }
-        return _results(topics, outcomes)
+    refused = {}
+    for name, index in named:
+        if context.version < SEVERAL_SINCE and name in INTERNAL_TOPICS:
+            refused[name, index] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif not _exists(name, index, context.node.cluster):
+            refused[name, index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if refused:
+        return _results(topics, {**dict.fromkeys(named, ErrorCode.OPERATION_NOT_ATTEMPTED), **refused})
     service, who = (
         context.node.transactions,
         (asked.transactional_id, asked.producer_id, asked.producer_epoch),
     )
     if asked.verify_only:
         return _results(topics, service.verify(*who, named))
+    profile = context.node.profile
     error = service.add_partitions(
         *who,
         named,
-        is_implicit=context.version >= SEVERAL_SINCE,
+        is_implicit=context.version >= SEVERAL_SINCE and (profile is None or profile.transaction_level > 0),
         connection=context.session.connection_id,
     )
     code = answer_of_coordinator(error, ApiKey.ADD_PARTITIONS_TO_TXN, context.version)

@@ -39,9 +39,6 @@ SOFTWARE_SINCE = FEATURES_SINCE = 3
 LOWEST_0_SINCE = 4
 """Older clients take a feature whose lowest level is 0 for a mistake."""
 
-TRANSACTION_VERSION_SINCE = (4, 0)
-"""The first release in which a cluster settles on a level of `transaction.version`."""
-
 SOFTWARE_CHARACTERS_MAX = 100
 """How much of a client's software name and version its session keeps."""
 
@@ -88,7 +85,7 @@ def _add_features(response: ApiVersionsResponse, context: Context[Needs]) -> Non
     """Tell the levels of features that can be read, and those the cluster has settled on (KIP-584)."""
     cluster, profile = context.node.cluster, context.node.profile
     low, high = METADATA_LEVELS
-    has_transaction_version = profile is None or profile.numbers >= TRANSACTION_VERSION_SINCE
+    has_transaction_version = profile is None or profile.transaction_level > 0
     if profile is not None:
         high = profile.metadata_level
         low = 1 if profile.numbers < (4, 0) else low

@@ -15,6 +15,7 @@ from penstock.broker.metadata.producer_ids import SearchesProducerIds
 from penstock.broker.requests.purgatory import Wait
 from penstock.broker.transactions.answers import answer_of_coordinator
 from penstock.broker.transactions.initialization import Initialization
+from penstock.broker.transactions.transaction import NO_EPOCH, NO_ID
 from penstock.common.logs import logger_named
 from penstock.errors import StorageError
 from penstock.protocol.api import ApiKey
@@ -47,7 +48,7 @@ def init_producer_id(
     request: InitProducerIdRequest, context: Context[Needs]
 ) -> InitProducerIdResponse | Wait:
     """Give a producer id. Without a transactional id it is always a new one, with epoch 0."""
-    if (request.producer_id < 0) != (request.producer_epoch < 0):
+    if (request.producer_id == NO_ID) != (request.producer_epoch == NO_EPOCH):
         return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_epoch=-1)
     ids = context.node.producer_ids
     if not ids.is_known and context.node.call_soon is not None:

@@ -128,7 +128,7 @@ def _append_prepared(each: Postponed, context: Context[Needs], flushes: list[Flu
         flusher = context.node.flusher_for(partition) if each.topic.config.flushes else None
         appended = partition.append_admitted(each.admitted, context.now_ms, each.older, joining=each.joining)
     except KafkaError as error:
-        copy_outcome(each.response, refuse(index, error, start_offset_told(partition, error)))
+        copy_outcome(each.response, refuse(index, error, start_offset_told(partition, error, each.joining)))
         return True
     except StorageError as error:
         copy_outcome(each.response, report_storage(index, error, context))

@@ -23,11 +23,12 @@ from penstock.broker.handlers.produce_answers import (
     accept,
     answer,
     refuse,
+    refuse_all,
     report_storage,
     start_offset_told,
 )
 from penstock.broker.metadata.replica_manager import Topic
-from penstock.broker.partitions.producers.transactional_appends import refusal_of
+from penstock.broker.partitions.producers.transactional_appends import refusal_of, refusal_of_all
 from penstock.broker.partitions.stored_form import MAGIC_2_ONLY_SINCE
 from penstock.broker.requests.purgatory import Wait
 from penstock.broker.requests.repetition import merged
@@ -74,6 +75,9 @@ def produce(request: ProduceRequest, context: Context[Needs]) -> ProduceResponse
     topics, acks = request.topic_data, request.acks
     if len(topics) != 1 or len(topics[0].partition_data) != 1:
         topics = merged(topics, _topic, "partition_data", _index)
+        batches = (data.records for topic in topics for data in topic.partition_data)
+        if error := refusal_of_all(batches, request.transactional_id):
+            return answer(refuse_all(topics, error), acks, request.timeout_ms, context, [])
         if acks and _takes_turns(topics):
             return _append_in_turns(topics, request, context)
         return _append_all(topics, request, context, [], [])
@@ -216,7 +220,8 @@ def _append(
         appended = partition.append(records, context.version, context.now_ms, budget, joins)
     except KafkaError as error:
         refused = refusal_of(error, records, joins)
-        return refuse(data.index, refused, start_offset_told(partition, error) if refused is error else -1)
+        told = start_offset_told(partition, error, joins) if refused is error else -1
+        return refuse(data.index, refused, told)
     except UnpackLimitError:
         from penstock.broker.handlers.postponed_records import Postponed
 

@@ -19,14 +19,17 @@ from penstock.protocol.messages.produce_response import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from penstock.broker.metadata.cluster import Cluster
     from penstock.broker.partitions.partition import Appended, Partition
     from penstock.broker.partitions.upkeep.flusher import Flusher, FlushTask
     from penstock.broker.requests.purgatory import Parking
     from penstock.broker.requests.release_profiles import Profile
-    from penstock.broker.transactions.service import TransactionService
+    from penstock.broker.transactions.service import Joining, TransactionService
     from penstock.clock import Clock
     from penstock.common.failures import LimitedLog
+    from penstock.protocol.messages.produce_request import TopicProduceData
 
 STORAGE_ERROR_SINCE = 4
 
@@ -141,11 +144,26 @@ def copy_outcome(response: PartitionProduceResponse, outcome: PartitionProduceRe
         setattr(response, name, getattr(outcome, name))
 
 
-def start_offset_told(partition: Partition, error: KafkaError) -> int:
+def start_offset_told(partition: Partition, error: KafkaError, joining: Joining | None) -> int:
     """Where the log begins, if the answer to a refused batch says so: as in Kafka, not always."""
+    if joining is not None and joining.has_refused:
+        joining.has_refused = False
+        return -1
     if error.code in _WITHOUT_START_OFFSET or isinstance(error, MisshapenRecords):
         return -1
     return partition.log_start_offset
+
+
+def refuse_all(topics: Iterable[TopicProduceData], error: KafkaError) -> list[TopicProduceResponse]:
+    """The outcomes where the whole of a request is refused."""
+    return [
+        TopicProduceResponse(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            partition_responses=[refuse(data.index, error) for data in topic.partition_data],
+        )
+        for topic in topics
+    ]
 
 
 def refuse(index: int, error: KafkaError, log_start_offset: int = -1) -> PartitionProduceResponse:

@@ -102,6 +102,8 @@ class Profile:
         levels = [level for since, level in _METADATA_LEVELS if since <= numbers]
         self.metadata_level = levels[-1] if levels else 0
         """The level of `metadata.version` that the release settles on; 0 with ZooKeeper."""
+        self.transaction_level = 2 if numbers >= (4, 0) else 0
+        """The level of `transaction.version` that the release settles on; 0 before KIP-890."""
 
     @property
     def name(self) -> str:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from penstock.broker.partitions.partition import Partition
     from penstock.broker.requests.kept_state import KeptState
     from penstock.broker.requests.purgatory import Parked, Parking
+    from penstock.broker.requests.release_profiles import Profile
     from penstock.broker.transactions.initialization import Initialization
     from penstock.clock import Clock
     from penstock.common.failures import Failures
@@ -57,6 +58,7 @@ class Needs(Protocol):
     failures: Failures
     kept: KeptState
     producer_ids: ProducerIds
+    profile: Profile | None
 
     @property
     def groups(self) -> GroupService: ...
@@ -98,7 +100,8 @@ class TransactionService:
     def open(self) -> Coordinator:
         """Return the coordinator, with everything read that is stored, and the level of the feature."""
         coordinator = self.coordinator
-        coordinator.feature_level = self._node.cluster.features.get(TRANSACTION_FEATURE, 0)
+        level, profile = self._node.cluster.features.get(TRANSACTION_FEATURE, 0), self._node.profile
+        coordinator.feature_level = level if profile is None else min(level, profile.transaction_level)
         if not self._is_loaded and self.topic.exists:
             self._is_loaded = True
             coordinator.partition_count = self.topic.partition_count
@@ -371,6 +374,7 @@ class Joining:
         self, service: TransactionService, transactional_id: str, version: int, *, of_offsets: bool = False
     ) -> None:
         self.is_implicit = version >= (OFFSETS_IMPLICIT_SINCE if of_offsets else PRODUCE_IMPLICIT_SINCE)
+        self.has_refused = False
         self._service = service
         self._transactional_id = transactional_id
         self._version = version

@@ -10,17 +10,24 @@ from penstock.records.format.batch_header import (
     ATTRIBUTES_POSITION,
     HEADER_BYTES,
     MAGIC_POSITION,
+    PRODUCER_ID_POSITION,
     TRANSACTIONAL_BIT,
     set_base_offset,
     set_leader_epoch,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from penstock.broker.partitions.producers.producer_state_manager import ProducerStateManager
     from penstock.broker.partitions.producers.transactions import Verification
     from penstock.errors import KafkaError
     from penstock.log.contract import Log
     from penstock.records.format.batch_header import BatchHeader
+
+
+_PRODUCER_BYTES = 10
+"""Producer id and epoch, in the header of a batch."""
 
 
 class Target(Protocol):
@@ -42,6 +49,8 @@ class Joining(Protocol):
 
     is_implicit: bool
     """Whether writing to a partition adds it to the transaction (KIP-890); if not, it has been added."""
+    has_refused: bool
+    """Whether the last batch was refused before its partition was asked."""
 
     def join(self, topic: str, index: int, producer_id: int, epoch: int) -> None:
         """Ask the coordinator about a partition.
@@ -56,11 +65,37 @@ def refusal_of(error: KafkaError, records: memoryview | None, joining: Joining |
 
     It looks first whether a batch of a transaction comes in a request without a transactional id (53).
     """
-    if joining is not None or records is None or len(records) < HEADER_BYTES:
-        return error
-    if records[MAGIC_POSITION] != 2 or not records[ATTRIBUTES_POSITION + 1] & TRANSACTIONAL_BIT:
-        return error
-    return _without_id()
+    return _without_id() if joining is None and _is_transactional(records) else error
+
+
+def refusal_of_all(batches: Iterable[memoryview | None], transactional_id: str | None) -> KafkaError | None:
+    """Return why a Produce of several batches is refused as a whole; None where it is not.
+
+    That is a batch of a transaction in a request without a transactional id (53), or batches of transactions
+    of two producers (49).
+    """
+    producer = None
+    for batch in batches:
+        if batch is None or not _is_transactional(batch):
+            continue
+        if transactional_id is None:
+            return _without_id()
+        found = bytes(batch[PRODUCER_ID_POSITION : PRODUCER_ID_POSITION + _PRODUCER_BYTES])
+        if producer is not None and found != producer:
+            return error_for(
+                ErrorCode.INVALID_PRODUCER_ID_MAPPING, "batches of transactions of more than one producer"
+            )
+        producer = found
+    return None
+
+
+def _is_transactional(records: memoryview | None) -> bool:
+    return (
+        records is not None
+        and len(records) >= HEADER_BYTES
+        and records[MAGIC_POSITION] == 2
+        and bool(records[ATTRIBUTES_POSITION + 1] & TRANSACTIONAL_BIT)
+    )
 
 
 def _without_id() -> KafkaError:
@@ -85,11 +120,13 @@ def join(
     if joining is None:
         raise _without_id()
     states = partition.states
+    joining.has_refused = True
     verification = states.transactions.begin_verification(
         producer_id, epoch, first_sequence, joining.is_implicit, states.uptime_ms
     )
     if verification is not None:
         joining.join(partition.topic, partition.index, producer_id, epoch)
+    joining.has_refused = False
     return verification
 
 
