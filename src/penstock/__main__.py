@@ -1,4 +1,4 @@
-"""``python -m penstock``: the command line of this interpreter, whatever is on PATH."""
+"""``python -m penstock``: the command line of this interpreter, independent of PATH."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that moves only when told to. For tests and simulations."""
+    """A clock that moves only by calls of `advance`. For tests and simulations."""
 
     def __init__(self, now_ms: int = 0) -> None:
         self._start_ms = now_ms
@@ -49,7 +49,7 @@ class ManualClock:
 
 
 class MovableClock:
-    """The clock of this machine, put forward when told to."""
+    """The clock of this machine, put forward by calls of `advance`."""
 
     def __init__(self) -> None:
         self._ahead_ms = 0

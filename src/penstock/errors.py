@@ -114,7 +114,7 @@ class KafkaError(PenstockError):
 
     `code` is Kafka's number, `name` its constant (``UNKNOWN_TOPIC_OR_PARTITION``); `retriable`
     says whether the same request may succeed later. `detail` is what happened here, without what the code
-    means everywhere: what a broker tells, since clients add the rest. Both texts are cut after
+    means everywhere: the message a broker sends, since clients add the rest. Both texts are cut after
     `MESSAGE_CHARACTERS_MAX`, since they quote what was sent, and answers hold strings of 32,767 bytes.
     """
 

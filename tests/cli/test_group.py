@@ -113,7 +113,7 @@ def test_a_member_that_is_terminated_leaves_its_group(penstock: Penstock, addres
         (["group", "reset", "g"], "exactly one of --to-earliest"),
         (["group", "reset", "g", "--to-earliest", "--to-latest"], "exactly one of"),
         (["group", "reset", "g", "--to-earliest"], "has committed nothing: say which --topic"),
-        (["group", "reset", "g", "-t", "t:", "--to-earliest"], "want TOPIC, or TOPIC:0,1"),
+        (["group", "reset", "g", "-t", "t:", "--to-earliest"], "give TOPIC, or TOPIC:0,1"),
         (["group", "reset", "g", "-t", "t:7", "--to-earliest"], "has no partition 7, only 0 to 1"),
         (["group", "reset", "g", "-t", "t", "--shift-by", "1"], "there is nothing to shift"),
         (["consume", "-t", "t", "-G", "g", "-p", "1"], "-p and -G exclude each other"),
@@ -131,7 +131,7 @@ def test_mistakes_take_one_line(penstock: Penstock, address: str, words: list[st
 def test_times_are_milliseconds_or_iso_8601() -> None:
     assert parse_time("1700000000000") == 1_700_000_000_000
     assert parse_time("2023-11-14T22:13:20Z") == parse_time("2023-11-14T22:13:20") == 1_700_000_000_000
-    with pytest.raises(ConfigError, match="want milliseconds since 1970"):
+    with pytest.raises(ConfigError, match="give milliseconds since 1970"):
         parse_time("yesterday")
 
 

@@ -37,14 +37,14 @@ def test_what_is_no_escape_is_refused(text: str) -> None:
 
 def test_a_delimiter_is_not_empty() -> None:
     assert delimiter("::", "-K") == b"::"
-    with pytest.raises(ConfigError, match="-K wants"):
+    with pytest.raises(ConfigError, match="-K takes"):
         delimiter("", "-K")
 
 
 def test_pairs() -> None:
     assert pairs(["a=b", "c=", "d=e=f", "a=z"], "-X") == {"a": "z", "c": "", "d": "e=f"}
     for word in ("a", "=b", ""):
-        with pytest.raises(ConfigError, match="-X wants NAME=VALUE"):
+        with pytest.raises(ConfigError, match="-X takes NAME=VALUE"):
             pairs([word], "-X")
 
 

@@ -299,7 +299,7 @@ def failures(kafka: Secured) -> dict[str, tuple[dict[str, object], str]]:
         ),
         "no certificate": (
             {**tls, "bootstrap.servers": at["MTLS"]},
-            "client certificate|wants one and got none",
+            "client certificate|requires one and got none",
         ),
         "plaintext at tls": ({"bootstrap.servers": at["SSL"]}, "expects TLS: set security.protocol=SSL"),
         "sasl_plaintext at sasl_ssl": ({**plain, "bootstrap.servers": at["SASL_SSL"]}, "expects TLS"),
@@ -307,11 +307,11 @@ def failures(kafka: Secured) -> dict[str, tuple[dict[str, object], str]]:
         "tls at sasl_plaintext": ({**tls, "bootstrap.servers": at["SASL_PLAINTEXT"]}, "does not speak TLS"),
         "plaintext at sasl": (
             {"bootstrap.servers": at["SASL_PLAINTEXT"]},
-            "wants clients to authenticate: set security.protocol=SASL_PLAINTEXT.*PLAIN, SCRAM",
+            "requires clients to authenticate: set security.protocol=SASL_PLAINTEXT.*PLAIN, SCRAM",
         ),
         "ssl at sasl_ssl": (
             {**tls, "bootstrap.servers": at["SASL_SSL"]},
-            "wants clients to authenticate: set security.protocol=SASL_SSL.*PLAIN, SCRAM",
+            "requires clients to authenticate: set security.protocol=SASL_SSL.*PLAIN, SCRAM",
         ),
         "sasl at plaintext": ({**plain, "bootstrap.servers": at["PLAINTEXT"]}, "this listener has no SASL"),
     }

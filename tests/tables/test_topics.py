@@ -314,7 +314,7 @@ def test_other_partitioners_decide_for_columns_too(servers: str, new_topic: NewT
 
 def test_an_own_partitioner_that_errs_is_named(servers: str, new_topic: NewTopic) -> None:
     table = pa.table({"key": [b"a"], "value": [b"x"]})
-    with pytest.raises(ConfigError, match="row 0 wants partition 9; the topic has 2"):
+    with pytest.raises(ConfigError, match="row 0 names partition 9; the topic has 2"):
         write_topic(table, new_topic(2), servers, config={"partitioner": lambda key, count: 9})
 
 
@@ -369,7 +369,7 @@ def test_batches_of_any_size_may_come_one_after_the_other(servers: str, new_topi
             pa.table({"value": [b"x"], "partition": [7]}),
             {},
             ConfigError,
-            "row 0 wants partition 7; the topic has 1",
+            "row 0 names partition 7; the topic has 1",
         ),
         (pa.table({"value": [b"x"], "partition": ["a"]}), {}, EncodeError, "column 'partition' is string"),
         (pa.table({"value": [b"x"]}), {"compression": "lzma"}, ConfigError, "compression_type"),

@@ -3,7 +3,7 @@
     with Broker() as broker:
         producer = SomeKafkaClient(bootstrap_servers=broker.bootstrap_servers)
 
-It listens on a real socket and speaks the real protocol, so any client can use it. Started, stopped and
+It listens on a socket and implements Kafka's protocol, so any client can use it. Started, stopped and
 started again it keeps its port and its data, also those in memory.
 """
 
@@ -44,7 +44,7 @@ class Broker:
     behave as, such as ``"0.8.2"`` or ``"3.9"``; without it the broker offers everything it has.
     `listen_07` is the port of a second listener, for Kafka 0.7, whose topics are its own; 0 takes a free one.
     `interceptors` stand around every handler, the first outermost (see `penstock.broker.interceptors`).
-    `security` is SSL, SASL_PLAINTEXT or SASL_SSL, or a `Security` with more to say: throw-away certificates
+    `security` is SSL, SASL_PLAINTEXT or SASL_SSL, or a `Security` with more options: throw-away certificates
     and users, for tests; `client_settings` has what clients need. Without it, `config` can say all that a
     file can.
 
@@ -106,7 +106,7 @@ class Broker:
 
     @property
     def bootstrap_servers(self) -> str:
-        """What a client needs to know: ``host:port``."""
+        """The address for clients: ``host:port``."""
         return _reachable(self.host, self._port)
 
     def client_settings(self, user: str | None = None, mechanism: str | None = None) -> dict[str, str]:

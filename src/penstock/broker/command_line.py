@@ -132,11 +132,11 @@ def read(words: Sequence[str]) -> Settings:
         if not joined:
             value = next(rest, "")
         if not value or value.startswith("-"):
-            raise ConfigError(f"{spelling} wants a value, {option.metavar}")
+            raise ConfigError(f"{spelling} takes a value, {option.metavar}")
         if option.kind == "setting":
             name, equals, text = value.partition("=")
             if not name or not equals:
-                raise ConfigError(f"{spelling} wants NAME=VALUE, not {value!r}")
+                raise ConfigError(f"{spelling} takes NAME=VALUE, not {value!r}")
             config[name] = text
         elif option.kind == "port" and not _is_port(value):
             raise ConfigError(f"{spelling} {value!r} is no port: 0 to 65535")

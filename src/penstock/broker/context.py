@@ -1,4 +1,4 @@
-"""`Context`: what a handler knows of a request besides its message."""
+"""`Context`: what a handler gets with a request besides its message."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NO_HEADER = RequestHeader(-1, -1, 0)
 
 
 class CloseConnection(PenstockError):
-    """The connection is closed instead of a response: where the protocol has none that says what is wrong.
+    """The connection is closed instead of a response: where the protocol has no error for the case.
 
     `reply` is sent before that, if it is not empty: a framed response.
     """
@@ -38,7 +38,8 @@ P = TypeVar("P", bound=Parts, covariant=True)
 class Context(Generic[P]):
     """One request at work. A connection has one context and updates it for each request.
 
-    `node` is the broker; a handler sees the parts of it that its annotation says, such as ``Context[Needs]``.
+    `node` is the broker; a handler sees the parts of it that its annotation names, such as
+    ``Context[Needs]``.
 
     `now_ms` is wall-clock time in milliseconds, for records. `now` and `arrived` are seconds of the monotonic
     clock: of this call, and of the request's arrival, from which deadlines count.

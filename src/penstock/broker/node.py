@@ -253,7 +253,7 @@ class Node:
                 partition.forget_idlest_producers(most)
 
     def inspect(self) -> Inspection:
-        """What looks through the data directory, to say what is missing there. It has not begun."""
+        """Return the task that reports what is missing in the data directory. It has not begun."""
         topics = self.cluster.topics
         return Inspection(
             self.store.problems(lambda place: place.topic in topics or place.topic == METADATA_TOPIC),
@@ -261,7 +261,7 @@ class Node:
         )
 
     def note_producers(self) -> list[StorageError]:
-        """Write down what is known of producers, as the last thing before the store is closed.
+        """Write the snapshots of producers, as the last step before the store is closed.
 
         Return what went wrong: the next start finds the same in the logs, only later.
         """

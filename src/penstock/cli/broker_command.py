@@ -39,7 +39,7 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
 def command(config: tuple[str, ...], **values: str | int | None) -> int:
     """Run a Kafka broker until Ctrl-C or SIGTERM.
 
-    It speaks Kafka's protocol to any Kafka client and prints one line when it is ready,
+    It serves Kafka's protocol to any Kafka client and prints one line when it is ready,
     with the address it listens on.
 
     \b

@@ -3,7 +3,7 @@ files.
 
 Promises that passwords need not stand on a command line, where every user of the machine can read them: they
 come from the file, from the environment (``PENSTOCK_SASL_PASSWORD``), from where ``${env:NAME}`` or
-``${file:PATH}`` says, or from the keyboard. A password given by ``-X`` is refused.
+``${file:PATH}`` names, or from the keyboard. A password given by ``-X`` is refused.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def penstock() -> None:
       penstock consume -t numbers -e
 
     \b
-    See the whole thing work on real data:
+    See all of it work on real data:
       penstock demo
     """
 
@@ -70,7 +70,7 @@ def penstock() -> None:
 def run(words: Sequence[str], *, is_process: bool = False) -> int:
     """Run the command that `words` name; mistakes become one line and exit code 2.
 
-    `is_process` says that the process ends with the command.
+    `is_process` means that the process ends with the command.
     """
     if (code := completion.complete(penstock)) is not None:
         return code
@@ -82,7 +82,7 @@ def run(words: Sequence[str], *, is_process: bool = False) -> int:
                 "broker"
             ]:  # which has its own way of ending, and waits for nothing
                 be_interruptible()
-                stack.enter_context(waiting.told())
+                stack.enter_context(waiting.shown())
             context = stack.enter_context(penstock.make_context("penstock", list(words)))
             code = penstock.invoke(context)
     except click.exceptions.Exit as ending:

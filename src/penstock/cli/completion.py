@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from penstock.client import Admin
 
 VARIABLE = "_PENSTOCK_COMPLETE"
-"""Where the shell says, when TAB is pressed, that words are to be completed instead of obeyed."""
+"""The environment variable that the shell sets to have words completed, when TAB is pressed."""
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -70,7 +70,7 @@ def definitions(context: click.Context, param: click.Parameter, incomplete: str)
 
 
 def ask(context: click.Context, incomplete: str, find: Callable[[Admin], Iterable[str]]) -> list[str]:
-    """What the cluster at ``-b`` knows; nothing where it does not answer."""
+    """Names from the cluster at ``-b``; none where it does not answer."""
     from penstock.client import Admin
 
     given = context.params

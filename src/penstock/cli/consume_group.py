@@ -45,7 +45,7 @@ def group_config(
 def leaving_on_sigterm() -> Iterator[threading.Event]:
     """Give an event that SIGTERM sets, so that what is printed can be committed and the group be left.
 
-    A second SIGTERM does not wait for that. The block ends with the exit code that tells of it.
+    A second SIGTERM does not wait for that. The block ends with the exit code of that signal.
     """
     leaving = threading.Event()
 

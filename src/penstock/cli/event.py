@@ -177,7 +177,7 @@ def validate(
     event_format: str | None,
     files: tuple[IO[bytes], ...],
 ) -> int:
-    """Check events; say which rule is broken.
+    """Check events; report the rules that are broken.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""Options of ``penstock event``, and what they say about reading and writing events."""
+"""Options of ``penstock event``, and the modes and formats they select."""
 
 from __future__ import annotations
 
@@ -122,5 +122,5 @@ def check_mode(mode: str, event_format: str, binary_headers: bool) -> None:
 def header_of(word: str) -> tuple[str, bytes | None]:
     name, equals, value = word.partition("=")
     if not name:
-        raise ConfigError(f"-H wants NAME=VALUE, not {word!r}")
+        raise ConfigError(f"-H takes NAME=VALUE, not {word!r}")
     return name, value.encode("utf-8", "surrogateescape") if equals else None

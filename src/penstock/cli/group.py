@@ -190,7 +190,7 @@ def _partitions_to_reset(
     if not topics:
         tps = sorted(committed)
         if not tps:
-            raise ConfigError(f"group {name!r} has committed nothing: say which --topic to set")
+            raise ConfigError(f"group {name!r} has committed nothing: give the --topic to set")
         return tps
     asked = parse_topics(topics)
     counts = {t.name: len(t.partitions) for t in admin.describe_topics(list(asked))}
@@ -213,7 +213,7 @@ def _partitions_to_reset(
     "topics",
     multiple=True,
     shell_complete=completion.topics,
-    help="Forget the offsets of this topic only.",
+    help="Delete the offsets of this topic only.",
 )
 def delete_groups(
     bootstrap: str, properties: tuple[str, ...], names: tuple[str, ...], topics: tuple[str, ...]

@@ -61,7 +61,7 @@ def parse_target(
     }
     chosen = [to for to, value in given.items() if value is not None]
     if len(chosen) != 1:
-        raise ConfigError(f"say where to go with exactly one of {', '.join(to.value for to in To)}")
+        raise ConfigError(f"give exactly one of {', '.join(to.value for to in To)}")
     (to,) = chosen
     if to is To.TIME:
         return Target(to, parse_time(to_time or ""))
@@ -82,7 +82,7 @@ def parse_time(word: str) -> int:
         moment = datetime.fromisoformat(word)
     except ValueError:
         raise ConfigError(
-            f"--to-time {word!r}: want milliseconds since 1970, or a time like 2026-01-31T12:00:00Z"
+            f"--to-time {word!r}: give milliseconds since 1970, or a time like 2026-01-31T12:00:00Z"
         ) from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
@@ -113,7 +113,7 @@ def parse_topics(words: Iterable[str]) -> dict[str, list[int] | None]:
     for word in words:
         topic, colon, numbers = word.partition(":")
         if not topic or (colon and not re.fullmatch(r"\d+(,\d+)*", numbers, flags=re.ASCII)):
-            raise ConfigError(f"--topic {word!r}: want TOPIC, or TOPIC:0,1 for some of its partitions")
+            raise ConfigError(f"--topic {word!r}: give TOPIC, or TOPIC:0,1 for some of its partitions")
         before = tps.get(topic, [])
         if not colon or before is None:
             tps[topic] = None

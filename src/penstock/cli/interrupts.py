@@ -2,7 +2,7 @@
 
 The first interrupt is a KeyboardInterrupt, as ever, so that a consumer can leave its group and a producer
 send what it has; what that takes is limited by a thread that ends the process. The second interrupt ends it
-at once. The thread learns of interrupts from the interpreter itself (`signal.set_wakeup_fd`), since Spark
+at once. The thread gets interrupts from the interpreter itself (`signal.set_wakeup_fd`), since Spark
 brings a handler of its own, which waits for its jobs.
 """
 
@@ -48,7 +48,7 @@ def _watch(reader: int) -> None:
 
 
 def _is_interrupt(numbers: bytes) -> bool:
-    """Whether SIGINT is among these signals; others that have a handler are told of as well."""
+    """Whether SIGINT is among these signals; others that have a handler are reported as well."""
     return signal.SIGINT in numbers
 
 

@@ -85,7 +85,7 @@ def pairs(values: Iterable[str], option: str) -> dict[str, str]:
     for word in values:
         name, equals, value = word.partition("=")
         if not name or not equals:
-            raise ConfigError(f"{option} wants NAME=VALUE, not {word!r}")
+            raise ConfigError(f"{option} takes NAME=VALUE, not {word!r}")
         if not is_text(word):
             raise ConfigError(f"{word!r} is not UTF-8 text, which names and settings have to be")
         found[name] = value
@@ -124,5 +124,5 @@ def delimiter(text: str, option: str) -> bytes:
     """
     separator = unescape(text)
     if not separator:
-        raise ConfigError(f"{option} wants at least one character")
+        raise ConfigError(f"{option} takes at least one character")
     return separator

@@ -19,7 +19,7 @@ FAILURE, WRONG_USE, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
 
 
 def guarded(call: Callable[[], int]) -> int:
-    """Run `call`; turn whatever it raises into one line and an exit code."""
+    """Run `call`; turn any exception into one line and an exit code."""
     try:
         code = call()
         sys.stdout.flush()
@@ -89,12 +89,12 @@ def say(line: str) -> None:
     waiting = sys.modules.get("penstock.cli.waiting")
     if waiting is not None:
         waiting.step_aside()
-    with contextlib.suppress(OSError):  # a closed stderr: the exit code still tells
+    with contextlib.suppress(OSError):  # a closed stderr: the exit code still reports the error
         print(f"penstock: {printable(line)}", file=sys.stderr, flush=True)
 
 
 def one_line(error: BaseException) -> str:
-    """What to tell about `error`, in one line that says what to do where that is known."""
+    """Return the message for `error`: one line, with advice where there is some."""
     if isinstance(error, PenstockError):
         return _text(error)
     if isinstance(error, OSError):

@@ -34,7 +34,7 @@ class Span:
 
 
 class Ends(Protocol):
-    """What a span needs to know about partitions. `penstock.client.Consumer` is one."""
+    """The lookups that a span needs. `penstock.client.Consumer` has them."""
 
     def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> Offsets: ...
 
@@ -72,7 +72,7 @@ def _parse(word: str) -> tuple[Kind | None, int]:
     match = re.fullmatch(r"(-|s@|e@|)(\d{1,18})", word, flags=re.ASCII)
     if match is None:
         raise ConfigError(
-            f"-o {word}: want beginning, end, an offset, -N (N before the end), "
+            f"-o {word}: give beginning, end, an offset, -N (N before the end), "
             "s@MILLISECONDS or e@MILLISECONDS"
         )
     kinds = {"": Kind.OFFSET, "-": Kind.BEFORE_END, "s@": Kind.TIME, "e@": None}

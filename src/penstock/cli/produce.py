@@ -159,7 +159,7 @@ def _with_keys(
 def _header(word: str) -> Header:
     name, equals, value = word.partition("=")
     if not name:
-        raise ConfigError(f"-H wants NAME=VALUE, not {word!r}")
+        raise ConfigError(f"-H takes NAME=VALUE, not {word!r}")
     return name, os.fsencode(value) if equals else None
 
 

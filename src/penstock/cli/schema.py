@@ -156,7 +156,7 @@ def sizes(definition: str, sample: str, version: int | None) -> None:
     found = _single(definition)
     source = _sample(sample)
     if isinstance(source, dict) and isinstance(source.get("json"), dict):
-        # What `wire decode --json` prints has the message inside, and says its version.
+        # What `wire decode --json` prints has the message inside, and its version.
         said, source = source.get("version"), source["json"]
         version = said if version is None and isinstance(said, int) else version
     chosen = found.valid.highest if version is None else version

@@ -146,7 +146,7 @@ def _bound(word: str) -> tuple[int, int]:
     index, _, offset = word.partition(":")
     numbers = r"[0-9]{1,9}:[0-9]{1,18}"
     if not re.fullmatch(numbers, word):
-        raise click.UsageError(f"--before wants PARTITION:OFFSET, not {word!r}")
+        raise click.UsageError(f"--before takes PARTITION:OFFSET, not {word!r}")
     return int(index), int(offset)
 
 

@@ -25,7 +25,7 @@ WIPE = "\r\x1b[K"
 
 
 class Waiting:
-    """Tells what the clients of this process wait for, from a thread of its own."""
+    """Shows what the clients of this process wait for, from a thread of its own."""
 
     def __init__(self, *, is_terminal: bool) -> None:
         self._is_terminal = is_terminal
@@ -59,7 +59,7 @@ class Waiting:
                 self._wipe()
 
     def look(self, now: float) -> None:
-        """Tell what there is to tell at the monotonic time `now`."""
+        """Show, update or remove the line about an obstacle, as of the monotonic time `now` in seconds."""
         obstacle = self._observer.look(now)
         if obstacle is None or now - obstacle.since < SILENCE_S:
             obstacle = None
@@ -130,8 +130,8 @@ _present: Waiting | None = None
 
 
 @contextlib.contextmanager
-def told() -> Iterator[None]:
-    """Have the user told what is waited for while the block runs."""
+def shown() -> Iterator[None]:
+    """Show the user what is waited for while the block runs."""
     global _present
     waiting = _present = Waiting(is_terminal=sys.stderr.isatty())
     waiting.start()
@@ -155,6 +155,6 @@ def idle(text: str) -> None:
 
 
 def be_quiet() -> None:
-    """Tell nothing from now on."""
+    """Show nothing from now on."""
     if _present is not None:
         _present.is_quiet = True

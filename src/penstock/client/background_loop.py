@@ -1,7 +1,7 @@
 """One event loop on one background thread, for all blocking clients of a process.
 
 Promises that Ctrl-C interrupts a waiting thread at once, and cancels what it waits for; and that a forked
-child starts afresh: threads do not survive a fork, so the child forgets the parent's loop and gets one of
+child starts afresh: threads do not survive a fork, so the child drops the parent's loop and gets one of
 its own when it first needs one.
 """
 
@@ -92,7 +92,7 @@ class _Call(Generic[T]):
             self._task = asyncio.get_running_loop().create_task(self._coroutine)
             self._task.add_done_callback(lambda _: self._done.release())
         except Exception as error:
-            # The thread that waits is told, as by a task that fails.
+            # The waiting thread gets the exception, as from a task that fails.
             self._failure = error
             self._done.release()
 

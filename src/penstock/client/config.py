@@ -1,12 +1,12 @@
 """Options of the client: Kafka's dotted names and the same names with underscores.
 
 Promises that a misspelt, malformed or contradictory option is refused at once, with the name of the
-nearest known one. Knows the names of librdkafka and of the Java clients where the two differ. Does not
+nearest known one. Has the names of librdkafka and of the Java clients where the two differ. Does not
 act on anything.
 
 Durations end in ``ms``, sizes in ``bytes`` (``batch.size``, ``buffer.memory`` and
 ``max.request.size`` are bytes too, as everywhere in Kafka). Defaults are the Java client's unless the
-field says why not.
+field has the reason.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def duration_ms(word: str) -> int:
 
 
 def offset_reset(value: object) -> str:
-    """librdkafka knows three spellings of each; Java knows `none` where librdkafka says `error`.
+    """librdkafka has three spellings of each; Java has `none` where librdkafka has `error`.
 
     ``by_duration:PT1H`` begins an hour before now (KIP-1106).
     """
@@ -223,7 +223,7 @@ def _option(default: T, parse: Callable[[object], T], *aliases: str) -> T:
 
 @dataclass(frozen=True, kw_only=True)
 class ClientConfig:
-    """What every client needs to know. Field names are Kafka's with underscores for dots."""
+    """The options of every client. Field names are Kafka's with underscores for dots."""
 
     bootstrap_servers: tuple[Address, ...] = _option((), parse_addresses, "metadata.broker.list")
     client_id: str = _option("penstock", text)
@@ -243,7 +243,7 @@ class ClientConfig:
     api_version_request_timeout_ms: float = _option(10_000.0, milliseconds(1))
     unstable_api_versions_enable: bool = _option(False, boolean)
     metadata_max_age_ms: float = _option(300_000.0, milliseconds(1), "topic.metadata.refresh.interval.ms")
-    # librdkafka waits 30 s for an unknown topic to appear, Java 60 s: too long to learn of a typing error.
+    # librdkafka waits 30 s for an unknown topic to appear, Java 60 s: too long for a typing error.
     topic_metadata_propagation_max_ms: float = _option(5_000.0, milliseconds())
     allow_auto_create_topics: bool = _option(False, boolean)
     receive_message_max_bytes: int = _option(256 << 20, whole_number(1_000))
@@ -299,7 +299,7 @@ class ClientConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class ProducerConfig(ClientConfig):
-    """What a producer needs to know besides."""
+    """The further options of a producer."""
 
     acks: int = _option(-1, acks_number, "request.required.acks")
     compression_type: str = _option("none", codec_name, "compression.codec")
@@ -334,14 +334,14 @@ class ProducerConfig(ClientConfig):
             if self.max_in_flight_requests_per_connection > 5:
                 raise ConfigError(
                     'options "enable.idempotence" and "max.in.flight.requests.per.connection": '
-                    "idempotence allows at most 5, because brokers remember five batches"
+                    "idempotence allows at most 5, because brokers keep five batches"
                 )
             if self.retries == 0:
                 raise ConfigError('options "enable.idempotence" and "retries": idempotence needs retries')
 
     @property
     def wants_idempotence(self) -> bool:
-        """Whether to ask for a producer id: unless told otherwise, whenever the other options allow it."""
+        """Whether to ask for a producer id: by default whenever the other options allow it."""
         if self.enable_idempotence is not None:
             return self.enable_idempotence
         return self.acks == -1 and self.retries > 0 and self.max_in_flight_requests_per_connection <= 5
@@ -349,7 +349,7 @@ class ProducerConfig(ClientConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class ConsumerConfig(ClientConfig):
-    """What a consumer needs to know besides."""
+    """The further options of a consumer."""
 
     auto_offset_reset: str = _option("latest", offset_reset)
     isolation_level: str = _option("read_uncommitted", one_of("read_uncommitted", "read_committed"))
@@ -423,7 +423,7 @@ NOT_THERE_YET = {
     "key.deserializer": "keys are bytes: deserialise them yourself",
     "value.deserializer": "values are bytes: deserialise them yourself",
 }
-"""Beginnings of names that Kafka knows and Penstock does not act on, and what to do."""
+"""Prefixes of Kafka's option names without effect here, and what to do."""
 
 
 def _pairs(
@@ -434,7 +434,7 @@ def _pairs(
 
 
 def known_names(config_class: type[ClientConfig]) -> dict[str, Field[Any]]:
-    """The dotted names that a config class knows, without those of `SECURITY_NAMES`."""
+    """The dotted names of a config class's options, without those of `SECURITY_NAMES`."""
     known: dict[str, Field[Any]] = {}
     for option in fields(config_class):
         if not option.metadata:

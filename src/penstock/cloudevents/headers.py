@@ -33,7 +33,7 @@ def _could_pass_for_a_part(name: str) -> bool:
 
 
 def header_pairs(headers: Headers) -> HeaderPairs:
-    """Whatever shape headers come in, as pairs."""
+    """Return headers of any of the accepted types as pairs."""
     if headers.__class__ is list or headers.__class__ is tuple:  # an isinstance of Mapping takes longer
         return headers
     if headers is None:

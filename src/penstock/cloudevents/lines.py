@@ -5,7 +5,7 @@ and base64 or null; what is not there is null or empty. Beside a record, or inst
 `event`, an event in the JSON event format, or `error` with the `rule` that was broken. Other members of a
 line, such as `topic` and `offset`, pass through as they stand.
 
-One line in, one line out, whatever the line is: lines that are no such objects break the rules
+One line in, one line out, for any line: lines that are no such objects break the rules
 
 * L1: a line is one JSON object, in UTF-8, and has no member twice,
 * L2: `key` and `value` are base64 text or null,
@@ -34,7 +34,7 @@ from penstock.errors import EncodeError
 
 RECORD = ("key", "value", "headers")
 ANSWERS = ("mode", "event", "error", "rule")
-"""What a line says about its record, before or after it; never kept from the line before."""
+"""The members of a line besides its record; never kept from the line before."""
 
 _NO_RECORD = NotAnEvent("the line is an event itself, not a record that carries one; encode makes one of it")
 
@@ -223,7 +223,7 @@ def rule_of(error: object) -> str | None:
 
 
 def reason_of(error: object) -> str:
-    """What an outcome or an error says, without the rule."""
+    """The text of an outcome or an error, without the rule."""
     reason = getattr(error, "reason", None)
     if reason is None:
         rule, text = rule_of(error), str(error)

@@ -31,7 +31,7 @@ def essence(text: str) -> str:
 
 @remembered(maxsize=1024)
 def is_json(text: str) -> bool:
-    """Rule J7: subtype ``json`` or suffix ``+json``, whatever the main type and the parameters."""
+    """Rule J7: subtype ``json`` or suffix ``+json``, with any main type and parameters."""
     subtype = essence(text).partition("/")[2]
     return subtype == "json" or subtype.endswith("+json")
 

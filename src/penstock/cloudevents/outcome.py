@@ -16,7 +16,7 @@ from penstock.printable import printable
 
 
 class InvalidEventError(PenstockError, ValueError):
-    """Something breaks a CloudEvents rule. `rule` names it, `reason` says what was wrong."""
+    """Something breaks a CloudEvents rule. `rule` names it, `reason` is what was wrong."""
 
     def __init__(self, rule: str, reason: str) -> None:
         super().__init__(rule, reason)

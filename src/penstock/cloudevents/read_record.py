@@ -176,7 +176,7 @@ def _select(pairs: HeaderPairs, lenient: bool) -> tuple[dict[str, bytes | None],
         return attributes, None, conflict
     if len(content_types) > 1 and not lenient and len(set(content_types)) > 1:
         conflict = CONTENT_TYPE
-        # Enough to tell whether the record claims to be an event.
+        # Enough to see whether the record claims to be an event.
         content_types.sort(key=is_structured)
     return attributes, content_types[-1], conflict
 
@@ -199,7 +199,7 @@ def _as_bytes(value: Any) -> bytes | None:
 def _judge_conflict(
     conflict: str, attributes: dict[str, bytes | None], content_type: bytes | None
 ) -> InvalidEvent | NotAnEvent | None:
-    """Rule D3. In structured mode the value is the truth, whatever the ``ce_`` headers say (K33)."""
+    """Rule D3. In structured mode the value counts, and ``ce_`` headers do not (K33)."""
     if is_structured(content_type) and conflict != CONTENT_TYPE:
         return None
     if not is_structured(content_type) and REQUIRED_SET.isdisjoint(attributes):
@@ -395,6 +395,6 @@ def _warn_of_stray_content_type() -> None:
     if not _warned:
         _warned = True
         _log.warning(
-            "D5: a producer writes the header ce_datacontenttype where the binding wants content-type; "
+            "D5: a producer writes the header ce_datacontenttype where the binding has content-type; "
             "it is understood, and this is said once"
         )

@@ -1,7 +1,7 @@
 """The types an attribute value can have, and their canonical text (section 3 of the checklist).
 
 In memory a Boolean is a `bool`, an Integer an `int`, a Binary `bytes` and everything else text: the
-classes `Timestamp`, `URI` and `URIReference` are strings that remember which type they are, so that
+classes `Timestamp`, `URI` and `URIReference` are strings that keep their type, so that
 formats with typed attributes keep it, and the text that arrived is the text that leaves.
 """
 

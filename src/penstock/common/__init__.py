@@ -1,5 +1,5 @@
 """Shared by several rooms: optional libraries, suggestions, Java's hash, advice for errno, buffers, threads.
 
-Knows nothing of Kafka's protocol, of records or of sockets. Imports nothing of the package but `errors`
+Independent of Kafka's protocol, of records and of sockets. Imports nothing of the package but `errors`
 and `model`.
 """

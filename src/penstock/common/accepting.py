@@ -2,7 +2,7 @@
 
 asyncio's own loop for accepting logs every failed attempt and tries hundreds of times a second when the
 process is at its limit of descriptors. An `Acceptor` stops before: it leaves a reserve for the files of logs,
-stops reading the listening socket while there is no room, says so once a minute, and goes on when there is
+stops reading the listening socket while there is no room, logs that once a minute, and goes on when there is
 room again. Connections wait in the kernel's queue meanwhile.
 """
 

@@ -22,7 +22,7 @@ REPEAT_S = 60.0
 """An error of the same type from the same component is logged again after so many seconds."""
 
 KINDS_MAX = 1000
-"""Kinds of errors whose last report is remembered. When there are more, all are forgotten."""
+"""Kinds of errors whose last report is kept. When there are more, all are dropped."""
 
 LINES_MAX = 100
 """Lines of one kind that a `LimitedLog` writes within a minute."""
@@ -73,7 +73,7 @@ class Failures:
 
 
 class LimitedLog:
-    """Writes at most `LINES_MAX` lines of a kind within a minute; then it says how many were left out."""
+    """Writes at most `LINES_MAX` lines of a kind within a minute; then a line with how many were left out."""
 
     def __init__(self, monotonic: Callable[[], float], logger: logging.Logger) -> None:
         self._monotonic = monotonic

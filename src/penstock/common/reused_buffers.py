@@ -1,7 +1,7 @@
 """Memory for answers from a socket, used again once no view of it exists.
 
 Fresh pages cost as much as reading into them: the kernel maps them, and fills them with zeros.
-Knows nothing of protocols; belongs to one thread or event loop at a time.
+Independent of protocols; belongs to one thread or event loop at a time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class ReusedMemory:
         self._kept: list[bytearray] = []
 
     def take(self, size: int) -> memoryview:
-        """Return a writable view of `size` bytes with whatever contents."""
+        """Return a writable view of `size` bytes with arbitrary contents."""
         if not self._least_bytes <= size <= KEPT_BYTES_MAX:
             return memoryview(bytearray(size))
         for buffer in self._kept:

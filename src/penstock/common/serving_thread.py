@@ -1,7 +1,8 @@
-"""An event loop on a thread of its own, which serves something until it is told to stop.
+"""An event loop on a thread of its own, which serves something until `stop` is called.
 
-Brokers inside a program run on it. Promises that `start` returns when whatever is served can be reached, and
-that whatever ends the thread is raised by the caller's next `start` or `stop`. Knows nothing of brokers.
+Brokers inside a program run on it. Promises that `start` returns when the service can be reached, and
+that an exception that ends the thread is raised by the caller's next `start` or `stop`. Independent of
+brokers.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class ServingThread:
         """Start the thread, called `name`; return when `serving()` is entered. Nothing if it runs already.
 
         Raises:
-            BaseException: whatever entering raised.
+            BaseException: what entering the context has raised.
         """
         if self._thread is not None:
             return
@@ -58,7 +59,7 @@ class ServingThread:
         """Leave `serving()` and wait for the thread. Harmless when it does not run.
 
         Raises:
-            BaseException: whatever leaving raised, or ended the thread before.
+            BaseException: what leaving the context has raised, or what has ended the thread before.
         """
         thread, self._thread = self._thread, None
         if thread is None:

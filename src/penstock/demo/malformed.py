@@ -38,7 +38,7 @@ class Good(NamedTuple):
         return self._replace(attributes=kept if text is None else kept | {name: text})
 
     def record(self) -> Spoilt:
-        """As a record in binary content mode."""
+        """Return the event as a record in binary content mode."""
         headers: list[Header] = [(CONTENT_TYPE, self.attributes["datacontenttype"].encode())]
         for name, text in self.attributes.items():
             if name != "datacontenttype":
@@ -46,7 +46,7 @@ class Good(NamedTuple):
         return self.key, self.data.encode(), headers
 
     def envelope(self) -> dict[str, object]:
-        """As the JSON object of structured content mode."""
+        """Return the event as the JSON object of structured content mode."""
         return {**self.attributes, "data": json.loads(self.data)}
 
 

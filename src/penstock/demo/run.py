@@ -108,7 +108,7 @@ def _run(options: Options, output: Output, screen: Screen, *, is_new: bool) -> N
 def stderr_in(path: Path) -> Iterator[None]:
     """Let the processes that are started in the block write their stderr to a file.
 
-    Java and Spark's Python workers complain about things that are none of the reader's business.
+    Java and Spark's Python workers write warnings that do not concern the user.
     """
     sys.stderr.flush()
     kept = os.dup(2)

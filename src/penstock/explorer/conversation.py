@@ -1,6 +1,6 @@
-"""Frames to messages: requests say what they are, answers are told by their correlation id.
+"""Frames to messages: requests have their API in the header, responses are recognised by correlation id.
 
-Every message becomes an `Entry`, whatever is wrong with it; an entry as JSON is an object from which
+Every message becomes an `Entry`, a malformed one too; an entry as JSON is an object from which
 `encoded` makes the same frame again.
 """
 
@@ -32,7 +32,7 @@ HEADER = "header"
 
 @dataclass
 class Entry:
-    """One message of a conversation, or what could not be read as one (then `error` says why)."""
+    """One message of a conversation, or what could not be read as one (then `error` has the reason)."""
 
     name: str = ""
     version: int = -1
@@ -95,7 +95,7 @@ def describe(message: Message, version: int, entry: Entry) -> None:
 
 
 class Conversation:
-    """What goes over one connection. Knows which requests wait for an answer."""
+    """What goes over one connection. Keeps the requests that wait for an answer."""
 
     def __init__(self, connection: str | None = None) -> None:
         self._connection = connection
@@ -135,7 +135,7 @@ class Conversation:
             try:
                 self._body(entry, response, version, frame, position)
             except DecodeError:
-                # A broker that does not know the version of an ApiVersions request answers in version 0.
+                # A broker that does not support the version of an ApiVersions request answers in version 0.
                 if key != ApiKey.API_VERSIONS or version == 0:
                     raise
                 self._body(entry, response, 0, frame, position)
@@ -176,7 +176,7 @@ def read_frames(data: bytes, answers: bytes | None = None) -> Iterator[Entry]:
     """The messages of a file of frames, each a size and what it counts.
 
     With `answers`, `data` holds requests and each is followed by its answer. Otherwise frames that
-    answer a request before them are told by their correlation id.
+    answer a request before them are recognised by their correlation id.
     """
     conversation = Conversation()
     if answers is None:
@@ -270,7 +270,7 @@ def _client(connection: Connection, port: int | None) -> str:
 
 
 def _cut(data: bytes) -> Iterator[tuple[int, bytes | str]]:
-    """(end, frame) for every frame; a string says what is wrong with the rest."""
+    """(end, frame) for every frame; a string is the error in the rest."""
     reader = FrameReader()
     rest = memoryview(data)
     position = 0

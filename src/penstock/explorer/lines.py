@@ -2,7 +2,7 @@
 
 A line is an object with `name` (of the definition), `version`, and `hex` or `json`. With
 `"framed": true` the bytes have in front what Kafka puts in front of messages that no header
-announces (`penstock.protocol.inspect.version_prefix`). Whatever else a line holds is kept. A line that is
+announces (`penstock.protocol.inspect.version_prefix`). Other members of a line are kept. A line that is
 wrong in any way comes back with `error`, and the next one is read.
 """
 

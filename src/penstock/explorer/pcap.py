@@ -1,7 +1,7 @@
 """Capture files, as tcpdump and Wireshark write them: pcap and pcapng, packet by packet, down to TCP.
 
 Ethernet (with VLAN tags), Linux cooked captures, loopback and raw IP; IPv4 and IPv6. Fragments of
-IP packets and whatever is not TCP are left out. A file that ends in the middle of a packet, as one
+IP packets and protocols other than TCP are left out. A file that ends in the middle of a packet, as one
 does whose tcpdump was killed, gives the packets before.
 """
 

@@ -39,7 +39,7 @@ def unpack_records(
     """Collect what a message holds by path, as ``topicData[0].partitionData[2].records``.
 
     `records` gets the batches of every field of that type, `unknown_tags` the tagged fields that the
-    definition does not know; the path of the message itself is the empty string.
+    definition does not have; the path of the message itself is the empty string.
     """
     if struct.unknown_tags:
         unknown_tags[path] = struct.unknown_tags

@@ -1,8 +1,8 @@
-"""What a log promises, whatever keeps it: batches by offset.
+"""The contract of every log, in memory or on disk: batches by offset.
 
 A log is one partition's sequence of record batches. It takes batches as opaque bytes whose base
 offsets have been assigned, gives them back whole, and never decodes a record unless a question about
-timestamps cannot be answered otherwise. It knows neither topics nor clients, does no waiting, and
+timestamps cannot be answered otherwise. It is independent of topics and clients, does no waiting, and
 reads no clock: every method that needs it takes `now_ms`.
 
 `MemoryLog` and `DiskLog` keep this contract; the same test runs for both. A log belongs to one
@@ -245,7 +245,7 @@ class Segment(ABC):
 
 
 class Source(Protocol):
-    """The batches of a sealed segment, for any thread and whatever becomes of the segment."""
+    """The batches of a sealed segment: readable by any thread, and after the segment is deleted."""
 
     def entries(self) -> Iterator[Entry]:
         """Walk over all of them."""
@@ -308,7 +308,7 @@ class Log(Protocol):
     ) -> Slice:
         """Return whole batches, beginning with the one that contains `offset` or the next there is.
 
-        At most `max_bytes` of them, except that with `at_least_one` the first comes whole whatever
+        At most `max_bytes` of them, except that with `at_least_one` the first comes whole at any
         its size; none that reaches `up_to_offset`. Empty at the end of the log.
         """
 
@@ -374,7 +374,7 @@ class Log(Protocol):
         """Force everything to disk."""
 
     def flush_if_due(self, now_ms: int) -> bool:
-        """Say whether `flush.ms` has passed since the oldest unflushed append.
+        """Return whether `flush.ms` has passed since the oldest unflushed append.
 
         If so, the log is flushed, unless that was left to the caller.
         """
@@ -409,7 +409,7 @@ class Log(Protocol):
         """
 
     def replace(self, old: Sequence[Segment], new: Segment) -> bool:
-        """Put a compacted segment in the place of sealed ones; say whether they were still there.
+        """Put a compacted segment in the place of sealed ones; return whether they were still there.
 
         Raises:
             StorageError: the disk refuses. Either nothing has changed and the files of `new` are removed;

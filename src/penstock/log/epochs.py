@@ -1,8 +1,8 @@
 """The leader epochs of a log: with which offset each began.
 
 A leader stamps its epoch into every batch, so the list can always be found again in the log; the
-file `leader-epoch-checkpoint` only saves that walk (`penstock.log.directory.epoch_checkpoint`). Used to tell
-a client or a follower where an epoch ended (OffsetForLeaderEpoch, KIP-101).
+file `leader-epoch-checkpoint` only saves that walk (`penstock.log.directory.epoch_checkpoint`). Answers where
+an epoch ended (OffsetForLeaderEpoch, KIP-101).
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ class LeaderEpochs:
         return self.entries[found][0], after[0][1] if after else log_end_offset
 
     def truncate_end(self, end_offset: int) -> None:
-        """Forget the epochs that began at `end_offset` or later: their batches are gone."""
+        """Drop the epochs that began at `end_offset` or later: their batches are gone."""
         kept = [entry for entry in self.entries if entry[1] < end_offset]
         if len(kept) < len(self.entries):
             self._become(kept)
 
     def truncate_start(self, start_offset: int) -> None:
-        """Forget the epochs that ended by `start_offset`; the one it lies in begins there now."""
+        """Drop the epochs that ended by `start_offset`; the one it lies in begins there now."""
         entries = self.entries[:]
         if not entries or entries[0][1] >= start_offset:
             return

@@ -1,4 +1,4 @@
-"""A log in memory: for tests, and for brokers that need not remember anything.
+"""A log in memory: for tests, and for brokers that keep nothing on disk.
 
 Batches are kept one by one as they came, each copied once; a read hands out the same objects.
 """
@@ -149,7 +149,7 @@ class MemoryLog(SegmentedLog):
         start_offset: int = 0,
         jitter_seed: int = 0,
     ) -> None:
-        """An empty log that begins at `start_offset`; `SegmentedLog` tells what `jitter_seed` is for."""
+        """An empty log that begins at `start_offset`; see `SegmentedLog` for `jitter_seed`."""
         super().__init__(
             config or LogConfig(),
             [MemorySegment(start_offset, now_ms)],

@@ -69,8 +69,8 @@ class SegmentedLog(ABC):
     ) -> None:
         """`segments` are in offset order, at least one, the last of them open for appending.
 
-        `jitter_seed` tells this log from others: with `segment.jitter.ms`, logs of different seeds begin new
-        segments at different times.
+        `jitter_seed` is another number for each log: with `segment.jitter.ms`, logs of different seeds begin
+        new segments at different times.
         """
         self._jitter_seed = jitter_seed
         self._segments = list(segments)
@@ -232,7 +232,7 @@ class SegmentedLog(ABC):
             return False
         if self._unflushed_since_ms < 0:
             self._unflushed_since_ms = now_ms
-        # After the clock was put back, ages cannot be told: what waits is flushed now.
+        # After the clock was put back, ages are unknown: what waits is flushed now.
         if 0 <= now_ms - self._unflushed_since_ms < self.config.flush_ms:
             return False
         if self.flushes_itself:
@@ -265,7 +265,7 @@ class SegmentedLog(ABC):
             except DamagedLogError:
                 if not size:
                     raise
-                break  # the next read, which begins there, says what is wrong
+                break  # the next read, which begins there, raises the error
             size += more
             if not exhausted or size >= max_bytes:
                 break
@@ -414,7 +414,7 @@ class SegmentedLog(ABC):
         """Make an empty segment that is to take the place of `first` and perhaps more."""
 
     def replace(self, old: Sequence[Segment], new: Segment) -> bool:
-        """Put a compacted segment in the place of sealed ones; say whether they were still there.
+        """Put a compacted segment in the place of sealed ones; return whether they were still there.
 
         Raises:
             StorageError: the disk refuses. Either nothing has changed and the files of `new` are removed;

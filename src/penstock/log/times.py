@@ -1,8 +1,8 @@
 """Which record of a batch has a time: what lookups by time ask once a header has led them to a batch.
 
 Batches that cannot be read, or are too much for a budget, are answered for by their header: their first
-offset and their greatest time. A reader that begins there meets the batch, and is told what is wrong with it;
-every other time can still be looked up. Knows bytes, not files.
+offset and their greatest time. A reader that begins there meets the batch, and gets the error;
+every other time can still be looked up. Works on bytes, not on files.
 """
 
 from __future__ import annotations

@@ -44,14 +44,14 @@ FETCH_BYTES = 4096
 """What a walk over a file reads at a time: as much as lies between two index entries."""
 
 CHECKED_FETCH_BYTES = 1 << 20
-"""The same for a walk that checks every byte."""
+"""Bytes that a walk which checks every byte reads at a time."""
 
 Fetch = Callable[[int, int], bytes | memoryview]
 """Return up to so many bytes from a position: fewer only at the end of what there is."""
 
 
 class Entry(NamedTuple):
-    """Where a batch is, and what its header says about offsets and time."""
+    """The position of a batch, and the offsets and time of its header."""
 
     position: int
     size: int
@@ -188,7 +188,7 @@ def _shifted(view: memoryview, start: int) -> Fetch:
 
 
 def has_valid_checksum(buffer: bytes | memoryview, start: int, entry: Entry) -> bool:
-    """Say whether the bytes of an entry, which begin at `start` of `buffer`, have its checksum."""
+    """Return whether the bytes of an entry, which begin at `start` of `buffer`, have its checksum."""
     end = start + entry.size
     if entry.magic < 2:
         expected = _UINT32.unpack_from(buffer, start + MESSAGE_CRC_POSITION)[0]

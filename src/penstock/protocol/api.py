@@ -57,7 +57,7 @@ class Api:
 
     @property
     def stable_versions(self) -> tuple[int, int]:
-        """The versions to speak where unstable ones are not enabled; empty if the second is lower."""
+        """The versions to use where unstable ones are not enabled; empty if the second is lower."""
         low, high = self.versions
         return low, high - self.latest_unstable
 
@@ -82,7 +82,7 @@ API_TABLE: dict[int, Api] = {
 
 
 def stable_versions(request_class: type[Message]) -> tuple[int, int]:
-    """The versions of a request to speak where unstable ones are not enabled."""
+    """The versions of a request to use where unstable ones are not enabled."""
     low, high = request_class.VERSIONS
     definition = request_class.DEFINITION
     if definition is not None:
@@ -114,5 +114,5 @@ def response_header_version(key: int, version: int) -> int:
     Raises:
         KeyError: there is no such API.
     """
-    # A client reads the answer to ApiVersions before it knows what the broker speaks.
+    # A client reads the answer to ApiVersions before it has the broker's versions.
     return 1 if key != _API_VERSIONS and API_TABLE[key].is_flexible(version) else 0

@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ApiKey(IntEnum):
-    """The number by which a request says what it asks for."""
+    """The number of an API in the header of its requests."""
 
     PRODUCE = 0
     FETCH = 1

@@ -96,7 +96,7 @@ class Codec(Generic[M]):
         return self.join(message, parts)
 
     def join(self, message: M, parts: list[Any]) -> list[Any]:
-        """Join the small ones of the pieces that `write` appended, and whatever stands before them.
+        """Join the small ones of the pieces that `write` appended, and the pieces before them.
 
         Large and opaque pieces stay chunks of their own.
 
@@ -178,7 +178,7 @@ def codec_for(message_class: type[M], version: int) -> Codec[M]:
 
 
 def join_chunks(parts: list[Any]) -> list[Any]:
-    """Join neighbouring small pieces; leave large and opaque ones alone. No chunk is empty."""
+    """Join adjacent small pieces; leave large and opaque ones alone. No chunk is empty."""
     chunks: list[Any] = []
     small: list[Any] = []
     for part in parts:

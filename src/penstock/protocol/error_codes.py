@@ -317,7 +317,7 @@ _DESCRIPTIONS = {
     110: "The coordinator has moved on without the member, which must join anew.",
     111: "Another member still holds the static instance id.",
     112: "The coordinator does not have the assignor that was asked for.",
-    113: "The member speaks of an epoch that is over; the next heartbeat tells it the new one.",
+    113: "The member's epoch is over; the next heartbeat has the new one.",
     114: "The request came to a broker but was meant for a controller, or the reverse.",
     115: "The kind of endpoint asked for is not known here.",
     116: "There is no controller with this id.",

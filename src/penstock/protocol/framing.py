@@ -42,7 +42,7 @@ def encode_request(message: Message, version: int, correlation_id: int, client_i
 def response_head(body_bytes: int, correlation_id: int, has_tags: bool) -> bytes:
     """The size and the header in front of a response of `body_bytes` bytes.
 
-    `has_tags` says whether the header has version 1; its section of tagged fields is empty.
+    `has_tags` is whether the header has version 1; its section of tagged fields is empty.
     """
     if has_tags:
         return _TAGGED_RESPONSE_HEAD.pack(body_bytes + 5, correlation_id, 0)

@@ -21,7 +21,7 @@ Records: TypeAlias = Any
 """Record batches: a memoryview when decoded; when encoded anything with a length, or a list of such."""
 
 UnknownTags: TypeAlias = "dict[int, bytes] | None"
-"""Tagged fields that the definition does not know, by tag. They are kept and written again."""
+"""Tagged fields that the definition does not have, by tag. They are kept and written again."""
 
 M = TypeVar("M", bound="Message")
 S = TypeVar("S", bound="Struct")

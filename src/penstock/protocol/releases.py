@@ -27,7 +27,7 @@ _ENTRY = re.compile(r"(\w+) (?:removed|(\d+)-(\d+)((?: [\w:-]+)*))")
 
 
 class ApiRange(NamedTuple):
-    """One API in one release: the versions it can parse, and what it tells clients about them."""
+    """One API in one release: the versions it can parse, and those that its ApiVersions lists."""
 
     lowest: int
     highest: int

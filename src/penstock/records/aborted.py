@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 
 class AbortedTransactions:
-    """Walks along with the batches, in offset order, and says which to skip."""
+    """Walks along with the batches, in offset order, and returns which to skip."""
 
     __slots__ = ("_active", "_upcoming")
 

@@ -1,6 +1,6 @@
 """Whole record batches, from rows and to rows, and the control batches that end transactions.
 
-Promises: a reader never looks past the bytes it was given, and whatever bytes come in, the outcome
+Promises: a reader never looks past the bytes it was given, and for any input, the outcome
 is a value or a `DecodeError`. Imports neither numpy nor anything else that is slow to load: the
 broker and the log use this module. Columns are made by `decode` and `encode`.
 

@@ -40,7 +40,8 @@ def walk_batch(batch: Buffer, header: BatchHeader, budget: UnpackBudget) -> Iter
 
 
 def walk_numbered(records: memoryview, header: BatchHeader, budget: UnpackBudget) -> Iterator[Chunk]:
-    """As `walk_records`, of records as a producer sends them, whose offsets count up from 0 without gaps.
+    """Check what `walk_records` checks, and that offsets count up from 0 without gaps, as producers send
+    them.
 
     Raises:
         CorruptRecordError, UnpackLimitError: as `walk_records`; or they are numbered otherwise.

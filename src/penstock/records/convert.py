@@ -69,7 +69,7 @@ def convert_down(
     `budget`, or is compressed with zstd, unless that is the first.
 
     Raises:
-        UnsupportedVersionError: the first batch is compressed with zstd, which older magics do not know.
+        UnsupportedVersionError: the first batch is compressed with zstd, which older magics do not have.
         CorruptRecordError: the layout of the first batch, or its checksum (if `verify`), is wrong.
         UnpackLimitError: the first batch needs more than `budget` allows.
     """
@@ -88,7 +88,7 @@ def convert_down(
     except (DecodeError, UnsupportedVersionError):
         if not out:
             raise
-        # What comes before is told; the next fetch begins here, and learns what is wrong.
+        # What comes before is returned; the next fetch begins here, and gets the error.
     return bytes(out)
 
 
@@ -167,7 +167,7 @@ def _wrapper(chunks: Iterator[Sequence[Record]], magic: int, codec: int, budget:
 
 
 class _Facts:
-    """What a wrapper says of the records in it, noted while they pass."""
+    """The fields of a wrapper, collected from the records in it."""
 
     def __init__(self, first: Record) -> None:
         self.last_offset = first.offset

@@ -124,7 +124,7 @@ def iter_columns(
     Buffers may come as `WholeBatches`: then nothing in them is passed over in silence.
 
     A piece has at least one batch of the log, however large that is; no piece is empty, but for the last
-    one with `keep_last`, which tells where the buffers end. Both limits hold for each compressed batch.
+    one with `keep_last`, which has the ends of the buffers. Both limits hold for each compressed batch.
     Raises as `decode_columns` does.
     """
     decoder = _Decoder(

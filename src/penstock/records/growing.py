@@ -229,7 +229,7 @@ class GrowingColumns:
 
 
 def with_valid_names(names: BytesColumn) -> BytesColumn:
-    """Return `names` with U+FFFD in the place of whatever is not UTF-8: Arrow strings must be."""
+    """Return `names` with U+FFFD in the place of bytes that are not UTF-8: Arrow strings must be."""
     if not len(names.data) or names.data.max() < 0x80:
         return names
     starts = names.offsets[:-1][names.offsets[:-1] < len(names.data)]

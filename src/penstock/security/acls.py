@@ -116,7 +116,7 @@ FITTING_OPERATIONS = {
     ResourceType.DELEGATION_TOKEN: _bits(Operation.DESCRIBE),
     ResourceType.USER: _bits(Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS),
 }
-"""The operations that each type of resource has, as bits: what authorized-operations fields may tell."""
+"""The operations that each type of resource has, as bits, for authorized-operations fields."""
 
 _READS_DESCRIBE = (Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER)
 

@@ -18,7 +18,7 @@ from penstock.security.secrets import Secret, revealed
 
 SEPARATOR = "\x01"
 DUMMY_ANSWER = b"\x01"
-"""What a client says to a server that has refused its token, so that the server may end the exchange."""
+"""The message of a client to a server that has refused its token, so that the server may end the exchange."""
 
 MESSAGE_BYTES_MAX = 256 << 10
 """The longest message that is looked at; tokens have a few kilobytes."""
@@ -35,7 +35,7 @@ class OAuthError(AuthenticationError):
 
 
 class Token(NamedTuple):
-    """A bearer token: its text, when it ends in seconds since 1970, and what the broker is told besides."""
+    """A bearer token: its text, its end in seconds since 1970, and its SASL extensions."""
 
     text: Secret
     expires_at_s: float | None = None
@@ -159,7 +159,7 @@ def unsecured_token(claims: Mapping[str, object], now_s: float, lifetime_s: floa
 
 
 def refusal_of(challenge: bytes) -> str:
-    """What a server says of a token that it refuses: RFC 7628's JSON as one line."""
+    """Return the error of a server that refuses a token: RFC 7628's JSON as one line."""
     try:
         said = json.loads(challenge)
     except (ValueError, RecursionError):

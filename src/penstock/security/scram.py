@@ -3,11 +3,11 @@
 Promises:
 - Bytes in, bytes out; nonces are arguments. A half accepts each message once and in its turn.
 - A peer's message that breaks a rule raises ScramError, whose text holds no password and no key.
-- Proofs and signatures are compared in constant time. The client believes no server without its signature.
+- Proofs and signatures are compared in constant time. The client accepts no server without its signature.
 
 What differs from the RFC as Apache Kafka does: passwords are raw UTF-8 (`saslprep` is there for peers that
-want it), channel binding is not offered, and failures are told by SaslAuthenticate and not by ``e=``.
-What differs from Apache Kafka as the RFC wants it: ``c=`` is compared with the header of the first message.
+want it), channel binding is not offered, and failures are reported by SaslAuthenticate and not by ``e=``.
+What differs from Apache Kafka and follows the RFC: ``c=`` is compared with the header of the first message.
 """
 
 from __future__ import annotations
@@ -160,7 +160,8 @@ class ScramCredential:
 def fake_credential(mechanism: str, key: bytes, username: str) -> ScramCredential:
     """A credential that no password fits, for a user who does not exist.
 
-    With the `key` of a server, a name always gets the same salt, so that asking does not tell who exists.
+    With the `key` of a server, a name always gets the same salt, so that responses do not reveal which users
+    exist.
     """
     name = username.encode("utf-8", "surrogatepass")
     size = hashlib.new(HASHES[mechanism]).digest_size
@@ -221,7 +222,8 @@ class ScramClient:
         return b"n,," + self._bare.encode()
 
     def final(self, server_first: bytes) -> bytes:
-        """The proof. Its time grows with the number of iterations that the server wants: up to half a second.
+        """The proof. Its time grows with the number of iterations that the server demands: up to half a
+        second.
 
         Raises:
             ScramError: the server's message is malformed, does not continue our nonce, or asks for too few
@@ -258,10 +260,10 @@ class ScramClient:
         return f"{without_proof},p={_encoded(proof)}".encode()
 
     def verify(self, server_final: bytes) -> None:
-        """Believe the server, or not.
+        """Verify the server's signature.
 
         Raises:
-            ScramError: the server refuses, or its signature is wrong: it does not know the password.
+            ScramError: the server refuses, or its signature is wrong: it does not have the password.
         """
         self._take(_Step.SIGNATURE, _Step.FAILED)
         text = _text_of(server_final)
@@ -292,7 +294,7 @@ class ScramServer:
     """The server's half: `receive_first`, then `challenge` with the user's credential, then `receive_final`.
 
     After `receive_first`, `username` and `extensions` say whose credential is wanted. After `receive_final`,
-    `is_done` says that the client knows the password.
+    `is_done` means that the client has the password.
     """
 
     def __init__(self, mechanism: str, *, nonce: str | None = None) -> None:
@@ -317,14 +319,14 @@ class ScramServer:
 
     @property
     def is_done(self) -> bool:
-        """Whether the client has proved that it knows the password."""
+        """Whether the client has proved that it has the password."""
         return self._step is _Step.DONE
 
     def receive_first(self, client_first: bytes) -> None:
         """Read the client's first message.
 
         Raises:
-            ScramError: it is malformed, wants channel binding, or wants to act as another user.
+            ScramError: it is malformed, asks for channel binding, or to act as another user.
         """
         self._take(_Step.FIRST)
         text = _text_of(client_first)
@@ -397,7 +399,7 @@ class ScramServer:
         return f"v={_encoded(_mac(self.mechanism, credential.server_key, message))}".encode()
 
     def _take(self, wanted: _Step) -> None:
-        """Go on from `wanted`; whatever fails from here on leaves this half unable to go on."""
+        """Go on from `wanted`; any failure from here on leaves this half unable to go on."""
         step, self._step = self._step, _Step.FAILED
         if step is not wanted:
             raise ScramError("a message of SCRAM came twice or out of its turn")

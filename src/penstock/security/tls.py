@@ -1,12 +1,12 @@
 """A TLS connection without I/O, either side: ciphertext in, plaintext out, and the other way round.
 
 Promises:
-- TLS 1.2 at least. What OpenSSL wants to tell the peer, alerts of a failed handshake included, is in
+- TLS 1.2 at least. What OpenSSL has for the peer, alerts of a failed handshake included, is in
   `to_send`.
 - Plaintext is read into the caller's buffer. Little is kept between calls: neither OpenSSL nor the queues
   hold more than `SLICE_BYTES` and one record, so that an idle connection costs a tenth of asyncio's.
-- Failures raise TlsError with one line that says which end refused what. A peer that does not speak TLS at
-  all is told from its first byte.
+- Failures raise TlsError with one line: which end refused what. A peer that does not speak TLS at
+  all is recognised by its first byte.
 - The end without close_notify counts as an end (Apache Kafka sends none): requests and answers have lengths.
 """
 
@@ -90,9 +90,9 @@ class TlsConnection:
         self._queue: deque[memoryview] = deque()
         self._written: list[bytes] = []
         self.is_ready = False
-        """Whether the handshake is over, as far as this side can tell."""
+        """Whether the handshake is over on this side."""
         self.is_ended = False
-        """Whether the peer has said that nothing more comes."""
+        """Whether the peer has sent close_notify."""
 
     @property
     def version(self) -> str | None:
@@ -149,7 +149,7 @@ class TlsConnection:
         """Fill the buffer with plaintext as far as there is some; the number of bytes. 0: nothing more now.
 
         Raises:
-            TlsError: the peer refuses this side's certificate (TLS 1.3 tells it so late), or a record is
+            TlsError: the peer refuses this side's certificate (TLS 1.3 reports it so late), or a record is
             damaged.
         """
         if not self.is_ready:
@@ -205,7 +205,7 @@ class TlsConnection:
         return written
 
     def close(self) -> None:
-        """Say to the peer that nothing more comes: close_notify is then in `to_send`."""
+        """Put close_notify into `to_send`: nothing more is sent after it."""
         if self.is_ready:
             try:
                 self._tls.unwrap()

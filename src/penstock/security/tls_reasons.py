@@ -31,11 +31,11 @@ REASONS: Mapping[str, str] = {
     "NO_PROTOCOLS_AVAILABLE": "no version of TLS is enabled: see ssl.enabled.protocols",
     "TLSV1_ALERT_PROTOCOL_VERSION": "the peer refuses the versions of TLS that are enabled here",
     "NO_SHARED_CIPHER": "no cipher in common: see ssl.cipher.suites, and the type of the key",
-    "SSLV3_ALERT_HANDSHAKE_FAILURE": "the peer refuses: no common cipher, or it wants a client certificate",
+    "SSLV3_ALERT_HANDSHAKE_FAILURE": "the peer refuses: no common cipher, or it needs a client certificate",
     "PEER_DID_NOT_RETURN_A_CERTIFICATE": "the client sent no certificate, and one is required",
-    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "the peer wants a client certificate, and none was sent: "
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "the peer requires a client certificate, and none was sent: "
     "set ssl.keystore.location, or ssl.certificate.location and ssl.key.location",
-    "SSLV3_ALERT_BAD_CERTIFICATE": "the peer refuses this side's certificate, or wants one and got none: "
+    "SSLV3_ALERT_BAD_CERTIFICATE": "the peer refuses this side's certificate, or requires one and got none: "
     "set ssl.keystore.location, or ssl.certificate.location and ssl.key.location",
     "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "the peer does not trust this side's certificate: "
     "is it signed by a CA that the peer knows, and is it still valid?",

@@ -1,7 +1,8 @@
-"""`read_log` and `scan_log` for every directory that a broker of any age has left behind.
+"""`read_log` and `scan_log` for data directories of all Kafka releases.
 
-What Kafka 0.8 and later write is `penstock.log.disk.scan`'s; segments of Kafka 0.7, told by their names, are
-`penstock.v07`'s. The columns are the same; in 0.7 the offset of a message is the byte where it starts.
+What Kafka 0.8 and later write is `penstock.log.disk.scan`'s; segments of Kafka 0.7, recognised by their
+names, are `penstock.v07`'s. The columns are the same; in 0.7 the offset of a message is the byte where it
+starts.
 """
 
 from __future__ import annotations
@@ -133,7 +134,7 @@ def scan_log(
 
 
 def _directories_07(path: str) -> dict[tuple[str, int], str]:
-    """The partitions in a directory of Kafka 0.7; none in one of another age."""
+    """The partitions in a directory of Kafka 0.7; none in one of later releases."""
     from penstock.v07.files import is_log_directory, partition_directories, partition_of
 
     if is_log_directory(path):

@@ -31,7 +31,7 @@ Bound = str | int | datetime | Mapping[int, "str | int | datetime"]
 
 KAFKA = "kafka"
 PROTOCOLS = (KAFKA, "0.7")
-"""What brokers speak: Kafka from 0.8 on, or 0.7, which shares nothing with it."""
+"""The protocol of brokers: that of Kafka since 0.8, or that of 0.7, which shares nothing with it."""
 
 READ_BATCH_BYTES = 4 << 20
 WRITE_BATCH_BYTES = 8 << 20

@@ -151,7 +151,7 @@ def scan_topic07(
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yield the messages between two bounds, each batch with its partition; as `penstock.scan_topic`.
 
-    A datetime means the start of the segment that was being written then: 0.7 knows no better.
+    A datetime means the start of the segment that was being written then: 0.7 has no finer index.
     """
     with Topics07(bootstrap_servers) as topics:
         known = topics.partitions(topic)

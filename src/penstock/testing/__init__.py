@@ -2,7 +2,7 @@
 
     with KafkaBroker() as broker:
         with broker.faults.fail("Produce", error="NOT_LEADER_OR_FOLLOWER", topic="orders", times=2):
-            ...  # the code under test, with whatever client it uses
+            ...  # the code under test, with any client
 
 `penstock.testing.plugin` is what pytest finds by itself; it gives the fixtures `kafka_broker` and
 `kafka_topic`. Every name is imported on first use, so that pytest starts no later for it.

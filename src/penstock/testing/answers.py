@@ -37,7 +37,7 @@ WHOLE_ANSWER_CODES = frozenset(
         ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
     )
 )
-"""What an answer says once for all, where it has a field for that."""
+"""The fields for one error of a whole response, where it has them."""
 
 _CODES = ("error_code", "partition_error_code")
 """The names that the error code of an entry has; the second one is that of AddPartitionsToTxn."""
@@ -47,7 +47,7 @@ _ON_FAILURE = {"base_offset": -1, "high_watermark": -1, "records": b"", "committ
 
 
 def answering_faults(faults: Faults) -> Interceptor:
-    """The interceptor that answers with error codes where `faults` say so."""
+    """The interceptor that answers with the error codes of `faults`."""
 
     def intercept(route: VersionedRoute) -> VersionedRoute:
         handle = route.handle
@@ -101,7 +101,7 @@ class Answerer:
         return when_answered(real, lambda response: self._answer(message, response))
 
     def _answer(self, message: Any, real: Any) -> Any:
-        """The answer that fails; `real` is what the broker has said to the rest, or to all of it."""
+        """The answer that fails; `real` is the broker's answer to the rest, or to all of it."""
         if self._request.key == ApiKey.PRODUCE and message.acks == 0:
             raise CloseConnection("a Produce without acknowledgement fails on demand")
         root = self._definition.root
@@ -248,7 +248,7 @@ class Answerer:
         return answer
 
     def _scram_users(self, message: Any, context: Context[Any]) -> Any:
-        """One result for each user that is named, whatever is to be done to how many credentials."""
+        """One result for each user in the request, once per user."""
         code = next(filter(None, map(self._code_of, self._request.places)), 0)
         if not code or self._applied:
             answer: Any = self._handle(message, context)

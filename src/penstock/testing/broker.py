@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 TEST_SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
-    # Without sessions every Fetch names its partitions, so that a fault can tell which it concerns.
+    # Without sessions every Fetch names its partitions, so that a fault finds those it concerns.
     "max.incremental.fetch.session.cache.slots": "0",
 }
 """What differs from the defaults of Kafka unless it is set: groups form at once, fetches are complete."""
@@ -56,7 +56,7 @@ class _Movable(Protocol):
 class KafkaBroker(Broker):
     """A `penstock.Broker` for tests: the same arguments, and everything that can happen to a broker.
 
-    `faults` says what goes wrong with requests. `pause`, `kill` and `restart` happen to the broker as a
+    `faults` are applied to requests. `pause`, `kill` and `restart` happen to the broker as a
     whole; data and port are kept. `advance` moves its clock, which is the machine's until then.
     """
 

@@ -1,4 +1,4 @@
-"""`Faults`: what goes wrong on demand. A fault says which requests it concerns and what becomes of them.
+"""`Faults`: what goes wrong on demand. A fault defines which requests it concerns and what becomes of them.
 
     fault = broker.faults.fail("Produce", error="NOT_LEADER_OR_FOLLOWER", topic="t", times=2)
 
@@ -22,7 +22,7 @@ from penstock.testing.places import Place
 from penstock.testing.requests import Request
 
 REQUESTS_KEPT = 10_000
-"""How many requests a fault remembers; older ones are forgotten."""
+"""How many requests a fault keeps; older ones are dropped."""
 
 When = Callable[[Request], bool]
 Change = Callable[[bytes], bytes]
@@ -32,7 +32,7 @@ _DAMAGES = ("records", "body", "correlation", "size", "cut")
 
 
 class Where(TypedDict, total=False):
-    """What every fault can be told: which requests it concerns, and how often. `Faults` explains it."""
+    """The options of every fault: which requests it concerns, and how often. See `Faults`."""
 
     topic: str | None
     partition: int | None
@@ -45,7 +45,7 @@ class Where(TypedDict, total=False):
 
 
 class Target:
-    """Which requests a fault concerns: those for which everything that is said here is true."""
+    """Which requests a fault concerns: those that all conditions hold for."""
 
     __slots__ = ("client_id", "connection", "group", "key", "partition", "topic", "when")
 
@@ -94,7 +94,7 @@ class Target:
 
 
 class Fault:
-    """One thing that goes wrong. `count` says how often it has."""
+    """One fault. `count` is how often it has been applied."""
 
     def __init__(
         self,
@@ -180,7 +180,7 @@ class Faults:
     * `api` names the request (``"Produce"``, ``"JoinGroup"``); None is any. `topic`, `partition`,
       `group`, `client_id` and `connection` narrow it down; `when` is a predicate of a `Request`.
     * `times` is how often it happens, None for always; `skip` how many requests are let through first.
-    * `applied` says whether the broker does what the request asks for, in spite of the fault: a Produce
+    * `applied` is whether the broker does what the request asks for, in spite of the fault: a Produce
       that is dropped with ``applied=True`` was written, and its answer was lost.
     """
 
@@ -282,7 +282,7 @@ class Faults:
         api: str | int | None = None,
         **where: Unpack[Where],
     ) -> Fault:
-        """Change nothing, but count and remember: what has the client asked for?"""
+        """Change nothing, but count and keep the requests."""
         return self._add(Fault(self, "watch", api, where))
 
     def clear(self) -> None:

@@ -2,7 +2,7 @@
 
 A room of its own, because nothing but the idea of a log is shared with what came after: offsets are
 positions in bytes, nothing is acknowledged, requests carry neither version nor correlation id and cannot
-be told apart from later ones on one port, and consumers of a group coordinate through ZooKeeper.
+be distinguished from later ones on one port, and consumers of a group coordinate through ZooKeeper.
 
 Every name is imported on first use: the broker's listener needs neither driver nor groups.
 """

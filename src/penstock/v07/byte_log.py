@@ -6,7 +6,7 @@ Promises:
 - One read never crosses from one segment to the next.
 - After an unclean stop the last segment is cut behind its last complete message with a correct checksum.
 
-Rolling, flushing, retention and the answer to OFFSETS are those of release 0.7.2. Does not know what a
+Rolling, flushing, retention and the answer to OFFSETS are those of release 0.7.2. Independent of what a
 message means; `append` gets what `message_set.judge` has passed.
 """
 
@@ -233,7 +233,7 @@ class ByteLog:
 
     def maintain(self, *, now_ms: int) -> None:
         """Flush when that is due by time, and remove what retention does not keep."""
-        # A clock that was put back tells no times any more: what waits is flushed now.
+        # After the clock was put back, ages are unknown: what waits is flushed now.
         if not 0 <= now_ms - self._flushed_at_ms < self._config.flush_ms:
             self.flush(now_ms=now_ms)
         self._remove_where(

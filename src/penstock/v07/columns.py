@@ -163,7 +163,7 @@ def _complete_size(data: Bytes) -> int:
 
 
 def complete_size(data: Buffer) -> int:
-    """As `message_set.complete_size`, compiled. Raises: CorruptRecordError, a negative length."""
+    """Return `message_set.complete_size`, compiled. Raises: CorruptRecordError, a negative length."""
     view = memoryview(data)
     size = int(_complete_size(np.frombuffer(view, dtype=np.uint8))) if len(view) else 0
     return message_set.complete_size(view) if size < 0 else size
@@ -204,7 +204,7 @@ def decode(
             yield Decoded(columns, base_offset + stopped)
         if reason == DONE:
             break
-        # What the loop does not know, the plain reader does: it reads the wrapper, or says what is wrong.
+        # What the loop does not support, the plain reader does: it reads the wrapper, or raises.
         stop = max(stopped + 4 + int.from_bytes(view[stopped : stopped + 4], "big"), stopped + 4)
         if not wrappers.add(view[stopped:stop], base_offset + stopped):
             yield from wrappers.take()
@@ -245,7 +245,7 @@ class _Wrappers:
             room: Bytes = empty(room_for(codec, compressed, self._unpack.max_bytes), np.uint8)
             inner = room[: decompress_into(codec, compressed, room.data)]
         except CorruptRecordError:
-            return False  # broken, gzip in several members, or too large: the plain reader tells
+            return False  # broken, gzip in several members, or too large: the plain reader decides
         if not len(inner):
             return False
         capacity = len(inner) // 9 + 1

@@ -1,7 +1,7 @@
 """One connection to one 0.7 broker: blocking, in order, made anew when it breaks.
 
 A request that has an answer is repeated once on a fresh connection, since asking twice does no harm. A
-PRODUCE is not: nothing in Kafka 0.7 tells whether it arrived, so the caller is told that it is unknown.
+PRODUCE is not: nothing in Kafka 0.7 confirms that it arrived, so the error says that it is unknown.
 """
 
 from __future__ import annotations

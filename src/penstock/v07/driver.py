@@ -116,7 +116,7 @@ class Driver07:
     def partition_count(self, topic: str) -> int:
         """How many partitions the broker has, or would have, for a topic.
 
-        The protocol has no such question; the broker tells apart what it has and has not.
+        The protocol has no such request; each partition is probed.
         """
         count = 1
         while count < PARTITIONS_MAX and self.connection.has_partition(topic, count):

@@ -5,7 +5,7 @@ CRC-32 of the payload, and the payload. A set is messages back to back. N messag
 making their set the payload of one wrapper, which may be nested. Offsets are byte positions and belong to
 outermost messages only.
 
-Source: "Writing a Driver for Kafka" and the compression page of that age; edge cases as in release 0.7.2.
+Source: "Writing a Driver for Kafka" and the compression page of that release; edge cases as in release 0.7.2.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ HEADER_BYTES = (5, 6)
 """Bytes between the length and the payload, by magic."""
 
 CODECS = (Codec.NONE, Codec.GZIP, Codec.SNAPPY)
-"""What the codec bits say; 3 is invalid."""
+"""The codec of the codec bits; 3 is invalid."""
 
 _LENGTH = Struct(">i")
 _HEAD0 = Struct(">ibI")

@@ -1,4 +1,4 @@
-"""The producer of Kafka 0.7: finds brokers in ZooKeeper, or is told them, and sends unanswered."""
+"""The producer of Kafka 0.7: finds brokers in ZooKeeper, or takes a list, and sends unanswered."""
 
 from __future__ import annotations
 

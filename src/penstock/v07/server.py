@@ -123,7 +123,7 @@ class Server:
     async def stop(self) -> None:
         """Stop listening, process what has arrived, close all connections.
 
-        Producers are told nothing, so what they have sent is worth a little waiting.
+        Producers get no response, so what they have sent is worth a short wait.
         """
         loop = asyncio.get_running_loop()
         for _ in range(TURNS):
@@ -293,7 +293,7 @@ def _whole(region: FileRegion) -> bytes:
 
 
 def _cork(writer: asyncio.StreamWriter, is_corked: bool) -> None:
-    """As in the modern broker's connection: segments are filled from one piece to the next."""
+    """Segments are filled from one piece to the next, as in the connection of later protocols."""
     if TCP_CORK is not None:
         writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, TCP_CORK, is_corked)
 
@@ -309,7 +309,7 @@ async def serving(
 ) -> AsyncIterator[Server]:
     """Serve the topics in `directory` on the running loop for as long as the block lasts.
 
-    `failures` is told of exceptions that end one connection, or one turn of a background task.
+    `failures` is called with exceptions that end one connection, or one turn of a background task.
     With `zk.connect` among the settings the broker is registered in ZooKeeper meanwhile.
 
     Raises:

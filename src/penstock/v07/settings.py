@@ -1,4 +1,4 @@
-"""What a Kafka 0.7 broker can be told, under the names of its own server.properties."""
+"""The settings of a Kafka 0.7 broker, under the names of its server.properties."""
 
 from __future__ import annotations
 

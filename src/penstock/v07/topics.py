@@ -96,7 +96,7 @@ class Topics:
         return self._logs.get((topic, partition))
 
     def choose_partition(self, part: ProducePart) -> ProducePart:
-        """Say where a message set goes that may go to any partition, and see that there is a log for it.
+        """Choose the partition of a message set that may go to any, and see that there is a log for it.
 
         Raises:
             InvalidTopic, WrongPartition: nothing was created.
@@ -112,7 +112,7 @@ class Topics:
         return ProducePart(topic, partition, data)
 
     def produce(self, part: ProducePart) -> None:
-        """Append a message set: `choose_partition`, `judge` and `store`, which say what they raise."""
+        """Append a message set: `choose_partition`, `judge` and `store`, and raises what they raise."""
         assigned = self.choose_partition(part)
         self.store(assigned, judge(memoryview(part.messages)))
 

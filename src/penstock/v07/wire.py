@@ -4,7 +4,7 @@ Source: the request and response layouts of "Writing a Driver for Kafka", with w
 open settled as release 0.7.2 behaves. Frames are an int32 length and that many bytes, big-endian
 throughout. PRODUCE and MULTIPRODUCE are never answered; the others are, in order.
 
-Knows nothing of what a message set holds (`message_set`) nor of sockets.
+Independent of the contents of a message set (`message_set`) and of sockets.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ class Application:
             change = self.membership.next_change()
             if change is None:
                 return
-            self.membership.told(change, self.world.now_ms)
+            self.membership.confirm(change, self.world.now_ms)
 
     def pump(self) -> None:
         waiting = self.membership.take_requests()

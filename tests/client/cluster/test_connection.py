@@ -182,7 +182,7 @@ def test_a_forgotten_request_does_not_disturb_the_next() -> None:
     [
         (
             b"HTTP/1.1 400 Bad Request\r\n\r\n",
-            "speaks HTTP: bootstrap.servers wants the port of a Kafka broker",
+            "speaks HTTP: bootstrap.servers takes the port of a Kafka broker",
         ),
         (b"\xff\xff\xff\xff", "frame of -1 bytes"),
         (b"\0\0\0\3abc", "frame of 3 bytes"),

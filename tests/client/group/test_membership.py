@@ -51,7 +51,7 @@ class Bench:
         self.member.polled(self.now)
         told = []
         while (change := self.member.next_change()) is not None:
-            self.member.told(change, self.now)
+            self.member.confirm(change, self.now)
             told.append(change)
         return told
 

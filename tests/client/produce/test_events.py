@@ -89,7 +89,7 @@ def test_what_cannot_be_sent_is_refused(address):
     with Producer(bootstrap_servers=address) as producer:
         with pytest.raises(ConfigError, match="either a value or an event"):
             producer.send("no", b"value", event=EVENT)
-        with pytest.raises(ConfigError, match="wants a penstock"):
+        with pytest.raises(ConfigError, match="takes a penstock"):
             producer.send("no", event={"id": "1"})
         with pytest.raises(ConfigError, match="mode must be"):
             producer.send("no", event=EVENT, mode="batch")

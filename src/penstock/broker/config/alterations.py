@@ -343,7 +343,7 @@ def _apply(
         type_ = key.type
         present = next((each.text for each in cluster.config.settings_of(setting, key)), None)
     else:
-        type_ = UNKNOWN  # Apache Kafka knows no lists among these
+        type_ = UNKNOWN  # Apache Kafka has no lists among these
     if type_ != LIST:
         word = "APPEND" if operation == APPEND else "SUBTRACT"
         raise error_for(

@@ -1,7 +1,8 @@
 """The settings of the broker (server.properties): Kafka's names, types and defaults (4.x), and ours.
 
-A key without effect is accepted, because files written for Apache Kafka carry it; its description says why it
-means nothing to a single process. Kafka's other settings, which have no use here at all, are `inert_keys`.
+A key without effect is accepted, because files written for Apache Kafka carry it; its description has the
+reason why it means nothing to a single process. Kafka's other settings, which have no use here at all, are
+`inert_keys`.
 """
 
 from __future__ import annotations
@@ -56,24 +57,22 @@ def _topic_defaults() -> list[ConfigKey]:
 
 BROKER_KEYS = table(
     *_topic_defaults(),
+    broker_key("advertised.host.name", STRING, None, "Host for clients; replaced by advertised.listeners."),
     broker_key(
-        "advertised.host.name", STRING, None, "Host told to clients, before advertised.listeners came."
-    ),
-    broker_key(
-        "advertised.port", INT, None, "Port told to clients, before advertised.listeners came.", at_least=0
+        "advertised.port", INT, None, "Port for clients; replaced by advertised.listeners.", at_least=0
     ),
     broker_key("host.name", STRING, None, "Address to listen on, before listeners came. Needs port."),
     broker_key("port", INT, None, "Port to listen on, before listeners came.", at_least=0),
     *PENSTOCK_KEYS,
     broker_key(
-        "advertised.listeners", LIST, None, "Addresses told to clients, where they differ from listeners."
+        "advertised.listeners", LIST, None, "Addresses for clients, where they differ from listeners."
     ),
     broker_key(
         "auto.create.topics.enable", BOOLEAN, "true", "Whether asking for an unknown topic creates it."
     ),
     _idle("auto.leader.rebalance.enable", BOOLEAN, "true", _NO_REPLICAS),
     broker_key("broker.id", INT, None, "Older name of node.id.", at_least=-1),
-    broker_key("broker.rack", STRING, None, "Rack told to clients."),
+    broker_key("broker.rack", STRING, None, "Rack in Metadata responses."),
     broker_key(
         "connections.max.idle.ms", LONG, "600000", "Connections without a request for this long are closed."
     ),
@@ -191,7 +190,7 @@ BROKER_KEYS = table(
         at_least=1,
     ),
     broker_key(
-        "offsets.retention.minutes", INT, "10080", "Age at which offsets of empty groups go.", at_least=1
+        "offsets.retention.minutes", INT, "10080", "Age at which offsets of empty groups expire.", at_least=1
     ),
     broker_key("offsets.topic.num.partitions", INT, "50", "Partitions of __consumer_offsets.", at_least=1),
     _idle("offsets.topic.replication.factor", SHORT, "3", _NO_REPLICAS, at_least=1),
@@ -273,7 +272,7 @@ BROKER_KEYS = table(
         "transactional.id.expiration.ms",
         INT,
         "604800000",
-        "How long a transactional id is remembered that is not used.",
+        "How long an unused transactional id is kept.",
         at_least=1,
     ),
     broker_key(

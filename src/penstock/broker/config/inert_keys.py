@@ -1,6 +1,6 @@
 """Settings of Apache Kafka's brokers that mean nothing here, and unknown names.
 
-Apache Kafka lists some three hundred settings of a broker and keeps whatever else it is told. Tools for
+Apache Kafka lists some three hundred settings of a broker and accepts settings with unknown names. Tools for
 administration read that list and write to it, so those that this broker has no use for are listed, checked
 and kept, too. The facts are in ``inert_keys.txt``, read on first use.
 """
@@ -96,7 +96,7 @@ def inert_keys(config: BrokerConfig) -> Mapping[str, BrokerSetting]:
 
 
 def broker_setting(config: BrokerConfig, name: str) -> BrokerSetting:
-    """What there is to know of a setting of the broker, whatever its name."""
+    """The definition of a setting of the broker: of a known key, an inert key, or an unknown name."""
     key = BROKER_KEYS.get(name)
     if key is not None:
         return BrokerSetting(key, CLUSTER if name in DYNAMIC_KEYS else READ_ONLY)

@@ -71,14 +71,14 @@ PENSTOCK_KEYS = (
         "penstock.producers.max",
         INT,
         "100000",
-        "Most idempotent producers remembered, in all partitions; beyond it the idle ones are forgotten.",
+        "Most idempotent producers kept, in all partitions; beyond it the idle ones are dropped.",
         at_least=1,
     ),
     broker_key(
         "penstock.log.open.ms.max",
         INT,
         "400",
-        "Milliseconds of each second in which requests may have logs opened; further ones are told to retry.",
+        "Milliseconds of each second in which requests may open logs; further ones get a retriable error.",
         at_least=1,
     ),
     broker_key(

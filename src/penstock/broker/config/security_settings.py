@@ -82,14 +82,14 @@ KEYS: dict[str, SecurityKey] = {
     "ssl.keystore.key": SecurityKey(SECRET, None, "Private key as PEM text."),
     "ssl.keystore.location": SecurityKey(TEXT, None, "PEM, PKCS12 or JKS file with key and certificate."),
     "ssl.keystore.password": SecurityKey(SECRET, None, "Password of the key store."),
-    "ssl.keystore.type": SecurityKey(TEXT, None, "PEM, PKCS12 or JKS; told from the file."),
+    "ssl.keystore.type": SecurityKey(TEXT, None, "PEM, PKCS12 or JKS; detected from the file."),
     "ssl.principal.mapping.rules": SecurityKey(
         TEXT, "DEFAULT", "From the subject of a certificate to the name of a principal."
     ),
     "ssl.truststore.certificates": SecurityKey(SECRET, None, "CAs of clients as PEM text."),
     "ssl.truststore.location": SecurityKey(TEXT, None, "PEM, PKCS12 or JKS file with CAs of clients."),
     "ssl.truststore.password": SecurityKey(SECRET, None, "Password of the trust store."),
-    "ssl.truststore.type": SecurityKey(TEXT, None, "PEM, PKCS12 or JKS; told from the file."),
+    "ssl.truststore.type": SecurityKey(TEXT, None, "PEM, PKCS12 or JKS; detected from the file."),
     "super.users": SecurityKey(TEXT, "", "Principals that may do everything, separated by semicolons."),
 }
 """The settings of security that have an effect."""

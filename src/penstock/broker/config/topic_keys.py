@@ -177,7 +177,7 @@ TOPIC_KEYS = table(
         "message.format.version",
         STRING,
         "3.0-IV1",
-        "every release that still knows this name ignores it, or --as-version says it.",
+        "every release that still has this name ignores it, or --as-version sets it.",
         "log.message.format.version",
     ),
     _topic(
@@ -254,7 +254,7 @@ TOPIC_KEYS = table(
         "retention.ms",
         LONG,
         "604800000",
-        "Age at which segments go; -1 never.",
+        "Age at which segments are deleted; -1 never.",
         "log.retention.ms",
         ("log.retention.minutes", 60_000),
         ("log.retention.hours", 3_600_000),

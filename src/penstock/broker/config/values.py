@@ -1,8 +1,8 @@
 """Settings of the broker and of topics: Kafka's names, checked and typed.
 
 `BrokerConfig` holds what was set for the broker, `TopicConfig` what was set for one topic on top of it.
-Both answer with typed values and tell where a value comes from, which is what DescribeConfigs reports.
-Nothing here reads a file or knows what a setting is used for.
+Both return typed values and the source of each value, which DescribeConfigs reports.
+Nothing here reads a file or depends on what a setting is used for.
 """
 
 from __future__ import annotations
@@ -296,7 +296,7 @@ class BrokerConfig:
 
 
 class TopicConfig:
-    """What was set for one topic, over what the broker says, over Kafka's defaults.
+    """The settings of one topic: set for the topic, else set for the broker, else Kafka's default.
 
     Values that a Produce or a Fetch needs are attributes, worked out once.
 
@@ -391,7 +391,7 @@ class TopicConfig:
         return sorted(found, key=_source)
 
     def source(self, name: str) -> int:
-        """Where the value in force comes from, in whatever unit it was given."""
+        """The source of the value in force, in any of its units."""
         if name in self.overrides:
             return SOURCE_TOPIC
         found = [

@@ -1,6 +1,7 @@
 """Groups of consumers: committed offsets, the store of groups, timers, and the kinds of groups.
 
 `offsets` holds what has been committed, `store` keeps offsets and groups in the topic `__consumer_offsets`
-(`topic`, `records`), `timers` are deadlines. These know no kind of group. `classic` is one kind, a client of
-both; others (KIP-848, share groups) would stand beside it. `service` joins everything to the broker.
+(`topic`, `records`), `timers` are deadlines. These are independent of the group protocol. `classic` is one
+protocol, a client of both; others (KIP-848, share groups) would stand beside it. `service` joins everything
+to the broker.
 """

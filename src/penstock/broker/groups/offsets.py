@@ -68,7 +68,7 @@ class Offsets:
         return _size(committed) if present is None else len(committed.metadata) - len(present.metadata)
 
     def remove(self, group_id: str, partition: PartitionKey) -> None:
-        """Forget an offset whose tombstone has been stored. Harmless if there is none."""
+        """Remove an offset whose tombstone has been stored. Does nothing if there is none."""
         offsets = self._by_group.get(group_id)
         if offsets is not None:
             gone = offsets.pop(partition, None)

@@ -1,6 +1,6 @@
 """Offsets that transactions have written, and that count once a transaction is committed.
 
-Several producers may have pending offsets of one partition; which of them counts in the end is decided by the
+Several producers may have pending offsets of one partition; which of them counts is decided by the
 offsets of their records in `__consumer_offsets`, as for all commits.
 """
 
@@ -63,7 +63,7 @@ class PendingOffsets:
         return list(found.items())
 
     def discard(self, group_id: str, partitions: Iterable[PartitionKey]) -> None:
-        """Forget what is pending for partitions whose offsets are removed."""
+        """Remove the pending offsets of partitions whose offsets are removed."""
         for partition in partitions:
             key = group_id, partition
             if key in self._counts:

@@ -78,7 +78,7 @@ def offset_record(group_id: str, partition: PartitionKey, committed: Committed |
 def read_record(
     key: bytes | None, value: bytes | None, kinds: Sequence[GroupRecords]
 ) -> StoredOffset | StoredRecord | None:
-    """Return what a record says; None for one that belongs to no kind of group in `kinds`.
+    """Return the parsed record; None for one that belongs to no kind of group in `kinds`.
 
     Raises:
         DecodeError: the record is damaged, or its value of a version newer than we know.

@@ -56,7 +56,7 @@ class Host(Protocol):
 
 
 class Answer:
-    """The response to one request that may wait. It is the ticket that the coordinator knows it by."""
+    """The response to one request that may wait. It is the coordinator's ticket for the request."""
 
     __slots__ = ("response",)
 
@@ -65,7 +65,7 @@ class Answer:
 
 
 class ClassicKind(ClassicRecords):
-    """Classic groups, as the store knows them."""
+    """Classic groups, as a `GroupKind` of the store."""
 
     def __init__(self, coordinator: Coordinator, host: Host, restored: Callable[[], object]) -> None:
         self._coordinator = coordinator

@@ -1,7 +1,8 @@
 """The store of groups: committed offsets in memory, and offsets and groups in `__consumer_offsets`.
 
-Knows no kind of group. A kind gives its records and their meaning as a `GroupKind`; what it wants stored is
-appended as bytes. A partition is read from its beginning before the first group in it is used.
+Independent of the group protocol. A protocol gives its records and their meaning as a `GroupKind`; what it
+stores is appended as bytes. A partition is read from its beginning before the first group in it is
+used.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ logger = logger_named("penstock.broker")
 
 
 class GroupKind(GroupRecords, Protocol):
-    """One kind of groups, as the store knows it."""
+    """The interface of one group protocol towards the store."""
 
     def restore(self, stored: Mapping[str, Any], with_offsets: Collection[str]) -> None:
         """Take over the groups of one partition that was read.

@@ -1,7 +1,7 @@
 """The topic `__consumer_offsets`, which offsets and groups are stored in.
 
 The topic is created when the first group needs it. A group lives in the partition that the hash of its id
-says, as at Apache Kafka. Knows no kind of group: `records.GroupRecords` read theirs.
+says, as at Apache Kafka. Independent of the group protocol: `records.GroupRecords` read their own.
 """
 
 from __future__ import annotations
@@ -224,8 +224,8 @@ class OffsetsTopic:
         """Yield everything that is stored in one partition, in order, tombstones too.
 
         Offsets that a transaction has committed come when its marker comes; those of transactions that are
-        still open are in `pending` in the end, by producer id. What is damaged, or of a version that only
-        newer brokers know, is passed over and noted in `losses`.
+        still open are in `pending` afterwards, by producer id. What is damaged, or of a version that only
+        newer brokers have, is passed over and noted in `losses`.
 
         Raises:
             StorageError: the log cannot be opened or read.
@@ -288,7 +288,7 @@ class Losses:
 
 
 def _stored(batch: memoryview, index: int, losses: Losses, kinds: Sequence[GroupRecords]) -> Iterator[Stored]:
-    """Yield what the records of a sound batch say."""
+    """Yield the parsed records of a sound batch."""
     try:
         rows = decode_batch(batch, 0, len(batch), NAME, index, verify=False)
     except Exception as error:

@@ -1,8 +1,8 @@
 """The handlers of the broker: one module for each API.
 
 A module translates: message in, a call to the part of the broker that does the work, message out. It has the
-name of its API, and so has the function in it that is the handler; its docstring says what each version has
-changed. `OFFERED` is the only place that says which versions are spoken: ApiVersions answers with it.
+name of its API, and so has the function in it that is the handler; its docstring lists what each version has
+changed. `OFFERED` is the only table of the supported versions: ApiVersions answers with it.
 """
 
 from __future__ import annotations

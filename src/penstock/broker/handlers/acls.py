@@ -159,7 +159,7 @@ def _acl(creation: AclCreation, version: int) -> Acl:
 
 
 def delete_acls(request: DeleteAclsRequest, context: Context[Needs]) -> DeleteAclsResponse:
-    """Remove what each filter selects; an entry that two of them select is told twice."""
+    """Remove what each filter selects; an entry that two of them select is in the response twice."""
     if context.node.authorizer is None:
         refused = DeleteAclsFilterResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
         return DeleteAclsResponse(filter_results=[refused] * len(request.filters))

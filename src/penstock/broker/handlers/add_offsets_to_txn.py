@@ -1,6 +1,6 @@
 """AddOffsetsToTxn (25): let the offsets of a group take part in a transaction.
 
-v2 tells PRODUCER_FENCED; v3 is flexible; v4 knows TRANSACTION_ABORTABLE. Producers of KIP-890 do not need it.
+v2 adds PRODUCER_FENCED; v3 is flexible; v4 adds TRANSACTION_ABORTABLE. Producers of KIP-890 do not need it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """AddPartitionsToTxn (24): let partitions take part in a transaction, or ask whether they do.
 
-v0-v3 are for clients, of one transaction; v2 tells PRODUCER_FENCED, v3 is flexible. v4 and v5 are for brokers
+v0-v3 are for clients, of one transaction; v2 adds PRODUCER_FENCED, v3 is flexible. v4 and v5 are for brokers
 and name several transactions, each of which may only be verified.
 """
 

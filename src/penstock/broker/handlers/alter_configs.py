@@ -1,4 +1,4 @@
-"""AlterConfigs (33): say everything that is set for a topic or broker; the rest is default."""
+"""AlterConfigs (33): replace all settings of a topic or broker; the others become default."""
 
 from __future__ import annotations
 

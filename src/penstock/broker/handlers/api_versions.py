@@ -1,7 +1,7 @@
-"""ApiVersions (18): which APIs this broker speaks, in which versions.
+"""ApiVersions (18): which APIs this broker supports, in which versions.
 
 The answer is the table of registered handlers. v1 adds the throttle time; v3 the client's software name
-and features; v4 may list features whose lowest version is 0. A version we do not know is answered in
+and features; v4 may list features whose lowest version is 0. An unsupported version is answered in
 version 0 with error 35 and one entry, our own range (KIP-511).
 """
 
@@ -57,7 +57,7 @@ class Needs(Parts, Protocol):
 
 
 def api_versions(request: ApiVersionsRequest | None, context: Context[Needs]) -> ApiVersionsResponse:
-    """List every API that has a handler. None stands for a request in a version we do not know."""
+    """List every API that has a handler. None stands for a request in an unsupported version."""
     routes, profile = context.node.routes, context.node.profile
     if request is None:
         if profile is not None and not profile.lists_own_api:
@@ -82,7 +82,7 @@ def api_versions(request: ApiVersionsRequest | None, context: Context[Needs]) ->
 
 
 def _add_features(response: ApiVersionsResponse, context: Context[Needs]) -> None:
-    """Tell the levels of features that can be read, and those the cluster has settled on (KIP-584)."""
+    """Add the supported levels of features, and the finalized ones of the cluster (KIP-584)."""
     cluster, profile = context.node.cluster, context.node.profile
     low, high = METADATA_LEVELS
     has_transaction_version = profile is None or profile.transaction_level > 0

@@ -26,7 +26,7 @@ logger = logger_named("penstock.broker")
 
 
 QUOTA_ERROR_SINCE = 3
-"""From here on clients know error 89 (KIP-599), which says that the rest is to be asked for again."""
+"""From this version on clients support error 89 (KIP-599): the rest is to be requested again."""
 
 
 class Needs(Parts, Protocol):

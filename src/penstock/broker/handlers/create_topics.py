@@ -1,7 +1,7 @@
 """CreateTopics (19).
 
 v1 may only validate, and errors have messages; v2 throttle time; v4 -1 for the broker's defaults; v5 the
-answer tells partitions, replication factor and settings; v7 the topic id.
+response has partitions, replication factor and settings; v7 the topic id.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 REPLICAS = 1
 
 QUOTA_ERROR_SINCE = 6
-"""From here on clients know error 89 (KIP-599), which says that the rest is to be asked for again."""
+"""From this version on clients support error 89 (KIP-599): the rest is to be requested again."""
 SETTINGS_SINCE = 5
 
 SETTING_BYTES = 60

@@ -165,7 +165,7 @@ def expire_delegation_token(
 def describe_delegation_token(
     request: DescribeDelegationTokenRequest, context: Context[Needs]
 ) -> DescribeDelegationTokenResponse:
-    """Tell the tokens of owners (of all where none is named) that who asks may see, with their codes."""
+    """Return the tokens of owners (of all where none is named) that the caller may see, with their HMACs."""
     try:
         _check_session(context)
         secret = _secret(context)

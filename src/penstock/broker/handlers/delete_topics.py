@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from penstock.broker.requests.purgatory import Parking
 
 QUOTA_ERROR_SINCE = 5
-"""From here on clients know error 89 (KIP-599), which says that the rest is to be asked for again."""
+"""From this version on clients support error 89 (KIP-599): the rest is to be requested again."""
 
 
 class Needs(Parts, Protocol):
@@ -95,7 +95,7 @@ def _find(state: DeleteTopicState, context: Context[Needs]) -> Topic:
 
 
 def _named(state: DeleteTopicState, context: Context[Needs]) -> tuple[str | None, bytes]:
-    """What tells apart what a request names: the topic, or else the words that name none."""
+    """The key of an entry of a request: the topic, or the name or id that no topic has."""
     topics, by_id = context.node.cluster.topics, context.node.cluster.topics_by_id
     topic = topics.get(state.name) if state.name is not None else by_id.get(state.topic_id)
     if topic is None or (state.name is not None and state.topic_id != ZERO_UUID):

@@ -108,7 +108,7 @@ def _describe(
     context: Context[Needs],
     made: dict[_Alike, list[DescribeConfigsResourceResult]],
 ) -> DescribeConfigsResult:
-    """Describe one resource. `made` keeps what topics with the same settings are told."""
+    """Describe one resource. `made` keeps the entries for topics with equal settings."""
     result = DescribeConfigsResult(
         resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=None
     )
@@ -221,7 +221,7 @@ def _entry(
     is_broker = resource_type == BROKER_RESOURCE
     is_secret = key.type == PASSWORD or (is_broker and key.type == UNKNOWN)
 
-    for_all = is_broker and not resource_name  # told as it was set
+    for_all = is_broker and not resource_name  # shown as it was set
 
     def shown(setting: Setting, *, is_parsed: bool) -> str | None:
         if is_secret:
@@ -251,6 +251,6 @@ def _entry(
 
 
 def _is_fixed(name: str, context: Context[Needs]) -> bool:
-    """Whether a setting is shown as read-only, as Kafka says of those behind a prefix, too."""
+    """Whether a setting is shown as read-only, as Kafka shows those behind a prefix, too."""
     key, change = broker_setting(context.node.config, name)
     return change == READ_ONLY or key.type == UNKNOWN or listener_setting(name) != name

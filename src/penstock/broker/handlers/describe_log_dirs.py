@@ -1,7 +1,7 @@
 """DescribeLogDirs (35): which partitions are in the data directory, and their sizes.
 
 v3 a top-level error; v4 the size of the volume and what is free of it; v5 cordoned directories, of which
-there are none. A broker that keeps everything in memory names its place so, and knows no limit.
+there are none. A broker that keeps everything in memory has a directory of that name, and no limit.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def describe_topic_partitions(
 
 
 def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
-    """A topic that does not exist; what one may do with it is told all the same, as Kafka does."""
+    """The entry of a topic that does not exist. It has authorized operations all the same, as in Kafka."""
     code = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     try:
         check_topic_name(name)

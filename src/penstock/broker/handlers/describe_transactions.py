@@ -30,7 +30,7 @@ class Needs(Parts, Protocol):
 def describe_transactions(
     request: DescribeTransactionsRequest, context: Context[Needs]
 ) -> DescribeTransactionsResponse:
-    """Tell what each id is doing; one that is not known has error 105, the empty one 42."""
+    """Return the state of each id; an unknown one has error 105, the empty one 42."""
     context.begin_claims()
     coordinator = context.node.transactions.open()
     return DescribeTransactionsResponse(

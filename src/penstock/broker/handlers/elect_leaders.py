@@ -32,7 +32,7 @@ class Needs(Parts, Protocol):
 
 
 def elect_leaders(request: ElectLeadersRequest, context: Context[Needs]) -> ElectLeadersResponse:
-    """Say of every partition that it has its leader. Asked for all, only failures are listed: none."""
+    """Answer that every named partition has its leader; for all partitions, an empty list of failures."""
     if request.topic_partitions is None:
         if request.election_type not in ELECTION_TYPES:
             return ElectLeadersResponse(error_code=ErrorCode.INVALID_REQUEST)

@@ -1,6 +1,6 @@
 """EndTxn (26): commit or abort a transaction.
 
-v2 tells PRODUCER_FENCED; v3 is flexible; v5 is that of KIP-890: each end raises the epoch, and the response
+v2 adds PRODUCER_FENCED; v3 is flexible; v5 is that of KIP-890: each end raises the epoch, and the response
 has the producer id and epoch for the next transaction.
 """
 

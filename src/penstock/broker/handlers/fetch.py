@@ -213,7 +213,7 @@ def _answer_news(
 def _keep_news(
     responses: list[FetchableTopicResponse], session: FetchSession
 ) -> list[FetchableTopicResponse]:
-    """Note what a session is told; return what is news to it."""
+    """Record the answers in a session; return those that have changed since the last response."""
     news = []
     for topic in responses:
         fresh = [
@@ -254,7 +254,7 @@ def _read_topic(asked: FetchTopic, reading: _Reading) -> FetchableTopicResponse:
             is_new = reading.context.version >= STORAGE_ERROR_SINCE
             code = ErrorCode.KAFKA_STORAGE_ERROR if is_new else ErrorCode.NOT_LEADER_OR_FOLLOWER
             if isinstance(error, DamagedLogError):
-                # Asking again is of no use, and clients know so: with the others they try for ever.
+                # Clients do not retry after this error; with the others they would retry for ever.
                 code = ErrorCode.CORRUPT_MESSAGE
             partitions.append(_refuse(partition.partition, code))
     return FetchableTopicResponse(topic=asked.topic, topic_id=asked.topic_id, partitions=partitions)
@@ -356,7 +356,7 @@ def _diverging(partition: Partition, asked: FetchPartition, where: EpochEndOffse
 
 
 class _Conversion:
-    """Batches of one partition for a fetcher that does not know magic 2."""
+    """Batches of one partition for a consumer without magic 2."""
 
     __slots__ = ("data", "error", "first_offset", "index", "magic", "max_bytes", "response")
 

@@ -2,7 +2,7 @@
 
 v1 key types (0 group, 1 transaction, 2 share group from v6 on) and messages; v4 several keys. The
 coordinator of every consumer group and transactional id is this broker. Share groups are not offered, so the
-answer for these is COORDINATOR_NOT_AVAILABLE, which says why.
+answer for these is COORDINATOR_NOT_AVAILABLE, with the reason.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ GROUP_KEY, TRANSACTION_KEY, SHARE_KEY = 0, 1, 2
 _NOT_OFFERED = {2: "share groups"}
 
 _NO_ERROR = "NONE"
-"""What Apache Kafka says below version 4 where nothing is wrong."""
+"""Apache Kafka's error message below version 4 where there is no error."""
 
 
 class Needs(Parts, Protocol):

@@ -1,4 +1,4 @@
-"""Heartbeat (12): a member is alive, and learns whether it has to join again. v3 has instance ids."""
+"""Heartbeat (12): prolongs a member's session; answers if it has to join again. v3 has instance ids."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Needs(Parts, Protocol):
 
 
 def heartbeat(request: HeartbeatRequest, context: Context[Needs]) -> HeartbeatResponse:
-    """Prolong the session of a member; REBALANCE_IN_PROGRESS (27) tells it to join again."""
+    """Prolong the session of a member; REBALANCE_IN_PROGRESS (27) makes it join again."""
     service = context.node.groups
     try:
         service.open(request.group_id)

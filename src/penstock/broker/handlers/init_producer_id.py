@@ -1,7 +1,7 @@
 """InitProducerId (22): an id and epoch for an idempotent or transactional producer.
 
-v2 is flexible; v3 lets a producer hand in its id and epoch to get the next epoch (KIP-360); v4 tells
-PRODUCER_FENCED; v5 knows TRANSACTION_ABORTABLE.
+v2 is flexible; v3 lets a producer hand in its id and epoch to get the next epoch (KIP-360); v4 adds
+PRODUCER_FENCED; v5 adds TRANSACTION_ABORTABLE.
 
 The first request after a start waits until it is known which ids the partitions hold (`producer_ids`).
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.broker")
 
 SEARCH_PATIENCE_S = 30.0
-"""How long a request waits for what partitions know of producer ids, before it is told to come again."""
+"""How long a request waits for the producer ids that partitions hold, before it gets a retriable error."""
 
 
 class Needs(Parts, SearchesProducerIds, Protocol):

@@ -2,7 +2,7 @@
 
 v0 has one timeout, for the session and for rejoining; v1 has two; v4 a member without an id is given one
 first (error 79); v5 instance ids; v7 the protocol's type, and no protocol's name in errors; v8 a reason; v9
-the leader may be told to skip the assignment.
+the response may ask the leader to skip the assignment.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def join_group(request: JoinGroupRequest, context: Context[Needs]) -> Any:
 
 
 def _fit(response: Any, version: int) -> JoinGroupResponse:
-    """Before version 7 there is no way to say that there is no protocol."""
+    """Before version 7 the protocol cannot be null."""
     assert isinstance(response, JoinGroupResponse)
     if response.protocol_name is None and version < NO_PROTOCOL_SINCE:
         response.protocol_name = ""

@@ -96,7 +96,7 @@ def _look_up_all(
 ) -> list[ListOffsetsPartitionResponse]:
     """One answer for every partition; INVALID_REQUEST (42) from v1 on where one is asked about twice.
 
-    `times` tells how often the request names each partition; unfinished searches go into `searches`.
+    `times` is how often the request names each partition; unfinished searches go into `searches`.
     """
     return [
         _look_up(topic.name, partition, context, searches, committed_only)
@@ -303,7 +303,7 @@ def _search_later(
     def begin() -> ListOffsetsResponse | Wait:
         size = 0
         for search in searches[:AT_ONCE]:
-            with suppress(KafkaError, StorageError):  # `go_on` meets it again, and says so
+            with suppress(KafkaError, StorageError):  # `go_on` meets it again, and answers it
                 size += search.load()
         waiting: ListOffsetsResponse | Wait = answer_later(context, look, size, go_on)
         return waiting

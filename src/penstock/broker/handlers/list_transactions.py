@@ -1,6 +1,6 @@
 """ListTransactions (66): the transactional ids of this broker.
 
-v1 filters by duration, v2 by a pattern of ids. State names that Kafka does not know are handed back, and
+v1 filters by duration, v2 by a pattern of ids. Unknown state names are returned, and
 match nothing.
 """
 

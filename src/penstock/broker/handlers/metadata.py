@@ -6,7 +6,7 @@ operations. v10 topic ids in the answer, v12 in the request, with null names. v1
 on the cluster. v13 an error for the whole answer.
 
 Topics that are created here exist at once, all in one step, so the answer has no LEADER_NOT_AVAILABLE in
-between, unless the broker behaves as a release that had, or a request wants more topics than it may create.
+between, unless the broker behaves as a release that had, or a request names more topics than it may create.
 """
 
 from __future__ import annotations

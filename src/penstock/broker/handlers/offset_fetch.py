@@ -55,7 +55,7 @@ class Needs(Parts, Protocol):
 
 
 def offset_fetch(request: OffsetFetchRequest, context: Context[Needs]) -> OffsetFetchResponse:
-    """Tell what groups have committed.
+    """Return what groups have committed.
 
     With `require_stable` a partition whose offset a transaction is about to change has error 88 instead.
     """

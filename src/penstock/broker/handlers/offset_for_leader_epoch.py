@@ -1,6 +1,6 @@
 """OffsetForLeaderEpoch (23): where the records of a leader epoch end (KIP-101, KIP-320).
 
-v2 tells the epoch found and takes the client's own; v3 the replica; v4 flexible.
+v2 adds the epoch found and the client's own; v3 the replica; v4 flexible.
 """
 
 from __future__ import annotations

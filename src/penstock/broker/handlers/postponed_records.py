@@ -13,7 +13,7 @@ from penstock.broker.handlers.produce_answers import (
     copy_outcome,
     refuse,
     report_storage,
-    start_offset_told,
+    answered_start_offset,
 )
 from penstock.broker.requests.side_thread import answer_later, full_budget, to_be_raised_later
 from penstock.errors import KafkaError, StorageError, UnpackLimitError
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Postponed:
-    """Records for one partition that take too long for the event loop, and what their sender is told."""
+    """Records for one partition that take too long for the event loop, and their entry of the response."""
 
     __slots__ = (
         "admitted", "error", "first_offset", "joining", "older", "partition", "records", "response", "topic",
@@ -104,7 +104,7 @@ def append_later(
     def begin() -> ProduceResponse | Wait | None:
         for each in postponed:
             if each.partition.stores_older:
-                with suppress(KafkaError, StorageError):  # met again by the append, which says so
+                with suppress(KafkaError, StorageError):  # met again by the append, which raises it
                     each.first_offset = each.partition.log.end_offset
         waiting: ProduceResponse | Wait | None = answer_later(context, prepare, size, append)
         return waiting
@@ -128,7 +128,7 @@ def _append_prepared(each: Postponed, context: Context[Needs], flushes: list[Flu
         flusher = context.node.flusher_for(partition) if each.topic.config.flushes else None
         appended = partition.append_admitted(each.admitted, context.now_ms, each.older, joining=each.joining)
     except KafkaError as error:
-        copy_outcome(each.response, refuse(index, error, start_offset_told(partition, error, each.joining)))
+        copy_outcome(each.response, refuse(index, error, answered_start_offset(partition, error, each.joining)))
         return True
     except StorageError as error:
         copy_outcome(each.response, report_storage(index, error, context))

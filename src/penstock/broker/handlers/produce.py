@@ -1,6 +1,6 @@
 """Produce (0): append records to partitions.
 
-v0-v2 carry message sets, or whatever the magic byte says; v3 and later exactly one batch of magic 2 for
+v0-v2 carry message sets, or the format of the magic byte; v3 and later exactly one batch of magic 2 for
 each partition. v1 throttle time, v2 log-append time, v3 transactional id, v5 log start offset, v7 zstd,
 v8 error messages, v10 leader hint, v13 topics by id.
 
@@ -25,7 +25,7 @@ from penstock.broker.handlers.produce_answers import (
     refuse,
     refuse_all,
     report_storage,
-    start_offset_told,
+    answered_start_offset,
 )
 from penstock.broker.metadata.replica_manager import Topic
 from penstock.broker.partitions.producers.transactional_appends import refusal_of, refusal_of_all
@@ -220,7 +220,7 @@ def _append(
         appended = partition.append(records, context.version, context.now_ms, budget, joins)
     except KafkaError as error:
         refused = refusal_of(error, records, joins)
-        told = start_offset_told(partition, error, joins) if refused is error else -1
+        told = answered_start_offset(partition, error, joins) if refused is error else -1
         return refuse(data.index, refused, told)
     except UnpackLimitError:
         from penstock.broker.handlers.postponed_records import Postponed

@@ -139,13 +139,13 @@ def accept(index: int, appended: Appended) -> PartitionProduceResponse:
 
 
 def copy_outcome(response: PartitionProduceResponse, outcome: PartitionProduceResponse) -> None:
-    """Make a response that is in its place already say what another one says."""
+    """Copy the fields of one entry of the response into another, which is in the response already."""
     for name in outcome.__slots__:
         setattr(response, name, getattr(outcome, name))
 
 
-def start_offset_told(partition: Partition, error: KafkaError, joining: Joining | None) -> int:
-    """Where the log begins, if the answer to a refused batch says so: as in Kafka, not always."""
+def answered_start_offset(partition: Partition, error: KafkaError, joining: Joining | None) -> int:
+    """The log's start, if the answer to a refused batch has it: as in Kafka, not always."""
     if joining is not None and joining.has_refused:
         joining.has_refused = False
         return -1
@@ -184,7 +184,7 @@ def refuse(index: int, error: KafkaError, log_start_offset: int = -1) -> Partiti
 
 
 def report_storage(index: int, error: StorageError, context: Context[Needs]) -> PartitionProduceResponse:
-    """The outcome of records that could not be written; the log of the broker says so, too."""
+    """The outcome of records that could not be written; it is logged, too."""
     context.node.limited_log.once(logging.ERROR, str(error))
     is_new = context.version >= STORAGE_ERROR_SINCE
     code = ErrorCode.KAFKA_STORAGE_ERROR if is_new else ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -192,7 +192,7 @@ def report_storage(index: int, error: StorageError, context: Context[Needs]) -> 
 
 
 def _hang_up_on_failure(responses: list[TopicProduceResponse]) -> None:
-    """With acks=0 there is no answer; closing the connection is how the producer learns."""
+    """With acks=0 there is no answer; closing the connection reports the error."""
     for topic in responses:
         for partition in topic.partition_responses:
             if partition.error_code:

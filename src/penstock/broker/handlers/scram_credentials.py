@@ -1,7 +1,7 @@
 """DescribeUserScramCredentials (50) and AlterUserScramCredentials (51): users and passwords (KIP-554).
 
 A client sends what PBKDF2 has made of a password; the broker keeps two keys made of that, as a record of the
-metadata log. Neither is ever told. A change counts for later logins; sessions that have begun go on.
+metadata log. No response has either. A change counts for later logins; sessions that have begun go on.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Needs(Parts, Protocol):
 def describe_user_scram_credentials(
     request: DescribeUserScramCredentialsRequest, context: Context[Needs]
 ) -> DescribeUserScramCredentialsResponse:
-    """Tell which mechanisms users have credentials for; all users where none is named."""
+    """Return the mechanisms that users have credentials for; of all users where none is named."""
     infos: dict[str, list[CredentialInfo]] = {}
     for (user, mechanism), credential in sorted(
         context.node.cluster.security.credentials.items(), key=lambda item: item[0]

@@ -1,6 +1,6 @@
 """TxnOffsetCommit (28): offsets of a group that count once a transaction is committed.
 
-v2 leader epochs; v3 generation, member and instance (KIP-447), flexible; v4 knows TRANSACTION_ABORTABLE; v5
+v2 leader epochs; v3 generation, member and instance (KIP-447), flexible; v4 adds TRANSACTION_ABORTABLE; v5
 adds the partition of the group to the transaction (KIP-890).
 """
 

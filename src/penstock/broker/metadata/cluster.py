@@ -265,7 +265,7 @@ class Cluster:
     # --- producers -------------------------------------------------------------------------------------
 
     def skip_producer_ids(self, seen: int) -> None:
-        """Begin above a producer id that partitions hold, where the metadata log does not know of it.
+        """Begin above a producer id that partitions hold, where the metadata log does not have it.
 
         Ids are given out in blocks: the rest of the block of `seen`, and the next one, may have been given
         to producers that had not written yet.
@@ -284,7 +284,7 @@ class Cluster:
     def new_producer_id(self, now_ms: int) -> int:
         """A producer id never given before, not even by an earlier run on the same directory.
 
-        What partitions hold has to be told to `skip_producer_ids` before.
+        The producer ids that partitions hold have to be passed to `skip_producer_ids` before.
 
         Raises:
             StorageError: the metadata log cannot be written.
@@ -304,7 +304,7 @@ class Cluster:
             self._apply(record)
 
     def _apply(self, record: Message) -> None:
-        """Change the state as a metadata record says: the image, then what this broker keeps of it."""
+        """Apply a metadata record: to the image, then what this broker keeps of it."""
         self.image.apply(record)
         self.replicas.apply(record)
         if isinstance(record, ProducerIdsRecord):

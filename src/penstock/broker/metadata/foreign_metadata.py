@@ -92,7 +92,7 @@ def check_records(batches: Iterable[memoryview], node_id: int, directory_id: str
                 for row in decode_batch(batch, 0, len(batch), METADATA_TOPIC, 0, verify=False):
                     image.replay(row.value or b"")
     except DecodeError as error:
-        return f"its metadata log holds what this release does not know: {error}", _COPY
+        return f"its metadata log holds records that this release does not support: {error}", _COPY
     return image.found()
 
 

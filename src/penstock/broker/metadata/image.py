@@ -1,4 +1,4 @@
-"""The image of a cluster: what its metadata records say, and nothing else.
+"""The image of a cluster: the state that its metadata records describe, and nothing else.
 
 Topics with their ids and settings, partitions with their leaders and replicas, settings of brokers, groups
 and metrics subscriptions, quotas, features, and the producer ids that were reserved. `ClusterImage.apply` is
@@ -41,7 +41,7 @@ TRANSACTION_VERSION = 2
 """The level with the flow of KIP-890, which new clusters begin with."""
 
 _SAME_LEADER = -2
-"""In a change of a partition: it says nothing about the leader."""
+"""In a change of a partition: the leader is unchanged."""
 
 
 class Replicas(NamedTuple):
@@ -79,7 +79,7 @@ class TopicImage:
 
 
 class ClusterImage:
-    """Everything that the metadata records of a cluster say."""
+    """The state that the metadata records of a cluster describe."""
 
     def __init__(self) -> None:
         self.topics: dict[str, TopicImage] = {}
@@ -110,7 +110,7 @@ class ClusterImage:
         return self._security
 
     def apply(self, record: Message) -> None:
-        """Change the image as a metadata record says. Records of other types change nothing."""
+        """Apply a metadata record. Records of other types change nothing."""
         if isinstance(record, TopicRecord):
             topic = TopicImage(record.name, record.topic_id)
             self.topics[topic.name] = topic

@@ -4,7 +4,7 @@ Topics, their ids, partitions and settings are not a file of ours but a sequence
 (KIP-631) in an ordinary log. Starting means replaying it, changing means appending to it. A record is
 framed as: frame version (uvarint, 1), record type (uvarint), record version (uvarint), body.
 
-Knows what the records look like, not what they mean: that is `cluster`.
+Parses and writes records; their meaning is in `cluster`.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def unframe(value: bytes) -> Message | None:
     """The metadata record in the value of a log record; None for a type that means nothing here.
 
     Raises:
-        DecodeError: the frame or the body is damaged, or of a version newer than we know.
+        DecodeError: the frame or the body is damaged, or of a newer version than is supported.
     """
     key, version, position = record_head(value)
     cls = _CLASSES.get(key)
@@ -124,7 +124,7 @@ def record_head(value: bytes) -> tuple[int, int, int]:
     """Return type and version of a framed metadata record, and where its body begins.
 
     Raises:
-        DecodeError: the frame is damaged, or of a version that we do not know.
+        DecodeError: the frame is damaged, or of an unsupported version.
     """
     try:
         frame_version, position = read_unsigned(value, 0)

@@ -1,4 +1,4 @@
-"""Checks of the topics that a request wants to create, extend or delete, before anything is changed.
+"""Checks of the topics that a request is to create, extend or delete, before anything is changed.
 
 They are checked against the topics that there are, the rest of the request, and the limits of one request. A
 `Planner` lives as long as one request and changes nothing: the cluster carries all of it out in one step.
@@ -34,7 +34,7 @@ class NewTopic(NamedTuple):
 
 
 class PlannedCluster(Protocol):
-    """What planning needs to know of a cluster."""
+    """The parts of a cluster that planning uses."""
 
     image: ClusterImage
     config: BrokerConfig
@@ -248,5 +248,5 @@ class Planner:
 
 
 def excess_code(knows_quotas: bool) -> ErrorCode:
-    """The error for what exceeds a request: one that clients wait and ask again for, if they know it."""
+    """The error for what exceeds a request: one that clients wait and retry after, if they support it."""
     return ErrorCode.THROTTLING_QUOTA_EXCEEDED if knows_quotas else ErrorCode.POLICY_VIOLATION

@@ -79,7 +79,7 @@ class ProducerIds:
             try:
                 seen = greatest_producer_id(self._directories)
             except Exception:
-                # A barrier: requests that wait are told to come again, and then the search begins anew.
+                # A barrier: requests that wait get a retriable error, and then the search begins anew.
                 node.failures.caught("producer ids", "looking for the ids that partitions hold")
             try:
                 call_soon(lambda: self._searched(seen, node))

@@ -144,7 +144,7 @@ class ReplicaManager:
             self._store.delete_log(topic.name, partition.index, topic.id)
 
     def reconcile(self, removed_ids: set[bytes]) -> Iterator[tuple[str, bytes | None, int]]:
-        """Compare the data found at the start with the image; return what the image does not know.
+        """Compare the data found at the start with the image; return what is not in the image.
 
         Data of topics in `removed_ids` are deleted: a crash came between the record and the deletion.
 

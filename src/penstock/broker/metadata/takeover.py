@@ -3,7 +3,7 @@
 A directory of Apache Kafka may hold what this broker does not read: metadata in snapshots, partitions in
 further log directories or on other nodes, access rules. Serving such a directory would lose settings, hand
 out producer ids again, and leave metadata with which Apache Kafka cannot start any more. It is refused with a
-sentence that says what was found. So is a metadata log that is damaged before its end, whose rest recovery
+message with what was found. So is a metadata log that is damaged before its end, whose rest recovery
 would cut away.
 
 Reads only. What a directory must look like: KIP-631, KIP-858, KIP-866, KIP-868.

@@ -197,7 +197,7 @@ class Connection(asyncio.BufferedProtocol):
             self._resting.cancel()
 
     def _note_time(self) -> None:
-        """Whatever arrives or goes on now, does so at one time."""
+        """Requests that arrive or are resumed in this turn have one time."""
         context = self._context
         self.active_at = context.now = context.arrived = self._server.monotonic()
         context.now_ms = self._server.now_ms()
@@ -327,7 +327,7 @@ class Connection(asyncio.BufferedProtocol):
     def fail(self, what: str) -> None:
         """Something that should not happen has happened, which ends this connection and nothing else.
 
-        Call it inside an ``except`` block; `what` says what was being done.
+        Call it inside an ``except`` block; `what` is what was being done.
         """
         self._server.node.failures.caught("request", f"{what} from {self.peer}; its connection is closed")
         try:

@@ -1,10 +1,10 @@
-"""What a connection tells the log of requests and of first bytes."""
+"""What a connection writes to the log about requests and first bytes."""
 
 from __future__ import annotations
 
 
 def wrong_protocol(data: bytes) -> str:
-    """What the first bytes of a connection tell, where they are no size of a frame."""
+    """What the first bytes of a connection are, where they are no size of a frame."""
     if data[:2] == b"\x16\x03":
         return ": a client with TLS at a listener without TLS"
     if data in (b"GET ", b"POST", b"HEAD", b"PUT "):

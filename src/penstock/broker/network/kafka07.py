@@ -29,7 +29,7 @@ async def serving07(
 ) -> AsyncIterator[tuple[str, int]]:
     """Listen for Kafka 0.7 on the running loop for as long as the block lasts; give host and port.
 
-    `failures` is told of exceptions that end one connection or one turn of the flusher.
+    `failures` is called with exceptions that end one connection or one turn of the flusher.
 
     Raises:
         ConfigError: a setting does not fit.

@@ -31,7 +31,7 @@ class Listener(NamedTuple):
     port: int
     protocol: str = PLAINTEXT
     advertised: tuple[str, int] | None = None
-    """Host and port to tell clients; None where they are told the address they have reached."""
+    """Host and port for clients; None where they get the address they have connected to."""
 
     @property
     def has_tls(self) -> bool:

@@ -163,7 +163,7 @@ class _Family(NamedTuple):
 
 @asynccontextmanager
 async def serving_metrics(server: Observed, metrics: Metrics) -> AsyncIterator[int]:
-    """Serve ``/metrics`` for the length of a block, which is told the port.
+    """Serve ``/metrics`` for the length of a block. Yields the port.
 
     Raises:
         NetworkError: the address cannot be listened on.
@@ -299,7 +299,7 @@ def _kept(server: Observed) -> Iterator[_Family]:
     given_up = [(f'{name}{{kind="{kind}"}}', float(n)) for kind, n in sorted(kept.given_up.items())]
     yield _Family(name, "counter", "What was given up to keep something else.", given_up)
     yield _single(
-        "penstock_kept_state_refused_total", "counter", "What was not kept for want of room.", kept.refused
+        "penstock_kept_state_refused_total", "counter", "State refused because of a limit.", kept.refused
     )
 
 
@@ -312,7 +312,7 @@ def _process(metrics: Metrics) -> Iterator[_Family]:
 
 
 def resident_bytes() -> float:
-    """Memory in use; the most there ever was, where the system does not tell the present."""
+    """Resident memory in bytes; the peak, where the system does not report the present value."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             return float(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -25,7 +25,7 @@ CONNECTIONS_MAX = 32
 
 
 class MetricsServer:
-    """Serves what `page` returns. Where it raises, the answer is an error 500 and `failures` is told."""
+    """Serves what `page` returns. Where it raises, the response is an error 500 and `failures` is called."""
 
     def __init__(self, page: Callable[[], str], failures: Failures) -> None:
         self._page = page

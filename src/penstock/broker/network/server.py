@@ -1,7 +1,7 @@
 """The asyncio shell of the broker: the listening socket, its connections, and the timers.
 
-One event loop does everything. Nothing here decides what a response says: it decides which connection gets a
-turn, which gets memory, and which is closed.
+One event loop does everything. Nothing here decides on the contents of a response: it decides which
+connection gets a turn, which gets memory, and which is closed.
 """
 
 from __future__ import annotations
@@ -266,7 +266,7 @@ class Server:
 
     @property
     def bootstrap(self) -> str:
-        """What a client needs to know: ``host:port``."""
+        """The address for clients: ``host:port``."""
         return _host_port(self.address)
 
     # --- connections -------------------------------------------------------------------------------------
@@ -420,7 +420,7 @@ class Server:
             with barrier("housekeeping", "the checkpoint"):
                 self._begin_checkpoint()
             with barrier("housekeeping", "the timer of requests that wait"):
-                # An exception (of memory, say) may have kept it from being set.
+                # An exception (of memory, for example) may have kept it from being set.
                 self._set_deadline_timer()
         finally:
             self._housekeeping_timer = self.loop.call_later(HOUSEKEEPING_S, self._keep_house)

@@ -1,8 +1,8 @@
 """TLS between a socket and a `Connection`: the front decrypts what arrives and encrypts what leaves.
 
-A connection behind a front does not know of it. Ciphertext is read into one buffer that all fronts share
+A connection behind a front is independent of it. Ciphertext is read into one buffer that all fronts share
 and is decrypted at once into the connection's own; an idle connection keeps little more than OpenSSL's
-state. A handshake that fails sends its alert before the socket is closed, and the log says why.
+state. A handshake that fails sends its alert before the socket is closed, and the reason is logged.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class TlsFront(asyncio.BufferedProtocol):
     # --- within ------------------------------------------------------------------------------------------
 
     def _begin_session(self) -> None:
-        """The handshake is over: who the client is, unless SASL will say so."""
+        """The handshake is over: take the client's principal from its certificate, unless SASL follows."""
         if self._security.listener.has_sasl:
             return
         principal = self._security.principal_of(self._tls.peer_certificate())

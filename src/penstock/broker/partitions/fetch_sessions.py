@@ -1,12 +1,12 @@
 """Fetch sessions (KIP-227): a fetcher names its partitions once, then only what has changed.
 
-The broker remembers what every session asks for and what it was told last, and answers with the partitions
+The broker keeps what every session asks for and what was last answered, and answers with the partitions
 of which there is something new. A session has an id and an epoch that counts its requests, so that neither
 side mistakes an old request for the next. There is room for so many sessions; a new one replaces an idle or
 a smaller one, or gets none and goes on naming everything. A session ends with the connection that has begun
 it: no client goes on with one over another connection, they all begin a new one.
 
-Knows requests as they come, not logs.
+Works on requests, independent of logs.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ class KeptBudget(Protocol):
     """The budget of memory for what a broker keeps for its clients."""
 
     def add(self, name: str, size: Callable[[], int], give_up: Callable[[], bool] | None = None) -> None:
-        """Count a kind of state: `size` tells its bytes, `give_up` ends a part, if there is one."""
+        """Count a kind of state: `size` returns its bytes, `give_up` frees a part, if there is one."""
 
     def has_room_for(self, size: int) -> bool:
-        """Say whether there is room for so many bytes more, once others have given up what they can."""
+        """Return whether there is room for so many bytes more, after other kinds have evicted some."""
 
 
 class Followed:
-    """One partition in a session: what is asked of it, and what was told last."""
+    """One partition in a session: what is asked of it, and what was last answered."""
 
     __slots__ = ("asked", "high_watermark", "log_start_offset")
 
@@ -58,9 +58,9 @@ class Followed:
         self.high_watermark = self.log_start_offset = -1
 
     def take_news(self, answer: PartitionData) -> bool:
-        """Note an answer; say whether it tells anything that was not told before."""
+        """Record an answer; return whether it differs from the one before."""
         if answer.error_code:
-            # What is told once the error is over will be news.
+            # The first answer after the error counts as changed.
             self.high_watermark = -1
             return True
         is_news = (
@@ -87,7 +87,7 @@ class FetchSession:
         self.size_bytes = SESSION_BYTES
 
     def update(self, topics: Iterable[FetchTopic], forgotten: Iterable[ForgottenTopic]) -> None:
-        """Add the partitions that are named, and remove those that are to be forgotten."""
+        """Add the partitions that are named, and remove those of `forgotten_topics_data`."""
         for topic in topics:
             for asked in topic.partitions:
                 partition = (topic.topic, topic.topic_id, asked.partition)
@@ -114,7 +114,7 @@ class FetchSession:
         return found
 
     def take_news(self, partition: FollowedPartition, answer: PartitionData) -> bool:
-        """Note the answer about a partition; say whether it has to be told.
+        """Record the answer about a partition; return whether it has to be sent.
 
         Partitions that had records are read last the next time: all of them get their turn.
         """

@@ -1,4 +1,4 @@
-"""Which records of a batch have no key: compaction could not tell what they replace.
+"""Which records of a batch have no key: compaction could not find the records they replace.
 
 Records are looked over in Python, at about half a microsecond each. Once very many have been, and where numba
 is installed, the compiled decoder of `penstock.records` takes over for batches of more than a few records; it
@@ -27,7 +27,7 @@ COMPILED_FROM_RECORDS = 64
 """With fewer in a batch, setting out costs more than it saves."""
 
 _BEFORE_ANY_OFFSET = -(1 << 32)
-"""Whatever the records say of their offsets, none is left out."""
+"""No record is left out, of any offset delta."""
 
 Finder = Callable[[memoryview, BatchHeader, UnpackBudget], list[int]]
 """Returns the indexes of records without a key. Raises what `KeyCheck.keyless` does."""

@@ -1,7 +1,7 @@
 """Where a broker keeps its logs: in memory, or in one data directory laid out as Kafka does.
 
 A `LogStore` opens and deletes the logs of partitions and holds what identifies the broker's data. It
-knows names and numbers of partitions, not what topics mean.
+works on names and numbers of partitions, independent of topics and their settings.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class LogStore(Protocol):
         """The monotonic clock: what schedules go by, and how long a producer is idle."""
 
     def describe(self) -> str:
-        """What keeps the logs, in words, for the line that says the broker is ready."""
+        """The kind of storage, in words, for the line printed when the broker is ready."""
 
     def partitions(self) -> Iterator[tuple[str, int]]:
         """Topic and number of every partition that is there, but for the cluster's own log."""
@@ -84,7 +84,7 @@ class LogStore(Protocol):
     def problems(self, known: Callable[[TopicPartition], bool]) -> Iterator[str]:
         """What was missing at the start, in words, and empty strings in between. For any thread.
 
-        `known` tells whether a partition is to be there.
+        `known` returns whether a partition is in the metadata.
         """
 
     def missing(self) -> list[StorageError]:

@@ -1,6 +1,6 @@
 """One partition of a topic: what may be appended to it.
 
-Decides and calls the log; knows nothing of connections, requests or topics other than its own.
+Decides and calls the log; independent of connections, requests and other partitions.
 
 The high watermark, the last stable offset, the leader's epoch and the replicas are states of the partition:
 `become` takes the latter from the cluster's image (`partition_state`), `advance` moves the former once the
@@ -96,7 +96,7 @@ class Partition(PartitionLog):
         budget: UnpackBudget | None = None,
         joining: Joining | None = None,
     ) -> Appended:
-        """Append what `admit` has returned; `append` says what is raised.
+        """Append what `admit` has returned. Errors: see `append`.
 
         `older` is what `prepare_older` has made of it, where this broker stores an older format.
         """
@@ -146,7 +146,7 @@ class Partition(PartitionLog):
                 states.uptime_ms,
             )
             if repeated is not None:
-                # Kafka tells the greatest time of the batch that is there, and the log's start as unknown.
+                # Kafka answers the greatest time of the stored batch, and -1 as the log's start.
                 return Appended(repeated.first_offset, repeated.timestamp, log.start_offset)
             if in_transaction or states.open:
                 states.check_append(header, verification)
@@ -178,7 +178,7 @@ class Partition(PartitionLog):
         return in_older_format(batch, self.config.stored_magic, budget) if self.stores_older else batch
 
     def _stamp(self, batch: memoryview, first_offset: int, now_ms: int) -> None:
-        """Write into a batch what only the broker knows."""
+        """Write the offset, leader epoch and append time into a batch."""
         set_base_offset(batch, 0, first_offset)
         set_leader_epoch(batch, 0, self.leader_epoch)
         if self.config.log_append_time:

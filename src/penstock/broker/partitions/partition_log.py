@@ -29,7 +29,7 @@ _NOTHING = MemoryLog(now_ms=NO_TIME)
 
 
 class PartitionLog(PartitionState):
-    """One partition with its log. What may be appended to it is for `partition.Partition` to say."""
+    """One partition with its log. `partition.Partition` checks what may be appended to it."""
 
     __slots__ = (
         "_high_watermark",
@@ -171,7 +171,7 @@ class PartitionLog(PartitionState):
 
     @property
     def size_bytes(self) -> int:
-        """What the log takes, told without opening it.
+        """Return the size of the log in bytes, without opening it.
 
         Raises:
             StorageError: its files cannot be looked at.
@@ -208,7 +208,7 @@ class PartitionLog(PartitionState):
         return log is not None and log.flush_is_due
 
     def maintain(self, now_ms: int, uptime_ms: int) -> bool:
-        """Do what is due: flush the log, forget idle producers, note those that are not.
+        """Do what is due: flush the log, drop idle producers, save snapshots of the others.
 
         `uptime_ms` is the monotonic clock: with the time of day, a clock put forward would make idle
         producers of all, and then take their repetitions for news.
@@ -253,7 +253,7 @@ class PartitionLog(PartitionState):
         return self._store.may_shrink(self.topic, self.index, self.topic_id, self.config, now_ms)
 
     def enforce_retention(self, now_ms: int) -> None:
-        """Drop what age and size no longer allow to be kept.
+        """Delete the segments that retention by age or size no longer keeps.
 
         Raises:
             StorageError: the disk refuses.
@@ -288,7 +288,7 @@ class PartitionLog(PartitionState):
         return log.start_offset
 
     def producers(self) -> Producers:
-        """What the log says about its producers; read from it on first use after a start.
+        """The state of the log's producers; read from the log on first use after a start.
 
         Raises:
             StorageError: the log cannot be opened or read.

@@ -1,4 +1,4 @@
-"""What the cluster's metadata say of a partition: its name, the leader and its epoch, the replicas."""
+"""The metadata of a partition: its name, the leader and its epoch, the replicas."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class PartitionState:
     def become(
         self, leader: int, leader_epoch: int, replicas: tuple[int, ...], in_sync: tuple[int, ...]
     ) -> None:
-        """Take the leader and the replicas that the cluster's metadata say. Epochs never go back."""
+        """Take the leader and the replicas of the cluster's metadata. Epochs never go back."""
         self.leader = leader
         self.leader_epoch = max(self.leader_epoch, leader_epoch)
         self.replicas = replicas
         self.in_sync = in_sync
 
     def check_leader_epoch(self, leader_epoch: int) -> None:
-        """Compare the leader epoch a client believes in with ours; -1 means it has no opinion.
+        """Compare the leader epoch of a request with the partition's; -1 stands for none.
 
         Raises:
             KafkaError: FENCED_LEADER_EPOCH (74) or UNKNOWN_LEADER_EPOCH (75).
@@ -47,4 +47,4 @@ class PartitionState:
             return
         older = leader_epoch < self.leader_epoch
         code = ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH
-        raise error_for(code, f"the client knows epoch {leader_epoch}, the broker {self.leader_epoch}")
+        raise error_for(code, f"the client has epoch {leader_epoch}, the broker {self.leader_epoch}")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from penstock.records.format.batch_header import BatchHeader
 
 MAGIC_2_ONLY_SINCE = 3
-"""Older Produce versions carry message sets, or whatever the magic byte says."""
+"""Older Produce versions carry message sets, or the format of the magic byte."""
 
 
 class OlderForm(NamedTuple):

@@ -50,7 +50,7 @@ def batches_of(
         known = 1 if unseen else config.stored_magic
         if found.newest > known:
             raise error_for(
-                ErrorCode.CORRUPT_MESSAGE, f"magic {found.newest}; this broker knows up to {known}"
+                ErrorCode.CORRUPT_MESSAGE, f"magic {found.newest}; this broker supports up to {known}"
             )
         if found.first == 2:
             if found.entries > 1:

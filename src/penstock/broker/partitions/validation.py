@@ -2,7 +2,7 @@
 
 The records inside are looked at only where a setting asks for it: in a compacted topic (every record
 needs a key) and where the topic is stored in a codec of its own; and where the header contradicts itself.
-Everything else passes as opaque bytes, whose first few are compared with what the header says of them.
+Everything else passes as opaque bytes, whose first few are compared with the header.
 
 Records are looked at within a budget. What does not fit into it raises `UnpackLimitError`.
 
@@ -174,7 +174,7 @@ def check_batch(
             INVALID_TIMESTAMP (32) or TRANSACTIONAL_ID_AUTHORIZATION_FAILED (53), as it applies.
         UnpackLimitError: its records must be looked at, and are too much for `budget`.
 
-    A header that says more, or less, than a producer can is put right in place.
+    Header fields that a producer does not set, or sets wrongly, are corrected in place.
     """
     size = len(batch)
     try:
@@ -217,7 +217,7 @@ def begins_right(batch: memoryview, size: int, codec: int, count: int) -> bool:
     if codec:
         if count * RECORD_BYTES_MIN > (size - HEADER_BYTES) * RATIO_MAX[codec]:
             return False
-        # What nearly all writers begin with is told by one comparison.
+        # The first bytes that nearly all producers write are checked by one comparison.
         return batch[HEADER_BYTES:_HEAD_END] == _HEADS[codec] or begins_as(codec, batch[HEADER_BYTES:])
     if HEADER_BYTES + count * RECORD_BYTES_MIN > size:
         return False
@@ -247,7 +247,7 @@ def begins_right(batch: memoryview, size: int, codec: int, count: int) -> bool:
 
 
 def _begins_long(batch: memoryview, size: int, count: int) -> bool:
-    """As `begins_right`, of plain batches whose first records have 8 KiB and more."""
+    """Return what `begins_right` does, for uncompressed batches whose first records have 8 KiB and more."""
     position = HEADER_BYTES
     for left in range(count - 1, max(count - 3, -1), -1):
         try:
@@ -267,7 +267,7 @@ def _without_log_append_time(batch: memoryview) -> BatchHeader:
 
 
 def _with_greatest_time(batch: memoryview, header: BatchHeader, budget: UnpackBudget | None) -> BatchHeader:
-    """Put right the header of a batch that does not say which of its times is the greatest.
+    """Correct the header of a batch without the greatest of its timestamps.
 
     Raises:
         KafkaError: INVALID_RECORD (87), its records cannot be read.
@@ -325,7 +325,7 @@ def check_batch_times(
     now_ms: int,
     budget: UnpackBudget | None = None,
 ) -> None:
-    """As `check_times`, and say which records are to blame. They are looked for only if some are.
+    """Check timestamps with `check_times`; an error names the records at fault, searched for only then.
 
     Raises:
         RejectedRecords: INVALID_TIMESTAMP (32).
@@ -346,7 +346,7 @@ def check_batch_times(
 
 
 def check_times(header: BatchHeader, config: TopicConfig, now_ms: int) -> None:
-    """Compare the times that a batch header tells with the window of the topic.
+    """Compare the timestamps in a batch header with the window of the topic.
 
     Raises:
         KafkaError: INVALID_TIMESTAMP (32).

@@ -2,9 +2,9 @@
 
 A handler is a plain function of a request and a `Context`. It returns the response; or None, where the
 protocol has none (Produce with acks=0); or a `Wait`, and is called again later. `penstock.broker.handlers`
-says which handlers there are.
+has the table of handlers.
 
-Knows frames, not sockets: a connection gives it bytes and gets pieces to send.
+Works on frames, independent of sockets: a connection gives it bytes and gets pieces to send.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def answer(frame: memoryview, context: Context[Dispatching]) -> list[Piece] | Un
     where it has to wait. `frame` is not needed any more afterwards.
 
     Raises:
-        CloseConnection: the request cannot be understood, is not offered, or a handler wants it.
+        CloseConnection: the request cannot be parsed, is not offered, or its handler raised it.
     """
     try:
         header, position = decode_request_header(frame)

@@ -2,11 +2,11 @@
 
 Fetch sessions, member ids given away, members of groups, committed offsets and answers that are not read:
 each is small, and each can be asked for again and again. Every kind is added here with a function that
-tells its bytes and, where it can be given up, one that gives up the oldest of it. `has_room_for` is asked
+returns its bytes and, where it can be evicted, one that evicts the oldest of it. `has_room_for` is asked
 before more is kept. Kinds that cannot be given up may fill three quarters of the budget, so that sessions
 and answers always find some.
 
-Bytes are those of the objects as they are in memory, estimated. Knows nothing of what is kept.
+Bytes are those of the objects as they are in memory, estimated. Independent of what is kept.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class KeptState:
     def __init__(self, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes
         self.given_up: dict[str, int] = {}
-        """How often something of a kind was given up for want of room."""
+        """How often something of a kind was evicted because a limit was reached."""
         self.refused = 0
         """How often there was no room."""
         self._kinds: list[_Kind] = []
@@ -36,9 +36,9 @@ class KeptState:
     def add(
         self, name: str, size: Callable[[], int], give_up: Callable[[], bool] | None = None, *, loss: int = 0
     ) -> None:
-        """Count a kind of state. `size` tells its bytes now.
+        """Count a kind of state. `size` returns its bytes now.
 
-        `give_up` makes room by ending the part of it that is missed least, and says whether there was
+        `give_up` makes room by ending the part of it that is the least useful, and returns whether there was
         one. Kinds of the least `loss` are given up first.
         """
         self._kinds.append(_Kind(name, size, give_up, loss))
@@ -51,7 +51,7 @@ class KeptState:
     def has_room_for(self, size: int, *, stays: bool = False) -> bool:
         """Make room for `size` bytes more, if need be by giving up what can be; whether there is room.
 
-        `stays` says that they are of a kind that is not given up.
+        `stays` means that they are of a kind that is not evicted.
         """
         if stays:
             lasting = sum(kind.size() for kind in self._kinds if kind.give_up is None)

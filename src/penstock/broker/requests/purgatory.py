@@ -94,7 +94,7 @@ class Parking:
                 self._due.append(parked)
 
     def cancel(self, parked: Parked) -> None:
-        """Forget a request, because its connection has ended. Does nothing if it has run already."""
+        """Drop a request, because its connection has ended. Does nothing if it has run already."""
         parked.resume = None
         if parked.is_waiting:
             self._leave(parked)

@@ -4,7 +4,7 @@ A quota belongs to an entity: a client id, a user, both, or clients without one 
 not authenticate are the user `ANONYMOUS`. What clients use is measured as Apache Kafka does it, in eleven
 windows of a second, and the rest is as long as brings the rate of those windows down to the quota.
 
-Knows neither requests nor connections: amounts and `now` go in, delays come out.
+Independent of requests and connections: amounts and `now` go in, delays come out.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ TIME_DELAY_MAX_S = WINDOW_S
 """The longest rest for having used too much time, as in Apache Kafka."""
 
 CLIENTS_MAX = 10_000
-"""Clients that are measured at a time; beyond that, those heard of longest ago begin anew."""
+"""Clients that are measured at a time; beyond that, the measurements of the least recent ones are dropped."""
 
 
 CLIENT_CHARACTERS_MAX = 1000
-"""By how much of their beginning the ids of clients are told apart. Names of entities are no longer."""
+"""The length in characters at which client ids are cut. Names of quota entities are no longer."""
 
 
 class Usage:

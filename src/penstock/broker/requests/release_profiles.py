@@ -45,7 +45,7 @@ _HIGHEST_ERRORS: tuple[tuple[Numbers, int], ...] = (
     ((4, 1), 133),
     ((4, 4), 136),
 )
-"""The greatest error code that a release knows, from this one on."""
+"""The greatest error code of a release, from this one on."""
 
 _OLDER_ERRORS = {
     ErrorCode.INVALID_TOPIC_EXCEPTION: ErrorCode.UNKNOWN_SERVER_ERROR,
@@ -58,7 +58,7 @@ _OLDER_ERRORS = {
     ErrorCode.INVALID_RECORD: ErrorCode.CORRUPT_MESSAGE,
     ErrorCode.UNKNOWN_TOPIC_ID: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
 }
-"""What a release that does not know an error says in its place; what is not here becomes -1."""
+"""The error of releases that do not have an error code; what is not here becomes -1."""
 
 _METADATA_LEVELS: tuple[tuple[Numbers, int], ...] = (
     ((3, 3), 7),
@@ -70,7 +70,7 @@ _METADATA_LEVELS: tuple[tuple[Numbers, int], ...] = (
     ((3, 9), 21),
     ((4, 0), 25),
 )
-"""The latest level of `metadata.version` that a release knows, from this one on."""
+"""The latest level of `metadata.version` of a release, from this one on."""
 
 
 class Profile:
@@ -89,12 +89,12 @@ class Profile:
         self.ignores_versions = numbers < (0, 9)
         """0.8 reads every request as the version it has."""
         self.overlooks_unknown = (0, 9) <= numbers < (0, 10)
-        """0.9 neither answers what it does not know nor hangs up."""
+        """0.9 neither answers an unknown request nor closes the connection."""
         self.error_max = max(code for since, code in _HIGHEST_ERRORS if since <= numbers)
         self.creating_code = (
             ErrorCode.LEADER_NOT_AVAILABLE if numbers < FIRST_KRAFT else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         )
-        """What Metadata say of a topic that they have just caused to be created."""
+        """The error in Metadata of a topic that the request has caused to be created."""
         self.waits_for_acks = numbers < (0, 9)
         """Whether acks above 1 ask for so many replicas, rather than being an error."""
         self.failures_end_waits = numbers >= (0, 9)
@@ -125,7 +125,7 @@ class Profile:
         return found
 
     def offers(self, routes: Mapping[int, Route]) -> dict[int, tuple[int, int]]:
-        """What ApiVersions says: as the release did, as far as we go."""
+        """The response of ApiVersions: that of the release, limited to the supported versions."""
         offered = self._release.api_versions()
         return {
             key: (min(offered[key][0], route.min_version), min(offered[key][1], route.max_version))
@@ -133,7 +133,7 @@ class Profile:
         }
 
     def intercept(self, route: VersionedRoute) -> VersionedRoute:
-        """The route with responses that carry no error code the release did not know."""
+        """The route with responses that carry only error codes of the release."""
         handle = route.handle
 
         def translate(response: Message | None) -> Message | None:
@@ -158,7 +158,7 @@ class Profile:
                     self._age_codes(value)
 
     def code_of(self, code: int) -> int:
-        """What the release says for an error code."""
+        """Return the error code of the release for an error code."""
         while code > self.error_max:
             code = int(_OLDER_ERRORS.get(ErrorCode(code), ErrorCode.UNKNOWN_SERVER_ERROR))
         return code

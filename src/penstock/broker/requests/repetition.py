@@ -1,7 +1,7 @@
 """Requests that name a topic, partition or other resource more than once: each is answered once.
 
-An answer that repeats what it tells about a resource for every time the request names it lets a few
-kilobytes of request become hundreds of megabytes. The handlers of all APIs whose answers tell more about a
+A response that repeats the entry of a resource for every time the request names it lets a few
+kilobytes of request become hundreds of megabytes. The handlers of all APIs whose responses have more about a
 resource than its name pass their requests through here, or refuse repetition where Apache Kafka does.
 """
 
@@ -26,7 +26,7 @@ def merged(
 ) -> list[T]:
     """Merge topics that are named more than once, and keep each partition once.
 
-    `partitions` is the attribute of a topic that lists its partitions. `index` tells these apart; without
+    `partitions` is the attribute of a topic that lists its partitions. `index` is their key; without
     it they are numbers. Order is that of the first time something is named; of several entries for a
     partition the last counts, as in Apache Kafka, which keeps such requests in tables. The topics given are
     changed.

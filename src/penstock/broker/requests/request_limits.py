@@ -1,6 +1,6 @@
 """Limits on large requests, checked on their bytes before any object is made of them.
 
-Records stay bytes, whatever their number; topics and partitions become objects fifty times their size.
+Records stay bytes in any number; topics and partitions become objects fifty times their size.
 A Produce of the greatest size that names nothing but empty topics would become gigabytes, and other
 requests hold up all other clients for seconds. Counting stops at the limit.
 """

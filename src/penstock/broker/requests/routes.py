@@ -95,7 +95,7 @@ Interceptor: TypeAlias = "Callable[[VersionedRoute], VersionedRoute]"
 
 
 class Reversioning(Protocol):
-    """Legacy behaviour: requests are read in another version than their header says."""
+    """Legacy behaviour: requests are read in another version than that of their header."""
 
     def version_of(self, route: Route, version: int) -> int: ...
 
@@ -120,7 +120,7 @@ class Router:
         self._reversioning = reversioning
 
     def reset(self) -> None:
-        """Forget the routes that are ready, because interceptors have changed."""
+        """Drop the compiled routes, because interceptors have changed."""
         self.ready.clear()
 
     def find(self, key: int, version: int) -> VersionedRoute:

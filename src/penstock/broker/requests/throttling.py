@@ -1,8 +1,8 @@
 """Quotas applied to requests: an interceptor that charges what a request uses and throttles its client.
 
-The response leaves at once, complete, and says how long the client is throttled; the connection is muted for
-as long (KIP-219). The interceptor is in the chain only while a quota is set. Records are counted by their
-encoded bytes, time is that of the broker's thread in the handler.
+The response leaves at once, complete, and has the time in milliseconds that the client is throttled; the
+connection is muted for as long (KIP-219). The interceptor is in the chain only while a quota is set. Records
+are counted by their encoded bytes, time is that of the broker's thread in the handler.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Throttle:
 
 
 def _user(context: Context[Any]) -> str:
-    """The name of the client's principal, as far as quotas tell names apart."""
+    """The name of the client's principal, cut to the length that quotas distinguish."""
     return context.session.principal.name[:CLIENT_CHARACTERS_MAX]
 
 

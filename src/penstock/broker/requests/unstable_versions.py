@@ -1,6 +1,6 @@
 """Experimental versions: those that a definition marks as unstable, and that may still change.
 
-A broker offers them where `unstable.api.versions.enable` says so, as Apache Kafka does.
+A broker offers them where `unstable.api.versions.enable` is true, as Apache Kafka does.
 """
 
 from __future__ import annotations

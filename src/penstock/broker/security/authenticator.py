@@ -1,6 +1,6 @@
 """SASL on the server (KIP-43, 152, 368): which frame may come when, what is answered, when a session ends.
 
-Sans I/O: whole frames and times go in, a `Verdict` comes out that says what to send and whether to close.
+Sans I/O: whole frames and times go in, a `Verdict` comes out: what to send and whether to close.
 Before authentication only ApiVersions, SaslHandshake and SaslAuthenticate are served. Failures are answered
 after a delay, so that guessing is slow, and the connection is closed then.
 """
@@ -300,7 +300,7 @@ class Authenticator:
         return Verdict(reply, closes=True, delays=delays, reason=reason)
 
     def _told(self, error: AuthenticationFailed) -> str:
-        """What the client is told of a failure."""
+        """The error message of a failure for the client."""
         again = "re-" if self.identity is not None else ""
         return str(error) or (
             f"Authentication failed during {again}authentication due to invalid credentials"

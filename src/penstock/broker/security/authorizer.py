@@ -1,7 +1,7 @@
 """The authorizer: who may do what, by the rules of Apache Kafka's StandardAuthorizer.
 
 Super users may do everything. Otherwise, of the entries that cover the resource, the principal and the host,
-one DENY outweighs every ALLOW; without any entry for the resource, of whatever principal,
+one DENY outweighs every ALLOW; without any entry for the resource, of any principal,
 `allow.everyone.if.no.acl.found` decides.
 
 The answer for all operations on one resource is worked out at once, as bits, and kept for the principal and
@@ -102,7 +102,7 @@ class Authorizer:
             rights.forget()
 
     def covering(self, resource_type: int, name: str) -> Iterable[Acl]:
-        """Every entry whose pattern covers this resource, of whatever principal."""
+        """Every entry whose pattern covers this resource, of any principal."""
         yield from self._literal.get((resource_type, name), ())
         if name != WILDCARD:
             yield from self._literal.get((resource_type, WILDCARD), ())

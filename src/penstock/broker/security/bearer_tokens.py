@@ -176,7 +176,7 @@ def verify(text: str, keys: Keys, claims: Claims, now_s: float) -> GoodToken:
     """Check a token.
 
     Raises:
-        TokenError: it is not good; the message says why, and holds no part of the token.
+        TokenError: it is not good; the message has the reason, and no part of the token.
     """
     parts = text.split(".")
     if len(text) > TOKEN_CHARACTERS_MAX or len(parts) != 3:

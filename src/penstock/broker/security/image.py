@@ -1,4 +1,4 @@
-"""What the metadata log says about security: access control entries, SCRAM credentials, delegation tokens.
+"""The state of security in the metadata log: access control entries, SCRAM credentials, delegation tokens.
 
 Records are Kafka's, applied in order; a restart applies them again. Changes are decided elsewhere, written as
 records, and come back here.
@@ -68,7 +68,7 @@ class SecurityImage:
         self._authorizer: Authorizer | None = None
 
     def inform(self, authorizer: Authorizer) -> None:
-        """Tell an authorizer of all entries, and of every change from now on."""
+        """Pass all entries to an authorizer, and every change from now on."""
         self._authorizer = authorizer
         for acl in self.acls.values():
             authorizer.add(acl)
@@ -78,7 +78,7 @@ class SecurityImage:
         return [acl_id for acl_id, each in self.acls.items() if each == acl]
 
     def apply(self, record: Message) -> None:
-        """Change the state as a record says. Records that do not concern security change nothing."""
+        """Apply a metadata record. Records that do not concern security change nothing."""
         apply = _APPLY.get(record.API_KEY or 0)
         if apply is not None:
             apply(self, record)

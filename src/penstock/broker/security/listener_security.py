@@ -152,7 +152,7 @@ class ListenerSecurity:
                 f" listener.name.{name}.ssl.keystore.location, or ssl.keystore.certificate.chain and"
                 " ssl.keystore.key"
             )
-        # As in Apache Kafka, SASL_SSL asks for certificates only where that is said of the listener itself.
+        # As in Apache Kafka, SASL_SSL asks for certificates only where that is set for the listener itself.
         asks = (settings.text("ssl.client.auth", inherits=not self.listener.has_sasl) or "none").lower()
         protocols = settings.text("ssl.enabled.protocols") or ""
         store = _is_pem(keystore, settings.text("ssl.keystore.type"))
@@ -185,7 +185,7 @@ class ListenerSecurity:
         return context
 
     def _read_tls_state(self) -> object:
-        """What tells that certificates have changed: the settings, and the files they name."""
+        """Changes when certificates do: the settings, and the identity of the files they name."""
         files = [self.settings.text(name) for name in _FILES]
         stats = []
         for path in files:
@@ -211,7 +211,7 @@ class ListenerSecurity:
     def renew_certificates(self) -> bool:
         """Read certificates again if files or settings have changed; return whether new ones are in force.
 
-        Connections that are open keep theirs. What cannot be read is told, and the older stays in force.
+        Connections that are open keep theirs. What cannot be read is logged, and the older stays in force.
         """
         if self.tls is None:
             return False

@@ -1,7 +1,7 @@
 """SASL mechanisms, the server's side: PLAIN, SCRAM-SHA-256 and -512, OAUTHBEARER. Tokens in, tokens out.
 
-An exchange is told each token of the client by `step` and answers with its own. It raises
-`AuthenticationFailed` for whatever does not prove an identity; the texts that clients see are Apache Kafka's.
+`step` takes each token of the client and returns the exchange's own. It raises
+`AuthenticationFailed` for a token that proves no identity; the messages for clients are Apache Kafka's.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TOKENS_MAX = 8
 
 
 class AuthenticationFailed(PenstockError):
-    """A peer has not proved who it is. The message is what it is told; empty for the general text."""
+    """A peer has not proved who it is. The message is for the peer; empty for the general text."""
 
 
 class Identity:
@@ -58,7 +58,7 @@ class Users(Protocol):
         """The credential of a delegation token, its owner's name, and when it expires (ms since 1970)."""
 
     def fake_credential(self, name: str, mechanism: str) -> ScramCredential:
-        """A credential that nothing proves, for a name that is unknown: asking does not tell who exists."""
+        """A credential that no proof matches, for an unknown name: responses do not reveal who exists."""
 
 
 class BearerToken(Protocol):
@@ -172,11 +172,11 @@ class ScramExchange:
 _BEARER = re.compile(rb"n,(?:a=([^,\x01]*))?,\x01((?:[A-Za-z]+=[\x21-\x7e \t\r\n]*\x01)+)\x01", re.DOTALL)
 
 INVALID_TOKEN = b'{"status":"invalid_token"}'
-"""What a client is told of a token that is refused (RFC 7628). Why, the broker's log has."""
+"""The response to a token that is refused (RFC 7628). The reason is in the broker's log only."""
 
 
 class BearerExchange:
-    """OAUTHBEARER (RFC 7628): one message with a token. `note` is told why one was refused."""
+    """OAUTHBEARER (RFC 7628): one message with a token. `note` is called with the reason of a refusal."""
 
     def __init__(self, validate: ValidateToken, note: Callable[[str], object]) -> None:
         self.identity: Identity | None = None

@@ -1,4 +1,4 @@
-"""`Session`: what a broker knows of one connection, shared by handlers, quotas, interceptors and metrics.
+"""`Session`: the state of one connection, shared by handlers, quotas, interceptors and metrics.
 
 A session begins when a connection is accepted and ends with it. Its client is `User:ANONYMOUS` until a
 mechanism has authenticated it.
@@ -70,7 +70,7 @@ class Session:
         self.local_address = local_address
         """Host and port that the client has connected to."""
         self.advertised_address = advertised_address or local_address
-        """Host and port that clients of this listener are told to connect to."""
+        """Host and port that clients of this listener are to connect to."""
         self.listener_name = listener_name
         self.security_protocol = security_protocol
         """PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""

@@ -1,4 +1,4 @@
-"""Error codes as clients of older versions know them.
+"""Error codes for clients of older versions.
 
 The coordinator answers with the newest codes. Clients that came before a code get the one that stood for it.
 """
@@ -38,7 +38,7 @@ def answer_of_coordinator(error: ErrorCode, api: int, version: int) -> ErrorCode
 
 
 def answer_of_produce(error: ErrorCode, version: int) -> ErrorCode:
-    """Return what a client that produces is told of an error of adding, or verifying, a partition."""
+    """Return the error of Produce for an error of adding, or verifying, a partition."""
     if error == ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     if error == ErrorCode.TRANSACTION_ABORTABLE and version < ABORTABLE_SINCE[ApiKey.PRODUCE]:
@@ -51,7 +51,7 @@ def answer_of_produce(error: ErrorCode, version: int) -> ErrorCode:
 
 
 def answer_of_offsets(error: ErrorCode, version: int) -> ErrorCode:
-    """Return what a client that commits offsets in a transaction is told of such an error."""
+    """Return the error of TxnOffsetCommit for an error of adding, or verifying, a partition."""
     if error == ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     if error == ErrorCode.TRANSACTION_ABORTABLE and version < ABORTABLE_SINCE[ApiKey.TXN_OFFSET_COMMIT]:

@@ -1,7 +1,7 @@
 """All transactional ids of a broker: requests and time in, records, markers and answers out.
 
 Pure: no I/O, no clock of its own. A change is first put into `outbox` to be stored; it holds once `stored` is
-told of it, and only then are its markers sent and its request answered. While a change is being stored, and
+called, and only then are its markers sent and its request answered. While a change is being stored, and
 while markers are missing, requests for the id are answered CONCURRENT_TRANSACTIONS.
 
 What keeps a transaction whole: the outcome is stored before the first marker, and the end of the transaction
@@ -188,7 +188,7 @@ class Coordinator(Marking):
     ) -> None:
         """AddPartitionsToTxn and AddOffsetsToTxn: let partitions take part in the transaction of a producer.
 
-        `is_implicit` says that a partition's leader asks, because a producer of KIP-890 has written to it.
+        `is_implicit` means that a partition's leader asks, because a producer of KIP-890 has written to it.
         `connection` numbers the client's connections in the order in which they came up.
         """
         transaction, error = self._find_for(transactional_id, producer_id, epoch)
@@ -220,9 +220,9 @@ class Coordinator(Marking):
     def verify(
         self, transactional_id: str, producer_id: int, epoch: int, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, ErrorCode]:
-        """Say for each partition whether it is in the transaction: NONE, or TRANSACTION_ABORTABLE if not.
+        """Return for each partition whether it is in the transaction: NONE, or TRANSACTION_ABORTABLE if not.
 
-        Other errors concern the transaction, and are told for each partition.
+        Other errors concern the transaction, and are returned for each partition.
         """
         transaction, error = self._find(transactional_id)
         if not error:
@@ -268,7 +268,7 @@ class Coordinator(Marking):
     ) -> None:
         """EndTxn. It is answered when the outcome is stored, before the first marker.
 
-        `raises_epoch` says that it is one of KIP-890 (v5). One of before names no transaction, so that one
+        `raises_epoch` means that it is one of KIP-890 (v5). One of before names no transaction, so that one
         that was late could end the next transaction (KAFKA-17754). Such a request comes over a `connection`
         that is older than the one over which partitions were added, and is not that one: it is not obeyed.
         """
@@ -339,7 +339,7 @@ class Coordinator(Marking):
     def _abort(self, transaction: Transaction, now: Instant, ticket: Ticket | None = None) -> None:
         """End an open transaction whose time is up, or whose producer is replaced; the epoch is raised.
 
-        A request that waits for it is told to come again, since it gets an epoch of its own then.
+        A request that waits for it gets CONCURRENT_TRANSACTIONS: when repeated, it gets an epoch of its own.
         """
         image = transaction.image
         raised = min(image.epoch + 1, EPOCH_MAX)
@@ -368,7 +368,7 @@ class Coordinator(Marking):
     def load(
         self, index: int, epoch: int, stored: Mapping[str, TransactionLogValue], now: Instant
     ) -> list[str]:
-        """As `Registry.load`; timeouts go on from where they were, and markers are sent again."""
+        """Load transactions with `Registry.load`; timeouts go on, and missing markers are sent again."""
         unusable = super().load(index, epoch, stored, now)
         self._set_expiry(now)
         return unusable

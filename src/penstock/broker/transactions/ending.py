@@ -1,7 +1,7 @@
 """EndTxn: what commit and abort mean in which state, as two tables.
 
 Before KIP-890 (EndTxn v0-v4) the epoch stays the same for all transactions of a producer, so that it has to
-be equal. Since then (v5) each end raises it, and the epoch tells whether a request comes again.
+be equal. Since then (v5) each end raises it, and by the epoch a repeated request is recognised.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def judge_end(image: Image, producer_id: int, epoch: int, is_commit: bool) -> En
     relation = Epoch.OTHER
     if image.client_version >= 2 and (replaced or 0 <= epoch == image.epoch - 1):
         # Only then was it an end that has raised the epoch. Otherwise this is the producer before the current
-        # one, which must not get to know its epoch.
+        # one, which must not get its epoch.
         relation = Epoch.PREVIOUS
     elif epoch == image.epoch:
         relation = Epoch.CURRENT

@@ -27,7 +27,7 @@ class Initialization(NamedTuple):
 
     @property
     def names_producer(self) -> bool:
-        """Whether the producer says which id and epoch it has."""
+        """Whether the request has the producer's id and epoch."""
         return self.producer_id != NO_ID
 
 

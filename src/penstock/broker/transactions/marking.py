@@ -1,4 +1,4 @@
-"""Markers: the control batches that tell every partition of a transaction how it has ended.
+"""Markers: the control batches that end a transaction in each of its partitions.
 
 They are sent once the outcome is stored, again and again until every partition has its own; then the end of
 the transaction is stored. A restart in between begins with all of them: a second marker does no harm.

@@ -1,4 +1,4 @@
-"""What the coordinator wants to be done outside: records to store, markers to write, answers to give.
+"""The coordinator's output, for its driver: records to store, markers to write, requests to answer.
 
 Every entry is taken once. A `Store` is answered with `Coordinator.stored` or `not_stored`, a `Markers` with
 `Coordinator.marked`, each exactly once; a lost coordinator partition drops those under way, and late reports
@@ -20,7 +20,7 @@ Ticket = object
 
 
 class Outcome(NamedTuple):
-    """The answer to a request, whatever its API. Errors are those of the newest version of each API."""
+    """The answer to a request of any API. Errors are those of the newest version of each API."""
 
     error: ErrorCode = ErrorCode.NONE
     producer_id: int = -1
@@ -69,16 +69,16 @@ class Outbox:
         return bool(self.stores or self.markers or self.replies)
 
     def take_stores(self) -> list[Store]:
-        """Return the records to store, and forget them here."""
+        """Remove and return the records to store."""
         taken, self.stores = self.stores, []
         return taken
 
     def take_markers(self) -> list[Markers]:
-        """Return the markers to write, and forget them here."""
+        """Remove and return the markers to write."""
         taken, self.markers = self.markers, []
         return taken
 
     def take_replies(self) -> list[tuple[Ticket, Outcome]]:
-        """Return the answers to give, and forget them here."""
+        """Remove and return the answers to send."""
         taken, self.replies = self.replies, []
         return taken

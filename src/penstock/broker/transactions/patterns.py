@@ -27,7 +27,7 @@ class PatternError(ValueError):
 
 
 def compile_pattern(pattern: str) -> Callable[[str], bool]:
-    """Return a function that says whether all of a text matches.
+    """Return a function that returns whether all of a text matches.
 
     Raises:
         PatternError: the pattern cannot be used.
@@ -136,7 +136,7 @@ class _Automaton:
 
 
 def _test_of(name: str, argument: Any, flags: int) -> Test:
-    """What one element of a pattern says of a character, by Python's own matching of one character."""
+    """Whether one element of a pattern matches a character, by Python's own matching of one character."""
     if name == "LITERAL":
         source = re.escape(chr(argument))
     elif name == "NOT_LITERAL":

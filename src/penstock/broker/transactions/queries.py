@@ -1,4 +1,4 @@
-"""DescribeTransactions and ListTransactions: what can be told of transactional ids."""
+"""DescribeTransactions and ListTransactions: the states of transactional ids."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STATE_NAMES = frozenset(state.value for state in State)
 
 
 class Description(NamedTuple):
-    """What is told of one id; `error` is NONE, or nothing else in it says anything."""
+    """The description of one id. Unless `error` is NONE, the other fields have no meaning."""
 
     error: ErrorCode = ErrorCode.NONE
     state: str = ""

@@ -14,13 +14,13 @@ from penstock.protocol.messages.transaction_log_value import TransactionLogValue
 
 KEY_VERSION = 0
 TAGGED_VALUE_VERSION = 1
-"""Values of this version are flexible: they know more of producer ids. Used since `transaction.version` 1."""
+"""Values of this version are flexible: they have more of producer ids. Used since `transaction.version` 1."""
 
 KeyAndValue = tuple[bytes, bytes | None]
 
 
 class StoredTransaction(NamedTuple):
-    """What one record says: a transactional id, and its value or None for a tombstone."""
+    """One parsed record: a transactional id, and its value or None for a tombstone."""
 
     transactional_id: str
     value: TransactionLogValue | None
@@ -42,7 +42,7 @@ def transaction_record(transactional_id: str, value: TransactionLogValue | None,
 
 
 def read_record(key: bytes | None, value: bytes | None) -> StoredTransaction | None:
-    """Return what a record says; None for one whose key is of a version that is not known.
+    """Return the parsed record; None for one whose key is of a version that is not known.
 
     Raises:
         DecodeError: the record is damaged, or its value of a version newer than is known.

@@ -1,4 +1,4 @@
-"""The transactional ids that a coordinator knows, and the changes of them that are being stored.
+"""The transactional ids of a coordinator, and the changes of them that are being stored.
 
 An id lives in one partition of `__transaction_state`. A change holds from when its record is in that log;
 requests wait for it, and are answered from here.
@@ -44,7 +44,7 @@ _STORE_ERRORS: dict[int, ErrorCode] = {
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
-"""What a client is told when the append to `__transaction_state` fails with an error."""
+"""The error of a response by the error of the append to `__transaction_state`."""
 
 
 class Change:
@@ -72,7 +72,7 @@ class Change:
 class Registry:
     """The ids of all partitions of `__transaction_state` that are loaded.
 
-    What is to happen when an id was loaded, or a change stored or not, subclasses say.
+    Subclasses define what happens when an id was loaded, or a change stored or not.
     """
 
     def __init__(self, partition_count: int, feature_level: int) -> None:
@@ -179,9 +179,7 @@ class Registry:
         index = self.partition_of(transaction.id)
         version = value_version(self.feature_level)
         if image is not None and image.next_producer_id != NO_ID:
-            version = (
-                TAGGED_VALUE_VERSION  # the producer has been told of it, and no other version can say it
-            )
+            version = TAGGED_VALUE_VERSION  # the producer has got it, and no other version has the field
         value = None if image is None else stored_form(image, version)
         record = transaction_record(transaction.id, value, version)
         store = Store(transaction.id, index, self._epochs[index], record)
@@ -190,7 +188,7 @@ class Registry:
         self.outbox.stores.append(store)
 
     def stored(self, store: Store, now: Instant) -> None:
-        """A record is in the log: what it says holds from now on, and its request is answered."""
+        """A record is in the log: its state holds from now on, and its request is answered."""
         found = self._changes.pop(store, None)
         if found is None:
             return  # the partition has been let go of meanwhile

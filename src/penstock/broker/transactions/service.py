@@ -1,4 +1,4 @@
-"""Transactions at a broker: the coordinator, the topic that it is stored in, and the markers that it wants.
+"""Transactions at a broker: the coordinator, the topic that it is stored in, and the markers that it sends.
 
 The shell around what decides: it stores what the coordinator asks to be stored, writes markers to partitions,
 and gives answers. All of that is done before a request returns, since logs take what they are given at once.
@@ -67,7 +67,7 @@ class Needs(Protocol):
 
 
 class Answer:
-    """What one request waits for. It is the ticket that the coordinator knows it by."""
+    """What one request waits for. It is the coordinator's ticket for the request."""
 
     __slots__ = ("outcome",)
 
@@ -202,7 +202,7 @@ class TransactionService:
     def verify(
         self, transactional_id: str, producer_id: int, epoch: int, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, ErrorCode]:
-        """Say for each partition whether it is in the transaction."""
+        """Return for each partition whether it is in the transaction."""
         return self.open().verify(transactional_id, producer_id, epoch, partitions)
 
     def end(
@@ -239,7 +239,7 @@ class TransactionService:
         """What has partitions take part in the transaction of a Produce request of `version`."""
         return Joining(self, transactional_id, version)
 
-    # --- what the coordinator wants ----------------------------------------------------------------------
+    # --- the coordinator's output ------------------------------------------------------------------------
 
     def settle(self) -> None:
         """Store what has to be stored, write markers, give answers, and see to the next deadline."""
@@ -314,7 +314,7 @@ class TransactionService:
         is_commit: bool,
         version: int,
     ) -> ErrorCode:
-        """Write a marker to a partition, and let readers and groups know."""
+        """Write a marker to a partition, and wake readers and groups."""
         try:
             append_marker(
                 partition,
@@ -367,7 +367,7 @@ class TransactionService:
 class Joining:
     """Has partitions take part in the transaction that a Produce or TxnOffsetCommit request belongs to.
 
-    `version` is that of the request; `of_offsets` says which of both it is.
+    `version` is that of the request; `of_offsets` distinguishes the two.
     """
 
     def __init__(

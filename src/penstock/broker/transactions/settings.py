@@ -1,4 +1,4 @@
-"""What the broker's settings say about transactions, under the names that they have there."""
+"""The broker's settings of transactions, under their names there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class TransactionSettings(NamedTuple):
     """`transaction.abort.timed.out.transaction.cleanup.interval.ms`: time between looks for
     overdue transactions."""
     expiration_ms: int = 604_800_000
-    """`transactional.id.expiration.ms`: how long an id is remembered that is not used."""
+    """`transactional.id.expiration.ms`: how long an unused id is kept."""
     expiration_interval_ms: int = 3_600_000
     """`transaction.remove.expired.transaction.cleanup.interval.ms`: how often such ids are looked for."""
     two_phase_commit: bool = False

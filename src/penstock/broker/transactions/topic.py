@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class TransactionTopic:
-    """The topic. `wrote` is told of every batch that was appended to a partition, with its size in bytes."""
+    """The topic. `wrote` is called with a partition and the size in bytes of each batch appended to it."""
 
     def __init__(self, cluster: Cluster, store: LogStore, wrote: Callable[[Partition, int], None]) -> None:
         self._cluster = cluster
@@ -93,7 +93,8 @@ class TransactionTopic:
     def replay(self, index: int, lost: Callable[[str], None]) -> Iterator[StoredTransaction]:
         """Everything that is stored in one partition, in order, tombstones too.
 
-        What is damaged, or of a version that only newer brokers know, is passed over; `lost` is told of it.
+        What is damaged, or of a version that only newer brokers have, is passed over; `lost` is called with
+        it.
 
         Raises:
             StorageError: the log cannot be opened or read.
@@ -111,7 +112,7 @@ def _damaged(lost: Callable[[str], None], segment: int, position: int, size: int
 
 
 def _stored(batch: memoryview, index: int, lost: Callable[[str], None]) -> Iterator[StoredTransaction]:
-    """What the records of a sound batch say."""
+    """Yield the parsed records of a sound batch."""
     try:
         rows = decode_batch(batch, 0, len(batch), TRANSACTIONS_TOPIC, index, verify=False)
     except Exception as error:

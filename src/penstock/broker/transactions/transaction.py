@@ -1,4 +1,4 @@
-"""What the coordinator knows of one transactional id, and a change of it that is being stored."""
+"""The state of one transactional id, and a change of it that is being stored."""
 
 from __future__ import annotations
 

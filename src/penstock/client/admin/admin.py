@@ -360,6 +360,6 @@ def _topic_error(code: int, name: str, message: str | None) -> KafkaError:
     """The error with the broker's own words, where it has some."""
     plain = error_for(code, f"{name!r}")
     if not message or isinstance(plain, AuthorizationError):
-        return plain  # which says what to do about a missing right; brokers do not
+        return plain  # which has advice about a missing right; brokers have none
     label = "" if plain.name in message else f" ({plain.name})"
     return KafkaError(code, plain.name, f"{message}{label}", retriable=plain.retriable)

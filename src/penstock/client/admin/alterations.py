@@ -46,11 +46,11 @@ SET, DELETE, APPEND, SUBTRACT = range(4)
 """What can be done to a setting, as IncrementalAlterConfigs numbers it."""
 
 HIGH_WATERMARK = -1
-"""As an offset in `delete_records`: everything there is."""
+"""Stands for all records where `delete_records` takes an offset."""
 
 
 class LogDirectory(NamedTuple):
-    """A data directory of a broker. Sizes in bytes; -1 where the broker does not tell."""
+    """A data directory of a broker. Sizes in bytes; -1 where the broker does not report them."""
 
     broker: int
     path: str
@@ -244,12 +244,12 @@ class ChangeAdministration:
 
 
 def _check(code: int, what: str, message: str | None) -> None:
-    """Raise what an answer says went wrong, in the broker's own words where it has some."""
+    """Raise the error of an answer, with the broker's own message where it has one."""
     if not code:
         return
     plain = error_for(code, what)
     if isinstance(plain, AuthorizationError):
-        raise plain  # it says what to do, brokers do not
+        raise plain  # it has advice, brokers have none
     text = message or str(plain)
     label = "" if plain.name in text else f" ({plain.name})"
     # A topic that does not exist will not come to be by waiting.

@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from penstock.protocol.message import Message
 
 STATES_VERSION = 4
-"""From here on ListGroups tells states, and can be asked for some."""
+"""From this version on ListGroups has states, and a filter for them."""
 
 DEAD = "Dead"
 
 
 class GroupListing(NamedTuple):
-    """A group in a list. `state` is empty where the broker does not tell it (before Kafka 2.6)."""
+    """A group in a list. `state` is empty where the broker does not report it (before Kafka 2.6)."""
 
     group_id: str
     protocol_type: str
@@ -189,7 +189,8 @@ class GroupAdministration:
     async def delete_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition | tuple[str, int]]
     ) -> None:
-        """Forget what a group has committed for some partitions, of topics that no member subscribes to.
+        """Delete the committed offsets of a group for some partitions, of topics that no member subscribes
+        to.
 
         Raises:
             KafkaError: the group does not exist (69), or reads a topic (86).

@@ -97,7 +97,7 @@ class _Balancing:
         del self._by_size[bisect_left(self._by_size, self._rank(member))]
 
     def _neediest(self, topic: str) -> str | None:
-        """Who has least among those who want a topic."""
+        """Finds the member with the fewest partitions among the subscribers of a topic."""
         for _, _, member in self._by_size:
             if topic in self._wants[member]:
                 return member

@@ -33,7 +33,7 @@ class Assignor(ABC):
     time."""
 
     def user_data(self, topics: Sequence[str], previous: Previous) -> bytes | None:
-        """What a member tells the leader besides its topics; comes back as `Subscription.user_data`."""
+        """Return the `Subscription.user_data` of a member, which its leader gets besides the topics."""
         return None
 
     @abstractmethod

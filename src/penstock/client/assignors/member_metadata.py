@@ -1,7 +1,7 @@
-"""What members of a consumer group tell each other through the coordinator.
+"""The metadata of a group's members: subscriptions and assignments, exchanged through the coordinator.
 
 ConsumerProtocolSubscription and ConsumerProtocolAssignment, versions 0 to 3: an int16 version, then the
-message. A reader that is given a newer version reads the fields it knows (protocol facts, section 10).
+message. A reader of a newer version reads the fields of its own version (protocol facts, section 10).
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ M = TypeVar("M", bound=Message)
 PROTOCOL_TYPE = "consumer"
 NO_GENERATION = -1
 VERSION = 3
-"""What is written. Older members ignore what follows the fields they know."""
+"""What is written. Older members ignore what follows the fields of their version."""
 
 _VERSION = struct.Struct(">h")
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What one member wants, and what it has. `generation` is -1 where the member does not tell."""
+    """One member's topics, and the partitions it has. `generation` is -1 where the member sends none."""
 
     topics: tuple[str, ...]
     owned: tuple[TopicPartition, ...] = ()

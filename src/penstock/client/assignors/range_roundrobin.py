@@ -10,7 +10,7 @@ from penstock.model import TopicPartition
 
 
 class RangeAssignor(Assignor):
-    """Gives each member neighbouring partitions of every topic: partition 3 of two topics to the same."""
+    """Gives each member consecutive partitions of every topic; topics are divided at the same numbers."""
 
     name = "range"
 

@@ -1,7 +1,7 @@
 """Assignors that move as little as possible: sticky and cooperative-sticky (KIP-54, KIP-429).
 
 Both answer as the Java client's assignors do for the same members (Kafka 3.5 and newer, where no member
-tells its rack). Two ways lead there: where all members subscribe to the same topics, each keeps
+has a rack). There are two algorithms: where all members subscribe to the same topics, each keeps
 what fits into a fair share (`_share_equally`); otherwise `balancing` looks for improvements.
 """
 
@@ -37,7 +37,7 @@ class StickyAssignor(Assignor):
 
 
 class CooperativeStickyAssignor(Assignor):
-    """The same, but members keep what stays with them while the group rebalances.
+    """The cooperative sticky assignor: members keep the partitions that stay with them in a rebalance.
 
     A partition that moves is left out of the assignment until its owner has revoked it; the next
     rebalance, which follows at once, hands it on.
@@ -60,7 +60,7 @@ class CooperativeStickyAssignor(Assignor):
 
 
 class Told(NamedTuple):
-    """What a member says it had, and since which generation; None where it does not say."""
+    """The partitions in a member's metadata, and their generation; None where it has none."""
 
     partitions: Sequence[TopicPartition]
     generation: int | None

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Admin(BlockingTransactionAdministration):
-    """Looks after topics, settings and groups. See `AsyncAdmin` for what each call promises.
+    """Manages topics, settings and groups. See `AsyncAdmin` for what each call returns and raises.
 
     >>> with Admin(bootstrap_servers="localhost:9092") as admin:
     ...     admin.create_topic("orders", partitions=6)
@@ -186,7 +186,7 @@ class Admin(BlockingTransactionAdministration):
     def delete_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition | tuple[str, int]]
     ) -> None:
-        """Forget what a group has committed for some partitions."""
+        """Delete the committed offsets of a group for some partitions."""
         self._run(self._admin.delete_group_offsets(group_id, partitions))
 
     def close(self) -> None:

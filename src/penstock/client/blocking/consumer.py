@@ -61,7 +61,7 @@ class Consumer(Blocking):
     def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
         """Read these partitions and no others. Positions of those that stay are kept.
 
-        With a ``group.id``, reading begins where the group has committed; no other member is told.
+        With a ``group.id``, reading begins where the group has committed; it does not join the group.
 
         Raises:
             ConfigError: topics are subscribed to, or something is no partition.
@@ -167,7 +167,7 @@ class Consumer(Blocking):
             self._run(self._consumer.wait(time.monotonic() + ITERATION_POLL_S))
 
     def _attend(self) -> None:
-        """Do what the group wants done, and call the callbacks in this thread."""
+        """Do the group's pending work, and call the callbacks in this thread."""
         consumer = self._consumer
         while (notice := self._run(consumer.notice())) is not None:
             call, confirm = notice

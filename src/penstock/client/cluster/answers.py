@@ -33,7 +33,7 @@ def check_complete(
 
 
 def only(answers: Sequence[T], broker: object, api: str) -> T:
-    """The one answer to a question about one thing.
+    """The one entry of the response to a request with one entry.
 
     Raises:
         ProtocolViolationError: there is none, or more than one.

@@ -1,6 +1,6 @@
-"""The client of a cluster, for asyncio: finds brokers, speaks their versions, routes to leaders.
+"""The client of a cluster, for asyncio: finds brokers, negotiates versions, routes to leaders.
 
-Everything else in this package stands on `AsyncClient`: it knows connections and metadata, and nothing
+Everything else in this package uses `AsyncClient`: it has connections and metadata, and nothing
 of records. Connections are opened when first needed, one per broker and purpose, because answers come in
 order: a fetch that waits at the broker for data would hold up everything behind it.
 """
@@ -39,7 +39,7 @@ CONTROLLER = -2
 """Node id that stands for the controller; for any broker where the cluster names none."""
 
 BOOTSTRAP_PATIENCE_S = 1.0
-"""How long a first contact is tried. A mistyped address should not take a minute to be told."""
+"""How long a first contact is tried. The error for a mistyped address should not take a minute."""
 
 DRAIN_STEP_S = 0.001
 
@@ -58,7 +58,7 @@ class AsyncClient:
         self.backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
         self.dice = random.Random().random
         self.old_groups: dict[Address, dict[int, tuple[int, int]]] = {}
-        """What brokers older than ApiVersions know of groups, as far as that was needed."""
+        """The group APIs of brokers older than ApiVersions, as far as they were needed."""
         self._topics: set[str] = set()
         self._refreshing: asyncio.Task[None] | None = None
         self._refreshed_at = float("-inf")
@@ -121,7 +121,7 @@ class AsyncClient:
 
         Raises:
             RequestTimeoutError: not within `timeout_ms` (default ``default.api.timeout.ms``).
-            PenstockError: whatever `attempt` raised that no repetition would mend.
+            PenstockError: `attempt` raised an error that is not retriable.
         """
         timeout_ms = self.config.default_api_timeout_ms if timeout_ms is None else timeout_ms
         loop = asyncio.get_running_loop()
@@ -352,7 +352,7 @@ class AsyncClient:
             if tries:
                 error = self._topic_error(missing[0])
                 deadline = deadline or loop.time() + self._patience_s()
-                # A broker of 0.8 that is not in ZooKeeper yet says -1 of a topic to be created.
+                # A broker of 0.8 that is not in ZooKeeper yet answers -1 for a topic to be created.
                 is_unknown = isinstance(error, KafkaError) and error.code == ErrorCode.UNKNOWN_SERVER_ERROR
                 passes = judge(error) is not Verdict.FATAL or is_unknown
                 if not passes or loop.time() >= deadline:
@@ -411,7 +411,7 @@ class AsyncClient:
         return error_for(topic.error_code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r}")
 
     async def _with_hint(self, name: str, error: PenstockError) -> PenstockError:
-        """Forget the unknown topic, and say which topics are called nearly the same."""
+        """Drop the unknown topic; return the message, with topics of similar names."""
         self._topics.discard(name)
         if not isinstance(error, KafkaError) or error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             return error

@@ -10,7 +10,7 @@ answers to requests; adds the socket, deadlines and futures.
 - A request whose answer is overdue ends the connection: in-order answers mean that nothing sent after
   it can be answered either.
 
-Does not know what the requests mean, nor which versions the broker speaks.
+Independent of what the requests mean, and of the broker's versions.
 """
 
 from __future__ import annotations

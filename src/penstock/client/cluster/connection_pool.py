@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Peer:
-    """A live connection and the versions its broker speaks."""
+    """An open connection and the versions of its broker."""
 
     def __init__(self, connection: Connection, versions: NodeVersions) -> None:
         self.connection = connection
@@ -137,9 +137,9 @@ class ConnectionPool:
         return await connect(address, self._config, self._memory)
 
     async def _greet(self, address: Address) -> Peer:
-        """Connect, learn the versions, authenticate.
+        """Connect, negotiate versions, authenticate.
 
-        A broker that has once told its versions is never taken for one before 0.10.
+        A broker that has once answered ApiVersions is never taken for one before 0.10.
         """
         is_ancient = self._is_ancient.get(address) if self._config.api_version_request else True
         try:

@@ -1,7 +1,7 @@
-"""What this client knows of the cluster: brokers, topics, leaders. Pure state, fed with answers.
+"""A client's metadata of the cluster: brokers, topics, leaders. Pure state, fed with answers.
 
 Promises never to go back to an older leader (KIP-320: an answer with a lower leader epoch than the
-known one is out of date, whichever broker it comes from). Does not fetch anything.
+known one is out of date, from any broker). Does not fetch anything.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Which version of each API to speak with one broker.
+"""The version of each API to use with one broker.
 
-Brokers from 0.10 on tell in ApiVersions what they speak. One that does not know the version of the
-question answers error 35 in the layout of version 0, and names its own range (KIP-511). Brokers before
-0.10 close the connection on a question they do not know, and 0.9.0.0 and 0.9.0.1 leave it unanswered;
-with those, everything is spoken in version 0.
+Brokers from 0.10 on list their versions in ApiVersions. One that does not support the version of the
+request answers error 35 in the layout of version 0, and names its own range (KIP-511). Brokers before
+0.10 close the connection on a request they do not support, and 0.9.0.0 and 0.9.0.1 leave it unanswered;
+with those, version 0 of every API is used.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FIRST_ASKED_VERSION = 3
 """Known to every broker since 2.4. What newer versions add, a client has no use for."""
 
 PROMPT_S = 1.0
-"""After so long without an answer, another question shows whether the broker is slow or does not know."""
+"""After so long without an answer, another request shows whether the broker is slow or has no ApiVersions."""
 
 SOFTWARE_NAME = "penstock"
 
@@ -63,14 +63,14 @@ class NodeVersions:
         self.is_ancient = is_ancient
         """Whether the broker is older than ApiVersions, that is before 0.10."""
         self.unstable = unstable
-        """Whether this client speaks versions that may still change."""
+        """Whether this client uses versions that may still change."""
         self.features = {} if features is None else features
         """The finalised level of each feature of the cluster, as known to this broker (KIP-584)."""
         self.features_epoch = features_epoch
         """Counts the changes of `features`: the highest is the newest; -1 where the broker tells none."""
 
     def choose(self, message_class: type[Message], at_most: int | None = None) -> int:
-        """Return the highest version of a request that both ends speak, and that is not above `at_most`.
+        """Return the highest version of a request that both ends support, and that is not above `at_most`.
 
         Raises:
             UnsupportedVersionError: there is none.
@@ -100,7 +100,7 @@ class NodeVersions:
 
 
 async def ask_versions(connection: Connection, timeout_s: float, *, unstable: bool = False) -> NodeVersions:
-    """Ask a fresh connection for its broker's versions. `unstable`: whether to speak those that may change.
+    """Ask a fresh connection for its broker's versions. `unstable`: whether to use those that may change.
 
     Raises:
         NetworkError: the connection ended without an answer, as with brokers before 0.10.
@@ -135,12 +135,12 @@ async def negotiate(
     is_ancient: bool | None = None,
     unstable: bool = False,
 ) -> tuple[Connection, NodeVersions]:
-    """Open a connection to a broker and find out which versions it speaks.
+    """Open a connection to a broker and find out which versions it supports.
 
     A broker that hangs up on ApiVersions twice, or keeps silent, then answers Metadata version 0, and
     still does not answer ApiVersions, is older than 0.10. A broker in trouble must not be taken for one: it
-    would be sent message sets without producer ids and headers. `is_ancient` says what is known from an
-    earlier connection; `unstable`, that versions may be spoken that are not settled yet.
+    would be sent message sets without producer ids and headers. `is_ancient` is what is known from an
+    earlier connection; `unstable`, that versions may be used that are not settled yet.
 
     Raises:
         NetworkError: it cannot be reached, or answers nothing at all.

@@ -20,7 +20,7 @@ PASSING_S = 3.0
 """A failure that was not repeated for so long is over. Attempts come at most a second apart."""
 
 UNREACHABLE_S = 15.0
-"""The same for an address: attempts to connect come up to ``reconnect.backoff.max.ms`` apart."""
+"""After this time a failure of an address is over: attempts come up to ``reconnect.backoff.max.ms`` apart."""
 
 
 class Obstacle(NamedTuple):
@@ -54,7 +54,7 @@ class Troubles:
         self._entries.pop(what, None)
 
     def clear(self) -> None:
-        """Forget all."""
+        """Drop all obstacles."""
         self._entries.clear()
 
     def present(self, now: float) -> Iterator[Obstacle]:

@@ -1,6 +1,6 @@
 """What listens at an address that does not answer as a Kafka broker should: TLS, HTTP, or something unknown.
 
-Asked only when a first contact has failed, for an error message that says what to do.
+Asked only when a first contact has failed, for an error message with advice.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ UNSUPPORTED_SASL_MECHANISM = 33
 PROBE_S = 2.0
 """How long a TLS handshake may take before the peer counts as one that does not speak TLS."""
 
-TLS = "expects TLS: set security.protocol=SSL, or SASL_SSL where it wants a password or token as well"
+TLS = "expects TLS: set security.protocol=SSL, or SASL_SSL where it requires a password or token as well"
 NO_TLS = "does not speak TLS: set security.protocol=PLAINTEXT, or SASL_PLAINTEXT with sasl.mechanism"
-HTTP = "speaks HTTP: bootstrap.servers wants the port of a Kafka broker"
+HTTP = "speaks HTTP: bootstrap.servers takes the port of a Kafka broker"
 
 
 class Requester(Protocol):
@@ -41,7 +41,7 @@ class Requester(Protocol):
 
 
 def known_beginning(beginning: bytes) -> str | None:
-    """What to say of a peer whose first answer begins with these four bytes; None where they mean nothing."""
+    """Advice for a peer whose first answer begins with these four bytes; None where they are not known."""
     if beginning[:2] in (b"\x15\x03", b"\x16\x03"):  # an alert, or a handshake, of any version of TLS
         return TLS
     return HTTP if beginning == b"HTTP" else None
@@ -95,7 +95,7 @@ async def speaks_kafka_plainly(address: Address, timeout_s: float = PROBE_S) -> 
 async def wants_sasl(
     address: Address, connect: Callable[[Address], Awaitable[Requester]], *, uses_tls: bool
 ) -> AuthenticationError | None:
-    """The error for a broker that closes on requests because it wants SASL first; None if it does not."""
+    """The error for a broker that closes on requests because it requires SASL first; None if it does not."""
     from penstock.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
 
     try:
@@ -111,6 +111,6 @@ async def wants_sasl(
     protocol = "SASL_SSL" if uses_tls else "SASL_PLAINTEXT"
     enabled = ", ".join(sorted(answer.mechanisms)[:20])
     return AuthenticationError(
-        f"{address} wants clients to authenticate: set security.protocol={protocol}, and sasl.mechanism "
+        f"{address} requires clients to authenticate: set security.protocol={protocol}, and sasl.mechanism "
         f"to one of: {enabled}"
     )

@@ -1,6 +1,6 @@
 """When to try again: pure arithmetic of delays and deadlines, and what an error code asks for.
 
-Knows no clock and no dice: both come in as arguments.
+Pure: clock and random numbers come in as arguments.
 """
 
 from __future__ import annotations

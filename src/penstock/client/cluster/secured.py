@@ -136,7 +136,7 @@ class SecuredConnection(Connection):
         self._flush()
 
     def _flush(self) -> None:
-        """Send what TLS wants to be sent."""
+        """Send the pending ciphertext of the TLS connection."""
         if self._tls is None or self.cause is not None:
             return
         chunks = self._tls.to_send()
@@ -164,7 +164,7 @@ class SecuredConnection(Connection):
         for future in [self.ready, self._raw, *waiting]:
             if future is not None and not future.done():
                 future.set_exception(why)
-                future.exception()  # told: asyncio need not report what is not awaited
+                future.exception()  # marks it as retrieved: asyncio need not report it
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self.cause is None and self._tls is not None and not self._tls.is_ready:

@@ -25,9 +25,9 @@ COMPACT = "compact"
 async def topic_settings(
     client: AsyncClient, topic: str, names: Sequence[str], timeout_s: float | None = None
 ) -> dict[str, str]:
-    """Return the values of some settings of a topic, as texts; {} where the broker does not tell them.
+    """Return the values of some settings of a topic, as texts; {} where the broker does not return them.
 
-    Brokers before 0.11 cannot be asked, and others may not tell this client. The answer is waited for up to
+    Brokers before 0.11 have no such API, and others may refuse this client. The answer is waited for up to
     `timeout_s` seconds, by default ``request.timeout.ms``.
 
     Raises:
@@ -65,9 +65,9 @@ RETENTION_SETTINGS = ("cleanup.policy", "message.timestamp.type", "retention.ms"
 
 
 def retention_warning(topic: str, settings: Mapping[str, str], oldest_ms: int, now_ms: int) -> str | None:
-    """What to say of records written with times of long ago; None where retention keeps them.
+    """Return the warning for records with old timestamps; None where retention keeps them.
 
-    `settings` are `RETENTION_SETTINGS` of the topic; nothing is said where they are not known.
+    `settings` are `RETENTION_SETTINGS` of the topic; None where they are not known.
     """
     retention = settings.get("retention.ms", "-1")
     retention_ms = int(retention) if retention.lstrip("-").isdigit() else -1

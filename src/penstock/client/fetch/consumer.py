@@ -111,7 +111,7 @@ class AsyncConsumer(FetchedRecords):
         return self._group is not None
 
     async def begin_leaving(self, has_failed: bool = False) -> None:
-        """Commit if commits are automatic; what the application must still be told comes with `notice`.
+        """Commit if commits are automatic; callbacks that are still due come with `notice`.
 
         If the application `has_failed`, positions go back before what has been handed out last, so that
         what its callbacks commit leaves that out as well.
@@ -122,7 +122,7 @@ class AsyncConsumer(FetchedRecords):
             await self._group.begin_leaving(self.consumed())
 
     async def end_leaving(self) -> None:
-        """Wait a moment for the coordinator to hear of it."""
+        """Wait briefly for the LeaveGroup request to be answered."""
         if self._group is not None:
             await self._group.end_leaving()
 
@@ -141,7 +141,7 @@ class AsyncConsumer(FetchedRecords):
     def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
         """Read these partitions and no others. Positions of those that stay are kept.
 
-        With a ``group.id``, reading begins at the committed offsets; other members do not learn of it.
+        With a ``group.id``, reading begins at the committed offsets; it does not join the group.
 
         Raises:
             ConfigError: topics are subscribed to.
@@ -167,8 +167,8 @@ class AsyncConsumer(FetchedRecords):
 
         `topics` are names, or a pattern that must fit whole names: compiled, or text beginning with
         ``^``. Subscribing again replaces the topics and the callbacks. Callbacks get a list of
-        partitions and run inside `poll`, or whatever else waits for records; they may be coroutines. With
-        ``cooperative-sticky`` alone they get what changes, otherwise everything each time. `on_revoked`
+        partitions and run inside `poll`, or any other call that waits for records; they may be coroutines.
+        With ``cooperative-sticky`` alone they get what changes, otherwise everything each time. `on_revoked`
         is the last chance to commit; when partitions are lost it is too late for that (without
         `on_lost`, `on_revoked` is called then, too).
 
@@ -274,7 +274,7 @@ class AsyncConsumer(FetchedRecords):
     async def notice(
         self,
     ) -> tuple[Callable[[], object] | None, Callable[[], Coroutine[None, None, None]]] | None:
-        """What the group wants done: a call to make, and one to await afterwards.
+        """The group's pending work: a call to make, and one to await afterwards.
 
         None when there is nothing more. Raises as `poll`.
         """
@@ -290,7 +290,7 @@ class AsyncConsumer(FetchedRecords):
         )
 
     async def _attend(self) -> None:
-        """Do what the group wants done, and call the callbacks."""
+        """Do the group's pending work, and call the callbacks."""
         while (notice := await self.notice()) is not None:
             call, confirm = notice
             try:
@@ -388,7 +388,7 @@ class AsyncConsumer(FetchedRecords):
                 return batch
 
     async def _poll_arrow_in_thread(self, columns: Sequence[str], batch_bytes: int) -> pa.RecordBatch | None:
-        """As `poll_arrow_now`. If cancelled, positions are as if nothing had been asked for."""
+        """Return what `poll_arrow_now` returns. If cancelled, positions stay as they were before the call."""
         decoding = asyncio.ensure_future(asyncio.to_thread(self.poll_arrow_now, columns, batch_bytes))
         try:
             return await asyncio.shield(decoding)

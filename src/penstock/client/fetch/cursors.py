@@ -37,7 +37,7 @@ _BASE_OFFSET = struct.Struct(">q")
 
 
 class Cursor:
-    """How far a partition has been fetched, and how far it shall be."""
+    """How far a partition has been fetched, and where fetching ends."""
 
     __slots__ = (
         "empties",
@@ -97,7 +97,7 @@ class Cursor:
         self.note_well()
 
     def note_well(self) -> None:
-        """Forget failures: something has come, or there is nothing to come."""
+        """Drop failures: something has come, or there is nothing to come."""
         self.failing_since = self.violated_since = 0.0
         self.tries = self.empties = 0
 
@@ -117,7 +117,7 @@ class FetchedPart(NamedTuple):
 
     @classmethod
     def failed(cls, cursor: Cursor, error: PenstockError) -> FetchedPart:
-        """Return the part that says that nothing comes at a cursor any more, and why."""
+        """Return the part with the error that ends a cursor."""
         return cls(cursor, cursor.tp, memoryview(b""), cursor.offset, cursor.offset, (), -1, error)
 
     @property
@@ -146,7 +146,7 @@ class FetchSettings(NamedTuple):
 
     @classmethod
     def of_consumer(cls, config: ConsumerConfig) -> FetchSettings:
-        """What the options of a consumer say."""
+        """The options of a consumer that concern fetching."""
         limits = FetchLimits(
             config.fetch_max_wait_ms,
             config.fetch_min_bytes,

@@ -41,7 +41,7 @@ class FetchBuffer:
             self.size_bytes += part.size
 
     def take(self) -> tuple[FetchedPart | None, bool]:
-        """Remove the oldest part, if there is one. The second value says that this has made room again."""
+        """Remove the oldest part, if there is one. The second value is whether this has made room again."""
         with self._lock:
             if not self._parts:
                 return None, False

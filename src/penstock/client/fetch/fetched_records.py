@@ -194,7 +194,7 @@ class FetchedRecords(OffsetCalls):
         return None
 
     def _handle(self, tp: TopicPartition, error: PenstockError) -> None:
-        """Go where ``auto.offset.reset`` says when the position is outside the log; raise other errors."""
+        """Apply ``auto.offset.reset`` when the position is outside the log; raise other errors."""
         self._forget([tp])
         reset = self._reset_marker
         if isinstance(error, KafkaError) and error.code == ErrorCode.OFFSET_OUT_OF_RANGE:

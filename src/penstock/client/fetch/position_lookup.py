@@ -13,13 +13,13 @@ from penstock.clock import Clock
 from penstock.model import EARLIEST, LATEST, TopicPartition
 
 NO_POSITION = -4
-"""Stands for "the application must say", as ``auto.offset.reset=none`` wants it."""
+"""No position: the application must set one, because of ``auto.offset.reset=none``."""
 
 COMMITTED = -5
 """Stands for what the group has committed."""
 
 BY_AGE = -6
-"""Stands for the first record that is not older than ``auto.offset.reset`` says."""
+"""Stands for the first record that is not older than the duration of ``auto.offset.reset``."""
 
 
 class OffsetCalls(CommitCalls):

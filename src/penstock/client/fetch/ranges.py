@@ -39,7 +39,7 @@ START_AGAIN_AFTER_S = 1.0
 """Seconds between two first contacts, where there is patience for more than one."""
 
 _GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
-"""What brokers say of a topic that was deleted."""
+"""The errors of a topic that was deleted."""
 
 
 class RangeReader:

@@ -1,6 +1,6 @@
 """Fetched parts on their way to the application: as records, or as Arrow batches.
 
-A reading knows the position that its partition has after what it has handed out, so that the other kind
+A reading has the position behind the records that it has returned, so that the other kind
 of reading can go on from there.
 """
 

@@ -31,7 +31,7 @@ LEAVE_LIST_VERSION = 3
 
 
 class Coordinator:
-    """Knows the coordinator of one group, or finds it. On one event loop."""
+    """Finds the coordinator of one group and keeps it. On one event loop."""
 
     def __init__(self, client: AsyncClient, group_id: str) -> None:
         self.group_id = group_id
@@ -115,7 +115,7 @@ def fitted(message: Message, version: int) -> Message:
     """The message in the form that a version has.
 
     Raises:
-        UnsupportedVersionError: the version cannot say it.
+        UnsupportedVersionError: the version has no such field.
     """
     if isinstance(message, JoinGroupRequest):
         if message.group_instance_id is not None and version < STATIC_MEMBER_VERSION:
@@ -135,4 +135,4 @@ MEMBER_CODES = frozenset(
         ErrorCode.FENCED_INSTANCE_ID,
     )
 )
-"""Codes that say something about the member rather than about its request."""
+"""Codes that concern the member rather than its request."""

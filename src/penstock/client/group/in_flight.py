@@ -22,7 +22,7 @@ class InFlight:
         self.outbox.append(Outgoing(self._tickets, call, node, timeout_ms))
 
     def take(self, ticket: int) -> Call | None:
-        """Return the request that an outcome belongs to; None if it was answered or forgotten."""
+        """Return the request that an outcome belongs to; None if it was answered or dropped."""
         return self._calls.pop(ticket, None)
 
     def has(self, kind: type) -> bool:

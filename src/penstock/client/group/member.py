@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from penstock.client.cluster.client import AsyncClient
 
 LEAVE_PATIENCE_S = 2.0
-"""How long closing waits for the coordinator to say goodbye."""
+"""How long closing waits for the answer to LeaveGroup."""
 
 MISSING_TOPIC_S = 2.0
 """How often to look for topics that are subscribed to and do not exist."""
@@ -173,7 +173,7 @@ class Member:
             self.pump()
 
     def _warn_of_missing(self) -> bool:
-        """Say once which topics do not exist; the group waits for them."""
+        """Warn once of topics that do not exist; the group waits for them."""
         cluster = self._client.cluster
         if self.membership.phase not in (Phase.STABLE, Phase.SYNCING):
             return True
@@ -192,7 +192,7 @@ class Member:
     # -- the end
 
     async def close(self) -> None:
-        """Wait a moment for the coordinator to hear of the leaving, then stop."""
+        """Wait briefly for the LeaveGroup request to be answered, then stop."""
         if self._timer is not None:
             self._timer.cancel()
         if self._watching is not None:

@@ -36,7 +36,7 @@ from penstock.protocol.messages.join_group_response import JoinGroupResponse
 
 
 class Phase(Enum):
-    """How the coordinator sees the member, as far as the member knows."""
+    """The member's state at the coordinator, as of its last answer."""
 
     OUT = "not in the group, and not asked to be"
     UNJOINED = "about to join"
@@ -48,7 +48,7 @@ class Phase(Enum):
 
 
 class MemberState:
-    """What one member knows. `membership.Membership` decides when it sends which request."""
+    """The state of one member. `membership.Membership` decides when it sends which request."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class MemberState:
 
     @property
     def owned(self) -> frozenset[TopicPartition]:
-        """The partitions that the application has been told that it has."""
+        """The partitions that the application has, as of the last change it was notified of."""
         return self._ownership.owned
 
     def kept_since(self, generation: int) -> frozenset[TopicPartition]:
@@ -103,7 +103,7 @@ class MemberState:
 
     @property
     def is_member(self) -> bool:
-        """Whether the coordinator knows the member under its generation, as far as it knows itself."""
+        """Whether the coordinator has the member under its generation, as of its last answer."""
         return self.generation >= 0
 
     @property
@@ -145,7 +145,7 @@ class MemberState:
         self._send(request, self.timeouts.heartbeat_ms)
 
     def _go(self, reason: str, now: float) -> None:
-        """Tell the coordinator, unless the member is static: its place is kept until its session ends."""
+        """Send LeaveGroup, unless the member is static: its assignment is kept until its session ends."""
         self._in_flight.keep(is_first_join)
         if self.member_id and self.settings.group_instance_id is None and self.coordinator is not None:
             self._say_farewell(self.member_id, reason)

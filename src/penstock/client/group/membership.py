@@ -1,8 +1,8 @@
 """Sans-I/O core of a member of a consumer group: decides what to ask the coordinator.
 
 The driver takes requests from `outbox`, passes every outcome to `answered` once, calls `advance` when
-`wake_at` has come, and asks `next_change` for what the application must be told. Clocks, sockets and random
-numbers are the driver's (`penstock.client.group.member`, and the simulation in the tests).
+`wake_at` has come, and asks `next_change` for changes to notify the application of. Clocks, sockets and
+random numbers are the driver's (`penstock.client.group.member`, and the simulation in the tests).
 
 Two halves of the state change independently. The coordinator's half (`phase`) goes on while the application
 works; the application's half is `ownership.Ownership`.
@@ -56,7 +56,7 @@ class Membership(MemberState):
     # -- what the application does
 
     def subscribe(self, topics: Iterable[str], now: float) -> None:
-        """Want these topics from now on. Joining begins with the first poll."""
+        """Set the topics to subscribe to. Joining begins with the first poll."""
         wanted = tuple(sorted(set(topics)))
         if self.phase in (Phase.OUT, Phase.FENCED):
             self.phase = Phase.UNJOINED
@@ -91,12 +91,12 @@ class Membership(MemberState):
         self.advance(now)
 
     def next_change(self) -> Change | None:
-        """Return what the application must be told next, until `told`."""
+        """Return the next change to notify the application of; the same one until `confirm` is called."""
         return self._ownership.next_change(self._to_revoke())
 
-    def told(self, change: Change, now: float) -> None:
-        """The application knows `change` and has acted on it."""
-        if self._ownership.told(change, self.generation):
+    def confirm(self, change: Change, now: float) -> None:
+        """The application has been notified of `change`, and its callback has run."""
+        if self._ownership.confirm(change, self.generation):
             self._ask_rejoin("what was revoked can be handed on")
         self.advance(now)
 
@@ -126,7 +126,7 @@ class Membership(MemberState):
             return frozenset(tp for tp in self.owned if tp.topic not in self.topics)
         return NOTHING
 
-    # -- what the driver learns
+    # -- results that the driver passes in
 
     def counted(self, counts: Mapping[str, int], now: float) -> None:
         """Fresh metadata. A leader calls for a rebalance when partitions have come or gone."""
@@ -135,7 +135,7 @@ class Membership(MemberState):
         self.advance(now)
 
     def refused(self, code: int, generation: int, now: float) -> None:
-        """A commit sent with `generation` came back with an error that says something about the member."""
+        """A commit sent with `generation` came back with an error that concerns the member."""
         if generation == self.generation and self.phase is Phase.STABLE:
             self._judge(code, now)
             self.advance(now)
@@ -206,7 +206,7 @@ class Membership(MemberState):
             self._beat(now)
 
     def _stop_for_slow_application(self, now: float) -> None:
-        """Leave the group when the application does not poll: other members shall have the partitions."""
+        """Leave the group when the application does not poll, so that other members get the partitions."""
         self._poll.awaits_poll = True
         self._go("max.poll.interval.ms has passed since the last poll", now)
         self._lose("max.poll.interval.ms passed without a poll", keeps_id=False)
@@ -223,8 +223,8 @@ class Membership(MemberState):
             return False
         if self._ownership.is_lost or self._to_revoke():
             return False
-        # A member that keeps partitions over a rebalance must know what it has. One that does not can
-        # drop an assignment that the application has not been told yet.
+        # A member that keeps partitions over a rebalance must send what it has. One that does not can
+        # drop an assignment that the application has not been notified of yet.
         return self._ownership.granted is None or not self._is_cooperative
 
     @property
@@ -322,7 +322,7 @@ class Membership(MemberState):
             self._judge(answer.error_code, now)
 
     def _failed(self, call: Call, error: PenstockError, now: float) -> None:
-        """No answer, or one that says nothing about the member."""
+        """No answer, or one that does not concern the member."""
         if isinstance(call, LeaveGroupRequest) or self.phase is Phase.OUT:
             return
         is_passing = isinstance(error, (NetworkError, RequestTimeoutError)) or (
@@ -342,7 +342,7 @@ class Membership(MemberState):
     def _judge(self, code: int, now: float) -> None:
         """Act on an error code of the coordinator (protocol facts, section 10)."""
         if code == ErrorCode.UNKNOWN_MEMBER_ID:
-            self._lose("the coordinator does not know the member any more", keeps_id=False)
+            self._lose("the coordinator does not have the member any more", keeps_id=False)
         elif code == ErrorCode.ILLEGAL_GENERATION:
             self._lose("the group has gone on without the member", keeps_id=True)
         elif code == ErrorCode.REBALANCE_IN_PROGRESS:

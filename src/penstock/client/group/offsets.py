@@ -97,7 +97,7 @@ class GroupOffsets:
         self._coordinator = coordinator
         self._in_order = asyncio.Lock()
         self.on_refused: Callable[[int, int], None] = lambda code, generation: None
-        """Told the code and the generation when a commit fails for a reason that concerns the member."""
+        """Called with code and generation when a commit fails for a reason that concerns the member."""
 
     async def commit(
         self,

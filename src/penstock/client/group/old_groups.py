@@ -1,9 +1,9 @@
-"""What a broker of 0.8 or 0.9 knows of groups and their offsets, found out by asking.
+"""The group and offset APIs that a broker of 0.8 or 0.9 has, found out by requests.
 
-Such brokers do not tell their versions, and hang up on what they do not know. 0.9 has groups as every later
-release; 0.8.2 has a coordinator that stores offsets in Kafka (OffsetCommit and OffsetFetch version 1); 0.8.1
-stores them in ZooKeeper, through any broker (version 0); 0.8.0 stores none. Asking costs a connection for
-every question and, at 0.8.2, creates the topic of the offsets, so that only those who need an answer ask.
+Such brokers have no ApiVersions, and close the connection on an unknown request. 0.9 has groups as every
+later release; 0.8.2 has a coordinator that stores offsets in Kafka (OffsetCommit and OffsetFetch version 1);
+0.8.1 stores them in ZooKeeper, through any broker (version 0); 0.8.0 stores none. Asking costs a connection
+for every question and, at 0.8.2, creates the topic of the offsets, so that only those who need an answer ask.
 """
 
 from __future__ import annotations
@@ -52,10 +52,11 @@ PROBE_GROUP = "penstock"
 
 
 async def learn(open_connection: Open, timeout_s: float) -> Ranges:
-    """Ask a broker older than ApiVersions what it knows of groups.
+    """Return the group APIs of a broker older than ApiVersions, and their versions.
 
-    A broker that hangs up once may be in trouble: every question is asked twice, and the one that tells
-    0.8.1 from 0.8.2 again when another has been answered. Offsets would go to the wrong place otherwise.
+    A connection may also be closed because of an overload: every request is sent twice, and the one that
+    distinguishes 0.8.1 and 0.8.2 again after another has been answered. Otherwise offsets could be stored in
+    ZooKeeper where the group has them in Kafka.
 
     Raises:
         NetworkError: it cannot be reached.
@@ -115,7 +116,7 @@ def _of_offsets(versions: NodeVersions) -> str:
 
 
 async def peer_for_groups(client: AsyncClient, node_id: int, purpose: str) -> Peer:
-    """A connection to a node, whose `versions` say what it knows of groups. Raises as `AsyncClient.peer`."""
+    """A connection to a node, whose `versions` are its group APIs. Errors: see `AsyncClient.peer`."""
     peer = await client.peer(node_id, purpose)
     if peer.versions.is_ancient:
         address = peer.connection.address

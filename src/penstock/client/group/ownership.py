@@ -1,4 +1,5 @@
-"""The application's half of a membership: the partitions that it has, and what it must be told next.
+"""The application's half of a membership: the partitions that it has, and the changes it is still to be
+notified of.
 
 It changes only when the application asks for records, so that no partition is lost in the middle of a batch.
 """
@@ -14,26 +15,26 @@ NOTHING: frozenset[TopicPartition] = frozenset()
 
 
 class Ownership:
-    """The partitions of one member, as its application knows them."""
+    """The partitions of one member, as of the last change that its application was notified of."""
 
     def __init__(self) -> None:
         self.owned = NOTHING
-        """The partitions that the application has been told that it has."""
+        """The partitions that the application has, as of the last change it was notified of."""
         self.granted: frozenset[TopicPartition] | None = None
-        """An assignment that the application has not been told yet."""
+        """An assignment that the application has not been notified of yet."""
         self.is_lost = False
-        """Whether `owned` has been lost and the application has not been told yet."""
+        """Whether `owned` has been lost and the application has not been notified yet."""
         self._since: dict[TopicPartition, int] = {}
         """The generation in which each of `owned` came."""
         self._has_revoked = False
         """Whether partitions were revoked on the way to `granted`, so that another rebalance is due."""
 
     def grant(self, partitions: Iterable[TopicPartition]) -> None:
-        """A new assignment, which the application is to be told."""
+        """Take a new assignment, which the application is to be notified of."""
         self.granted = frozenset(partitions)
 
     def withdraw_grant(self) -> None:
-        """Drop an assignment that the application has not been told."""
+        """Drop an assignment that the application has not been notified of."""
         self.granted = None
         self._has_revoked = False
 
@@ -43,7 +44,7 @@ class Ownership:
         self.is_lost = bool(self.owned)
 
     def next_change(self, to_revoke: frozenset[TopicPartition]) -> Change | None:
-        """Return what the application must be told next, until `told`. `to_revoke` comes before a grant."""
+        """Return the next change to notify the application of, or None. `to_revoke` comes before a grant."""
         if self.is_lost:
             return Change(Kind.LOST, tuple(sorted(self.owned)))
         if to_revoke:
@@ -52,7 +53,7 @@ class Ownership:
             return Change(Kind.ASSIGNED, tuple(sorted(self.granted - self.owned)))
         return None
 
-    def told(self, change: Change, generation: int) -> bool:
+    def confirm(self, change: Change, generation: int) -> bool:
         """The application has acted on `change`. Return whether another rebalance is due.
 
         It is where partitions were revoked before those of this generation were assigned: the group can now

@@ -119,7 +119,7 @@ def sync_request(
 
 
 def heartbeat_request(settings: MemberSettings, member_id: str, generation: int) -> HeartbeatRequest:
-    """Say that the member is alive."""
+    """The Heartbeat request: prolongs the member's session."""
     return HeartbeatRequest(
         group_id=settings.group_id,
         generation_id=generation,
@@ -129,7 +129,7 @@ def heartbeat_request(settings: MemberSettings, member_id: str, generation: int)
 
 
 def leave_request(settings: MemberSettings, member_id: str, reason: str) -> LeaveGroupRequest:
-    """Say that the member goes, and why."""
+    """The LeaveGroup request, with the reason."""
     return LeaveGroupRequest(
         group_id=settings.group_id,
         member_id=member_id,

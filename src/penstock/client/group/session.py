@@ -1,4 +1,4 @@
-"""What a consumer holds of its group: a membership, the committed offsets, and whom to tell of changes.
+"""What a consumer holds of its group: a membership, the committed offsets, and the callbacks for changes.
 
 Everything but `subscribe` runs on the event loop of the client. The consumer asks `next_notice` whenever
 `needs_attention` is set and its application has come for records: only then are partitions taken away,
@@ -47,7 +47,7 @@ log = logger_named("penstock.client.group")
 
 
 class Notice(NamedTuple):
-    """A change, and whom to tell of it."""
+    """A change, and the callback for it, if there is one."""
 
     change: Change
     callback: Callback | None
@@ -111,7 +111,7 @@ class GroupSession:
     # -- subscribing, from any thread
 
     def subscribe(self, topics: str | re.Pattern[str] | Iterable[str], callbacks: Callbacks) -> None:
-        """Want these topics; the next poll sees to it.
+        """Subscribe to these topics; the next poll joins the group.
 
         Raises:
             ConfigError: no topic, or a pattern that is none.
@@ -120,7 +120,7 @@ class GroupSession:
         self._callbacks = callbacks
         self._is_changed = self.is_subscribed = self._holder.needs_attention = True
 
-    # -- what the application must be told
+    # -- changes to notify the application of
 
     async def next_notice(self) -> Notice | None:
         """Return the next change that has a callback; None when nothing more is to be done.
@@ -153,7 +153,7 @@ class GroupSession:
         return None
 
     async def confirm(self, notice: Notice) -> None:
-        """The application has been told."""
+        """Record that the application has been notified."""
         assert self._member is not None
         change, member = notice.change, self._member
         if change.kind is Kind.REVOKED:
@@ -162,7 +162,7 @@ class GroupSession:
                 await asyncio.wait(self._commits, timeout=LAST_COMMIT_MS / 1000)
             self._release(change.partitions)
         if change.kind is not Kind.ASSIGNED:
-            member.membership.told(change, member.now)
+            member.membership.confirm(change, member.now)
         member.pump()
 
     async def _prepare(self, member: Member, change: Change) -> Callback | None:
@@ -178,8 +178,8 @@ class GroupSession:
             )
             self._release(change.partitions)
             return callbacks.on_lost or callbacks.on_revoked
-        # From here on a rebalance must ask for these partitions back, whatever the callback does.
-        member.membership.told(change, member.now)
+        # From here on a rebalance must revoke these partitions, even if the callback raises.
+        member.membership.confirm(change, member.now)
         for tp in change.partitions:
             self._known.pop(tp, None)
         self._holder.hold(change.partitions)
@@ -302,7 +302,7 @@ class GroupSession:
         self._known.pop(tp, None)
 
     def _identify(self, before: Identity | None, partitions: set[TopicPartition]) -> Identity:
-        """As whom to commit. Under another generation than `before` only what has been kept all the time."""
+        """The identity to commit with. Under another generation than `before`: for kept partitions only."""
         if not self.is_subscribed:
             return Identity()
         membership = self._member.membership if self._member is not None else None
@@ -377,7 +377,7 @@ class GroupSession:
     # -- the end
 
     async def begin_leaving(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Commit `offsets` if commits are automatic, and want to be out; `next_notice` tells the rest."""
+        """Commit `offsets` if commits are automatic, and begin to leave; `next_notice` has the callbacks."""
         if self._commit_timer is not None:
             self._commit_timer.cancel()
             self._commit_timer = None
@@ -396,7 +396,7 @@ class GroupSession:
             self._member.pump()
 
     async def end_leaving(self) -> None:
-        """Wait for the coordinator to hear of it, a moment at most."""
+        """Wait briefly for the LeaveGroup request to be answered."""
         member, self._member = self._member, None
         self.is_subscribed = self._is_leaving = False
         self._commits_by_itself = self._config.enable_auto_commit
@@ -425,7 +425,7 @@ def parse_topics(
         return (), topics
     names = (topics,) if isinstance(topics, str) else tuple(topics) if isinstance(topics, Iterable) else ()
     if not names or not all(isinstance(name, str) and name for name in names):
-        raise ConfigError("subscribe() wants the names of topics, or a pattern for them")
+        raise ConfigError("subscribe() takes the names of topics, or a pattern for them")
     if not names[0].startswith("^"):
         return names, None
     if len(names) > 1:

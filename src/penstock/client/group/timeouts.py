@@ -20,7 +20,7 @@ class Timeouts:
         self._settings = settings
         self.session_ms = settings.session_timeout_ms
         self.has_rebalance_timeout = True
-        """Whether the coordinator is told how long members may take to rejoin (JoinGroup 1 and later)."""
+        """Whether JoinGroup has a rebalance timeout (version 1 and later)."""
 
     @property
     def rebalance_ms(self) -> float:

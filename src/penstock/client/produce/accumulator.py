@@ -28,7 +28,7 @@ from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode
 
 REQUEST_BYTES_MAX = 8 << 20
-"""Batches of several partitions travel together up to this size, whatever ``max.request.size`` allows one."""
+"""Bytes of a request with batches of several partitions, even if ``max.request.size`` is larger."""
 
 RECORD_OVERHEAD_BYTES = 36
 """What a record takes at most besides its key, value and headers (five varints and an attribute byte)."""
@@ -172,7 +172,7 @@ class Accumulator:
     ) -> Drained:
         """Return at most one request per node, and take its batches for sent.
 
-        `can_take` says whether a node's connection is open and has room for one more request.
+        `can_take` returns whether a node's connection is open and has room for one more request.
         """
         with self._lock:
             requests: dict[int, list[Batch]] = {}
@@ -252,7 +252,7 @@ class Accumulator:
             if batch.outcome.is_settled:
                 return None
             if code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
-                # The broker has the batch already, but no longer knows at which offset.
+                # The broker has the batch already, but no longer its offset.
                 self._release(batch)
                 final = None
             elif code in TOO_LARGE and batch.count > 1:
@@ -291,7 +291,7 @@ class Accumulator:
         batch.outcome.split([(first, half.outcome) for first, half in halves])
 
     def hinder(self, error: PenstockError, concerns: Callable[[TopicPartition], bool]) -> None:
-        """Remember what holds up the waiting batches of some partitions, for the message if they expire."""
+        """Record what holds up the waiting batches of some partitions, for the message if they expire."""
         with self._lock:
             for tp, queue in self._busy.items():
                 if concerns(tp):

@@ -139,7 +139,7 @@ class ColumnEncoder:
 
         Raises:
             EncodeError: a column has a type that no record can hold.
-            ConfigError: a row wants a partition that does not exist.
+            ConfigError: a row names a partition that does not exist.
         """
         if not batch.num_rows:
             return []
@@ -185,7 +185,7 @@ class ColumnEncoder:
 
 
 def oldest_time_ms(data: pa.Table | pa.RecordBatch, fields: Mapping[str, str]) -> int | None:
-    """The oldest timestamp of a table, in milliseconds since 1970; None where it says none."""
+    """The oldest timestamp of a table, in milliseconds since 1970; None where it has none."""
     name = fields.get("timestamp", "timestamp")
     if name not in data.schema.names or not data.num_rows:
         return None
@@ -252,5 +252,5 @@ def _check_partitions(partitions: NDArray[Any], count: int) -> None:
     wrong = np.flatnonzero((partitions < UNDECIDED) | (partitions >= count))
     if len(wrong):
         raise ConfigError(
-            f"row {wrong[0]} wants partition {partitions[wrong[0]]}; the topic has {count}, 0 to {count - 1}"
+            f"row {wrong[0]} names partition {partitions[wrong[0]]}; the topic has {count}, 0 to {count - 1}"
         )

@@ -1,4 +1,4 @@
-"""The promise that `send` gives: a record's way to the log, to be waited for in any way.
+"""The future that `send` returns: the outcome of one record, for threads and for asyncio.
 
 One `Outcome` is shared by all records of a batch, and settled once; a `Delivery` is only a place in it.
 That is why a producer can promise a million deliveries a second.
@@ -81,7 +81,7 @@ class Outcome:
         self._tell()
 
     def _tell(self) -> None:
-        # A pop hands each listener to exactly one thread, whichever of the two comes first.
+        # A pop hands each listener to exactly one of the two threads.
         while self._listeners:
             try:
                 listener = self._listeners.pop(0)

@@ -35,7 +35,7 @@ def record_of(
         raise ConfigError("give either a value or an event, not both: the event makes the value")
     if not isinstance(event, Event):
         raise ConfigError(
-            f"event= wants a penstock.cloudevents.Event, not {type(event).__name__}; "
+            f"event= takes a penstock.cloudevents.Event, not {type(event).__name__}; "
             "from_sdk makes one of the official SDK's"
         )
     return to_record(

@@ -44,7 +44,7 @@ RETENTION_LOOK_MS = 3_600_000
 """Younger records are not worth a question about the topic's retention."""
 
 RETENTION_ANSWER_S = 2.0
-"""How long the end of `write_topic` may wait to learn whether retention removes what was written."""
+"""How long the end of `write_topic` may wait for the retention settings of the topic."""
 
 log = logger_named("penstock.client")
 
@@ -149,7 +149,7 @@ class AsyncProducer(TransactionCalls):
         milliseconds since 1970, now by default.
 
         `event` takes the place of `value`: a CloudEvent, sent in `mode` ``"binary"`` or ``"structured"``
-        (`event_format` says in which format), with the event's headers before the others. The key
+        (in `event_format`), with the event's headers before the others. The key
         stays `key` unless `key_mapper` makes another of the event (`partitionkey_mapper` is one).
 
         Raises:
@@ -254,7 +254,7 @@ class AsyncProducer(TransactionCalls):
         timestamp: int | None,
         headers: Sequence[Header],
     ) -> Delivery:
-        """Do what `try_send` could not: reach the cluster, get to know the topic, wait for room."""
+        """Do what `try_send` could not: reach the cluster, get the topic's metadata, wait for room."""
         deadline = time.monotonic() + self.config.max_block_ms / 1000
         topic = topic_name(topic)
         partition = None if partition is None else whole(partition, "the partition")
@@ -268,7 +268,7 @@ class AsyncProducer(TransactionCalls):
                 return accepted[0]
 
     async def get_ready(self, topic: str, deadline: float) -> None:
-        """Reach the cluster, know the topic, have room: whatever of that is missing. Raises as `send`."""
+        """Reach the cluster, get the topic's metadata, wait for room, as needed. Errors: see `send`."""
         if self._sender is None or self._is_closed or not self._client.is_reached:
             await self.start()
         assert self._sender is not None
@@ -351,7 +351,7 @@ class AsyncProducer(TransactionCalls):
         """Log a warning where the topic's retention removes records as old as `oldest_ms`, written just now.
 
         `oldest_ms` is in milliseconds since 1970; None where no record has a time of its own. Nothing is
-        logged where the broker does not tell its settings (before 0.11).
+        logged where the broker has no API for settings (before 0.11).
         """
         if oldest_ms is None or time.time() * 1000 - oldest_ms <= RETENTION_LOOK_MS:
             return
@@ -435,7 +435,7 @@ def _whole_ms(timestamp: object) -> int:
     """The timestamp as a plain int: other integers are taken, what spoils a whole batch later is refused."""
     if not isinstance(timestamp, bool):
         with contextlib.suppress(TypeError):
-            whole = operator.index(timestamp)  # type: ignore[arg-type]  # it says whether this is an integer
+            whole = operator.index(timestamp)  # type: ignore[arg-type]  # raises unless this is an integer
             if -(1 << 63) <= whole < 1 << 63:
                 return whole
     raise EncodeError(

@@ -368,7 +368,7 @@ class Sender:
             request, version, self._client.request_timeout_s
         )
         if answer.error_code in (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED):
-            # The broker no longer knows the old one: a fresh id does as well.
+            # The broker has dropped the old one: a fresh id does as well.
             request.producer_id, request.producer_epoch = NO_PRODUCER_ID
             answer = await peer.connection.request(request, version, self._client.request_timeout_s)
         if answer.error_code:
@@ -381,7 +381,7 @@ class Sender:
         return answer
 
     def _note(self, error: PenstockError, node_id: int | None = None) -> None:
-        """Remember the obstacle with the batches that it holds up."""
+        """Record the obstacle with the batches that it holds up."""
         leader = self._client.cluster.leader
         self._accumulator.hinder(error, lambda tp: node_id is None or leader(tp) == node_id)
 

@@ -7,7 +7,7 @@
     authenticator.session_lifetime_ms
 
 Promises that success is only reported once the mechanism is satisfied, the broker's proof included, and that
-each failure says in one line what the broker refuses and what to do.
+each failure has one line with what the broker refuses and what to do.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from penstock.client.security.mechanisms import Mechanism
 
 STEPS_MAX = 20
-"""Tokens of one authentication; Kerberos takes four. A broker that wants more leads nowhere."""
+"""Tokens of one authentication; Kerberos takes four. More of them are an error."""
 
 
 class RawToken(NamedTuple):
-    """A token that is sent with its length and nothing else, as brokers before 1.0 want it."""
+    """A token that is sent with its length and nothing else, as to brokers before 1.0."""
 
     token: bytes
     is_answered: bool = True
@@ -51,7 +51,7 @@ class Authenticator:
         self._steps = 0
         self.is_done = False
         self.session_lifetime_ms = 0
-        """After how long the broker wants to be shown credentials again; 0 for never."""
+        """The lifetime of the session, after which the broker requires credentials again; 0 for no limit."""
 
     @property
     def handshake_version(self) -> int:
@@ -85,7 +85,7 @@ class Authenticator:
         return self._next(bytes(answer))
 
     def refused_by_silence(self) -> AuthenticationError:
-        """The error for a broker that closed the connection, as those do that speak raw tokens."""
+        """The error for a broker that closed the connection, as those with raw tokens do."""
         return self._error(f"the broker closed the connection without a reason: {self._mechanism.hint()}")
 
     def _receive_handshake(self, answer: SaslHandshakeResponse) -> Outgoing | None:

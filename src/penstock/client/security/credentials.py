@@ -64,8 +64,8 @@ class TokenSource:
     async def token(self, life_s: float = 0.0) -> Token:
         """A token that is valid for `life_s` seconds; the old one where no other can be had and it is valid.
 
-        A broker whose clock is ahead sees the end of a token sooner than this client does. The session that
-        it has granted tells how long a token was good for in its eyes.
+        A broker whose clock is ahead sees the end of a token sooner than this client does. The lifetime
+        of the session that it grants is the validity of the token by the broker's clock.
 
         Raises:
             AuthenticationError: the provider refuses, or returns no token.

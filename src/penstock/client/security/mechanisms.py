@@ -16,7 +16,7 @@ class Mechanism(Protocol):
 
     @property
     def is_silent_at_end(self) -> bool:
-        """Whether a server that speaks raw tokens sends nothing after the token that was returned last."""
+        """Whether a server with raw tokens sends nothing after the token that was returned last."""
         ...
 
     def initial(self) -> bytes:
@@ -28,7 +28,7 @@ class Mechanism(Protocol):
         ...
 
     def hint(self) -> str:
-        """What may be wrong when the broker refuses without saying why."""
+        """Possible causes when the broker refuses without a reason."""
         ...
 
 
@@ -54,7 +54,7 @@ class Plain:
 
 
 class Scram:
-    """SCRAM-SHA-256 and SCRAM-SHA-512: the broker proves that it knows the password, too."""
+    """SCRAM-SHA-256 and SCRAM-SHA-512: the broker proves that it has the password, too."""
 
     is_slow = True
     is_silent_at_end = False
@@ -84,7 +84,7 @@ class Scram:
             return f"is delegation token {self._username!r} known, not expired, and its hmac right?"
         return (
             f"is the password right, does user {self._username!r} exist, and has it a credential for "
-            f"{self.name}? (brokers do not tell these apart)"
+            f"{self.name}? (the broker's error is the same for all of these)"
         )
 
 
@@ -161,7 +161,7 @@ class Gssapi:
             offer = self._context.unwrap(challenge).message
             if len(offer) != 4 or not offer[0] & 1:
                 raise AuthenticationError(
-                    "the broker wants an encryption of GSSAPI, which Kafka does not use"
+                    "the broker requires an encryption of GSSAPI, which Kafka does not use"
                 )
             self._is_wrapped = True
             answer = b"\x01" + offer[1:] + self._principal.encode()

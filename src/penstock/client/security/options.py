@@ -120,7 +120,7 @@ OPTIONS: Mapping[str, tuple[str, Callable[[object], Any]]] = {
     "ssl.keystore.location": ("keystore", _text),
     "ssl.keystore.type": ("keystore_type", _text),
     "ssl.keystore.password": ("keystore_password", _secret),
-    # what is spoken and verified
+    # protocols, and what is verified
     "ssl.endpoint.identification.algorithm": ("verify_host", _verified_host),
     "ssl.check.hostname": ("verify_host", _verified_host),
     "enable.ssl.certificate.verification": ("verify", _boolean),

@@ -1,4 +1,4 @@
-"""What a client needs to know to secure its connections, whatever the settings were called."""
+"""The security settings of a client, parsed: independent of the names and files they came from."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class OAuthSettings:
     provider: Callable[..., Any] | None = None
     """Called for each token: returns text, or a tuple, or a `penstock.security.oauth.Token`; may be async."""
     provider_argument: str = ""
-    """What a callback that wants an argument gets: librdkafka's ``sasl.oauthbearer.config``."""
+    """The argument of callbacks that take one: librdkafka's ``sasl.oauthbearer.config``."""
     token_endpoint: str | None = None
     client_id: str | None = None
     client_secret: Secret | None = None

@@ -1,6 +1,6 @@
 """The columns of attributes that a batch of events has, brought into one shape and judged.
 
-Whatever the columns are (strings large or small, typed extensions beside the map, times with or
+Columns of all types (strings large or small, typed extensions beside the map, times with or
 without their text), what comes out is one column of text for each attribute, one list of extensions
 for each row, and what is wrong with which row.
 """
@@ -233,7 +233,7 @@ class Attributes:
         entries = np.flatnonzero(pc.equal(self.names, name).to_numpy(zero_copy_only=False))
         rows = np.searchsorted(self.entries.ends, entries, "right") - 1
         indices = np.full(self.size, -1, np.int64)
-        inside = (rows >= 0) & (rows < self.size)  # a slice of a map has the entries of its neighbours
+        inside = (rows >= 0) & (rows < self.size)  # a slice of a map has the entries of other rows
         indices[rows[inside]] = entries[inside]
         return self.values.take(pa.array(indices, mask=indices < 0))
 

@@ -15,7 +15,7 @@ from penstock.cloudevents.types import WELL_KNOWN_EXTENSIONS, AttributeType
 from penstock.errors import ConfigError
 
 EVENT_COLUMNS = tuple(name for name in EVENT_SCHEMA.names if name not in ("outcome", "rule"))
-"""The columns that it makes unless told otherwise. Enough to write the same events again."""
+"""The columns that it makes by default: enough to write equal events again."""
 
 
 def decode_events(

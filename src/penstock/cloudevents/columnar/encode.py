@@ -292,7 +292,7 @@ def _is_empty(texts: Texts) -> bool:
 
 
 def _members(columns: Mapping[str, Texts], ordinary: Mapping[str, bool]) -> tuple[tuple[Any, ...], int]:
-    """Columns of attributes as `write_envelopes` wants them, and what their members take at most."""
+    """Columns of attributes as `write_envelopes` takes them, and what their members take at most."""
     prefixes = [(_OPENING if name == "id" else f'","{name}":"').encode() for name in columns]
     facts = np.zeros((len(columns), envelope_write_kernels.FACTS), np.int32)
     total = 0

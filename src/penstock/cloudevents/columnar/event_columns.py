@@ -216,7 +216,7 @@ class LocatedTexts:
         self.target: Bytes = empty(int(self.ends[-1]), np.uint8)
 
     def array(self) -> Any:
-        """As an Arrow array, once the texts are in `target`."""
+        """Return the Arrow array, once the texts are in `target`."""
         if self.nulls == len(self.starts):
             return pa.nulls(len(self.starts), self._kind)
         return text_array(self._kind, self.ends, self.target, self._valid, self.nulls)

@@ -125,7 +125,7 @@ def _read_by_layout(text: str, lenient: bool, extension_types: Mapping[str, Attr
         elif data_base64 is not None:
             payload = read_base64("data_base64", data_base64, "J13")
     except (ValueError, StopIteration, RecursionError):
-        return None  # the careful way says what is wrong
+        return None  # the slower parser raises the exact error
     implied = layout.has_data and content_type is None
     return make_event(
         id, source, type, subject, time, time_text, content_type, dataschema, extensions, payload, implied
@@ -134,9 +134,10 @@ def _read_by_layout(text: str, lenient: bool, extension_types: Mapping[str, Attr
 
 @remembered(maxsize=8192)
 def _check_all_repeated(source: str, type: str, content_type: str | None, dataschema: str | None) -> bool:
-    """Check what repeats from event to event, and say whether `data` stand as JSON.
+    """Check what repeats from event to event, and return whether `data` stand as JSON.
 
-    A tab is the one character that JSON wants escaped and the rule of an attribute, C13, lets through.
+    A tab is the one character that JSON requires to be escaped and the rule of an attribute, C13, lets
+    through.
     """
     if content_type is not None and "\t" in content_type:
         raise ValueError("left to the careful way")

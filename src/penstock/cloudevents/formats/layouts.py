@@ -1,8 +1,8 @@
 """Layouts of JSON envelopes: a program writes its events with the same members in the same order.
 
-The layouts of the first events are remembered, each as a pattern that takes an envelope apart in one
+The layouts of the first events are kept, each as a pattern that takes an envelope apart in one
 step. It fits envelopes whose members are texts without escapes, with the data at the end, if there are
-any; all others, and whatever turns out to be no valid event, are read member by member.
+any; all others, and those that are no valid events, are read member by member.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from penstock.cloudevents.grammar import COMMON_TIMESTAMP
 from penstock.cloudevents.types import is_attribute_name
 
 LAYOUTS_MAX = 8
-"""Layouts that are remembered. Further ones are not learnt: they take the general way, at no extra cost."""
+"""The most layouts that are kept. Further ones take the general way, at no extra cost."""
 
 MEMBERS_MAX = 24
 NAME_CHARACTERS_MAX = 64
 
 _FIELDS = ("id", "source", "type", "datacontenttype", "subject", "time", "dataschema", "data_base64")
 _KNOWN = frozenset((*_FIELDS, "specversion", "data"))
-# Characters that JSON wants escaped get through here; the rules of every attribute refuse them.
+# Characters that JSON requires to be escaped get through here; the rules of every attribute refuse them.
 _VALUE = '"([^"]*+)"'
 
 
@@ -68,7 +68,7 @@ class Layouts:
             self.learnt = (layout, *(other for other in self.learnt if other is not layout))
 
     def learn(self, members: Mapping[str, object]) -> None:
-        """Remember the layout of an envelope that was a valid event, if a pattern can fit it."""
+        """Keep the layout of an envelope that was a valid event, if a pattern can fit it."""
         names = tuple(members)
         if len(self.learnt) >= LAYOUTS_MAX or len(names) > MEMBERS_MAX:
             return

@@ -2,15 +2,16 @@
 
 A record goes when a later one has its key. A tombstone (a record without a value) goes when it has been kept
 for `delete.retention.ms` since compaction first met it; that moment, the *delete horizon*, is noted in the
-batch (KIP-534). Offsets never change: a batch keeps its first and last one whatever is taken out of it, and
+batch (KIP-534). Offsets never change: a batch keeps its first and last one when records are taken out of it,
+and
 stays with no records at all where it is still needed: the last batch of a producer carries its sequence
 numbers, the last batch of a segment says where the segment ends.
 
 A record whose offset lies outside its batch, or whose time is no 64-bit number, makes its whole batch one
-that cannot be read: believed, such an offset would remove other records. The caller leaves it as it is.
+that cannot be read: such an offset would remove other records. The caller leaves it as it is.
 
-Batches of transactions are left as they are, and their keys replace nothing: only markers tell whether they
-count. Messages of magic 0 and 1 stay whole or go whole. Knows bytes, not files.
+Batches of transactions are left as they are, and their keys replace nothing: only markers show whether they
+count. Messages of magic 0 and 1 stay whole or go whole. Works on bytes, not on files.
 """
 
 from __future__ import annotations

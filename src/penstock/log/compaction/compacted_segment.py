@@ -47,7 +47,7 @@ class CompactedSegment(FileSegment):
         super().complete(last)
         with storage("flush", self.path):
             os.fsync(file.fileno())
-            # Retention by age goes by the time of the file where records tell none.
+            # Retention by age goes by the time of the file where records have none.
             os.utime(file.fileno(), ns=(last.last_append_ms * 1_000_000,) * 2)
 
     def take_place_of(self, old: Sequence[Segment]) -> None:
@@ -86,7 +86,7 @@ class CompactedSegment(FileSegment):
         indexes = self._indexes()
         for kind, target in zip((SUFFIX_INDEX, SUFFIX_TIME_INDEX), index_paths, strict=True):
             path = segment_path(self.directory, self.base_offset, kind + self.suffix)
-            # It may be gone: an earlier attempt came so far; or else the log tells all that was in it.
+            # It may be gone: an earlier attempt came so far; or it can be rebuilt from the log.
             with storage("rename", path), suppress(FileNotFoundError):
                 os.replace(path, target)
         with storage("rename", self.path):

@@ -7,13 +7,13 @@ old ones meanwhile, which readers may go on reading.
 
 Only a new segment that is complete, forced to disk and read back replaces anything, and only once all of
 one compaction are: an early end of `run`, by an error of any kind, leaves the log as it was. What
-is read is not believed either. A batch whose checksum fails, or a segment that does not end with a whole
+is read is not used either. A batch whose checksum fails, or a segment that does not end with a whole
 batch, ends the compaction; a batch whose checksum fits and whose records make no sense was written so by a
 client: it stays as it is, and its keys replace nothing.
 
 The last segment is never touched, nor is what is younger than `min.compaction.lag.ms`. Names and order of
 the temporary files are Kafka's: `.cleaned` while a segment is written, `.swap` once it is complete and on
-the disk; whatever a crash leaves of that, `recovery.tidy` finishes or undoes.
+the disk; `recovery.tidy` finishes or undoes it after a crash.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def plan(
 ) -> Compaction | None:
     """Decide whether a log is worth compacting; return the work to be done, None if it is not.
 
-    `last_of_producers` is the offset of the last batch of every producer id that is remembered.
+    `last_of_producers` is the offset of the last batch of every producer id that is kept.
 
     Raises:
         StorageError: a segment cannot be opened, or what an earlier compaction could not finish still cannot.
@@ -230,7 +230,7 @@ class Compaction:
         return batch
 
     def _groups(self) -> Iterator[list[tuple[Segment, Source]]]:
-        """Neighbouring segments that fit into one: what compaction leaves would be ever smaller files."""
+        """Consecutive segments that fit into one: what compaction leaves would be ever smaller files."""
         group: list[tuple[Segment, Source]] = []
         size = 0
         limit = min(self.log.config.segment_bytes, RELATIVE_OFFSET_MAX)
@@ -311,7 +311,7 @@ class Compaction:
     # --- in the log's own thread --------------------------------------------------------------------
 
     def finish(self) -> bool:
-        """Put the new segments in place; say whether all of them were. None is if `run` did not complete.
+        """Put the new segments in place; return whether all of them were. None is if `run` did not complete.
 
         Raises:
             StorageError: the disk refuses. What is in place by then is as good as what it replaced,
@@ -361,7 +361,7 @@ def compact(
     now_ms: int,
     last_of_producers: Mapping[int, int] | None = None,
 ) -> bool:
-    """Compact a log here and now, if it is worth it; say whether it was.
+    """Compact a log here and now, if it is worth it; return whether it was.
 
     Raises:
         StorageError: as `Compaction.run` and `finish`.

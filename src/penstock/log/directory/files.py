@@ -1,4 +1,4 @@
-"""What the log asks of the file system, with failures told as sentences.
+"""What the log asks of the file system, with failures as StorageError.
 
 Every failure of the operating system leaves this package as a `StorageError` that names the file,
 what was being done, the reason, and what may help. The system's number stays in its `errno`.
@@ -43,7 +43,7 @@ GONE = (
     "was removed, moved or replaced while the broker runs; nothing more is written: put it back, or stop the "
     "broker, restore the data and start it again"
 )
-"""What is said of a directory or file that is not where it was."""
+"""The message for a directory or file that is not where it was."""
 
 Identity = tuple[int, int]
 """Device and inode: what stays the same when a file or directory is moved, and differs in another's place."""
@@ -53,7 +53,7 @@ def identity_of(path: str | int) -> Identity | None:
     """Return which file or directory has a name, or is open under a number; None where there is none.
 
     Raises:
-        StorageError: that cannot be told.
+        StorageError: the file system fails.
     """
     try:
         status = os.stat(path)
@@ -68,7 +68,7 @@ def check_in_place(path: str, identity: Identity | None) -> None:
     """See that a name still stands for the file or directory it stood for.
 
     Raises:
-        StorageError: it does not, or that cannot be told.
+        StorageError: it does not, or the file system fails.
     """
     if identity is None or identity_of(path) != identity:
         raise StorageError(f"{path} {GONE}")
@@ -105,7 +105,7 @@ def warn_if_others_may_read(path: str) -> None:
     """Log a warning where others than its owner may look into a directory, which is left as it is.
 
     Raises:
-        StorageError: that cannot be told.
+        StorageError: the file system fails.
     """
     with storage("look at", path):
         mode = os.stat(path).st_mode & 0o777

@@ -65,7 +65,7 @@ class Remover:
                 self._run()
 
     def _run(self) -> None:
-        """Remove what waits. A directory that cannot be removed is left to the next start, and told."""
+        """Remove what waits. A directory that cannot be removed is left to the next start, and logged."""
         while self._waiting:
             path = self._waiting.popleft()
             try:

@@ -278,7 +278,7 @@ class DataDirectory:
     def problems(self, known: Callable[[TopicPartition], bool]) -> Iterator[str]:
         """Look through what was there at the start; may run in another thread.
 
-        `known` tells whether a partition is to be there, for those whose directory is not.
+        `known` returns whether a partition is in the metadata, for those without a directory.
 
         Yields:
             What is missing, in words, with what to do; the empty string after each partition.

@@ -32,7 +32,7 @@ class Noted(NamedTuple):
 
 
 def problems_of(directory: str, noted: Noted) -> list[str]:
-    """Return what is missing in a partition's directory, in words; nothing if that cannot be told now.
+    """Return what is missing in a partition's directory, in words; nothing while the directory changes.
 
     What was found is looked for a second time: the broker may have been at work in between.
     """

@@ -218,9 +218,9 @@ def _check_position(which: str, position: Position, wanted: Mapping[TopicPartiti
         raise ConfigError(f"{which} is a time without a time zone; add one, for example tzinfo=timezone.utc")
     if isinstance(position, Mapping):
         numbers = [partition.partition for partition in wanted]
-        strangers = [number for number in position if number not in numbers]
-        if strangers:
-            raise ConfigError(f"{which} names partition {strangers[0]!r}, which is not among those read")
+        unknown = [number for number in position if number not in numbers]
+        if unknown:
+            raise ConfigError(f"{which} names partition {unknown[0]!r}, which is not among those read")
         offsets = list(position.values())
     else:
         offsets = [position] if isinstance(position, int) else []

@@ -1,4 +1,4 @@
-"""What can be told about a log that is not open, from the names and sizes of its files.
+"""Start, end and size of a log that is not open, from the names and sizes of its files.
 
 A broker with many partitions opens those that are used. For the others retention and sizes are looked up
 here: a directory listing, and the last entry of one time index.
@@ -59,7 +59,7 @@ def _sizes(directory: str) -> dict[int, int]:
 
 
 def _newest_ms(directory: str, base: int) -> int:
-    """The greatest timestamp that the time index of a segment knows; without one, when it was written."""
+    """The greatest timestamp in the time index of a segment; without one, when it was written."""
     try:
         with open(segment_path(directory, base, SUFFIX_TIME_INDEX), "rb") as file:
             data = file.read().rstrip(b"\0")

@@ -186,7 +186,7 @@ class TimeIndex:
         self.timestamps = array("q")
         self.offsets = array("i")
         self.saved = -1
-        """As in `OffsetIndex`."""
+        """Return the entry at a position of the file."""
 
     def __len__(self) -> int:
         return len(self.timestamps)
@@ -213,7 +213,7 @@ class TimeIndex:
         return index
 
     def append(self, timestamp: int, offset: int) -> None:
-        """Add an entry, unless an earlier one says as much already."""
+        """Add an entry, unless an earlier one implies it."""
         timestamps = self.timestamps
         if timestamp > (timestamps[-1] if timestamps else NO_TIMESTAMP):
             timestamps.append(timestamp)

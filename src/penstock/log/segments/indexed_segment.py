@@ -4,7 +4,8 @@ What a read passes over has to be there: the walk over a sealed segment ends whe
 last offset before the next segment's first, or else that is a `DamagedLogError`, never a smaller answer. Only
 compaction leaves gaps between offsets.
 
-What an index file says is checked against the log before it is used; a wrong one is rebuilt on the spot.
+The contents of an index file are checked against the log before it is used; a wrong one is rebuilt on the
+spot.
 
 The file is opened on first use and closed when no reader holds it any more. Only the
 segment that grows holds its own: however many segments are read, no more are open than are in use.
@@ -164,7 +165,7 @@ class IndexedSegment(Segment):
             self._save_indexes()
 
     def _is_full(self, offsets: OffsetIndex, times: TimeIndex) -> bool:
-        """Say whether an index has reached its limit; of times, one entry is kept for closing the segment."""
+        """Return whether an index has reached its limit; of times, one entry is kept for closing."""
         return (
             len(offsets) >= self._index_bytes // OFFSET_ENTRY_BYTES
             or len(times) >= self._index_bytes // TIME_ENTRY_BYTES - 1
@@ -196,7 +197,7 @@ class IndexedSegment(Segment):
     def whole_bytes(self) -> int:
         """Return where the last whole batch ends in a file that is only read, checksums aside.
 
-        In a sealed segment that does not end there, or not with the last batch it had, `damage` tells.
+        A sealed segment that does not end there, or not with the last batch it had, is reported by `damage`.
         """
         if self._offset_index is None:
             last = last_entry_in(self._empty_indexes()[0].path)
@@ -318,7 +319,7 @@ class IndexedSegment(Segment):
         next_offset = self._walk_tail(min(indexed_to, timed_to), indexed_to, self._note)
         if next_offset is not None:
             self._check_end(next_offset)
-        # A damaged first batch is for those to be told who read it.
+        # A damaged first batch is an error for its readers.
         with storage("read", self.path), suppress(CorruptRecordError):
             for entry in walk(fetch_file(self.file), 0, self.size, HEAD_BYTES):
                 self.first_timestamp = entry.max_timestamp
@@ -327,7 +328,7 @@ class IndexedSegment(Segment):
         return offsets, times
 
     def _walk_tail(self, start: int, indexed_to: int, note: Callable[[Entry], object]) -> int | None:
-        """Have `note` told of the batches from `start` on. The last index entry points to `indexed_to`.
+        """Call `note` with the batches from `start` on. The last index entry points to `indexed_to`.
 
         Returns:
             The offset after the last; None in a sealed segment that does not end with a whole batch. What
@@ -392,7 +393,7 @@ class IndexedSegment(Segment):
         return index.positions[entry_index] if entry_index >= 0 else 0
 
     def _begins_batch(self, position: int, last_offset: int) -> bool:
-        """Say whether a batch that ends with `last_offset`, or before it, begins at `position`."""
+        """Return whether a batch that ends with `last_offset`, or before it, begins at `position`."""
         try:
             # Old brokers index several batches appended together by the last offset of them all.
             entry = next(walk(fetch_file(self.file), position, self.size, HEAD_BYTES), None)

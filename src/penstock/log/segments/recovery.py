@@ -3,7 +3,7 @@
 After a clean stop the files are taken as they are; only the end of the last segment is looked at. After
 anything else, every batch from the recovery point on is checked, the log is cut before the first that
 is damaged, not whole or not there, and what came after is removed: an offset behind a gap would be given
-out without those before it. Whatever was cut is reported.
+out without those before it. What was cut is reported.
 
 Kafka's temporary files are dealt with as Kafka does: `.deleted` and `.cleaned` go, `.swap` (the result
 of a compaction that was being put in place) replaces the segments that it covers.
@@ -92,7 +92,7 @@ def _put_in_place(directory: str, swaps: set[str], names: set[str]) -> None:
     """Remove the segments that `.swap` files cover, then give these their proper names.
 
     An index that waits without its log is of no use, nor is the one whose place it was to take: whether the
-    log there is the old one or the new cannot be told. Both can be found again in the log.
+    log there is the old one or the new is unknown. Both can be rebuilt from the log.
 
     Raises:
         StorageError: the disk refuses; or a `.swap` is damaged, and may be the only copy of what it holds.

@@ -40,7 +40,7 @@ from penstock.log.walk import Entry, fetch_file, walk_checked
 logger = logger_named("penstock.log")
 
 STARTS_REMEMBERED = 64
-"""Ends of reads that a segment remembers: at each of them some consumer will read on."""
+"""Ends of reads that a segment keeps: at each of them some consumer will read on."""
 
 _UNKNOWN = (-1, 0)
 
@@ -60,7 +60,7 @@ class FileSegment(IndexedSegment):
         suffix: str = "",
         writable: bool = True,
     ) -> None:
-        """Describe a segment; `IndexedSegment` says what the arguments mean."""
+        """Describe a segment; arguments as in `IndexedSegment`."""
         self._start_of_reads: dict[int, tuple[int, int]] = {}
         self._tail_offset = self._tail_position = -1
         super().__init__(directory, base_offset, config, now_ms, suffix=suffix, writable=writable)
@@ -96,7 +96,7 @@ class FileSegment(IndexedSegment):
         """Take up a segment that is on disk, sealed. Only the size of its file is looked at.
 
         Raises:
-            StorageError: it cannot be had, or is larger than an index can tell positions in.
+            StorageError: it cannot be opened, or is larger than the positions in an index.
         """
         segment = cls(directory, base_offset, config, 0, suffix=suffix, writable=writable)
         with storage("open", segment.path):
@@ -256,7 +256,7 @@ class FileSegment(IndexedSegment):
         except DamagedLogError:
             if stop == start:
                 raise
-            return stop  # the next read, which begins there, says what is wrong
+            return stop  # the next read, which begins there, raises the error
         if stop > start:
             self._remember(next_offset, stop, end if end > stop else 0)
         return stop
@@ -273,7 +273,7 @@ class FileSegment(IndexedSegment):
     # --- after a crash ----------------------------------------------------------------------------
 
     def unseal(self) -> bool:
-        """Make the segment ready for appending; say whether it ends with a whole batch.
+        """Make the segment ready for appending; return whether it ends with a whole batch.
 
         Checksums are not looked at.
 

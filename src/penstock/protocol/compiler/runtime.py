@@ -1,6 +1,6 @@
 """What compiled codecs call: the rare and the long, kept out of their straight lines.
 
-Nothing here knows a message. Reading functions take the bytes and a position and return the value
+Nothing here depends on a message. Reading functions take the bytes and a position and return the value
 and the next position; running off the end shows as `IndexError` or `struct.error`, which the
 compiled code turns into `DecodeError`.
 """

@@ -4,8 +4,8 @@ Each class writes lines of Python through an emitter: `decode` reads the value a
 target, `encode` appends the value of an expression. A type begins with its head (see `emit`), so a
 new encoding of integers is one small class here and a line in `layout`.
 
-`problem` says what keeps a value from being written; it runs after a failure, to name the field. What
-others need to know of a type is here as well: its name in the protocol guide, its shape, the struct inside.
+`problem` returns what keeps a value from being written; it runs after a failure, to name the field. What
+others need of a type is here as well: its name in the protocol guide, its shape, the struct inside.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The client's end of a connection, without I/O: requests become bytes, bytes become their answers.
 
-How to drive a `ClientConnection`, whatever carries the bytes:
+How to drive a `ClientConnection`, over any transport:
 
     chunks = connection.request(message, version, token)    # write them, in this order
     ...
@@ -40,7 +40,7 @@ CORRELATION_ID_MASK = 0x7FFFFFFF
 
 _API_VERSIONS = int(ApiKey.API_VERSIONS)
 _UNSUPPORTED_VERSION = (35).to_bytes(2, "big")
-"""A broker that does not know our version of ApiVersions answers this error in the layout of version 0."""
+"""The error for an unsupported version of ApiVersions, in the layout of version 0."""
 
 
 class ClientConnection(FrameReader, Generic[Token]):
@@ -170,7 +170,7 @@ class ClientConnection(FrameReader, Generic[Token]):
         return correlation_id, response_class.NAME.removesuffix("Response")
 
     def abandon(self) -> list[Token]:
-        """Forget the requests in flight, and return their tokens, oldest first: no answer will come."""
+        """Drop the requests in flight, and return their tokens, oldest first: no answer will come."""
         tokens = list(self.tokens())
         self._in_flight.clear()
         return tokens

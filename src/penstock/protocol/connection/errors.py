@@ -21,7 +21,7 @@ class FrameSizeError(DecodeError):
 
     @property
     def beginning(self) -> bytes:
-        """The four bytes that were read as a size; they may show which protocol the peer speaks."""
+        """The four bytes that were read as a size; they may show the peer's protocol."""
         return self.size.to_bytes(4, "big", signed=True)
 
 

@@ -1,6 +1,6 @@
 """The broker's end of a connection, without I/O: bytes become requests, and answers leave in their order.
 
-How to drive a `ServerConnection`, whatever carries the bytes:
+How to drive a `ServerConnection`, over any transport:
 
     count = sock.recv_into(connection.get_buffer())         # or a TLS layer decrypts into it
     connection.received(count)
@@ -10,7 +10,7 @@ How to drive a `ServerConnection`, whatever carries the bytes:
 
 As in Apache Kafka one request is open at a time: `next_request` returns None until the one before it has
 been answered, so answers cannot change places. `next_request` has to be called after `received` until it
-returns None, with `is_paused` by a driver that wants no request now: that is when what is left in the
+returns None, with `is_paused` by a driver that takes no request now: that is when what is left in the
 scratch buffer is moved to memory of this connection.
 """
 
@@ -25,10 +25,10 @@ FRAME_START_BYTES = 64 << 10
 """What a frame of a connection that has sent nothing yet is lent at first. It doubles as bytes arrive."""
 
 BACKLOG_BYTES_MAX = 64 << 10
-"""Requests read ahead while one is open. Reading on at all is what tells that the peer has gone."""
+"""Requests read ahead while one is open. Reading on is how a closed connection is noticed."""
 
 REQUEST_BYTES_MIN = 1
-"""A frame of no bytes is no request; a shorter one than a header is told by what reads the header."""
+"""A frame of no bytes is no request; the parser of headers refuses one that is shorter than a header."""
 
 
 class Memory(Protocol):

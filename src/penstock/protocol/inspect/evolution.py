@@ -1,4 +1,4 @@
-"""Whether a definition evolved compatibly: a version that has been spoken never changes.
+"""Whether a definition evolved compatibly: a version that has been released never changes.
 
 The rules are those that Kafka holds its own messages to. What is released stays: the bytes of every
 version, the versions themselves, the meaning of a tag. New versions may do what they like, and a
@@ -18,7 +18,7 @@ from penstock.protocol.schema.versions import Versions
 
 
 class Finding(NamedTuple):
-    """A difference. `breaks` says whether peers, or code that uses the message, stop working."""
+    """A difference. `breaks` is whether peers, or code that uses the message, stop working."""
 
     path: str
     what: str
@@ -84,7 +84,7 @@ def _messages(old: Definition, new: Definition) -> Iterator[Finding]:
 
 def _versions(old: Definition, new: Definition, version: int) -> Iterator[Finding]:
     if (version in old.flexible) != (version in new.flexible):
-        return  # every length changes: that has been said
+        return  # every length changes: that has been reported
     yield from _structs(resolve(old, version), resolve(new, version), old.name)
 
 

@@ -3,7 +3,7 @@
 Fields have their names as in the definitions, bytes and records are base64, ids the 22 characters
 that Kafka prints. A field is there exactly when its version has it, a tagged one only when it is
 not at its default; null is null. A float that JSON has no number for is `"NaN"`, `"Infinity"` or
-`"-Infinity"`. Tagged fields that the definition does not know have no place in this form.
+`"-Infinity"`. Tagged fields that the definition does not have have no place in this form.
 
 Reading is as strict as the bytes are: a field that is missing, unknown, of another type or out of
 range is an error that names its path. A field that the definition has, but not this version, is

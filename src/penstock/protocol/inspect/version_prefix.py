@@ -1,6 +1,6 @@
 """The version that stands in front of a message outside of requests and responses.
 
-A request's header says its version; whatever is stored in a topic or handed from member to member
+A request's header has its version; what is stored in a topic or sent from member to member
 says its own. Kafka has three ways:
 
 - most carry two bytes of version: consumer protocol, values of `__consumer_offsets` and its like;

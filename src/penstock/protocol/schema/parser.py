@@ -1,7 +1,7 @@
 """From JSON to a `Definition`: the rules of the definition language, each checked here.
 
-Whatever passes `parse_definition` resolves at every valid version. What does not is a `DefinitionError` that
-names file and field.
+A definition that `parse_definition` accepts resolves at every valid version. Any other is a `DefinitionError`
+that names file and field.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def parse_definition(source: object, origin: str) -> Definition:
 
 
 class Parser(JsonSource):
-    """Reads one definition. Keeps what the rules about the whole need to know."""
+    """Reads one definition. Keeps what the rules about the whole definition need."""
 
     def __init__(self, origin: str) -> None:
         super().__init__(origin)

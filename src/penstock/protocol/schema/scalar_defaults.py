@@ -1,4 +1,4 @@
-"""Defaults of scalar fields: from what a definition says to a Python value."""
+"""Defaults of scalar fields: from the text in a definition to a Python value."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from penstock.protocol.uuid import ZERO_UUID, uuid_from_text
 
 
 def scalar_default(base: str, source: object) -> object:
-    """The default of a field of type `base`. `source` is what the definition says; None for nothing.
+    """The default of a field of type `base`. `source` is the text in the definition; None where there is
+    none.
 
     Raises:
         ValueError, OverflowError: it is no value of this type.

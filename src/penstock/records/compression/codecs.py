@@ -1,7 +1,7 @@
 """The codecs of record batches, in every framing seen on the wire.
 
 Promises bounded memory: nothing is allocated beyond `limit_bytes`, nor far beyond what the
-compressed bytes can possibly hold. Does not know what it compresses.
+compressed bytes can possibly hold. Independent of what is compressed.
 
 Writing: gzip members; snappy as xerial streams of 32 KiB blocks, as Java does; lz4 frames of
 independent 64 KiB blocks without checksums (FLG 0x60, BD 0x40), which is all that Java reads;
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 _HEAD_BYTES = 8
-"""The most bytes that tell a codec by its beginning: xerial's magic."""
+"""The most bytes needed to recognise a codec: xerial's magic."""
 
 
 class Codec(IntEnum):
@@ -74,7 +74,7 @@ def compress(
 
 
 def decompress(codec: int, data: Buffer, limit_bytes: int) -> memoryview:
-    """Decompress `data`, in whichever framing of the codec it comes.
+    """Decompress `data`, in any of the codec's framings.
 
     Raises:
         CorruptRecordError: unknown codec, or broken data.
@@ -100,7 +100,7 @@ def room_for(codec: int, data: memoryview, limit_bytes: int) -> int:
     size = decompressed_size_max(codec, data)
     if size <= limit_bytes:
         return size
-    if limit_bytes <= 0 or codec == Codec.SNAPPY:  # the only one whose framing always tells the size
+    if limit_bytes <= 0 or codec == Codec.SNAPPY:  # the only one whose framing always has the size
         raise _too_large(codec, limit_bytes)
     return limit_bytes
 

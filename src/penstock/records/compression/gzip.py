@@ -49,7 +49,7 @@ def decompress(data: memoryview, limit_bytes: int) -> memoryview:
             if decompress_into(data, memoryview(target)) == size:
                 return memoryview(target)
         except cramjam.DecompressionError:
-            pass  # several members, something behind them, or broken: zlib will tell
+            pass  # several members, something behind them, or broken: zlib finds out
     out = bytearray()
     position = 0
     try:

@@ -1,6 +1,6 @@
 """The fixed part of a record batch: its fields, bits and positions, read, checked and changed in place.
 
-The one module that knows the position of each field of the header: the kernels, the log, the broker's
+The one module with the position of each field of the header: the kernels, the log, the broker's
 validation and the client's producer take positions and sizes from here. Imports nothing that is slow to load.
 
 Layout: protocol definition of KIP-98. All numbers are big-endian. The first 17 bytes (offset, length, and

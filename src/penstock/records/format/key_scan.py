@@ -13,7 +13,7 @@ from penstock.records.format.varint import read_unsigned
 
 
 class Span(NamedTuple):
-    """One record of a batch: the span of its bytes, and what compaction needs to know of it."""
+    """One record of a batch: the span of its bytes, and the fields that compaction needs."""
 
     start: int
     end: int

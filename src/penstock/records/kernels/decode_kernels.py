@@ -1,7 +1,7 @@
 """The loops over every record: find the fields, copy them together, write them out again.
 
-Functions of arrays and integers, nothing else; what a failure means is said by the callers, `decode`
-and `encode`. Two rules keep them safe without an interpreter underneath: every length read from the
+Functions of arrays and integers, nothing else; failures are codes, which the callers turn into errors:
+`decode` and `encode`. Two rules keep them safe without an interpreter underneath: every length read from the
 data is compared with the bytes that are left before it is used, and every caller makes the arrays
 large enough for what it asks. Results of several calls line up in one set of arrays: where the next
 row goes and how much is used so far is kept in `state`.
@@ -132,7 +132,7 @@ def walk_batches(
     Batches without records, or wholly outside first_offset..end_offset, are passed over; not so control
     batches before it, which may end a transaction. Returns OK
     (there may be more: call again with what is left), DONE (end of the data, a partial batch, or
-    end_offset), LEGACY (a message of magic 0 or 1 comes next) or what is wrong. `state` says where
+    end_offset), LEGACY (a message of magic 0 or 1 comes next) or what is wrong. `state` is where
     the walk stands.
     """
     size = len(data)

@@ -5,7 +5,7 @@ machine code on disk, beside the package or in the user's cache directory, so th
 once. ``PENSTOCK_NO_JIT=1`` turns compilation off: the same functions run, slower, with the same
 results.
 
-A few primitives have a compiled twin that says what numba's own operations on arrays cannot: an index
+A few primitives have a compiled twin that does what numba's own operations on arrays cannot: an index
 that is never negative, a copy that is one memcpy, sums that wrap as 64-bit numbers do. What matters
 more: small functions that touch an array through them alone are inlined without counting references,
 which would cost more than all their work. The same small function with an `array[index]` or a
@@ -84,7 +84,7 @@ def _stamp(compiled: Any, function: Callable[..., Any]) -> None:
 
 @lru_cache
 def _digest(folder: str) -> str:
-    """What the modules of a folder say that have to do with kernels."""
+    """The contents of the modules of a folder that affect kernels."""
     digest = hashlib.sha256()
     with suppress(OSError):  # the folder may be inside of an archive
         for name in sorted(os.listdir(folder)):
@@ -164,7 +164,7 @@ else:
         return number
 
     class _Notice(event.Listener):
-        """Say once why the first decode on a fresh machine takes a while."""
+        """Log once why the first decode on a fresh machine takes long."""
 
         def __init__(self) -> None:
             self._said = False

@@ -1,7 +1,7 @@
 """A Spark session with the settings that matter for a Python data source.
 
 Spark's defaults suit a JVM source on a cluster. What is set here, and what each setting bought when
-it was measured, is in docs/reference/spark-options.md; whatever the caller names wins.
+it was measured, is in docs/reference/spark-options.md; settings of the caller come first.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def session(
     for name, value in settings_for(master, chosen).items():
         builder = builder.config(name, value)
     with warnings.catch_warnings():
-        # Told once per process wherever pandas 3 is installed, whether or not anything uses pandas.
+        # Warned once per process wherever pandas 3 is installed, whether or not anything uses pandas.
         warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
         return builder.getOrCreate()
 

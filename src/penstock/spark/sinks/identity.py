@@ -2,7 +2,7 @@
 
 A table here has the columns `key`, `value` and `headers`, as `read_topic` gives them. Identities only
 have to be hashable, and equal for a record and the copy of it that is read back from its topic. None
-stands for a record that cannot be told from others.
+stands for a record that cannot be distinguished from others.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def _described(source: Mapping[str, Any]) -> str:
 
 
 def _rate(value: object) -> float:
-    """Spark says NaN or infinity where a batch took no time."""
+    """Spark reports NaN or infinity where a batch took no time."""
     return float(value) if isinstance(value, (int, float)) and 0 <= value < float("inf") else 0.0
 
 
@@ -123,7 +123,7 @@ _SPARK_ERROR = re.compile(r"^(?:[\w.]+: )?\[[A-Z_.0-9]+\] (.+)$", re.MULTILINE)
 
 
 def reason(error: BaseException) -> str:
-    """The one line of an exception from Spark that says what was wrong.
+    """The one line of an exception from Spark with the cause.
 
     Spark wraps what a Python source or function raised in pages of its own; the last Python error in
     these is the cause. An error of this package is given as its message alone.

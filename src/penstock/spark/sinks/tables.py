@@ -50,7 +50,7 @@ class ParquetTable:
     def commit(self, batch_id: int, table: pa.Table) -> None:
         """Make `table` the content of batch `batch_id`, on disk when this returns.
 
-        An empty table leaves no file, except for the first, which tells readers the columns.
+        An empty table leaves no file, except for the first, from which readers get the columns.
 
         Raises:
             StorageError: the disk is full, the directory not writable, or the like.

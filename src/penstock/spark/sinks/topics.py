@@ -2,7 +2,7 @@
 
 Spark runs a micro-batch again when it was killed before the batch was marked as done. Before anything
 of a batch is written, the end of every partition of the topic is put on disk. If the batch comes
-again, whatever was appended behind these positions is read back, and only the records that are not
+again, the records appended behind these positions are read back, and only the records that are not
 among it are written. Two records are the same when their identity is (`penstock.spark.sinks.identity`).
 
 Assumed: one driver writes the batches of a query, and nothing that a killed one had sent is still on
@@ -72,7 +72,7 @@ class TopicSink:
         if None in identities:
             name = getattr(self._identity, "__name__", "the identity given")
             raise EncodeError(
-                f"row {identities.index(None)} cannot be told from others: {name} finds nothing"
+                f"row {identities.index(None)} cannot be distinguished from others: {name} finds nothing"
             )
         noted = self._positions_of(batch_id)
         if noted is None:

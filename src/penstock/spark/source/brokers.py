@@ -22,7 +22,7 @@ METADATA_AGE_MAX_S = 1.0
 """How long an answer about topics counts. An idle query asks for offsets a hundred times a second."""
 
 NOT_THERE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
-"""What brokers say of a topic that was deleted."""
+"""The errors of a topic that was deleted."""
 
 LOOKUP_PATIENCE_MS = 3_000
 """How long a partition may have no offsets before it is asked whether its topic is still there."""

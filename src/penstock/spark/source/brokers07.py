@@ -35,7 +35,7 @@ class Brokers07:
         self._topics.close()
 
     def partition_counts(self, selection: Selection) -> dict[str, int]:
-        """How many partitions the broker has, or would have, of each topic: 0.7 does not tell them apart.
+        """How many partitions the broker has, or would have, of each topic: 0.7 does not distinguish them.
 
         Raises:
             KafkaError: an illegal topic name.

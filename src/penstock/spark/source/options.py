@@ -2,7 +2,7 @@
 
 The names are those of Spark's Kafka source, so that a query changes over by its format name alone.
 Spark hands the keys over in lower case and every value as text; errors here speak of the names as
-they are documented. Nothing here knows a broker or Spark.
+they are documented. Independent of brokers and Spark.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class CloudEventsOptions:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """Everything a reader needs to know, checked."""
+    """The options of a reader, checked."""
 
     bootstrap_servers: str
     selection: Selection
@@ -178,7 +178,7 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """Everything a writer needs to know, checked."""
+    """The options of a writer, checked."""
 
     bootstrap_servers: str
     topic: str | None
@@ -289,7 +289,7 @@ def _client_options(given: Mapping[str, str]) -> dict[str, str | Secret]:
 
 
 def _protocol(given: Mapping[str, str]) -> str:
-    """What the brokers speak. Byte offsets cannot be cut into shares of a size: only messages end them."""
+    """The protocol of the brokers. Byte offsets cannot be cut into equal shares: only messages end them."""
     protocol = choice(given, "protocol", ("kafka", "0.7"))
     if protocol == "0.7":
         for name in ("maxOffsetsPerTrigger", "minPartitions", "maxRecordsPerPartition"):

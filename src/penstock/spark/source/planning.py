@@ -1,4 +1,4 @@
-"""From options and offsets to ranges to tasks. Pure: what the brokers know comes in as arguments.
+"""From options and offsets to ranges to tasks. Pure: the brokers' offsets come in as arguments.
 
 A *range* is what one query (or one micro-batch) reads of one partition: `start` inclusive, `end`
 exclusive. Offsets travel through Spark's checkpoint as ``{"topic": {"0": 23}}`` with topics and
@@ -198,7 +198,7 @@ def stream_ranges(
 
 
 def discontinuities(start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]) -> list[str]:
-    """What tells that `end` does not continue `start`: partitions that vanished or went back."""
+    """Return why `end` does not continue `start`: partitions that vanished or whose offsets went back."""
     losses = []
     gone = sorted(set(start) - set(end))
     if gone:
@@ -268,9 +268,9 @@ def split_ranges(
 
 
 def pack_ranges(pieces: Iterable[OffsetRange], rows_max: int) -> list[tuple[OffsetRange, ...]]:
-    """Put neighbouring pieces into one task as long as it has at most `rows_max` records.
+    """Put adjacent ranges into one task as long as it has at most `rows_max` records.
 
-    A task costs some milliseconds whatever it reads: small micro-batches of many partitions consist of
+    A task costs some milliseconds of its own: small micro-batches of many partitions consist of
     little else.
     """
     tasks: list[tuple[OffsetRange, ...]] = []

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from penstock.spark.source.brokers07 import Brokers07
 
 PACKED_ROWS_MAX = 1_000
-"""Ranges this small share a task, unless the user says how many tasks there shall be."""
+"""Ranges this small share a task, unless the number of tasks is set."""
 
 
 class RangePartition(InputPartition):

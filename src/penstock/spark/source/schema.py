@@ -1,6 +1,6 @@
 """Columns as Spark sees them, and the step from fetched Arrow batches to exactly these columns.
 
-A user schema is the only way to prune columns in a Python data source: whatever subset it names is
+A user schema is the only way to prune columns in a Python data source: the subset it names is
 what gets decoded. `key`, `value` and `data` may be asked for as strings; the bytes are passed on as
 they are, unchecked, like Spark's own cast from binary to string.
 """
@@ -58,7 +58,7 @@ CLOUDEVENTS_COLUMNS: Mapping[str, DataType] = {
     "data": BinaryType(),
     "error": StringType(),
 }
-"""`error` says why a record is no valid event and is null where it is one."""
+"""`error` is the reason why a record is no valid event, null where it is one."""
 
 CLOUDEVENTS_EXTRA_COLUMNS: Mapping[str, DataType] = {
     "time_text": StringType(),
@@ -95,7 +95,7 @@ def schema_for(include_headers: bool, cloudevents: CloudEventsOptions | None) ->
 class Projection:
     """Turns fetched batches into the columns of one schema, in its order and with its types.
 
-    `fetched` says which of the topic's columns have to be decoded for that.
+    `fetched` are the topic's columns that have to be decoded for that.
     """
 
     def __init__(self, schema: StructType, cloudevents: CloudEventsOptions | None) -> None:
@@ -134,7 +134,7 @@ class Projection:
         return tuple(name for name in COLUMN_NAMES if name in wanted)
 
     def batches(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """`batch` as the schema wants it, cut into pieces of a good size for Spark."""
+        """Yield `batch` with the types of the schema, cut into batches of a good size for Spark."""
         if batch.num_rows:
             yield from cut(self._project(batch))
 

@@ -1,4 +1,4 @@
-"""What ZooKeeper says about brokers and topics, read again whenever it has changed.
+"""The brokers and topics in ZooKeeper, read again whenever it has changed.
 
 ZooKeeper's watches fire once. Each one here only notes that what was read is out of date; the next question
 reads it again and sets the watch anew, so no change between two readings is missed.

@@ -17,7 +17,7 @@ from penstock.errors import ConfigError, DecodeError
 from penstock.v07.driver import BrokerAddress
 
 PARTITIONS_MAX = STREAMS_MAX = 1 << 16
-"""Partitions of a topic on one broker, and streams of a member, that are believed: what other programs have
+"""Partitions of a topic on one broker, and streams of a member, that are accepted: what other programs have
 written into ZooKeeper decides how much every member computes."""
 
 BROKERS = "/brokers/ids"
@@ -25,7 +25,7 @@ TOPICS = "/brokers/topics"
 
 
 class BrokerPartition(NamedTuple):
-    """One partition on one broker: a log of its own, whatever other brokers have under the same number."""
+    """One partition on one broker: a log of its own, unrelated to those of other brokers."""
 
     broker_id: int
     partition: int
@@ -73,7 +73,7 @@ def offset_path(group: str, topic: str, partition: BrokerPartition) -> str:
 
 
 def broker_data(creator: str, host: str, port: int) -> str:
-    """What a broker says of itself: ``creator:host:port``.
+    """A broker's registration: ``creator:host:port``.
 
     Raises:
         ConfigError: the host has a colon in it, which this cannot express (an IPv6 address, say).
@@ -104,7 +104,7 @@ def parse_count(data: bytes) -> int:
     """
     count = parse_offset(data)
     if count > PARTITIONS_MAX:
-        raise DecodeError(f"{count} partitions: the most that is believed is {PARTITIONS_MAX}")
+        raise DecodeError(f"{count} partitions: the limit is {PARTITIONS_MAX}")
     return count
 
 
@@ -126,7 +126,7 @@ def _is_number(text: str) -> bool:
 
 
 class Subscription(NamedTuple):
-    """What a member wants: streams per topic, or streams for all topics that match (or do not match)."""
+    """What a member subscribes to: streams per topic, or for all topics that match (or do not match)."""
 
     streams: Mapping[str, int]
     pattern: str | None = None
@@ -166,7 +166,7 @@ def parse_pattern(text: str) -> str:
 
 
 def parse_subscription(data: bytes) -> Subscription:
-    """What a member's node says it wants.
+    """Parse the subscription in a member's node.
 
     Raises:
         DecodeError: neither of the three forms; such a member is left out of account.
@@ -246,7 +246,7 @@ def destinations(counts: Mapping[int, int], live_brokers: Iterable[int]) -> list
     """Where a message of a topic may go, by broker and partition.
 
     A live broker that does not list the topic takes partition 0 of it: the message makes the topic exist
-    there, and the broker then tells how many partitions it has.
+    there, and the broker then registers its number of partitions.
     """
     live = set(live_brokers)
     known = {broker: count for broker, count in counts.items() if broker in live}

@@ -112,7 +112,7 @@ class Fetcher07:
         try:
             self._fetch_until_stopped()
         except Exception as error:
-            # Not one of the errors that are expected: the application learns why nothing comes any more.
+            # Not one of the errors that are expected: the application gets it.
             logger.exception("fetching from a Kafka 0.7 broker ended")
             self._fail_all(error)
         finally:
@@ -128,7 +128,7 @@ class Fetcher07:
                 if not self._stopping.is_set():
                     logger.warning("%s; trying again", error)
             except PenstockError as error:
-                # An answer that makes no sense as a whole: it does not tell which partition it is about.
+                # An answer that makes no sense as a whole: it does not name a partition.
                 self._fail_all(error)
             if not has_come:
                 self._stopping.wait(self._backoff_s)

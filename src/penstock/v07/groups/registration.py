@@ -87,7 +87,7 @@ class Registration:
             zookeeper.disconnect(self._client)
 
     def announce(self, topic: str) -> None:
-        """A topic has come into existence here. Returns at once; ZooKeeper hears of it soon."""
+        """A topic has come into existence here. Returns at once; it is registered in ZooKeeper soon."""
         self._work.put(topic)
 
     # --- the worker --------------------------------------------------------------------------------------

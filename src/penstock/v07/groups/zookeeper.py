@@ -31,7 +31,7 @@ def connect(
     """Open a session. `hosts` is ``host:port,host:port/chroot``; the chroot must exist.
 
     `digest` is ``user:password``: the session authenticates with it, and what it creates is its alone.
-    `listener` is told ``CONNECTED``, ``SUSPENDED`` and ``LOST`` on kazoo's own thread.
+    `listener` is called with ``CONNECTED``, ``SUSPENDED`` and ``LOST`` on kazoo's own thread.
 
     Raises:
         MissingDependencyError: kazoo is not installed.
@@ -75,7 +75,7 @@ def connect(
 
 
 def disconnect(client: KazooClient) -> None:
-    """End the session, and with it every ephemeral node of it. That is no loss: no listener hears of it."""
+    """End the session, and with it every ephemeral node of it. That is no loss: no listener is called."""
     for listener in list(client.state_listeners):
         client.remove_listener(listener)
     client.stop()
@@ -136,7 +136,7 @@ def children(client: KazooClient, path: str) -> list[str]:
 def hold(client: KazooClient, path: str, data: bytes, *, creator: str) -> bool:
     """Create an ephemeral node; True if it is ours afterwards, False if another session holds it.
 
-    Whether it is ours is told by the session that holds the node, not by its data: those of a session that
+    Whether it is ours is decided by the session that holds the node, not by its data: those of a session that
     is dead but not yet expired are often the same, and such a node goes away later.
     """
     from kazoo.exceptions import NodeExistsError, NoNodeError

@@ -194,7 +194,7 @@ class Coordinator:
                 group.sync(request, ticket, now)
 
     def heartbeat(self, request: HeartbeatRequest, now: float) -> ErrorCode:
-        """Heartbeat: return NONE, or the error that tells the member what to do."""
+        """Heartbeat: return NONE, or the error for the member, such as REBALANCE_IN_PROGRESS."""
         group = self.groups.get(request.group_id)
         if group is None:
             return ErrorCode.UNKNOWN_MEMBER_ID if request.group_id else ErrorCode.INVALID_GROUP_ID

@@ -4,7 +4,7 @@ Requests come in with `now`, in seconds of the monotonic clock; what is to be an
 `Outbox`; deadlines are timers. No I/O, no clock. The states and their transitions are the tables of `states`.
 
 The order of checks, the error codes and the timing follow Apache Kafka's classic groups, so that a
-client cannot tell the two apart.
+client cannot distinguish the two.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Group(Roster):
         self._state = TRANSITIONS.next_state(self._state, cause)
 
     def bypass(self, reason: Bypass) -> None:
-        """Put the group into the state that `BYPASSES` gives for `reason`, whatever the present one."""
+        """Put the group into the state that `BYPASSES` gives for `reason`, from any state."""
         self._state = BYPASSES[reason]
 
     def refusal(self, ask: Ask) -> ErrorCode:
@@ -151,8 +151,8 @@ class Group(Roster):
         return member_id in self.members or len(self.members) < size
 
     def accepts(self, request: JoinGroupRequest) -> bool:
-        """Return whether the group still has a protocol that all know, with a member that sends this
-        request.
+        """Return whether the group still has a protocol that all members support, with a member that sends
+        this request.
         """
         if self.state is State.EMPTY:
             return bool(request.protocol_type and request.protocols)
@@ -347,7 +347,7 @@ class Group(Roster):
     # --- SyncGroup ---------------------------------------------------------------------------------------
 
     def sync(self, request: SyncGroupRequest, ticket: Ticket, now: float) -> None:
-        """SyncGroup: tell a member what is assigned to it; take the assignment of all from the leader."""
+        """SyncGroup: answer a member with its assignment; take all assignments from the leader."""
         error = self._check_sync(request)
         if error:
             self._outbox.replies.append((ticket, SyncGroupResponse(error_code=error)))
@@ -470,7 +470,7 @@ class Group(Roster):
             self._withdraw(member_id)
 
     def disband(self) -> None:
-        """Remove all members, whatever the state; the group must not be used any more."""
+        """Remove all members, in any state; the group must not be used any more."""
         for member in list(self.members.values()):
             self._dismiss(member)
         for member_id in list(self.pending):

@@ -84,7 +84,7 @@ class Member:
         """The count that its bytes are part of, while it is in a group."""
         self._assignment = assignment
         self.is_new = False
-        """Whether its first JoinGroup has not been answered, so that it does not know its own id."""
+        """Whether its first JoinGroup has not been answered, so that it has not got its id."""
         self.join_ticket: Ticket | None = None
         self.sync_ticket: Ticket | None = None
 
@@ -183,7 +183,7 @@ def protocols_of(pairs: Sequence[tuple[str, bytes]]) -> Protocols:
 
     A request may name one twice, with other metadata. The first counts, as in all look-ups of Apache Kafka.
     Kept twice, the name would be counted for two members, and the group would have no protocol that as many
-    members know as there are.
+    members support as there are.
     """
     protocols: dict[str, bytes] = {}
     for name, metadata in pairs:

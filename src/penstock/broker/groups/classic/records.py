@@ -31,7 +31,7 @@ class ClassicRecords:
         """Return the group's id and its state (None for a tombstone). `key` comes without its type.
 
         Raises:
-            DecodeError: the record is damaged, or its value of a version newer than we know.
+            DecodeError: the record is damaged, or its value of a newer version than is supported.
         """
         group_id = GroupMetadataKey.decode(key, 0).group
         if value is None:

@@ -31,7 +31,7 @@ CONSUMER = "consumer"
 """The protocol type whose metadata are subscriptions."""
 
 SKIPPED_ASSIGNMENT_SINCE = 9
-"""The version of JoinGroup since which a leader can be told not to assign (KIP-814)."""
+"""The version of JoinGroup since which a response can ask the leader not to assign (KIP-814)."""
 
 _NONE = ErrorCode.NONE
 
@@ -60,7 +60,7 @@ class Roster(ABC):
         self._timers = timers
         self._outbox = outbox
         self._supported: dict[str, int] = {}
-        """How many members know a protocol, by its name."""
+        """How many members support a protocol, by its name."""
         self._waiting_to_join = 0
         """How many members have a JoinGroup request that waits."""
         self._to_sync: set[str] = set()
@@ -272,7 +272,7 @@ class Roster(ABC):
     def _replaced(self, member: Member, old_leader: str | None, version: int) -> JoinGroupResponse:
         """Return the answer to a static member that comes back while nothing has to change.
 
-        Told that it leads, it would assign again; so it is told to skip that, or, before version 9, that
+        A leader computes assignments; so the response says to skip that, or, before version 9, that
         the one it has replaced leads.
         """
         if version >= SKIPPED_ASSIGNMENT_SINCE:

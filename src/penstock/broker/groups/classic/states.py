@@ -82,7 +82,7 @@ BYPASSES: dict[Bypass, State] = {
     Bypass.REBUILT: State.PREPARING,
     Bypass.STARTED_OVER: State.EMPTY,
 }
-"""The state that a group is put into, whatever the one it is in."""
+"""The state that a group is put into, from any state."""
 
 
 class Ask(StrEnum):
@@ -125,5 +125,5 @@ REJOINS: dict[State, tuple[Rejoin, Rejoin, Rejoin]] = {
 """By state: for a follower with unchanged protocols, the leader with unchanged ones, a member with others.
 
 The answer to JoinGroup may have been lost, so that it is asked again; a leader that asks again in a
-stable group has seen something its protocols do not tell, such as a topic with more partitions.
+stable group has seen a change that is not in its protocols, such as a topic with more partitions.
 """

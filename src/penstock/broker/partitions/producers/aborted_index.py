@@ -112,7 +112,7 @@ class AbortedIndex:
     def replace_from(
         self, offset: int, entries: Sequence[AbortedTransaction], segment_bases: Sequence[int]
     ) -> None:
-        """Take over what the log says of markers from `offset` on, and correct the files where they differ.
+        """Take over the markers in the log from `offset` on, and correct the files where they differ.
 
         Raises:
             StorageError: they cannot be written.

@@ -1,4 +1,4 @@
-"""What a log says of its producers and transactions, read from a snapshot and the batches behind it."""
+"""The state of a log's producers and transactions, read from a snapshot and the batches behind it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def read_producers(
 def _read_control(
     log: Log, header: BatchHeader, transactions: Transactions, uptime_ms: int
 ) -> AbortedTransaction | None:
-    """Take note of a marker. One that compaction has emptied, or that cannot be read, says nothing."""
+    """Take note of a marker. One that compaction has emptied, or that cannot be read, is passed over."""
     if not header.record_count:
         return None
     batch = log.read(header.base_offset, 1, at_least_one=True).to_bytes()

@@ -1,9 +1,9 @@
 """Producer state on disk, in Kafka's `.snapshot` files, so that a start need not read the whole log.
 
-A snapshot at offset N says what is known of the producers of a partition when its log ended at N: of
+A snapshot at offset N has the state of the producers of a partition when its log ended at N: of
 each the epoch and the last batch. The two newest are kept, and the older one is where a start begins:
 the batches behind it, which are read from the log, fill the window of five again. One more is written when
-the broker stops in order, so that Apache Kafka, too, knows the producers of a directory that it is handed.
+the broker stops in order, so that Apache Kafka, too, finds the producers of a directory that it takes over.
 
 A snapshot is only a shortcut. One that is damaged, or past the end of the log, is passed over.
 """
@@ -77,7 +77,7 @@ class ProducerSnapshots:
         Raises:
             StorageError: it cannot be written.
         """
-        # Not forced to disk: its checksum tells what a power cut has left of it, and it only saves reading.
+        # Not forced to disk: its checksum detects damage by a power cut, and it only saves reading.
         write_whole(self._path(offset), encode(producers), sync=False)
         there = self.offsets()
         kept = there[-KEPT:] if base is None else (base, offset)
@@ -100,11 +100,11 @@ class ProducerSnapshots:
         return start_offset
 
     def producer_ids(self, offset: int) -> Iterable[int] | None:
-        """The producer ids that the snapshot at `offset` knows; None if it cannot be read."""
+        """The producer ids in the snapshot at `offset`; None if it cannot be read."""
         return self._read(offset, 0)
 
     def _read(self, offset: int, now_ms: int) -> dict[int, ProducerState] | None:
-        """What a snapshot says. One that cannot be read is reported: the log says the same."""
+        """Return the contents of a snapshot. One that cannot be read is reported and left out."""
         path = self._path(offset)
         try:
             with open(path, "rb") as file:
@@ -139,7 +139,7 @@ def encode(producers: Producers) -> bytes:
 
 
 def decode(data: bytes, now_ms: int) -> dict[int, ProducerState]:
-    """What a snapshot file says. Every producer in it counts as seen now.
+    """Return the contents of a snapshot file. Every producer in it counts as seen now.
 
     Raises:
         DecodeError: another version, a wrong checksum, or no such file at all.

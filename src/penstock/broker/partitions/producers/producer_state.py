@@ -1,10 +1,10 @@
 """Idempotence: which sequence numbers a partition has seen from which producer.
 
 For every producer id the partition keeps its epoch and its last five batches, because a producer may have
-five requests in flight and repeat any of them. `judge` says what to do with an arriving batch, `record`
+five requests in flight and repeat any of them. `judge` decides on an arriving batch, `record`
 notes one that was written. Rebuilding the state after a restart is a `record` for every batch in the log.
 
-Knows nothing of records, files or time beyond the `now_ms` it is given. Source of the rules: KIP-98,
+Independent of records and files; the time comes in as `now_ms`. Source of the rules: KIP-98,
 KIP-360; the table of cases stands at `judge`.
 """
 
@@ -26,7 +26,7 @@ NO_PRODUCER = -1
 
 
 class SeenBatch(NamedTuple):
-    """What a partition remembers of one written batch."""
+    """What a partition keeps of one written batch."""
 
     first_sequence: int
     last_sequence: int
@@ -73,7 +73,7 @@ def first_sequence(last_sequence: int, count: int) -> int:
 class Producers:
     """The producers of one partition.
 
-    `expiration_ms` is how long an idle producer is remembered (`producer.id.expiration.ms`).
+    `expiration_ms` is how long an idle producer is kept (`producer.id.expiration.ms`).
     """
 
     def __init__(self, expiration_ms: int) -> None:
@@ -134,7 +134,7 @@ class Producers:
             raise _out_of_order(producer_id, first_sequence, -1)
 
     def record(self, producer_id: int, epoch: int, batch: SeenBatch, now_ms: int) -> None:
-        """Remember a batch that was written, or found in the log."""
+        """Record a batch that was written, or found in the log."""
         state = self._states.get(producer_id)
         if state is None:
             state = self._states[producer_id] = ProducerState(epoch, now_ms)
@@ -153,7 +153,7 @@ class Producers:
     def record_marker(
         self, producer_id: int, epoch: int, coordinator_epoch: int, timestamp: int, now_ms: int
     ) -> ProducerState:
-        """Remember a marker that was written, or found in the log; return what is known of its producer now.
+        """Record a marker that was written, or found in the log; return the state of its producer.
 
         A marker that raises the epoch begins a new row of sequence numbers.
         """
@@ -176,11 +176,11 @@ class Producers:
         return iter(self._states.items())
 
     def restore(self, states: dict[int, ProducerState]) -> None:
-        """Take over what a snapshot says; nothing else is known yet."""
+        """Load the contents of a snapshot into an empty state."""
         self._states = states
 
     def expire(self, now_ms: int) -> int:
-        """Forget producers that were idle too long; return how many."""
+        """Drop producers that were idle too long; return how many."""
         old = [
             producer_id
             for producer_id, state in self._states.items()
@@ -191,7 +191,7 @@ class Producers:
         return len(old)
 
     def forget_idlest(self, most: int) -> int:
-        """Forget those that were idle longest, until there are `most` left; return how many."""
+        """Drop those that were idle longest, until there are `most` left; return how many."""
         surplus = len(self._states) - most
         if surplus <= 0:
             return 0

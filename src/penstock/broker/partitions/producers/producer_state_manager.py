@@ -26,10 +26,10 @@ BATCHES_PER_SNAPSHOT = 10_000
 
 
 VERIFICATION_MS = 600_000
-"""How long a batch may wait for the coordinator before its permission to open a transaction is forgotten."""
+"""How long a batch may wait for the coordinator before its permission to open a transaction is dropped."""
 
 ABORTED_TOLD_AT_ONCE = 100
-"""Aborted transactions that a reader is told of without a look at where its data end."""
+"""Aborted transactions that a reader gets without a look at where its data end."""
 
 
 class ProducerStateManager:
@@ -98,8 +98,8 @@ class ProducerStateManager:
     def producers(self) -> Producers:
         """The producers; read from snapshots and log on first use after a start.
 
-        Every producer in the log counts as seen now: batches tell the times of their records, not of
-        their arrival, and a producer remembered too long does no harm.
+        Every producer in the log counts as seen now: batches have the times of their records, not of
+        their arrival, and a producer kept too long does no harm.
 
         Raises:
             StorageError: the log cannot be read.
@@ -154,7 +154,7 @@ class ProducerStateManager:
             self.aborted.rewrite(self.segment_bases())
 
     def check_append(self, header: BatchHeader, verification: Verification | None) -> None:
-        """Say whether a batch may be appended that is part of a transaction, or comes while one is open.
+        """Check that a batch may be appended that is part of a transaction, or comes while one is open.
 
         Raises:
             KafkaError: INVALID_TXN_STATE (48), INVALID_PRODUCER_EPOCH (47), OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -178,7 +178,7 @@ class ProducerStateManager:
             self.transactions.record_data(header.producer_id, first_offset)
 
     def maintain(self, uptime_ms: int) -> None:
-        """Forget idle producers, and save the others where many batches lie behind the last snapshot.
+        """Drop idle producers, and save the others where many batches lie behind the last snapshot.
 
         Raises:
             StorageError: the snapshot cannot be written.
@@ -212,7 +212,7 @@ class ProducerStateManager:
         """Write down what is known of the producers, because the broker stops in order.
 
         The snapshot that a start begins with stays as long as not too much lies behind it: a snapshot
-        knows the last batch of each producer only, and the walk from there finds the last five.
+        has the last batch of each producer only, and the walk from there finds the last five.
 
         Raises:
             StorageError: the log cannot be read, or the snapshot not be written.
@@ -234,7 +234,7 @@ class ProducerStateManager:
             snapshots.save(log.end_offset, producers, self._base_offset)
 
     def _read(self, batches_max: int | None = None) -> Producers | None:
-        """What snapshots and the log say about producers; None if more batches had to be looked at.
+        """The state of producers from snapshots and the log; None if more batches had to be looked at.
 
         Raises:
             StorageError: the log cannot be read.

@@ -131,7 +131,7 @@ def join(
 
 
 def join_batch(partition: Target, header: BatchHeader, joining: Joining | None) -> Verification | None:
-    """As `join`, for the batch with this header."""
+    """Return what `join` returns for the producer of the batch with this header."""
     return join(partition, header.producer_id, header.producer_epoch, header.base_sequence, joining)
 
 

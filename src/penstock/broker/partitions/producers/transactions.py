@@ -4,11 +4,11 @@ Data of a transaction stay out of sight of `read_committed` until its marker is 
 keeps the first offset of each open transaction, so that the last stable offset is known at any time, and an
 entry for each aborted one (`.txnindex`), by which readers leave its data out.
 
-A batch may only open a transaction that the coordinator knows of (KIP-890): it is verified first, and the
+A batch may only open a transaction that the coordinator has (KIP-890): it is verified first, and the
 `Verification` that the partition gave out for it is checked again when the batch is appended. A marker in
 between makes it void, so that a late batch cannot open a transaction that will never be ended.
 
-Pure: knows offsets and epochs; nothing of records, files, or time beyond what it is given.
+Pure: offsets, epochs and times come in as arguments; independent of records and files.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Transactions:
     ) -> Verification | None:
         """Return what to append a transactional batch with once the coordinator has agreed.
 
-        None says that the coordinator need not be asked: the transaction is open already.
+        None means that the coordinator need not be asked: the transaction is open already.
 
         Raises:
             KafkaError: INVALID_PRODUCER_EPOCH (47), a newer producer has written.
@@ -126,7 +126,7 @@ class Transactions:
         is_transactional: bool,
         verification: Verification | None,
     ) -> None:
-        """Say whether a new batch may be written, as far as transactions are concerned.
+        """Check that a new batch may be written, as far as transactions are concerned.
 
         Without `verification` only a transaction that is open already may be added to.
 
@@ -174,7 +174,7 @@ class Transactions:
     def check_marker(
         self, producer_id: int, epoch: int, coordinator_epoch: int, transaction_version: int
     ) -> None:
-        """Say whether a marker may be written.
+        """Check that a marker may be written.
 
         Raises:
             KafkaError: INVALID_PRODUCER_EPOCH (47), or TRANSACTION_COORDINATOR_FENCED (52).
@@ -222,7 +222,7 @@ class Transactions:
         )
 
     def expire_verifications(self, before_ms: int) -> None:
-        """Forget those that were asked for before a time, and never came to an append."""
+        """Drop those that were requested before a time, and never came to an append."""
         for producer_id, each in list(self._verifications.items()):
             if each.asked_ms < before_ms:
                 del self._verifications[producer_id]

@@ -140,7 +140,7 @@ class Compactor:
         self._partition, self._work, self._thread = partition, work, thread
 
     def _run(self, work: Compaction, partition: Partition) -> None:
-        """The thread. However it ends, `work.is_complete` says whether there is something to put in place."""
+        """The thread. However it ends, `work.is_complete` is whether there is something to put in place."""
         try:
             work.run()
         except StorageError as error:

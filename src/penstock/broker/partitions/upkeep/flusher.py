@@ -1,7 +1,7 @@
 """Flushes of logs in threads, so that the event loop and other requests do not wait for the disk.
 
 A topic with `flush.messages` or `flush.ms` has its log flushed in a thread; a Produce that has to wait for it
-is parked meanwhile. Whatever is appended while one flush is under way shares the next one, so
+is parked meanwhile. Appends made while one flush is under way share the next one, so
 that many producers cost few flushes.
 
 A node without an event loop has no `Flusher`: its logs flush themselves.
@@ -103,7 +103,7 @@ class Flusher:
             self._begin_waiting(waiting, log)
 
     def _begin_waiting(self, flush: FlushTask, log: Log) -> None:
-        """Begin the flush that was asked for meanwhile; who waits for it hears if that is impossible."""
+        """Begin the flush that was requested meanwhile; if that is impossible, its requests get the error."""
         partition = flush.partition
         try:
             if not log.is_closed:

@@ -1,4 +1,4 @@
-"""What is missing in the data directory is said at every start, by a thread that holds up no request.
+"""What is missing in the data directory is logged at every start, by a thread that holds up no request.
 
 A log is opened when it is first used, which may be days later, or never; and what is missing would then only
 show as an error to a reader, or as offsets that are given out again.

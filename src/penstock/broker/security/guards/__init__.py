@@ -1,5 +1,5 @@
 """What each API needs to be allowed: one guard for each, which stands before the handler.
 
 A guard hides or refuses what the session may not do, has the handler do the rest, and completes the response.
-Handlers know nothing of it. `table.GUARDS` has them all.
+Handlers do not depend on it. `table.GUARDS` has them all.
 """

@@ -124,7 +124,7 @@ def refuse_acl_deletions(request: Any, asking: Asking) -> Any:
 
 
 def on_configs(operation: Operation, api: str, result: str, field: str) -> Guard:
-    """A guard of settings: the operation on each resource whose settings are told or changed."""
+    """A guard of settings: the operation on each resource whose settings are read or changed."""
 
     def guard(request: Any, asking: Asking) -> Any:
         rights = asking.rights

@@ -260,7 +260,7 @@ def guard_describe_groups(request: Any, asking: Asking) -> Any:
 
 
 def guard_list_groups(request: Any, asking: Asking) -> Any:
-    """DESCRIBE on the cluster, or on each group that is to be told."""
+    """DESCRIBE on the cluster, or on each group in the response."""
     rights = asking.rights
     if rights.on_cluster(Operation.DESCRIBE):
         return asking.proceed(request)
@@ -305,7 +305,7 @@ def guard_describe_transactions(request: Any, asking: Asking) -> Any:
 
 
 def guard_list_transactions(request: Any, asking: Asking) -> Any:
-    """DESCRIBE on each transactional id that is to be told."""
+    """DESCRIBE on each transactional id in the response."""
 
     def complete(response: Any) -> Any:
         response.transaction_states = [

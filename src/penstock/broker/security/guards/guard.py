@@ -22,7 +22,7 @@ MESSAGES = {
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Cluster authorization failed.",
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Transactional Id authorization failed.",
 }
-"""What a response says beside the code of a refusal, where it has a message."""
+"""The message of a response beside the code of a refusal, where it has one."""
 
 T = TypeVar("T")
 

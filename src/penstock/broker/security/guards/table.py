@@ -1,7 +1,7 @@
 """The guard of every API, and the interceptor that puts them before the handlers.
 
 What each API needs is that of Apache Kafka 4.3. An API that has neither a guard nor is open is refused to all
-but super users: a new handler is not exposed by being forgotten here.
+but super users: a new handler without a row here is not exposed.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ def guard_describe_topic_partitions(request: Any, asking: Asking) -> Any:
 
 
 def guard_create_topics(request: Any, asking: Asking) -> Any:
-    """CREATE on the cluster or on each topic. Without DESCRIBE_CONFIGS the response tells no settings."""
+    """CREATE on the cluster or on each topic. Without DESCRIBE_CONFIGS the response has no settings."""
     from penstock.protocol.messages.create_topics_response import CreatableTopicResult
 
     rights = asking.rights

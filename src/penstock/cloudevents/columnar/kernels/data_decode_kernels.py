@@ -57,7 +57,7 @@ def hex_at(data: Bytes, at: int) -> int:
 def escape_at(data: Bytes, at: int, end: int) -> tuple[int, int]:
     """The character of the escape whose letter is at `at`, and where the next one begins.
 
-    -1 for a surrogate without its partner. The escape itself is one that JSON knows.
+    -1 for a surrogate without its partner. The escape itself is one of JSON's.
     """
     byte = byte_at(data, at)
     if byte != 0x75:  # u

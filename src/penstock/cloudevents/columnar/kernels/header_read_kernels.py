@@ -69,7 +69,7 @@ ENTRIES, ENVELOPES = range(2)
 STRING_KIND, INTEGER_KIND, BOOLEAN_KIND, BINARY_KIND, URI_KIND, REFERENCE_KIND, TIME_KIND, KEY_KIND = range(8)
 UNDECLARED = 8
 
-# What `core_slot` says of other names than those of attributes.
+# The result of `core_slot` for other names than those of attributes.
 EXTENSION, ASK_SLOT = -1, -2
 
 _KNOWN = {

@@ -1,4 +1,4 @@
-"""Compiled loops over JSON text: each skips one element, checks it, and says where it ends.
+"""Compiled loops over JSON text: each skips one element, checks it, and returns where it ends.
 
 Positions are -1 where the text is not JSON, or nested deeper than `DEPTH_MAX`.
 """
@@ -61,7 +61,7 @@ def skip_string(data: Bytes, at: int, end: int) -> tuple[int, int]:
     """Past the string whose first character, after the quote, is at `at`; and what it is made of.
 
     That is PLAIN (printable ASCII), WIDE (other characters too) or ESCAPED (escapes too). The position
-    is -1 where it does not end, or is not UTF-8, or has an escape that JSON does not know.
+    is -1 where it does not end, or is not UTF-8, or has an escape that JSON does not have.
     """
     made_of = PLAIN
     while at < end:

@@ -1,7 +1,7 @@
 """Compiled checks of attribute texts: is it surely what its rule asks for?
 
-Every function takes a pointer, looks at the bytes from `at` to `end`, and says yes only where the
-functions for one event, which are the authority, say yes too. No means "ask them": it is the answer
+Every function takes a pointer, looks at the bytes from `at` to `end`, and returns True only where the
+functions for one event, which are the authority, do too. False means "ask them": it is the result
 for what is wrong, and for what is too rare to spell out twice (IP literals in a URI, quoted media type
 parameters, leap seconds).
 """

@@ -37,7 +37,7 @@ from penstock.cloudevents.columnar.kernels.texts import (
 from penstock.cloudevents.columnar.kernels.timestamp_kernels import NO_TIME, read_time
 from penstock.records.kernels.jit import kernel
 
-# How data stand in an envelope. UNSURE: the functions for one event must say.
+# How data stand in an envelope. UNSURE: the functions for one event decide.
 NO_DATA, VERBATIM, BASE64, QUOTED, UNSURE = range(5)
 
 
