@@ -79,7 +79,7 @@ class LargeAnswer:
         except RecursionError:
             sender.fail("sending an answer")
         except (OSError, RuntimeError) as error:
-            # RuntimeError is what asyncio says when the transport was closed meanwhile.
+            # asyncio raises RuntimeError when the transport was closed meanwhile.
             sender.hang_up(f"sending failed: {error}")
         except Exception:
             sender.fail("sending an answer")
