@@ -112,7 +112,7 @@ def test_a_member_that_is_terminated_leaves_its_group(penstock: Penstock, addres
     [
         (["group", "reset", "g"], "exactly one of --to-earliest"),
         (["group", "reset", "g", "--to-earliest", "--to-latest"], "exactly one of"),
-        (["group", "reset", "g", "--to-earliest"], "has committed nothing: say which --topic"),
+        (["group", "reset", "g", "--to-earliest"], "has committed nothing: give the --topic"),
         (["group", "reset", "g", "-t", "t:", "--to-earliest"], "give TOPIC, or TOPIC:0,1"),
         (["group", "reset", "g", "-t", "t:7", "--to-earliest"], "has no partition 7, only 0 to 1"),
         (["group", "reset", "g", "-t", "t", "--shift-by", "1"], "there is nothing to shift"),

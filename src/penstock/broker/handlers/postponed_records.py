@@ -10,10 +10,10 @@ from penstock.broker.handlers.produce_answers import (
     Needs,
     accept,
     answer,
+    answered_start_offset,
     copy_outcome,
     refuse,
     report_storage,
-    answered_start_offset,
 )
 from penstock.broker.requests.side_thread import answer_later, full_budget, to_be_raised_later
 from penstock.errors import KafkaError, StorageError, UnpackLimitError
@@ -128,7 +128,9 @@ def _append_prepared(each: Postponed, context: Context[Needs], flushes: list[Flu
         flusher = context.node.flusher_for(partition) if each.topic.config.flushes else None
         appended = partition.append_admitted(each.admitted, context.now_ms, each.older, joining=each.joining)
     except KafkaError as error:
-        copy_outcome(each.response, refuse(index, error, answered_start_offset(partition, error, each.joining)))
+        copy_outcome(
+            each.response, refuse(index, error, answered_start_offset(partition, error, each.joining))
+        )
         return True
     except StorageError as error:
         copy_outcome(each.response, report_storage(index, error, context))

@@ -22,10 +22,10 @@ from penstock.broker.handlers.produce_answers import (
     Needs,
     accept,
     answer,
+    answered_start_offset,
     refuse,
     refuse_all,
     report_storage,
-    answered_start_offset,
 )
 from penstock.broker.metadata.replica_manager import Topic
 from penstock.broker.partitions.producers.transactional_appends import refusal_of, refusal_of_all
