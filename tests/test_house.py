@@ -172,6 +172,47 @@ def test_programs_are_not_described_as_people() -> None:
     hold(people, house_debts.TELLS_OF_PEOPLE)
 
 
+PERSONIFIED = re.compile(
+    r"\b(?:told|tells?|hears?|heard|wants?|knows|knew|believe[sd]?|forgets?|forgot|forgotten|remember(?:s|ed)?)\b"
+    r"|\b(?:whatever|whichever|of old)\b|\bsay whether\b",
+    re.IGNORECASE,
+)
+"""Verbs of people, and words that leave open what is meant."""
+
+LEANING = re.compile(r'^r?"""(?:As (?:above|in|`)|The same[ ,.])')
+"""Beginnings of docstrings that cannot be read alone."""
+
+
+def test_programs_neither_speak_nor_think() -> None:
+    """A function returns, a message has, a broker answers, a setting is set."""
+    assert PERSONIFIED.findall("It knows what it was told, whatever you want.") == [
+        "knows",
+        "told",
+        "whatever",
+        "want",
+    ]
+    found = {
+        f"{path.relative_to(PACKAGE).as_posix()}: {word}"
+        for path in WRITTEN
+        if path.is_relative_to(PACKAGE)
+        for word in PERSONIFIED.findall(words(path.read_text(encoding="utf-8")))
+    }
+    assert found == set()
+
+
+def test_docstrings_stand_alone() -> None:
+    assert LEANING.search('"""As in `Log`."""')
+    assert not LEANING.search('"""Assign partitions."""')
+    leaning = {
+        f"{path.relative_to(PACKAGE).as_posix()}: {text}"
+        for path in WRITTEN
+        if path.is_relative_to(PACKAGE)
+        for text in words(path.read_text(encoding="utf-8")).splitlines()
+        if LEANING.search(text)
+    }
+    assert leaning == set()
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_nothing_is_left_for_later(path: Path) -> None:
     text = path.read_text(encoding="utf-8")

@@ -133,7 +133,7 @@ class KafkaError(PenstockError):
 
 
 class AuthorizationError(KafkaError):
-    """A broker knows who asks, and does not allow it. Another try helps after the rights have changed."""
+    """The principal is not allowed the operation. Another try helps after its rights have changed."""
 
 
 class TopicAuthorizationError(AuthorizationError):

@@ -35,7 +35,7 @@ from penstock.broker.network.server import Server
 from penstock.broker.node import Node
 from penstock.broker.partitions.partition import Partition
 from penstock.broker.partitions.upkeep.cleaner import Compactor
-from penstock.broker.requests.purgatory import Parking
+from penstock.broker.requests.purgatory import Purgatory
 from penstock.common.accepting import Acceptor
 from penstock.log.disk.disk_log import DiskLog, FileFlush
 from penstock.protocol.codec import Codec
@@ -256,7 +256,7 @@ REQUEST_PLACES = [
 
 SERVER_PLACES = [
     Place("taking in", Acceptor, "_begin", any_time, Bed.connect, "accept", once=True),
-    Place("what is due", Parking, "take_due", any_time, Bed.poll, "timer", once=True),
+    Place("what is due", Purgatory, "take_due", any_time, Bed.poll, "timer", once=True),
     Place("idle connections", Server, "_close_idle", any_time, Bed.keep_house, "housekeeping"),
     Place("maintenance", Node, "maintain", any_time, Bed.keep_house, "housekeeping"),
     Place(

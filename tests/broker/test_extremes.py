@@ -94,9 +94,9 @@ class Asker:
     def _wait(self, outcome: Unanswered, context: Context) -> None:
         """What waits for others stays parked; what waits for a time is asked again after it."""
         deadline = outcome.wait.deadline
-        parked = self.node.parking.park(outcome.wait, outcome.run)
+        parked = self.node.purgatory.park(outcome.wait, outcome.run)
         if deadline < float("inf"):
-            self.node.parking.cancel(parked)
+            self.node.purgatory.cancel(parked)
             context.now = max(deadline, context.now) + 1
             outcome.run()
 

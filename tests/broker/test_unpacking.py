@@ -18,7 +18,7 @@ from penstock.broker.node import Node
 from penstock.broker.partitions.log_store import MemoryStore
 from penstock.broker.partitions.partition import Partition
 from penstock.broker.requests import side_thread as aside
-from penstock.broker.requests.purgatory import Parking, Wait
+from penstock.broker.requests.purgatory import Purgatory, Wait
 from penstock.broker.requests.side_thread import INLINE_RECORDS, SideThread, inline_budget, to_be_raised_later
 from penstock.clock import ManualClock
 from penstock.protocol.api import ApiKey
@@ -351,7 +351,7 @@ def test_jobs_tell_how_much_they_hold() -> None:
         calls.append(action)
         done.set()
 
-    thread = SideThread(Parking(), call)
+    thread = SideThread(Purgatory(), call)
     job = thread.begin(lambda: None, 1000)
     assert not thread.has_room(aside.QUEUED_BYTES_MAX)
     assert thread.has_room(1000)

@@ -1,4 +1,4 @@
-"""The broker at the other end of a socket: order, chunking, parking, large frames, acks=0."""
+"""The broker at the other end of a socket: order, chunking, purgatory, large frames, acks=0."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_requests_behind_a_long_poll_wait_their_turn(client: WireClient, broker:
 
 def test_a_client_that_leaves_during_a_long_poll_is_forgotten(broker: Broker) -> None:
     assert broker.server is not None
-    parked = broker.server.node.parking
+    parked = broker.server.node.purgatory
     for _ in range(20):
         with WireClient(broker.port) as client:
             client.send(fetch_of(max_wait_ms=600_000), 12)

@@ -107,7 +107,7 @@ def test_a_marker_is_written_by_hand_where_a_transaction_hangs(penstock: Penstoc
         (["abort"], "say which transaction"),
         (["abort", "x", "--partition", "t:0"], "say which transaction"),
         (["abort", "x", "--start-offset", "0"], "belong to --partition"),
-        (["abort", "--partition", "t", "--start-offset", "0"], "want TOPIC:NUMBER"),
+        (["abort", "--partition", "t", "--start-offset", "0"], "give TOPIC:NUMBER"),
         (["abort", "--partition", "t:0", "--producer-id", "1"], "needs --start-offset"),
         (["abort", "--partition", "t:0", "--start-offset", "1", "--producer-id", "1"], "leave out"),
         (

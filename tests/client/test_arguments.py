@@ -159,8 +159,8 @@ def test_one_partition_number_and_one_column_are_lists_of_one(servers: str, admi
 FACES = [(Producer, AsyncProducer), (Consumer, AsyncConsumer), (Admin, AsyncAdmin)]
 INNER = set(
     """
-    append_encoded begin_leaving consumed encode_columns end_leaving fetched_bytes get_ready hold
-    is_in_group iterate_now let_go needs_attention notice poll_arrow_now poll_limit poll_now
+    append_encoded begin_leaving check_transactional_id consumed encode_columns end_leaving fetched_bytes
+    get_ready hold is_in_group iterate_now let_go needs_attention notice poll_arrow_now poll_limit poll_now
     progress release send_when_possible start try_send wait wake_up
     """.split()  # noqa: SIM905
 )

@@ -25,7 +25,8 @@ from penstock.cli import main
 from penstock.demo.output import Intent, Output
 
 DAYS = 5
-WAIT_SECONDS = 120.0
+WAIT_SECONDS = 900.0
+"""Only to end a run that hangs: a busy machine takes many times as long as an idle one."""
 WEATHER = ["temp", "wind_speed", "precip", "visib"]
 COLUMNS = ["origin", "carrier", "hour", "scheduled", "departed", "mean_dep_delay", *WEATHER]
 
@@ -143,7 +144,7 @@ def exists(directory: Path, pattern: str) -> bool:
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(3000)
 def test_every_event_comes_out_once_and_finished_is_finished(
     tmp_path: Path, expected: dict[tuple[str, str, str], Cell]
 ) -> None:
@@ -160,7 +161,7 @@ def test_every_event_comes_out_once_and_finished_is_finished(
 
 @pytest.mark.slow
 @pytest.mark.spark
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(3000)
 def test_killed_at_any_moment_it_resumes_and_every_event_comes_out_once(
     tmp_path: Path, expected: dict[tuple[str, str, str], Cell]
 ) -> None:

@@ -94,8 +94,7 @@ def test_errors_for_codes():
     error = error_for(3, "fetching t-0")
     assert (error.code, error.name, error.retriable) == (3, "UNKNOWN_TOPIC_OR_PARTITION", True)
     assert (
-        str(error)
-        == "fetching t-0: This broker knows no such topic or partition. (UNKNOWN_TOPIC_OR_PARTITION)"
+        str(error) == "fetching t-0: This broker has no such topic or partition. (UNKNOWN_TOPIC_OR_PARTITION)"
     )
     unknown = error_for(999)
     assert (unknown.code, unknown.name, unknown.retriable) == (999, "ERROR_999", False)

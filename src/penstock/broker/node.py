@@ -18,7 +18,7 @@ from penstock.broker.partitions.internal_topics import METADATA_TOPIC, OFFSETS_T
 from penstock.broker.partitions.upkeep.inspection import Inspection
 from penstock.broker.partitions.upkeep.retention import Retention
 from penstock.broker.requests.kept_state import KeptState
-from penstock.broker.requests.purgatory import Parking
+from penstock.broker.requests.purgatory import Purgatory
 from penstock.broker.requests.routes import Router
 from penstock.broker.requests.unstable_versions import without_unstable
 from penstock.common.failures import Failures, LimitedLog
@@ -70,7 +70,7 @@ class Node:
         """The settings in force: those of the start, and over them what clients have set."""
         self.clock = clock
         self.store = store
-        self.parking = Parking()
+        self.purgatory = Purgatory()
         self.failures = Failures(clock.monotonic)
         """What barriers report exceptions to."""
         self.limited_log = LimitedLog(clock.monotonic, logger)
@@ -284,7 +284,7 @@ class Node:
         if self.flusher is None:
             from penstock.broker.partitions.upkeep.flusher import Flusher
 
-            self.flusher = Flusher(self.parking, self.call_soon, self.failures)
+            self.flusher = Flusher(self.purgatory, self.call_soon, self.failures)
         partition.leave_flushing()
         return self.flusher
 
@@ -293,7 +293,7 @@ class Node:
         if self._side_thread is None and self.call_soon is not None:
             from penstock.broker.requests.side_thread import SideThread
 
-            self._side_thread = SideThread(self.parking, self.call_soon)
+            self._side_thread = SideThread(self.purgatory, self.call_soon)
         return self._side_thread
 
     @property

@@ -128,7 +128,7 @@ def _described(one: TransactionDescription) -> dict[str, object]:
 def describe_producers(
     bootstrap: str, properties: tuple[str, ...], topics: tuple[str, ...], as_json: bool
 ) -> None:
-    """The producers that partitions remember, and where their open transactions begin."""
+    """The producers that partitions keep, and the starts of their open transactions."""
     with _admin(bootstrap, properties) as admin:
         found = admin.describe_producers(_partitions(admin, topics))
     rows = [_producer(tp, each) for tp, producers in found.items() for each in producers]
@@ -176,7 +176,7 @@ def find_hanging(
 @click.option("--start-offset", type=click.IntRange(0), help="Where the transaction begins in it.")
 @click.option("--producer-id", type=int, help="Instead of --start-offset, with the next two.")
 @click.option("--producer-epoch", type=int)
-@click.option("--coordinator-epoch", type=int, help="As told by producers. One too high does harm.")
+@click.option("--coordinator-epoch", type=int, help="As in the list of producers. One too high does harm.")
 def abort(
     bootstrap: str,
     properties: tuple[str, ...],
@@ -251,7 +251,7 @@ def _admin(bootstrap: str, properties: tuple[str, ...]) -> Admin:
 def _partition(word: str) -> TopicPartition:
     topic, colon, number = word.rpartition(":")
     if not (topic and colon and number.isascii() and number.isdigit()):
-        raise ConfigError(f"--partition {word!r}: want TOPIC:NUMBER")
+        raise ConfigError(f"--partition {word!r}: give TOPIC:NUMBER")
     return TopicPartition(topic, int(number))
 
 

@@ -1,7 +1,7 @@
 """One CloudEvent as a Python object.
 
 An `Event` that exists is valid: its constructor checks every rule, and nothing can be changed
-afterwards. Its data are the bytes that a binary-mode record has as its value; in whichever format they
+afterwards. Its data are the bytes that a binary-mode record has as its value; in any format they
 came in, they are kept byte for byte.
 """
 

@@ -102,7 +102,7 @@ def _grids(cells: pa.Table) -> tuple[list[datetime], Any, Any]:
 
 
 def _local(seconds: int) -> datetime:
-    """A moment on the clocks of New York; of the UTC clock where this machine knows no time zones."""
+    """A moment on the clocks of New York; of the UTC clock where this machine has no time zones."""
     moment = datetime.fromtimestamp(seconds, UTC)
     try:
         return moment.astimezone(ZoneInfo("America/New_York")).replace(tzinfo=None)

@@ -72,7 +72,7 @@ class Release(NamedTuple):
         if without_zookeeper and self.numbers < (2, 8):
             raise ConfigError(f"Kafka {self.name} needs ZooKeeper: KRaft came with 2.8")
         if not without_zookeeper and self.numbers > LAST_ZOOKEEPER:
-            raise ConfigError(f"Kafka {self.name} knows no ZooKeeper: 3.9 was the last that did")
+            raise ConfigError(f"Kafka {self.name} has no ZooKeeper: 3.9 was the last that had")
         hidden = {"controller", "zookeeper" if without_zookeeper else "kraft"}
         found = {}
         for key, one in self.apis.items():

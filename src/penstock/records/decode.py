@@ -4,8 +4,8 @@ A buffer is walked in groups of about half a megabyte, so that a group is still 
 cache when the next step looks at it: list its batches, compare checksums, decompress what is
 compressed into a scratch buffer, find the fields of every record, copy the columns asked for.
 
-Promises: control batches and aborted transactions never show; rows are trimmed to the range; whatever
-bytes come in, the outcome is columns or a `DecodeError`, and memory follows the data. A partial batch
+Promises: control batches and aborted transactions never show; rows are trimmed to the range; for any
+bytes, the outcome is columns or a `DecodeError`, and memory follows the data. A partial batch
 at the end of a buffer is left out.
 """
 

@@ -6,7 +6,7 @@ Promises:
 - Proofs and signatures are compared in constant time. The client accepts no server without its signature.
 
 What differs from the RFC as Apache Kafka does: passwords are raw UTF-8 (`saslprep` is there for peers that
-want it), channel binding is not offered, and failures are reported by SaslAuthenticate and not by ``e=``.
+need it), channel binding is not offered, and failures are reported by SaslAuthenticate and not by ``e=``.
 What differs from Apache Kafka and follows the RFC: ``c=`` is compared with the header of the first message.
 """
 

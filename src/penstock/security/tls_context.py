@@ -145,7 +145,7 @@ def _choose_ciphers(context: ssl.SSLContext, text: str) -> None:
     try:
         context.set_ciphers(":".join(old))
     except ssl.SSLError:
-        raise ConfigError(f"ssl.cipher.suites = {text!r}: OpenSSL knows none of these") from None
+        raise ConfigError(f"ssl.cipher.suites = {text!r}: OpenSSL has none of these") from None
 
 
 def _is_of_1_3(name: str) -> bool:

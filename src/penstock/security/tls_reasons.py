@@ -38,7 +38,7 @@ REASONS: Mapping[str, str] = {
     "SSLV3_ALERT_BAD_CERTIFICATE": "the peer refuses this side's certificate, or requires one and got none: "
     "set ssl.keystore.location, or ssl.certificate.location and ssl.key.location",
     "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "the peer does not trust this side's certificate: "
-    "is it signed by a CA that the peer knows, and is it still valid?",
+    "is it signed by a CA that the peer trusts, and is it still valid?",
     "TLSV1_ALERT_UNKNOWN_CA": "the peer does not know the CA of this side's certificate",
     "SSLV3_ALERT_CERTIFICATE_EXPIRED": "the peer says that this side's certificate has expired",
     "SSLV3_ALERT_CERTIFICATE_REVOKED": "the peer says that this side's certificate was revoked",

@@ -107,7 +107,7 @@ class Guide:
             yield place
 
     def array_fields(self, spec: StructSpec) -> list[FieldSpec]:
-        """The arrays of a struct that can hold places; what is only to be forgotten is not asked for."""
+        """The arrays of a struct that can hold places; topics to be removed from a session are left out."""
         fields = []
         for field in fields_at(spec, self.version):
             kind = field.type_at(self.version)

@@ -97,7 +97,7 @@ def encode_set(payloads: Iterable[Buffer], *, codec: Codec = Codec.NONE, magic: 
         EncodeError: the codec is not one of 0.7's (none, gzip, snappy).
     """
     if codec not in CODECS:
-        raise EncodeError(f"Kafka 0.7 knows none, gzip and snappy, not {codec.name.lower()}")
+        raise EncodeError(f"Kafka 0.7 has none, gzip and snappy, not {codec.name.lower()}")
     plain = b"".join(encode_message(payload, magic=magic) for payload in payloads)
     if codec is Codec.NONE or not plain:
         return plain

@@ -69,14 +69,14 @@ class Bench:
             def resume() -> None:
                 asked.response = give()
 
-            self.node.parking.park(outcome, resume)
+            self.node.purgatory.park(outcome, resume)
         else:
             asked.response = outcome
         self.run()
         return asked
 
     def run(self) -> None:
-        while due := self.node.parking.take_due(self.clock.monotonic()):
+        while due := self.node.purgatory.take_due(self.clock.monotonic()):
             for resume in due:
                 resume()
 
@@ -84,7 +84,7 @@ class Bench:
         """Let time pass, in steps, as a loop would."""
         end = self.clock.now_ms() + ms
         while self.clock.now_ms() < end:
-            deadline = self.node.parking.next_deadline()
+            deadline = self.node.purgatory.next_deadline()
             step = end - self.clock.now_ms()
             if deadline is not None and deadline != float("inf"):
                 due_ms = int((deadline - self.clock.monotonic()) * 1000) + 1

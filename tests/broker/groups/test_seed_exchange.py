@@ -92,7 +92,7 @@ class Line:
         def take(outcome: Any) -> None:
             if isinstance(outcome, Unanswered):
                 waiting = outcome
-                self.bench.node.parking.park(waiting.wait, lambda: take(waiting.run()))
+                self.bench.node.purgatory.park(waiting.wait, lambda: take(waiting.run()))
             else:
                 answers.append(b"".join(outcome))
 

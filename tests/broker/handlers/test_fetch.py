@@ -135,9 +135,9 @@ def test_deleting_the_topic_wakes_those_who_wait_for_it() -> None:
     node = filled()
     request = fetch_request((0, 3), min_bytes=1 << 30, max_wait_ms=500)
     answers: list[Any] = []
-    node.parking.park(ask(node, request, 12), lambda: answers.append(ask(node, request, 12)))
+    node.purgatory.park(ask(node, request, 12), lambda: answers.append(ask(node, request, 12)))
     ask(node, DeleteTopicsRequest(topic_names=["t"]), 5)
-    for resume in node.parking.take_due(node.clock.monotonic()):
+    for resume in node.purgatory.take_due(node.clock.monotonic()):
         resume()
     assert answers[0].responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 

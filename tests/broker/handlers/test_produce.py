@@ -333,11 +333,11 @@ def test_appending_wakes_whoever_waits_for_the_partition() -> None:
     node = make_node()
     partition = make_topic(node).partitions[0]
     resumed: list[str] = []
-    node.parking.park(Wait([partition], 1e9), lambda: resumed.append("a"))
+    node.purgatory.park(Wait([partition], 1e9), lambda: resumed.append("a"))
     produce(node, b"")
-    assert not node.parking.has_due
+    assert not node.purgatory.has_due
     produce(node, batch_of(b"a"))
-    assert node.parking.has_due
+    assert node.purgatory.has_due
 
 
 def test_the_lent_memory_is_free_after_the_call() -> None:

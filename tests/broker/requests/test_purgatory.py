@@ -1,25 +1,25 @@
-"""Parking: keys, amounts, deadlines, cancelling; and that nothing is kept of what has left."""
+"""Purgatory: keys, amounts, deadlines, cancelling; and that nothing is kept of what has left."""
 
 from __future__ import annotations
 
 import random
 
-from penstock.broker.requests.purgatory import Parking, Wait
+from penstock.broker.requests.purgatory import Purgatory, Wait
 
 
 class Lot:
-    """A parking that notes who was resumed."""
+    """A purgatory that notes who was resumed."""
 
     def __init__(self) -> None:
-        self.parking = Parking()
+        self.purgatory = Purgatory()
         self.resumed: list[str] = []
 
     def park(self, name: str, keys: list[str], deadline: float = 100.0, amount: int = 1):
-        return self.parking.park(Wait(keys, deadline, amount), lambda: self.resumed.append(name))
+        return self.purgatory.park(Wait(keys, deadline, amount), lambda: self.resumed.append(name))
 
     def run(self, now: float = 0.0) -> list[str]:
         self.resumed.clear()
-        for resume in self.parking.take_due(now):
+        for resume in self.purgatory.take_due(now):
             resume()
         return list(self.resumed)
 
@@ -29,22 +29,22 @@ def test_a_notified_key_makes_its_waiters_due() -> None:
     lot.park("a", ["x", "y"])
     lot.park("b", ["y"])
     lot.park("c", ["z"])
-    assert not lot.parking.has_due
-    lot.parking.notify("y")
-    assert lot.parking.has_due
+    assert not lot.purgatory.has_due
+    lot.purgatory.notify("y")
+    assert lot.purgatory.has_due
     assert lot.run() == ["a", "b"]
-    assert len(lot.parking) == 1
-    lot.parking.notify("x")
+    assert len(lot.purgatory) == 1
+    lot.purgatory.notify("x")
     assert lot.run() == []
 
 
 def test_a_wait_for_an_amount_takes_as_many_notifications_as_it_needs() -> None:
     lot = Lot()
     lot.park("a", ["x", "y"], amount=10)
-    lot.parking.notify("x", 4)
-    lot.parking.notify("y", 5)
+    lot.purgatory.notify("x", 4)
+    lot.purgatory.notify("y", 5)
     assert lot.run() == []
-    lot.parking.notify("x", 1)
+    lot.purgatory.notify("x", 1)
     assert lot.run() == ["a"]
 
 
@@ -53,24 +53,24 @@ def test_deadlines() -> None:
     lot.park("late", ["x"], deadline=9)
     lot.park("soon", ["x"], deadline=3)
     lot.park("bare", [], deadline=5)
-    assert lot.parking.next_deadline() == 3
+    assert lot.purgatory.next_deadline() == 3
     assert lot.run(2.9) == []
     assert lot.run(5) == ["soon", "bare"]
-    assert lot.parking.next_deadline() == 9
-    lot.parking.notify("x")
+    assert lot.purgatory.next_deadline() == 9
+    lot.purgatory.notify("x")
     assert lot.run(5) == ["late"]
-    assert lot.parking.next_deadline() is None
+    assert lot.purgatory.next_deadline() is None
 
 
 def test_cancelled_requests_are_not_resumed() -> None:
     lot = Lot()
     first, second = lot.park("a", ["x"]), lot.park("b", ["x"])
-    lot.parking.cancel(first)
-    lot.parking.notify("x")
-    lot.parking.cancel(second)
-    lot.parking.cancel(second)
+    lot.purgatory.cancel(first)
+    lot.purgatory.notify("x")
+    lot.purgatory.cancel(second)
+    lot.purgatory.cancel(second)
     assert lot.run(1000) == []
-    assert len(lot.parking) == 0
+    assert len(lot.purgatory) == 0
 
 
 def test_nothing_is_kept_of_what_has_left() -> None:
@@ -78,10 +78,10 @@ def test_nothing_is_kept_of_what_has_left() -> None:
     lot = Lot()
     for _ in range(5000):
         lot.park("a", ["x"], deadline=1e9)
-        lot.parking.notify("x")
+        lot.purgatory.notify("x")
         lot.run()
-    assert len(lot.parking._deadlines) < 200
-    assert not lot.parking._by_key
+    assert len(lot.purgatory._deadlines) < 200
+    assert not lot.purgatory._by_key
 
 
 def test_whoever_parks_is_resumed_exactly_once() -> None:
@@ -96,7 +96,7 @@ def test_whoever_parks_is_resumed_exactly_once() -> None:
             alive[str(step)] = (keys, deadline, lot.park(str(step), keys, deadline))
         elif action == 1:
             key = rng.choice("abcde")
-            lot.parking.notify(key)
+            lot.purgatory.notify(key)
             due = {name for name, (keys, _, _) in alive.items() if key in keys}
             got = lot.run(now)
             assert set(got) == due
@@ -105,7 +105,7 @@ def test_whoever_parks_is_resumed_exactly_once() -> None:
                 del alive[name]
         elif action == 2 and alive:
             name = rng.choice(list(alive))
-            lot.parking.cancel(alive.pop(name)[2])
+            lot.purgatory.cancel(alive.pop(name)[2])
         else:
             now += rng.randint(0, 3)
             due = {name for name, (_, deadline, _) in alive.items() if deadline <= now}
@@ -114,12 +114,12 @@ def test_whoever_parks_is_resumed_exactly_once() -> None:
             resumed += got
             for name in due:
                 del alive[name]
-        assert len(lot.parking) == len(alive)
+        assert len(lot.purgatory) == len(alive)
     assert len(resumed) == len(set(resumed)) > 100
 
 
 def test_what_has_left_keeps_no_keys_though_its_deadline_is_far() -> None:
     lot = Lot()
     parked = lot.park("a", ["x"] * 1000, deadline=1e9)
-    lot.parking.cancel(parked)
+    lot.purgatory.cancel(parked)
     assert not parked.keys

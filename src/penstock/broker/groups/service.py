@@ -20,7 +20,7 @@ from penstock.broker.groups.offsets import Committed, Offsets, PartitionKey
 from penstock.broker.groups.store import GroupStore
 from penstock.broker.groups.timers import Timers
 from penstock.broker.groups.topic import NAME, Logs, OffsetsTopic, Settings, Topics
-from penstock.broker.requests.purgatory import Parking, Wait
+from penstock.broker.requests.purgatory import Purgatory, Wait
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode
@@ -28,7 +28,7 @@ from penstock.protocol.error_codes import ErrorCode
 if TYPE_CHECKING:
     from penstock.broker.groups.classic.group import Group
     from penstock.broker.requests.kept_state import KeptState
-    from penstock.broker.requests.purgatory import Parked
+    from penstock.broker.requests.purgatory import DelayedOperation
     from penstock.clock import Clock
     from penstock.common.failures import Failures
     from penstock.protocol.messages.group_metadata_value import GroupMetadataValue
@@ -48,7 +48,7 @@ class Host(Protocol):
     @property
     def store(self) -> Logs: ...
     @property
-    def parking(self) -> Parking: ...
+    def purgatory(self) -> Purgatory: ...
     @property
     def failures(self) -> Failures: ...
     @property
@@ -119,7 +119,7 @@ class GroupService:
         self._retention_ms = config.integer("offsets.retention.minutes") * 60_000
         self._check_interval_s = config.integer("offsets.retention.check.interval.ms") / 1000
         self._check_at_s = host.clock.monotonic() + self._check_interval_s
-        self._alarm: Parked | None = None
+        self._alarm: DelayedOperation | None = None
 
     @property
     def offsets(self) -> Offsets:
@@ -243,7 +243,7 @@ class GroupService:
                     if failed:
                         fail_response(response)
                     answer.response = response  # type: ignore[attr-defined]
-                    self._host.parking.notify(answer)
+                    self._host.purgatory.notify(answer)
                 for group in failed:
                     self._was_not_stored(group, now)
             if coordinator.outbox.unused:
@@ -279,8 +279,8 @@ class GroupService:
         if deadline is None or (alarm is not None and alarm.is_waiting and alarm.deadline <= deadline):
             return
         if alarm is not None:
-            self._host.parking.cancel(alarm)
-        self._alarm = self._host.parking.park(Wait((), deadline), self._wake)
+            self._host.purgatory.cancel(alarm)
+        self._alarm = self._host.purgatory.park(Wait((), deadline), self._wake)
 
     def _wake(self) -> None:
         self._alarm = None
@@ -401,7 +401,7 @@ class GroupService:
             self.store.forget_topics(topics, now_ms)
 
     def _wrote(self, partition: Any, size: int) -> None:
-        self._host.parking.notify(partition, size)
+        self._host.purgatory.notify(partition, size)
 
 
 def fail_response(response: Any) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from penstock.broker.config.values import BrokerConfig
     from penstock.broker.metadata.cluster import Cluster
-    from penstock.broker.requests.purgatory import Parking
+    from penstock.broker.requests.purgatory import Purgatory
 
 QUOTA_ERROR_SINCE = 5
 """From this version on clients support error 89 (KIP-599): the rest is to be requested again."""
@@ -37,7 +37,7 @@ class Needs(Parts, Protocol):
 
     def forget_topics(self, names: Sequence[str], now_ms: int) -> None: ...
 
-    parking: Parking
+    purgatory: Purgatory
 
 
 def delete_topics(request: DeleteTopicsRequest, context: Context[Needs]) -> DeleteTopicsResponse:
@@ -72,7 +72,7 @@ def delete_topics(request: DeleteTopicsRequest, context: Context[Needs]) -> Dele
     else:
         for topic, _ in doomed.values():
             for partition in topic.partitions:
-                context.node.parking.notify(partition, _ANY_AMOUNT)
+                context.node.purgatory.notify(partition, _ANY_AMOUNT)
         context.node.forget_topics([topic.name for topic, _ in doomed.values()], context.now_ms)
     return DeleteTopicsResponse(responses=results)
 

@@ -136,7 +136,7 @@ def _append_prepared(each: Postponed, context: Context[Needs], flushes: list[Flu
         copy_outcome(each.response, report_storage(index, error, context))
         return True
     size = len(each.admitted[0]) if each.admitted is not None else 0
-    context.node.parking.notify(partition, size)
+    context.node.purgatory.notify(partition, size)
     copy_outcome(each.response, accept(index, appended))
     if flusher is not None and partition.needs_flush:
         flushes.append(Flushing(flusher.flush(partition), each.response))

@@ -230,7 +230,7 @@ def _append(
         postponed.joining = joins
         delayed.append(postponed)
         return response
-    context.node.parking.notify(partition, len(records) if records else 0)
+    context.node.purgatory.notify(partition, len(records) if records else 0)
     response = accept(data.index, appended)
     if flusher is not None and partition.needs_flush:
         delayed.append(Flushing(flusher.flush(partition), response))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from penstock.broker.metadata.cluster import Cluster
     from penstock.broker.partitions.partition import Appended, Partition
     from penstock.broker.partitions.upkeep.flusher import Flusher, FlushTask
-    from penstock.broker.requests.purgatory import Parking
+    from penstock.broker.requests.purgatory import Purgatory
     from penstock.broker.requests.release_profiles import Profile
     from penstock.broker.transactions.service import Joining, TransactionService
     from penstock.clock import Clock
@@ -59,7 +59,7 @@ class Needs(UsesSideThread, Protocol):
     def flusher_for(self, partition: Partition) -> Flusher | None: ...
 
     limited_log: LimitedLog
-    parking: Parking
+    purgatory: Purgatory
     profile: Profile | None
 
 

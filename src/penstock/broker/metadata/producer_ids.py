@@ -40,7 +40,7 @@ class SearchesProducerIds(Protocol):
     """What looking through partitions for producer ids needs of a broker."""
 
     @property
-    def parking(self) -> Notified: ...
+    def purgatory(self) -> Notified: ...
 
     failures: Failures
     call_soon: Callable[[Callable[[], None]], object] | None
@@ -92,7 +92,7 @@ class ProducerIds:
         self._is_searching = False
         if seen is not None:
             self._found(seen)
-        node.parking.notify(self)
+        node.purgatory.notify(self)
 
     def _found(self, seen: int) -> None:
         self.is_known = True

@@ -19,7 +19,7 @@ from penstock.broker.context import CloseConnection, Context
 from penstock.broker.network.descriptions import described, wrong_protocol
 from penstock.broker.network.large_answer import INLINE_BYTES_MAX, LargeAnswer
 from penstock.broker.requests.dispatch import Unanswered, answer
-from penstock.broker.requests.purgatory import Parked
+from penstock.broker.requests.purgatory import DelayedOperation
 from penstock.broker.security.session import Session
 from penstock.log.contract import FileRegion
 from penstock.protocol.connection.errors import FrameSizeError
@@ -71,7 +71,7 @@ class Connection(asyncio.BufferedProtocol):
         self._wire = ServerConnection(server.scratch, self, server.frame_bytes_max)
         self._busy = self._blocked = self._closing = False
         self._unanswered: Unanswered | None = None
-        self._parked: Parked | None = None
+        self._parked: DelayedOperation | None = None
         self._sending: LargeAnswer | None = None
         self._resting: asyncio.TimerHandle | None = None
         self.active_at = 0.0
@@ -143,7 +143,7 @@ class Connection(asyncio.BufferedProtocol):
             self._flush()
         except Exception:
             self.fail("bytes that have arrived")
-        if server.node.parking.has_due:
+        if server.node.purgatory.has_due:
             server.run_due()
 
     def eof_received(self) -> bool:
@@ -178,7 +178,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _cancel_parked(self) -> None:
         if self._parked is not None:
-            self._server.node.parking.cancel(self._parked)
+            self._server.node.purgatory.cancel(self._parked)
 
     def _release_resources(self) -> None:
         for resource in self.session.resources.values():
@@ -352,7 +352,7 @@ class Connection(asyncio.BufferedProtocol):
         self._flush()
         if not (self._busy or self._blocked or self._closing):
             self._transport.resume_reading()
-        if self._server.node.parking.has_due:
+        if self._server.node.purgatory.has_due:
             self._server.run_due()
 
     # --- answers -----------------------------------------------------------------------------------------

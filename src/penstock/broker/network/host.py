@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from penstock.broker.network.handshake_turns import HandshakeTurns
     from penstock.broker.network.kept_answers import KeptAnswers
     from penstock.broker.node import Node
-    from penstock.broker.requests.purgatory import Parked, Wait
+    from penstock.broker.requests.purgatory import DelayedOperation, Wait
     from penstock.broker.security.login_limits import LoginLimits
     from penstock.broker.security.session import Session
 
@@ -89,7 +89,7 @@ class ConnectionHost(Protocol):
     def let_go(self, size: int) -> None:
         """Release what `hold` has counted."""
 
-    def park(self, wait: Wait, resume: Callable[[], None]) -> Parked:
+    def park(self, wait: Wait, resume: Callable[[], None]) -> DelayedOperation:
         """Park a request; `resume` is called when it is due."""
 
     def run_due(self) -> None:

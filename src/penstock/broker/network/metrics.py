@@ -238,7 +238,7 @@ def _connections(server: Observed) -> Iterator[_Family]:
         "penstock_requests_waiting",
         "gauge",
         "Requests that wait, such as long polls.",
-        len(server.node.parking),
+        len(server.node.purgatory),
     )
     yield _single(
         "penstock_request_memory_bytes",

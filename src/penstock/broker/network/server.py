@@ -26,7 +26,7 @@ from penstock.errors import NetworkError, StorageError
 if TYPE_CHECKING:
     from penstock.broker.network.connection import Connection
     from penstock.broker.network.host import Hosted
-    from penstock.broker.requests.purgatory import Parked, Wait
+    from penstock.broker.requests.purgatory import DelayedOperation, Wait
     from penstock.broker.security.listener_security import ListenerSecurity
 
 logger = logger_named("penstock.broker")
@@ -109,7 +109,7 @@ class Server:
         self.addresses: dict[str, tuple[str, int]] = {}
         """Host and port of each listener, by its name."""
         self._runs_due = False
-        node.parking.earlier = self._set_deadline_timer
+        node.purgatory.earlier = self._set_deadline_timer
         node.call_soon = self._call_soon
         self._deadline_timer: asyncio.TimerHandle | None = None
         self._housekeeping_timer: asyncio.TimerHandle | None = None
@@ -335,9 +335,9 @@ class Server:
 
     # --- waiting -----------------------------------------------------------------------------------------
 
-    def park(self, wait: Wait, resume: Callable[[], None]) -> Parked:
+    def park(self, wait: Wait, resume: Callable[[], None]) -> DelayedOperation:
         """Park a request. Its deadline is kept by `_set_deadline_timer`."""
-        return self.node.parking.park(wait, resume)
+        return self.node.purgatory.park(wait, resume)
 
     def _call_soon(self, action: Callable[[], None]) -> None:
         """Run `action` in the thread of the loop, and what becomes due by it. For calls from any thread."""
@@ -358,10 +358,10 @@ class Server:
         if self._runs_due:
             return
         self._runs_due = True
-        parking, caught = self.node.parking, self.node.failures.caught
+        purgatory, caught = self.node.purgatory, self.node.failures.caught
         try:
             for _ in range(DUE_ROUNDS_MAX):
-                due = parking.take_due(self.monotonic())
+                due = purgatory.take_due(self.monotonic())
                 if not due:
                     return
                 for resume in due:
@@ -378,7 +378,7 @@ class Server:
 
     def _set_deadline_timer(self) -> None:
         older = self._deadline_timer
-        deadline = self.node.parking.next_deadline()
+        deadline = self.node.purgatory.next_deadline()
         if deadline is None:
             self._deadline_timer = None
         else:

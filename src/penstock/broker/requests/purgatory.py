@@ -40,7 +40,7 @@ class Wait:
         """Whether the decoded request stays in memory while it waits."""
 
 
-class Parked:
+class DelayedOperation:
     """One request that waits. `resume` is run once, when it is due, unless it is cancelled before."""
 
     __slots__ = ("deadline", "is_waiting", "keys", "missing", "resume")
@@ -53,14 +53,14 @@ class Parked:
         self.is_waiting = True
 
 
-class Parking:
+class Purgatory:
     """The requests and alarms that wait in one broker."""
 
     def __init__(self) -> None:
-        self._by_key: dict[Hashable, dict[Parked, None]] = {}
-        self._deadlines: list[tuple[float, int, Parked]] = []
+        self._by_key: dict[Hashable, dict[DelayedOperation, None]] = {}
+        self._deadlines: list[tuple[float, int, DelayedOperation]] = []
         self._ticket = count()
-        self._due: list[Parked] = []
+        self._due: list[DelayedOperation] = []
         self._waiting = 0
         self.earlier: Callable[[], None] = _ignore
         """Called when something is parked whose deadline comes before all others."""
@@ -68,9 +68,9 @@ class Parking:
     def __len__(self) -> int:
         return self._waiting
 
-    def park(self, wait: Wait, resume: Callable[[], None]) -> Parked:
+    def park(self, wait: Wait, resume: Callable[[], None]) -> DelayedOperation:
         """Keep a request until one of its keys is notified or its deadline has passed."""
-        parked = Parked(wait, resume)
+        parked = DelayedOperation(wait, resume)
         for key in parked.keys:
             self._by_key.setdefault(key, {})[parked] = None
         self._waiting += 1
@@ -93,7 +93,7 @@ class Parking:
                 self._leave(parked)
                 self._due.append(parked)
 
-    def cancel(self, parked: Parked) -> None:
+    def cancel(self, parked: DelayedOperation) -> None:
         """Drop a request, because its connection has ended. Does nothing if it has run already."""
         parked.resume = None
         if parked.is_waiting:
@@ -121,7 +121,7 @@ class Parking:
             heapq.heappop(self._deadlines)
         return self._deadlines[0][0] if self._deadlines else None
 
-    def _leave(self, parked: Parked) -> None:
+    def _leave(self, parked: DelayedOperation) -> None:
         parked.is_waiting = False
         self._waiting -= 1
         for key in parked.keys:
@@ -139,4 +139,4 @@ _SLACK = 64
 
 
 def _ignore() -> None:
-    """The default of `Parking.earlier`."""
+    """The default of `Purgatory.earlier`."""

@@ -22,7 +22,7 @@ from penstock.records.compression.budget import UnpackBudget
 
 if TYPE_CHECKING:
     from penstock.broker.context import Context
-    from penstock.broker.requests.purgatory import Parking
+    from penstock.broker.requests.purgatory import Purgatory
     from penstock.records.compression.budget import UnpackLimits
 
 INLINE_BYTES = 256 << 10
@@ -65,9 +65,9 @@ class Job:
 class SideThread:
     """The thread of one broker. It starts with the first job."""
 
-    def __init__(self, parking: Parking, call: Callable[[Callable[[], None]], object]) -> None:
+    def __init__(self, purgatory: Purgatory, call: Callable[[Callable[[], None]], object]) -> None:
         """`call` schedules a function in the broker's own thread; it may be called from any thread."""
-        self._parking = parking
+        self._purgatory = purgatory
         self._call = call
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="penstock-unpack")
         self.queued_bytes = 0
@@ -104,7 +104,7 @@ class SideThread:
 
     def _done(self, job: Job) -> None:
         self.queued_bytes -= job.size_bytes
-        self._parking.notify(job)
+        self._purgatory.notify(job)
 
     def close(self) -> None:
         """Cancel the jobs that have not begun; the thread ends after the one at work."""

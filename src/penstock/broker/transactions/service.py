@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from penstock.broker.partitions.log_store import LogStore
     from penstock.broker.partitions.partition import Partition
     from penstock.broker.requests.kept_state import KeptState
-    from penstock.broker.requests.purgatory import Parked, Parking
+    from penstock.broker.requests.purgatory import DelayedOperation, Purgatory
     from penstock.broker.requests.release_profiles import Profile
     from penstock.broker.transactions.initialization import Initialization
     from penstock.clock import Clock
@@ -54,7 +54,7 @@ class Needs(Protocol):
     cluster: Cluster
     store: LogStore
     clock: Clock
-    parking: Parking
+    purgatory: Purgatory
     failures: Failures
     kept: KeptState
     producer_ids: ProducerIds
@@ -81,7 +81,7 @@ class TransactionService:
     def __init__(self, node: Needs) -> None:
         config = node.config
         self._node = node
-        self.topic = TransactionTopic(node.cluster, node.store, node.parking.notify)
+        self.topic = TransactionTopic(node.cluster, node.store, node.purgatory.notify)
         settings = TransactionSettings(
             config.integer("transaction.max.timeout.ms"),
             config.integer("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
@@ -91,7 +91,7 @@ class TransactionService:
         )
         self.coordinator = Coordinator(settings, self.topic.partition_count, self._new_id)
         self._is_loaded = False
-        self._alarm: Parked | None = None
+        self._alarm: DelayedOperation | None = None
         node.kept.add("transactions", lambda: self.coordinator.size_bytes)
         self.open()
 
@@ -334,7 +334,7 @@ class TransactionService:
         except Exception:
             self._node.failures.caught("transactions", f"the marker of producer {producer_id} in {partition}")
             return ErrorCode.KAFKA_STORAGE_ERROR
-        self._node.parking.notify(partition, WAKES_ALL)
+        self._node.purgatory.notify(partition, WAKES_ALL)
         groups = self._node.groups_if_used
         if partition.topic == OFFSETS_TOPIC and groups is not None:
             groups.end_transaction(partition.index, producer_id, is_commit)
@@ -348,8 +348,8 @@ class TransactionService:
         if deadline is None or (alarm is not None and alarm.is_waiting and alarm.deadline <= deadline):
             return
         if alarm is not None:
-            self._node.parking.cancel(alarm)
-        self._alarm = self._node.parking.park(Wait((), deadline), self._wake)
+            self._node.purgatory.cancel(alarm)
+        self._alarm = self._node.purgatory.park(Wait((), deadline), self._wake)
 
     def _wake(self) -> None:
         self._alarm = None

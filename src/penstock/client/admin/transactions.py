@@ -67,7 +67,7 @@ class TransactionListing(NamedTuple):
 
 
 class TransactionDescription(NamedTuple):
-    """A transactional id as its coordinator knows it."""
+    """A transactional id, as of its coordinator."""
 
     transactional_id: str
     state: str
@@ -83,7 +83,7 @@ class TransactionDescription(NamedTuple):
 
 
 class PartitionProducer(NamedTuple):
-    """A producer that has written to a partition, as the partition's leader knows it."""
+    """A producer that has written to a partition, as of the partition's leader."""
 
     producer_id: int
     producer_epoch: int
@@ -194,7 +194,7 @@ class TransactionAdministration:
         """Commit or abort a prepared transaction by its coordinates, from any process.
 
         For what `AsyncProducer.prepare_transaction` has returned, wherever that producer is now. It may be
-        repeated, until the transactional id is used again: the coordinator knows the outcome. All records
+        repeated, until the transactional id is used again: the coordinator has the outcome. All records
         must have been acknowledged. Nothing is initialized, so that no producer is fenced.
 
         Raises:
@@ -260,7 +260,7 @@ class TransactionAdministration:
     async def describe_producers(
         self, partitions: Iterable[TopicPartition | tuple[str, int]], *, broker: int | None = None
     ) -> dict[TopicPartition, list[PartitionProducer]]:
-        """The producers that have written to partitions and are remembered there, asked of the leaders.
+        """The producers that have written to partitions and are kept there, as of the leaders.
 
         `broker` asks that replica instead.
 
@@ -350,7 +350,7 @@ class TransactionAdministration:
     ) -> PartitionProducer:
         """Write an abort marker for the transaction that is open in a partition from `start_offset` on.
 
-        For hanging transactions only (`find_hanging_transactions`): one that a coordinator knows is better
+        For hanging transactions only (`find_hanging_transactions`): one that a coordinator has is better
         ended by a producer that takes its id, since the other partitions keep it open. Returns the producer.
 
         Raises:

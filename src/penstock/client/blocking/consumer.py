@@ -203,7 +203,7 @@ class Consumer(Blocking):
         return self._run(self._consumer.committed(partitions))
 
     def group_metadata(self) -> GroupMetadata:
-        """This consumer as its group knows it now. See `AsyncConsumer.group_metadata`."""
+        """The member's present id and generation. See `AsyncConsumer.group_metadata`."""
         return self._run(_on_loop(self._consumer.group_metadata))
 
     def positions(self) -> dict[TopicPartition, int]:

@@ -18,7 +18,7 @@ from penstock.model import TopicPartition
 
 
 class BlockingTransactionAdministration(Blocking):
-    """A part of `Admin`. What every call raises is told at its twin in `AsyncAdmin`."""
+    """A part of `Admin`. For errors, see the method of that name in `AsyncAdmin`."""
 
     _admin: AsyncAdmin
 
@@ -52,7 +52,7 @@ class BlockingTransactionAdministration(Blocking):
     def describe_producers(
         self, partitions: Iterable[TopicPartition | tuple[str, int]], *, broker: int | None = None
     ) -> dict[TopicPartition, list[PartitionProducer]]:
-        """The producers that partitions remember, and where their open transactions begin."""
+        """The producers that partitions keep, and the starts of their open transactions."""
         return self._run(self._admin.describe_producers(partitions, broker=broker))
 
     def find_hanging_transactions(

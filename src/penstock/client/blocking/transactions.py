@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class BlockingTransactionCalls(Blocking):
-    """A part of `Producer`. What every call raises is told at its twin in `AsyncProducer`."""
+    """A part of `Producer`. For errors, see the method of that name in `AsyncProducer`."""
 
     _producer: AsyncProducer
 

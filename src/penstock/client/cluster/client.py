@@ -184,7 +184,7 @@ class AsyncClient:
         return self._pool.connections()
 
     def feature_level(self, name: str) -> int:
-        """The finalised level of a feature of the cluster, as open connections were told; 0 for none."""
+        """The finalised level of a feature of the cluster, from the open connections; 0 for none."""
         return self._pool.feature_level(name)
 
     def addresses_opening(self) -> list[Address]:

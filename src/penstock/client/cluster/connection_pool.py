@@ -61,7 +61,7 @@ class ConnectionPool:
         return [peer.connection for peer in list(self._peers.values())]
 
     def feature_level(self, name: str) -> int:
-        """The finalised level of a feature, by the newest that any open connection was told; 0 for none."""
+        """The finalised level of a feature, the newest of all open connections; 0 for none."""
         newest = max(self._peers.values(), key=lambda peer: peer.versions.features_epoch, default=None)
         return newest.versions.features.get(name, 0) if newest is not None else 0
 

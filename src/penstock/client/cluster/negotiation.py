@@ -67,7 +67,7 @@ class NodeVersions:
         self.features = {} if features is None else features
         """The finalised level of each feature of the cluster, as known to this broker (KIP-584)."""
         self.features_epoch = features_epoch
-        """Counts the changes of `features`: the highest is the newest; -1 where the broker tells none."""
+        """Counts the changes of `features`: the highest is the newest; -1 where the broker has none."""
 
     def choose(self, message_class: type[Message], at_most: int | None = None) -> int:
         """Return the highest version of a request that both ends support, and that is not above `at_most`.

@@ -55,7 +55,7 @@ class CommitCalls:
         return await self._group_of("committed()").committed(topic_partitions(partitions, "committed()"))
 
     def group_metadata(self) -> GroupMetadata:
-        """This consumer as its group knows it now: what `send_offsets` of a producer takes (KIP-447).
+        """The member's present id and generation: what `send_offsets` of a producer takes (KIP-447).
 
         Raises:
             KafkaError: the group has gone on without this member (25), or it has not joined yet.

@@ -106,7 +106,7 @@ class Membership(MemberState):
         return self.error is not None or self.next_change() is not None
 
     def take_error(self) -> PenstockError | None:
-        """The error, which the application then knows. After most the member tries again at the next poll."""
+        """Return the error once, for the application. After most the member tries again at the next poll."""
         error = self.error
         if self.phase is not Phase.FENCED:
             self.error = None

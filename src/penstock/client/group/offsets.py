@@ -62,7 +62,7 @@ Committable = Mapping[TopicPartition, "int | OffsetAndMetadata"]
 
 
 class GroupMetadata(NamedTuple):
-    """A consumer as its group knows it. With the defaults nothing of it is checked (KIP-447)."""
+    """The identity of a member in its group. With the defaults nothing of it is checked (KIP-447)."""
 
     group_id: str
     generation: int = -1

@@ -141,8 +141,8 @@ class Delivery:
         outcome, _ = self._outcome.part_of(self._index)
         if not outcome.is_settled:
             return printable(f"<Delivery to {outcome.topic}-{outcome.partition}, under way>")
-        told = outcome.error or self._metadata()
-        return printable(f"<Delivery to {outcome.topic}-{outcome.partition}: {told}>")
+        outcome_text = outcome.error or self._metadata()
+        return printable(f"<Delivery to {outcome.topic}-{outcome.partition}: {outcome_text}>")
 
     @property
     def partition(self) -> int:

@@ -136,7 +136,7 @@ class PartitionQueue:
         return halves
 
     def discard(self, batch: Batch) -> None:
-        """Forget a batch that waits."""
+        """Remove a batch that waits."""
         if self.open is batch:
             self.open = None
         elif batch in self.sealed:

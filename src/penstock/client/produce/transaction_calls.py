@@ -23,7 +23,7 @@ class GroupMember(Protocol):
     """A consumer of a group, blocking or for asyncio."""
 
     def group_metadata(self) -> GroupMetadata:
-        """The consumer as its group knows it."""
+        """The member's id and generation."""
 
 
 class TransactionCalls:

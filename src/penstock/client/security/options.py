@@ -309,7 +309,7 @@ def _mechanism(given: str, jaas: LoginModule | None) -> str:
         if derived is None:
             raise ConfigError(
                 f"option 'sasl.mechanism' is missing: one of {', '.join(SUPPORTED_MECHANISMS)}; the broker's "
-                "administrator knows which"
+                "administrator can say which"
             )
         if derived == "SCRAM":
             raise ConfigError("option 'sasl.mechanism' is missing: SCRAM-SHA-256 or SCRAM-SHA-512?")

@@ -168,7 +168,7 @@ async def _add_partitions(
         for each in topic.results_by_partition
     }
     check_complete(step.partitions, codes, peer.connection.address, "AddPartitionsToTxn")
-    # The others are told by their own codes why those were not attempted.
+    # The codes of the others say why those were not attempted.
     told = [code for code in codes.values() if code != ErrorCode.OPERATION_NOT_ATTEMPTED]
     if any(told):
         codes = {tp: code for tp, code in codes.items() if code != ErrorCode.OPERATION_NOT_ATTEMPTED}

@@ -12,7 +12,7 @@ from penstock.errors import TransactionStateError
 
 
 class State(Enum):
-    """What a transactional producer is doing. The value is how messages tell it."""
+    """The state of a transactional producer. The value is its name in messages."""
 
     UNINITIALIZED = "it has no producer id yet"
     INITIALIZING = "it is getting its producer id"
@@ -26,7 +26,7 @@ class State(Enum):
 
 
 class Event(Enum):
-    """What can happen. The value is how messages tell it, where it is a call."""
+    """An event. The value is its name in messages, where it is a call."""
 
     INITIALIZE = "init_transactions()"
     INITIALIZED = "a producer id and epoch were given out"

@@ -128,7 +128,7 @@ def _judge_end(step: End, code: int) -> Verdict:
 def judge_batch(code: int | None) -> Verdict:
     """What the failure of a batch for good means; None for one that is no error code of a broker.
 
-    47 is abortable here: the answer to the abort's EndTxn tells whether this producer is fenced.
+    47 is abortable here: the answer to the abort's EndTxn shows whether this producer is fenced.
     """
     if code == ErrorCode.PRODUCER_FENCED:
         return Verdict.FENCED

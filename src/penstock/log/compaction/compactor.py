@@ -247,7 +247,7 @@ class Compaction:
             yield group
 
     def _rewrite(self, group: Sequence[tuple[Segment, Source]]) -> None:
-        """Write one new segment for a group of old ones, if that changes anything."""
+        """Write one new segment for several old ones, if that changes anything."""
         segments = [segment for segment, _ in group]
         target = self.log.new_compacted(segments[0])
         self._made.append((segments, target))

@@ -3,7 +3,7 @@
 | since | what | before that |
 |---|---|---|
 | 4.2 | limits of micro-batches (`SupportsTriggerAvailableNow`, `ReadLimit`) | `UnlimitedStreamReader` |
-| 4.2 | `to_arrow_schema` is told the zone of times | UTC |
+| 4.2 | `to_arrow_schema` takes the zone of times | UTC |
 | 4.1 | Arrow batches for stream writers | `RowStreamWriter` |
 | 4.1 | `arrow_udf` | refused with a sentence |
 """
@@ -101,5 +101,5 @@ def arrow_udf(function: Any, result: Any, *, instead: str) -> Any:
         raise MissingDependencyError(
             f"PySpark {pyspark_version()} has no functions of Arrow arrays, which came with 4.1: {instead}"
         ) from None
-    made: Any = make  # its stub knows no structs
+    made: Any = make  # its stub has no structs
     return made(function, result)

@@ -9,7 +9,7 @@ from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, NetworkError, PenstockError, RequestTimeoutError
 
 TOLD_EVERY_S = 60.0
-"""How often a query that waits says so in the log."""
+"""The interval in seconds of the log lines of a query that waits."""
 
 log = logger_named("penstock.spark")
 
@@ -24,22 +24,22 @@ class Patience(NamedTuple):
 
 
 def is_outage(error: PenstockError) -> bool:
-    """Whether an error tells of brokers that do not answer, or cannot yet, rather than of a mistake."""
+    """Whether an error means that brokers do not answer, or cannot yet, rather than a mistake."""
     if isinstance(error, KafkaError):
         return error.retriable
     return isinstance(error, (NetworkError, RequestTimeoutError))
 
 
 class Outage:
-    """Keeps the time of an outage. A first contact that fails is none: it is told at once.
+    """Keeps the time of an outage. A first contact that fails is none: it raises at once.
 
-    `limit_s` is how long an outage may be. `tell` is given a line for people, once a minute.
+    `limit_s` is how long an outage may be. `report` is called with a line for the log, once a minute.
     """
 
-    def __init__(self, servers: str, limit_s: float, tell: Callable[[str], None] | None = None) -> None:
+    def __init__(self, servers: str, limit_s: float, report: Callable[[str], None] | None = None) -> None:
         self._servers = servers
         self._limit_s = limit_s
-        self._tell = tell or log.warning
+        self._report = report or log.warning
         self._is_reached = False
         self._since: float | None = None
         self._told_at = float("-inf")
@@ -48,7 +48,7 @@ class Outage:
         """Brokers have answered, at the monotonic time `now` in seconds."""
         self._is_reached = True
         if self._since is not None:
-            self._tell(f"the brokers of {self._servers} answer again after {now - self._since:.0f} s")
+            self._report(f"the brokers of {self._servers} answer again after {now - self._since:.0f} s")
         self._since = None
         self._told_at = float("-inf")
 
@@ -62,7 +62,7 @@ class Outage:
             return False
         if now - self._told_at >= TOLD_EVERY_S:
             self._told_at = now
-            self._tell(
+            self._report(
                 f"no broker of {self._servers} can be asked ({error}); the query waits up to "
                 f"{self._limit_s:.0f} s (maxBrokerOutage), {now - self._since:.0f} s so far"
             )

@@ -61,7 +61,7 @@ RETRY_AFTER_S = 1.0
 
 
 class StreamPlanner(DataSourceStreamReader):
-    """What the readers of all releases of Spark share: everything but how they are told about limits."""
+    """What the readers of all releases of Spark share: everything but how they get limits."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         self._given = dict(options)
@@ -124,7 +124,7 @@ class StreamPlanner(DataSourceStreamReader):
         return read_range(options, projection, partition)
 
     def commit(self, end: OffsetsJson) -> None:
-        """A micro-batch is through. The checkpoint holds its offsets; a group is told if asked for."""
+        """A micro-batch is through. Its offsets are in the checkpoint; a group gets them if configured."""
         with plain_errors():
             self._is_through(offsets_from_json(end))
 
@@ -246,10 +246,10 @@ class StreamReader(StreamPlanner, SupportsTriggerAvailableNow):
 
 
 class UnlimitedStreamReader(StreamPlanner):
-    """Reads a topic under Spark 4.0 and 4.1, which tell a Python source neither a start nor a limit.
+    """Reads a topic under Spark 4.0 and 4.1, which give a Python source neither a start nor a limit.
 
     The reader follows its position by the ranges that it is asked to plan; after a restart Spark plans an
-    empty one first. Before it knows its position, it takes what is there: in the first micro-batch of a new
+    empty one first. Before it has its position, it takes what is there: in the first micro-batch of a new
     query, and in the only one of a query with trigger AvailableNow.
     """
 

@@ -18,7 +18,7 @@ from penstock.errors import StorageError
 
 if TYPE_CHECKING:
     from penstock.broker.partitions.partition import Partition
-    from penstock.broker.requests.purgatory import Parking
+    from penstock.broker.requests.purgatory import Purgatory
     from penstock.common.failures import Failures
     from penstock.log.contract import Log, PendingFlush
 
@@ -40,10 +40,10 @@ class Flusher:
     """The flushes of one broker."""
 
     def __init__(
-        self, parking: Parking, call: Callable[[Callable[[], None]], object], barriers: Failures
+        self, purgatory: Purgatory, call: Callable[[Callable[[], None]], object], barriers: Failures
     ) -> None:
         """`call` has a function run in the broker's own thread, soon, from any thread."""
-        self._parking = parking
+        self._purgatory = purgatory
         self._barriers = barriers
         self._call = call
         self._next: dict[Partition, FlushTask] = {}
@@ -97,7 +97,7 @@ class Flusher:
             self._barriers.caught("flush", f"noting how far {partition} is on disk")
             flush.failure = StorageError(f"{partition}: what is on disk could not be noted: {error!r}")
         finally:
-            self._parking.notify(flush)
+            self._purgatory.notify(flush)
         waiting = self._next.get(partition)
         if waiting is not None:
             self._begin_waiting(waiting, log)
@@ -114,7 +114,7 @@ class Flusher:
             flush.failure = StorageError(f"{partition} could not be forced to disk: {error!r}")
             self.failures.append(flush.failure)
         self._next.pop(partition, None)
-        self._parking.notify(flush)
+        self._purgatory.notify(flush)
 
     def close(self) -> None:
         """Begin nothing more."""
