@@ -103,7 +103,7 @@ def api_source(definitions: list[Definition]) -> str:
             "",
             "",
             "class ApiKey(IntEnum):",
-            '    """The number by which a request says what it asks for."""',
+            '    """The number of an API in the header of its requests."""',
             "",
             *members,
             "",

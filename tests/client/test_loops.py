@@ -27,7 +27,8 @@ from penstock.client import AsyncConsumer
 from penstock.errors import KafkaError, NetworkError
 from penstock.model import TopicPartition
 
-PATIENCE_S = 60.0
+PATIENCE_S = 240.0
+"""Only to end a run that hangs: members come and go for seconds, on a busy machine for minutes."""
 PARTITIONS = 6
 PADDING = b"x" * 200
 Place = tuple[int, int]
@@ -379,6 +380,7 @@ def run_loops(servers: str, seed: int, seconds: float, endings: tuple[str, ...],
     assert not errors, errors
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
 def test_loops_of_every_shape(servers: str, strategy: str) -> None:
     run_loops(servers, 1, 2.5, ("leave", "fail"), strategy)
