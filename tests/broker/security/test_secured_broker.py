@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 import ssl
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 from broker.wire_client import WireClient
 from penstock import Admin, Broker, Consumer, Producer
 from penstock.broker.security.throwaway import Security
-from penstock.errors import ConfigError, PenstockError
+from penstock.errors import ConfigError, MissingDependencyError, PenstockError
 from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
 from penstock.protocol.messages.metadata_request import MetadataRequest
 from penstock.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
@@ -324,7 +325,7 @@ def test_each_listener_tells_its_own_address(three: Broker) -> None:
 @pytest.mark.parametrize(
     "settings",
     [{"listeners": "SSL://127.0.0.1:0"}, {"listeners": "SASL_PLAINTEXT://127.0.0.1:0"},
-     {"listeners": "SASL_PLAINTEXT://127.0.0.1:0", "sasl.enabled.mechanisms": "GSSAPI"},
+     {"listeners": "SASL_PLAINTEXT://127.0.0.1:0", "sasl.enabled.mechanisms": "CRAM-MD5"},
      {"listeners": "SASL_PLAINTEXT://127.0.0.1:0", "sasl.enabled.mechanisms": "OAUTHBEARER"},
      {"listeners": "SSL://127.0.0.1:0", "ssl.keystore.location": "/missing"},
      {"authorizer.class.name": "other"}, {"listener.name.x.ssl.unknown": "1"}],
@@ -335,6 +336,13 @@ def test_settings_that_protect_nothing_stop_the_start(settings: dict[str, str]) 
 
 
 # --- secrets -----------------------------------------------------------------------------------------------
+
+
+def test_kerberos_without_its_library_is_told_with_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gssapi", None)
+    settings = {"listeners": "SASL_PLAINTEXT://127.0.0.1:0", "sasl.enabled.mechanisms": "GSSAPI"}
+    with pytest.raises(MissingDependencyError, match=r"penstock\[kerberos\]"), Broker(config=settings):
+        pass
 
 
 def test_no_secret_is_shown(caplog: pytest.LogCaptureFixture) -> None:

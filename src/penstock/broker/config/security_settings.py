@@ -53,10 +53,16 @@ KEYS: dict[str, SecurityKey] = {
         SECRET, None, "Secret that makes delegation tokens; without it there are none."
     ),
     "sasl.enabled.mechanisms": SecurityKey(
-        TEXT, "", "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER; what a SASL listener offers."
+        TEXT, "", "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI; what a SASL listener offers."
     ),
     "sasl.jaas.config": SecurityKey(
-        SECRET, None, "Users of PLAIN, as user_NAME=PASSWORD; only behind listener.name.NAME.MECHANISM."
+        SECRET,
+        None,
+        "Users of PLAIN, as user_NAME=PASSWORD; keyTab and principal of GSSAPI; only behind"
+        " listener.name.NAME.MECHANISM.",
+    ),
+    "sasl.kerberos.principal.to.local.rules": SecurityKey(
+        TEXT, "DEFAULT", "From a principal of Kerberos to the name of a user."
     ),
     "sasl.oauthbearer.clock.skew.seconds": SecurityKey(
         NUMBER, "30", "By how much the clock of an identity provider may differ."
@@ -97,6 +103,11 @@ KEYS: dict[str, SecurityKey] = {
 IDLE = frozenset(
     (
         "early.start.listeners",
+        "sasl.kerberos.kinit.cmd",
+        "sasl.kerberos.min.time.before.relogin",
+        "sasl.kerberos.service.name",
+        "sasl.kerberos.ticket.renew.jitter",
+        "sasl.kerberos.ticket.renew.window.factor",
         "sasl.mechanism.controller.protocol",
         "sasl.mechanism.inter.broker.protocol",
         "security.inter.broker.protocol",
@@ -111,7 +122,8 @@ IDLE = frozenset(
 PER_MECHANISM = frozenset(
     name
     for name in KEYS
-    if name.startswith("sasl.oauthbearer.") or name in ("sasl.jaas.config", "connections.max.reauth.ms")
+    if name.startswith(("sasl.oauthbearer.", "sasl.kerberos."))
+    or name in ("sasl.jaas.config", "connections.max.reauth.ms")
 )
 """Settings that may stand behind the name of a mechanism."""
 

@@ -211,7 +211,8 @@ class Authenticator:
             return self._fail(self._described(error), delays=True)
         if identity is not None:
             self._succeed(identity, now, now_ms)
-        return Verdict(len(answer).to_bytes(4, "big") + answer, authenticated=identity)
+        reply = b"" if answer is None else len(answer).to_bytes(4, "big") + answer
+        return Verdict(reply, authenticated=identity)
 
     def _judge_wrapped(
         self, token: bytes, version: int, correlation_id: int, now: float, now_ms: int
@@ -222,7 +223,8 @@ class Authenticator:
         identity: Identity | None = None
         failure: AuthenticationFailed | None = None
         try:
-            response.auth_bytes, identity = self._step(token)
+            answer, identity = self._step(token)
+            response.auth_bytes = answer or b""
         except AuthenticationFailed as error:
             failure = error
             response.error_code = ErrorCode.SASL_AUTHENTICATION_FAILED
@@ -236,7 +238,7 @@ class Authenticator:
             return self._fail(self._described(failure), reply, delays=True)
         return Verdict(reply, authenticated=identity)
 
-    def _step(self, token: bytes) -> tuple[bytes, Identity | None]:
+    def _step(self, token: bytes) -> tuple[bytes | None, Identity | None]:
         exchange = self._exchange
         assert exchange is not None
         self._tokens += 1

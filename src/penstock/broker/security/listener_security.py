@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from penstock.broker.config.security_settings import Texts
     from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.security.kerberos import Acceptor
     from penstock.broker.security.mechanisms import Exchange, ValidateToken
     from penstock.broker.security.principal_rules import PrincipalRule
     from penstock.broker.security.users import ListenerUsers
@@ -84,6 +85,7 @@ class ListenerSecurity:
         self.mechanisms: list[str] = []
         self.users: ListenerUsers | None = None
         self.validate_token: ValidateToken | None = None
+        self._acceptor: Acceptor | None = None
         if listener.has_sasl:
             self._prepare_sasl()
         self.failure_delay_s = self.settings.integer("connection.failed.authentication.delay.ms") / 1000
@@ -104,6 +106,10 @@ class ListenerSecurity:
         self.users = ListenerUsers(passwords, self._node.cluster.security, secret)
         if OAUTHBEARER in self.mechanisms:
             self.validate_token = self._make_validator()
+        if "GSSAPI" in self.mechanisms:
+            from penstock.broker.security.kerberos import Acceptor
+
+            self._acceptor = Acceptor(self.settings, self._note_token)
 
     def _make_validator(self) -> ValidateToken:
         from penstock.broker.security.bearer_tokens import validator_of
@@ -121,11 +127,15 @@ class ListenerSecurity:
         if mechanism == mechanisms.OAUTHBEARER:
             assert self.validate_token is not None
             return mechanisms.BearerExchange(self.validate_token, self._note_token)
+        if self._acceptor is not None and mechanism == "GSSAPI":
+            from penstock.broker.security.kerberos import GssapiExchange
+
+            return GssapiExchange(self._acceptor)
         return mechanisms.ScramExchange(mechanism, users, self._node.clock.now_ms)
 
     def _note_token(self, reason: str) -> None:
         self._node.limited_log.write(
-            20, "refused tokens", "listener %s: a bearer token is refused: %s", self.listener.name, reason
+            20, "refused tokens", "listener %s: a token is refused: %s", self.listener.name, reason
         )
 
     def lifetime_max_ms(self, mechanism: str) -> int:

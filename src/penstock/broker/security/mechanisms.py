@@ -1,5 +1,7 @@
 """SASL mechanisms, the server's side: PLAIN, SCRAM-SHA-256 and -512, OAUTHBEARER. Tokens in, tokens out.
 
+GSSAPI, which needs a library, is in `penstock.broker.security.kerberos`.
+
 `step` takes each token of the client and returns the exchange's own. It raises
 `AuthenticationFailed` for a token that proves no identity; the messages for clients are Apache Kafka's.
 """
@@ -22,7 +24,7 @@ PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, OAUTHBEARER = "PLAIN", "SCRAM-SHA-256", "SC
 SCRAM_CODES = {SCRAM_SHA_256: 1, SCRAM_SHA_512: 2}
 """Mechanisms of SCRAM, as requests and records number them (KIP-554)."""
 
-SUPPORTED = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, OAUTHBEARER)
+SUPPORTED = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, OAUTHBEARER, "GSSAPI")
 """The mechanisms that `sasl.enabled.mechanisms` may name."""
 
 TOKENS_MAX = 8
@@ -83,8 +85,8 @@ class Exchange(Protocol):
     identity: Identity | None
     """Who was authenticated; None until then."""
 
-    def step(self, token: bytes) -> bytes:
-        """Take a token of the client, return the answer.
+    def step(self, token: bytes) -> bytes | None:
+        """Take a token of the client, return the answer; None where raw tokens have no answer at all.
 
         Raises:
             AuthenticationFailed: it proves nothing.

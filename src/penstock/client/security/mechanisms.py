@@ -136,9 +136,13 @@ class Gssapi:
         try:
             target = gssapi.Name(self._service, gssapi.NameType.hostbased_service)
             credentials = None
-            if principal is not None:
-                name = gssapi.Name(principal, gssapi.NameType.kerberos_principal)
-                store = {"client_keytab": keytab} if keytab else None
+            if principal is not None or keytab is not None:
+                name = store = None
+                if principal is not None:
+                    name = gssapi.Name(principal, gssapi.NameType.kerberos_principal)
+                if keytab is not None:
+                    # Tickets of a keytab stay in memory: a file would be the one that `kinit` has written.
+                    store = {"client_keytab": keytab, "ccache": f"MEMORY:penstock-{principal or keytab}"}
                 credentials = gssapi.Credentials(name=name, usage="initiate", store=store)
             self._context = gssapi.SecurityContext(name=target, usage="initiate", creds=credentials)
         except gssapi.exceptions.GSSError as error:

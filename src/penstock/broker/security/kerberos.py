@@ -1,0 +1,112 @@
+"""GSSAPI on the server (RFC 4752), as Kafka uses it: who the client is, and no encryption afterwards.
+
+Needs the library `gssapi` (the extra ``penstock[kerberos]``) and a keytab with the key of the service.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.broker.security.mechanisms import AuthenticationFailed, Identity
+from penstock.errors import ConfigError
+from penstock.security.kerberos_names import NameRule, parse_name_rules, short_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.broker.config.security_settings import SecuritySettings
+
+GSSAPI = "GSSAPI"
+
+_OFFER = b"\x01\x00\x00\x00"
+"""The layers there are: none; and the longest message that could be wrapped."""
+
+
+class Acceptor:
+    """The service of one listener: its key, and what makes names of principals.
+
+    Raises:
+        ConfigError: the keytab cannot be read, or a rule is malformed.
+        MissingDependencyError: the library is missing.
+    """
+
+    def __init__(self, settings: SecuritySettings, note: Callable[[str], object]) -> None:
+        try:
+            import gssapi  # type: ignore[import-not-found, unused-ignore]
+        except ImportError as error:
+            from penstock.common.extras import missing
+
+            raise missing(error, "sasl.enabled.mechanisms GSSAPI") from None
+        self.gssapi = gssapi
+        self.note = note
+        self.rules: list[NameRule] = parse_name_rules(
+            settings.text("sasl.kerberos.principal.to.local.rules") or ""
+        )
+        options = _jaas_options(settings)
+        keytab, principal = options.get("keytab"), options.get("principal")
+        try:
+            name = None
+            if principal is not None:
+                name = gssapi.Name(principal, gssapi.NameType.kerberos_principal)
+            store = {"keytab": keytab} if keytab is not None else None
+            self.credentials = gssapi.Credentials(name=name, usage="accept", store=store)
+        except gssapi.exceptions.GSSError as error:
+            said = " ".join(str(error).split())[:500]
+            raise ConfigError(
+                f"listener {settings.listener}: GSSAPI has no key: {said}; name keyTab and principal in "
+                "sasl.jaas.config behind listener and mechanism"
+            ) from None
+
+
+def _jaas_options(settings: SecuritySettings) -> dict[str, str]:
+    """Options of Krb5LoginModule, their names in lower case."""
+    from penstock.security.jaas import parse_jaas
+
+    text = settings.secret("sasl.jaas.config", GSSAPI, inherits=False)
+    if text is None:
+        return {}
+    return {name.lower(): value.reveal() for name, value in parse_jaas(text.reveal()).options.items()}
+
+
+class GssapiExchange:
+    """One run: the tokens of Kerberos itself, then which layers there are (none), then the client's choice.
+
+    What Kerberos says against a client goes to the log; the client gets the general text.
+    """
+
+    def __init__(self, acceptor: Acceptor) -> None:
+        self.identity: Identity | None = None
+        self._acceptor = acceptor
+        gssapi = acceptor.gssapi
+        self._context: Any = gssapi.SecurityContext(creds=acceptor.credentials, usage="accept")
+        self._has_offered = False
+
+    def step(self, token: bytes) -> bytes | None:
+        """Take a token; the last one is answered with nothing, not even an empty token."""
+        try:
+            return self._step(token)
+        except self._acceptor.gssapi.exceptions.GSSError as error:
+            self._acceptor.note(" ".join(str(error).split())[:500])
+        except ValueError as error:
+            self._acceptor.note(str(error))
+        raise AuthenticationFailed
+
+    def _step(self, token: bytes) -> bytes | None:
+        context = self._context
+        if not context.complete:
+            answer = bytes(context.step(token) or b"")
+            if answer or not context.complete:
+                return answer
+            return self._offer()
+        if not self._has_offered:
+            return self._offer()
+        choice = context.unwrap(token).message
+        if len(choice) < 4 or choice[0] != 1:
+            raise ValueError("the client wants a layer that was not offered, and that Kafka does not use")
+        own_realm = str(context.target_name).rpartition("@")[2]
+        self.identity = Identity(short_name(str(context.initiator_name), self._acceptor.rules, own_realm))
+        return None
+
+    def _offer(self) -> bytes:
+        self._has_offered = True
+        return bytes(self._context.wrap(_OFFER, False).message)

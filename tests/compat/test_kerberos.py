@@ -1,0 +1,245 @@
+"""GSSAPI with a real Kerberos: a KDC of our own, Apache Kafka 4.3, and our broker with every client that can.
+
+Runs where there are ``krb5kdc`` (on Debian: krb5-kdc, krb5-user) and the library `gssapi`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compat.peers import free_ports, java, maven_classpath, real_kafka, until
+from penstock import Admin, Broker, Consumer, Producer
+from penstock.errors import AuthenticationError, ConfigError
+
+pytest.importorskip("gssapi", reason="pip install 'penstock[kerberos]'")
+KDC = shutil.which("krb5kdc", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+pytestmark = [
+    pytest.mark.soak,
+    pytest.mark.skipif(KDC is None, reason="on Debian: apt install krb5-kdc krb5-user"),
+]
+
+REALM = "PENSTOCK.TEST"
+SERVICE = "kafka/localhost"
+
+
+def kerberos(directory: Path, port: int) -> dict[str, str]:
+    """Files of a realm; the environment that uses them."""
+    (directory / "krb5.conf").write_text(
+        f"""[libdefaults]
+  default_realm = {REALM}
+  dns_lookup_kdc = false
+  dns_canonicalize_hostname = false
+  rdns = false
+  udp_preference_limit = 1
+[realms]
+  {REALM} = {{
+    kdc = 127.0.0.1:{port}
+  }}
+"""
+    )
+    (directory / "kdc.conf").write_text(
+        f"""[kdcdefaults]
+  kdc_listen = 127.0.0.1:{port}
+  kdc_tcp_listen = 127.0.0.1:{port}
+[realms]
+  {REALM} = {{
+    database_name = {directory}/principal
+    key_stash_file = {directory}/stash
+    acl_file = {directory}/acl
+  }}
+"""
+    )
+    return {
+        "KRB5_CONFIG": f"{directory}/krb5.conf",
+        "KRB5_KDC_PROFILE": f"{directory}/kdc.conf",
+        "KRB5CCNAME": f"FILE:{directory}/tickets",
+    }
+
+
+@pytest.fixture(scope="module")
+def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A directory with keytabs of the service and of ann; the KDC runs, and ann has no ticket yet."""
+    directory = tmp_path_factory.mktemp("realm")
+    port = free_ports(1)[0]
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in kerberos(directory, port).items():
+            patch.setenv(name, value)
+        patch.setenv("PATH", f"{os.environ['PATH']}:/usr/sbin")
+
+        def run(*command: str) -> None:
+            subprocess.run(command, check=True, capture_output=True, timeout=60)
+
+        run("kdb5_util", "create", "-s", "-r", REALM, "-P", "master")
+        for principal, keytab in ((SERVICE, "service"), ("ann", "ann")):
+            run("kadmin.local", "-q", f"addprinc -randkey {principal}")
+            run("kadmin.local", "-q", f"ktadd -k {directory}/{keytab}.keytab {principal}")
+        assert KDC is not None
+        with (directory / "kdc.log").open("wb") as log:
+            process = subprocess.Popen([KDC, "-n"], stdout=log, stderr=log)
+        kinit = ["kinit", "-k", "-t", f"{directory}/ann.keytab", "ann"]
+        try:
+            until(lambda: not subprocess.run(kinit, capture_output=True, check=False).returncode, "the KDC")
+            run("kdestroy")
+            yield directory
+        finally:
+            process.kill()
+            process.wait()
+
+
+def jaas(realm: Path, name: str, principal: str) -> str:
+    return (
+        "com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true storeKey=true "
+        f'keyTab="{realm}/{name}.keytab" principal="{principal}@{REALM}";'
+    )
+
+
+def client_settings(realm: Path, port: int) -> dict[str, Any]:
+    return {
+        "bootstrap.servers": f"localhost:{port}",
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "GSSAPI",
+        "sasl.kerberos.service.name": "kafka",
+        "sasl.kerberos.principal": f"ann@{REALM}",
+        "sasl.kerberos.keytab": f"{realm}/ann.keytab",
+    }
+
+
+def there_and_back(settings: dict[str, Any], topic: str) -> None:
+    with Admin(config=settings) as admin:
+        admin.create_topic(topic)
+    with Producer(config=settings) as producer:
+        for number in range(20):
+            producer.send(topic, b"%d" % number)
+    with Consumer(config={**settings, "auto.offset.reset": "earliest", "group.id": topic}) as consumer:
+        consumer.subscribe(topic)
+        got: list[bytes | None] = []
+        deadline = time.monotonic() + 30
+        while len(got) < 20 and time.monotonic() < deadline:
+            got += [record.value for record in consumer.poll(500)]
+    assert got == [b"%d" % number for number in range(20)]
+
+
+@pytest.mark.parametrize("version", ["4.3", "2.8"])
+def test_our_client_and_apache_kafka(realm: Path, version: str, tmp_path: Path) -> None:
+    plain, secured, controller = free_ports(3)
+    listeners = f"PLAINTEXT://127.0.0.1:{plain},SASL_PLAINTEXT://localhost:{secured}"
+    settings = {
+        "listeners": f"{listeners},CONTROLLER://127.0.0.1:{controller}",
+        "advertised.listeners": listeners,
+        "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,"
+        "SASL_PLAINTEXT:SASL_PLAINTEXT",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "sasl.enabled.mechanisms": "GSSAPI",
+        "sasl.kerberos.service.name": "kafka",
+        "connections.max.reauth.ms": 4000,
+        "listener.name.sasl_plaintext.gssapi.sasl.jaas.config": jaas(realm, "service", SERVICE),
+    }
+    if version < "3":
+        del settings["controller.quorum.voters"]
+        settings["listeners"] = listeners
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JAVA_TOOL_OPTIONS", f"-Djava.security.krb5.conf={realm}/krb5.conf")
+        with real_kafka(version, settings, first_port=plain):
+            check_client(realm, secured)
+
+
+def check_client(realm: Path, port: int) -> None:
+    """With a keytab, with a ticket, with neither, with a name that Kerberos does not know; under load."""
+    settings = client_settings(realm, port)
+    there_and_back(settings, "by-keytab")
+    with Producer(config={**settings, "retries": 0, "enable.idempotence": False}) as producer:
+        deadline, sent = time.monotonic() + 9, 0
+        while time.monotonic() < deadline:  # sessions end after 4 s
+            assert producer.send("by-keytab", b"x").result(20).offset == 20 + sent
+            sent += 1
+            time.sleep(0.02)
+    del settings["sasl.kerberos.principal"], settings["sasl.kerberos.keytab"]
+    with pytest.raises(AuthenticationError, match=r"Kerberos refuses for kafka@localhost.*klist"):
+        there_and_back(settings, "none")
+    subprocess.run(["kinit", "-k", "-t", f"{realm}/ann.keytab", "ann"], check=True)
+    try:
+        there_and_back(settings, "by-ticket")
+        settings["sasl.kerberos.service.name"] = "other"
+        with pytest.raises(AuthenticationError, match="other@localhost"):
+            there_and_back(settings, "none")
+    finally:
+        subprocess.run(["kdestroy"], check=True)
+
+
+@pytest.fixture
+def broker(realm: Path) -> Iterator[Broker]:
+    config = {
+        "listeners": "SASL_PLAINTEXT://localhost:0",
+        "advertised.listeners": "SASL_PLAINTEXT://localhost:0",
+        "sasl.enabled.mechanisms": "GSSAPI",
+        "connections.max.reauth.ms": "4000",
+        "listener.name.sasl_plaintext.gssapi.sasl.jaas.config": jaas(realm, "service", SERVICE),
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ann",
+    }
+    config["listeners"] = config["advertised.listeners"] = f"SASL_PLAINTEXT://localhost:{free_ports(1)[0]}"
+    with Broker(config=config) as made:
+        yield made
+
+
+def test_our_client_and_our_broker(realm: Path, broker: Broker) -> None:
+    check_client(realm, broker.port)
+
+
+def test_java_and_our_broker(realm: Path, broker: Broker, tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=GSSAPI\nsasl.kerberos.service.name=kafka\n"
+        f"sasl.jaas.config={jaas(realm, 'ann', 'ann')}\n"
+    )
+    server = "--bootstrap-server", f"localhost:{broker.port}", "--command-config", str(path)
+    done = java(
+        maven_classpath("kafka-4.3.0"),
+        "org.apache.kafka.tools.TopicCommand",
+        *server,
+        "--create",
+        "--topic",
+        "by-java",
+        options=(f"-Djava.security.krb5.conf={realm}/krb5.conf",),
+        check=True,
+    )
+    assert "Created topic by-java" in done.stdout
+
+
+def test_aiokafka_and_our_broker(realm: Path, broker: Broker) -> None:
+    aiokafka: Any = pytest.importorskip("aiokafka")
+
+    async def go() -> None:
+        settings = {
+            "bootstrap_servers": f"localhost:{broker.port}",
+            "security_protocol": "SASL_PLAINTEXT",
+            "sasl_mechanism": "GSSAPI",
+        }
+        async with aiokafka.AIOKafkaProducer(**settings) as producer:
+            await producer.send_and_wait("by-aiokafka", b"y")
+
+    subprocess.run(["kinit", "-k", "-t", f"{realm}/ann.keytab", "ann"], check=True)
+    try:
+        asyncio.run(go())
+    finally:
+        subprocess.run(["kdestroy"], check=True)
+
+
+def test_a_keytab_that_is_not_there_stops_the_start(realm: Path) -> None:
+    config = {
+        "listeners": "SASL_PLAINTEXT://localhost:0",
+        "sasl.enabled.mechanisms": "GSSAPI",
+        "listener.name.sasl_plaintext.gssapi.sasl.jaas.config": jaas(realm, "missing", SERVICE),
+    }
+    with pytest.raises(ConfigError, match="GSSAPI has no key"), Broker(config=config):
+        pass
