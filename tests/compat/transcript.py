@@ -40,7 +40,7 @@ SILENCE = "no answer"
 
 INVENTED = {
     "member_id", "leader", "topic_id", "directory_id", "cluster_id", "log_dir", "session_id",
-    "replica_directory_id",
+    "replica_directory_id", "token_id", "hmac",
 }  # fmt: skip
 PLACES = {"host", "port", "usable_bytes", "total_bytes"}
 DROPPED = {"throttle_time_ms", "error_message", "batch_index_error_message", "documentation"}
@@ -329,7 +329,7 @@ class Talk:
     def _symbol(self, field: str, value: Tree) -> Tree:
         if field == "producer_id":
             return self._producers[value]
-        if value in ("", -1, 0, bytes(16)):
+        if value in ("", b"", -1, 0, bytes(16)):
             return "" if value == "" else "none"
         if field not in ("member_id", "leader"):
             return field

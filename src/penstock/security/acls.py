@@ -187,6 +187,18 @@ class AclFilter(NamedTuple):
             and self.permission in (Permission.ANY, acl.permission)
         )
 
+    @property
+    def has_zero(self) -> bool:
+        """Whether one of the four codes is 0, which no client can mean."""
+        return 0 in (self.resource_type, self.pattern_type, self.operation, self.permission)
+
+    @property
+    def has_unknown(self) -> bool:
+        """Whether one of the four codes is 0 or one that there is not."""
+        codes = self.resource_type, self.pattern_type, self.operation, self.permission
+        kinds = ResourceType, PatternType, Operation, Permission
+        return any(code == 0 or code not in tuple(kind) for code, kind in zip(codes, kinds, strict=True))
+
     def _selects_pattern(self, acl: Acl) -> bool:
         if self.pattern_type not in (PatternType.ANY, PatternType.MATCH, acl.pattern_type):
             return False

@@ -50,6 +50,7 @@ logger = logger_named("penstock.broker")
 NO_AUTHORIZER = "No Authorizer is configured."
 
 PATTERNS_SINCE = 1
+UNKNOWN_CODE = "a filter has a resource type, pattern type, operation or permission that there is not"
 TOO_MANY = f"more than {ACL_RECORDS_MAX} entries in one request; send fewer at a time"
 
 ACLS_MAX = 100_000
@@ -80,6 +81,8 @@ def describe_acls(request: DescribeAclsRequest, context: Context[Needs]) -> Desc
         request.operation,
         request.permission_type,
     )
+    if wanted.has_zero:
+        return DescribeAclsResponse(error_code=ErrorCode.INVALID_REQUEST, error_message=UNKNOWN_CODE)
     context.begin_claims()
     resources: dict[tuple[int, str, int], DescribeAclsResource] = {}
     for acl in dict.fromkeys(context.node.cluster.security.acls.values()):
@@ -178,6 +181,11 @@ def delete_acls(request: DeleteAclsRequest, context: Context[Needs]) -> DeleteAc
             each.operation,
             each.permission_type,
         )
+        if wanted.has_unknown:
+            results.append(
+                DeleteAclsFilterResult(error_code=ErrorCode.INVALID_REQUEST, error_message=UNKNOWN_CODE)
+            )
+            continue
         found = {acl_id: acl for acl_id, acl in image.acls.items() if wanted.selects(acl)}
         if len(removed | dict.fromkeys(found)) > ACL_RECORDS_MAX:
             results.append(

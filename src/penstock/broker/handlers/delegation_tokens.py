@@ -165,7 +165,10 @@ def expire_delegation_token(
 def describe_delegation_token(
     request: DescribeDelegationTokenRequest, context: Context[Needs]
 ) -> DescribeDelegationTokenResponse:
-    """Return the tokens of owners (of all where none is named) that the caller may see, with their HMACs."""
+    """Return the tokens that the caller may see, with their HMACs: of the principals that are named, or all.
+
+    As in Apache Kafka, a token belongs to its owner, its requester and its renewers.
+    """
     try:
         _check_session(context)
         secret = _secret(context)
@@ -177,7 +180,9 @@ def describe_delegation_token(
     context.begin_claims()
     found = []
     for token in context.node.cluster.security.tokens.values():
-        if token.expiry_ms < context.now_ms or (wanted is not None and token.owner not in wanted):
+        if token.expiry_ms < context.now_ms:
+            continue
+        if wanted is not None and wanted.isdisjoint((token.owner, token.requester, *token.renewers)):
             continue
         if _sees(context, token):
             context.claim(TOKEN_BYTES + sum(map(len, token.renewers)))

@@ -150,7 +150,10 @@ def _find(
     if failure is None:
         return _describe(cluster.topics[name], request)
     code = failure.code if isinstance(failure, KafkaError) else ErrorCode.KAFKA_STORAGE_ERROR
-    return _failure(code, name, asked.topic_id)
+    answer = _failure(code, name, asked.topic_id)
+    if request.include_topic_authorized_operations:
+        answer.topic_authorized_operations = TOPIC_OPERATIONS
+    return answer
 
 
 def _describe(topic: Topic, request: MetadataRequest) -> MetadataResponseTopic:

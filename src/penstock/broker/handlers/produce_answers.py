@@ -37,6 +37,7 @@ FLUSH_PATIENCE_S = 3600
 """A device that takes longer to force data to disk has failed in a way of its own."""
 
 _WITHOUT_START_OFFSET = (
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING,
     ErrorCode.CORRUPT_MESSAGE,
     ErrorCode.MESSAGE_TOO_LARGE,
     ErrorCode.RECORD_LIST_TOO_LARGE,

@@ -25,7 +25,7 @@ FRAME_BYTES_MAX = 524_288
 """The default of `sasl.server.max.receive.size`: the longest frame before authentication."""
 
 REAUTHENTICATION_PAUSE_MS = 1000
-"""How soon after authentication a client may begin again. Sooner, the request is an ordinary one."""
+"""How soon a client may authenticate itself again a second time. Sooner, the request is an ordinary one."""
 
 _HANDSHAKE_VERSIONS = (0, 1)
 _AUTHENTICATE_VERSIONS = (0, 2)
@@ -78,7 +78,6 @@ class Authenticator:
 
     __slots__ = (
         "_answer_api_versions",
-        "_authenticated_at",
         "_begin_exchange",
         "_exchange",
         "_expires_at",
@@ -88,6 +87,7 @@ class Authenticator:
         "_mechanism",
         "_mechanisms",
         "_questions",
+        "_repeated_at",
         "_tokens",
         "identity",
         "state",
@@ -113,7 +113,7 @@ class Authenticator:
         self._is_again = False
         self._questions = 0
         self._tokens = 0
-        self._authenticated_at = 0.0
+        self._repeated_at: float | None = None
         self._expires_at: float | None = None
 
     @property
@@ -254,17 +254,16 @@ class Authenticator:
         return answer, identity
 
     def _refuse_other(self, frame: memoryview, key: int, version: int) -> Verdict:
-        """Another API amid the tokens: answered with ILLEGAL_SASL_STATE where clients expect that."""
-        name = API_TABLE[key].name if key in API_TABLE else f"key {key}"
-        reason = f"{name} amid the tokens of {self._mechanism}"
-        reply = None
-        if key in (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE):
-            api = API_TABLE[key]
-            header = decode_request_header(frame)[0]
-            response: Any = api.response()
+        """Another API amid the tokens: answered with ILLEGAL_SASL_STATE, where its response has an error."""
+        api = API_TABLE.get(ApiKey(key)) if key in API_TABLE else None
+        if api is None:
+            return self._fail(f"key {key} amid the tokens of {self._mechanism}")
+        header = decode_request_header(frame)[0]
+        response: Any = api.response()
+        if hasattr(response, "error_code"):
             response.error_code = ErrorCode.ILLEGAL_SASL_STATE
-            reply = _framed(response, ApiKey(key), version, header.correlation_id)
-        return self._fail(reason, reply, delays=True)
+        reply = _framed(response, ApiKey(key), version, header.correlation_id)
+        return self._fail(f"{api.name} amid the tokens of {self._mechanism}", reply, delays=True)
 
     def _succeed(self, identity: Identity, now: float, now_ms: int) -> int:
         """Note who it is; return the lifetime of the session in milliseconds, 0 for no end."""
@@ -273,7 +272,6 @@ class Authenticator:
             limits.append(max(identity.expiry_ms - now_ms, 1))
         lifetime_ms = min((limit for limit in limits if limit > 0), default=0)
         self._expires_at = now + lifetime_ms / 1000 if lifetime_ms else None
-        self._authenticated_at = now
         self.identity = identity
         self._exchange = None
         self._is_again = False
@@ -288,8 +286,9 @@ class Authenticator:
         if expires_at is None:
             return PASS
         if len(frame) >= 4 and int.from_bytes(frame[:2], "big") == ApiKey.SASL_HANDSHAKE:
-            if (now - self._authenticated_at) * 1000 < REAUTHENTICATION_PAUSE_MS:
+            if self._repeated_at is not None and (now - self._repeated_at) * 1000 < REAUTHENTICATION_PAUSE_MS:
                 return PASS
+            self._repeated_at = now
             self._is_again = True
             return self._receive_handshake(frame, int.from_bytes(frame[2:4], "big"))
         if now > expires_at:

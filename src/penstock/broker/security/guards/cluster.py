@@ -107,6 +107,46 @@ def refuse_elections(request: Any, asking: Asking) -> Any:
     )
 
 
+def refuse_reassignments(request: Any, asking: Asking) -> Any:
+    """AlterPartitionReassignments: the whole, and each partition."""
+    module = _messages("alter_partition_reassignments")
+    return module.AlterPartitionReassignmentsResponse(
+        error_code=_REFUSED,
+        error_message=_MESSAGE,
+        responses=[
+            module.ReassignableTopicResponse(
+                name=topic.name,
+                partitions=[
+                    module.ReassignablePartitionResponse(
+                        partition_index=each.partition_index, error_code=_REFUSED, error_message=_MESSAGE
+                    )
+                    for each in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ],
+    )
+
+
+def refuse_list_of_reassignments(request: Any, asking: Asking) -> Any:
+    """ListPartitionReassignments: the whole; partitions asked for are named without replicas."""
+    module = _messages("list_partition_reassignments")
+    return module.ListPartitionReassignmentsResponse(
+        error_code=_REFUSED,
+        error_message=_MESSAGE,
+        topics=[
+            module.OngoingTopicReassignment(
+                name=topic.name,
+                partitions=[
+                    module.OngoingPartitionReassignment(partition_index=index)
+                    for index in topic.partition_indexes
+                ],
+            )
+            for topic in request.topics or ()
+        ],
+    )
+
+
 def refuse_acl_creations(request: Any, asking: Asking) -> Any:
     """CreateAcls: each entry."""
     module = _messages("create_acls")

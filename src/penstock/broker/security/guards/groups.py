@@ -24,6 +24,7 @@ SEVERAL_KEYS_SINCE = 4
 SEVERAL_GROUPS_SINCE = 8
 TOP_LEVEL_ERROR_SINCE = 2
 NO_PROTOCOL_NAME_SINCE = 7
+PROTOCOL_NAMED_SINCE = 5
 
 _GROUP_KEY, _TRANSACTION_KEY = 0, 1
 
@@ -84,9 +85,19 @@ def on_one_group(operation: Operation, module: str, name: str) -> Guard:
     return guard
 
 
-guard_sync_group = on_one_group(Operation.READ, "sync_group_response", "SyncGroupResponse")
+_may_sync = on_one_group(Operation.READ, "sync_group_response", "SyncGroupResponse")
 guard_heartbeat = on_one_group(Operation.READ, "heartbeat_response", "HeartbeatResponse")
 guard_leave_group = on_one_group(Operation.READ, "leave_group_response", "LeaveGroupResponse")
+
+
+def guard_sync_group(request: Any, asking: Asking) -> Any:
+    """READ on the group. A request that does not name its protocol is wrong before anything else."""
+    if asking.context.version >= PROTOCOL_NAMED_SINCE and None in (
+        request.protocol_type,
+        request.protocol_name,
+    ):
+        return asking.proceed(request)
+    return _may_sync(request, asking)
 
 
 def guard_offset_commit(request: Any, asking: Asking) -> Any:

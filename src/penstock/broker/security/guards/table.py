@@ -81,18 +81,8 @@ GUARDS: dict[int, Guard] = {
     ApiKey.CREATE_PARTITIONS: topic_admin.guard_create_partitions,
     ApiKey.DELETE_GROUPS: groups.guard_delete_groups,
     ApiKey.ELECT_LEADERS: on_cluster(Operation.ALTER, cluster.refuse_elections),
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS: on_cluster(
-        Operation.ALTER,
-        top_level(
-            "alter_partition_reassignments", "AlterPartitionReassignmentsResponse", error_message=_MESSAGE
-        ),
-    ),
-    ApiKey.LIST_PARTITION_REASSIGNMENTS: on_cluster(
-        Operation.DESCRIBE,
-        top_level(
-            "list_partition_reassignments", "ListPartitionReassignmentsResponse", error_message=_MESSAGE
-        ),
-    ),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: on_cluster(Operation.ALTER, cluster.refuse_reassignments),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: on_cluster(Operation.DESCRIBE, cluster.refuse_list_of_reassignments),
     ApiKey.OFFSET_DELETE: groups.guard_offset_delete,
     ApiKey.DESCRIBE_CLIENT_QUOTAS: on_cluster(
         Operation.DESCRIBE_CONFIGS,

@@ -65,8 +65,8 @@ def guard_metadata(request: Any, asking: Asking) -> Any:
     def complete(response: Any) -> Any:
         kept = []
         for topic in response.topics:
-            if topic.name is not None and not topic.error_code:
-                if not rights.on_topic(Operation.DESCRIBE, topic.name):
+            if topic.name is not None:
+                if not topic.error_code and not rights.on_topic(Operation.DESCRIBE, topic.name):
                     continue
                 topic.topic_authorized_operations = masked(
                     topic.topic_authorized_operations, rights, ResourceType.TOPIC, topic.name
@@ -184,11 +184,14 @@ def guard_delete_topics(request: Any, asking: Asking) -> Any:
 
     def judge(name: str | None, topic_id: bytes) -> bool:
         known = name if name is not None else asking.topic_name(topic_id)
-        if known is None:
+        if known is None or may_delete_all:
             return True
-        if may_delete_all or rights.on_topic(Operation.DELETE, known):
+        is_seen = rights.on_topic(Operation.DESCRIBE, known)
+        if name is not None and is_seen and name not in asking.context.node.cluster.topics:
+            return True  # it is told that there is none
+        if rights.on_topic(Operation.DELETE, known) and (is_seen or name is None):
             return True
-        refuse(known if name is not None or rights.on_topic(Operation.DESCRIBE, known) else None, topic_id)
+        refuse(known if name is not None or is_seen else None, topic_id)
         return False
 
     if asking.context.version >= 6:

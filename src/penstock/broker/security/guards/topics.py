@@ -87,7 +87,7 @@ def _has_transactional_batch(request: Any) -> bool:
 
 
 def guard_fetch(request: Any, asking: Asking) -> Any:
-    """READ on each topic; CLUSTER_ACTION for a replica.
+    """READ on each topic; for a replica CLUSTER_ACTION instead.
 
     A request that names refused topics gets no fetch session: sessions hold nothing that may not be read.
     """
@@ -115,7 +115,9 @@ def guard_fetch(request: Any, asking: Asking) -> Any:
         return name is None or rights.on_topic(Operation.READ, name)
 
     replica = request.replica_state.replica_id if asking.context.version >= 15 else request.replica_id
-    if replica >= 0 and not rights.on_cluster(Operation.CLUSTER_ACTION):
+    if replica >= 0:
+        if rights.on_cluster(Operation.CLUSTER_ACTION):
+            return asking.proceed(request)
         return FetchResponse(responses=[refuse(topic) for topic in request.topics])
     allowed, refused = split(request.topics, may_read)
 

@@ -41,13 +41,20 @@ def guard_add_partitions_to_txn(request: Any, asking: Asking) -> Any:
     others = ErrorCode.OPERATION_NOT_ATTEMPTED if may_write else _NO_TRANSACTION
     codes = {topic.name: others for topic in allowed}
     codes.update((topic.name, _NO_TOPIC if may_write else _NO_TRANSACTION) for topic in refused)
+    known = asking.context.node.cluster.topics
+
+    def code_of(name: str, index: int) -> int:
+        is_known = name in known and 0 <= index < len(known[name].partitions)
+        is_missing = codes[name] == ErrorCode.OPERATION_NOT_ATTEMPTED and not is_known
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_missing else codes[name]
+
     return AddPartitionsToTxnResponse(
         results_by_topic_v3_and_below=[
             AddPartitionsToTxnTopicResult(
                 name=topic.name,
                 results_by_partition=[
                     AddPartitionsToTxnPartitionResult(
-                        partition_index=index, partition_error_code=codes[topic.name]
+                        partition_index=index, partition_error_code=code_of(topic.name, index)
                     )
                     for index in topic.partitions
                 ],
