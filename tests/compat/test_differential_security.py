@@ -5,24 +5,32 @@ What differs nevertheless stands, with a reason, in `docs/reference/differences.
 
 from __future__ import annotations
 
+import base64
+import contextlib
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
 from compat.peers import free_ports, real_kafka
 from compat.security_rights import (
+    EVERY_ENTRY,
     PASSWORD,
     RIGHTS,
     ROOT,
     SecuredTalk,
+    create,
     prepare,
     table,
+    until_done,
 )
-from compat.security_scripts import SCRIPTS, again, everyone
+from compat.security_scripts import MECHANIC, SCRIPTS, again, everyone, scram, upsert
 from compat.test_differential import common, rules
 from compat.transcript import Exchange, compare
 from penstock import Broker
+from penstock.errors import StorageError
+from penstock.security.acls import parse_rule
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
 
@@ -74,6 +82,9 @@ class Pair(NamedTuple):
     ours_again: int
     theirs_again: int
     ranges: dict[str, tuple[int, int]]
+    directory: Path
+    """Where Apache Kafka has its data."""
+    stop_theirs: Callable[[], None]
 
 
 @pytest.fixture(scope="module")
@@ -86,11 +97,15 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
         "listener.security.protocol.map": f"{kafka['listener.security.protocol.map']},CONTROLLER:PLAINTEXT",
         "inter.broker.listener.name": "PLAINTEXT",
     }
+    directory = tmp_path_factory.mktemp("kafka")
     with (
         Broker(tmp_path_factory.mktemp("data"), config=settings(ours)) as broker,
-        real_kafka(RELEASE, kafka, first_port=theirs[0]) as servers,
+        contextlib.ExitStack() as stack,
     ):
-        yield Pair(ours[1], theirs[1], ours[2], theirs[2], common(broker.bootstrap_servers, servers))
+        running = real_kafka(RELEASE, kafka, first_port=theirs[0], directory=directory, in_order=True)
+        servers = stack.enter_context(running)
+        ranges = common(broker.bootstrap_servers, servers)
+        yield Pair(ours[1], theirs[1], ours[2], theirs[2], ranges, directory / "data", stack.close)
 
 
 Script = Callable[[SecuredTalk], None]
@@ -155,3 +170,43 @@ def test_every_api_with_these_rights(prepared: Pair, user: str) -> None:
 @pytest.mark.parametrize("user", RIGHTS)
 def test_every_api_in_a_middle_version_too(prepared: Pair, user: str) -> None:
     check(prepared, lambda talk: table(talk, user))
+
+
+def test_at_last_its_directory_is_taken_over(entered: Pair) -> None:
+    """Entries of access control, users and tokens of Apache Kafka are those of our broker then."""
+    made: dict[str, Any] = {}
+
+    def remember(t: SecuredTalk) -> None:
+        until_done(t, "AlterUserScramCredentials", 0, {"deletions": [], "upsertions": [upsert("scram-user")]})
+        create(t, parse_rule("allow scram-user describe topic:taken"))
+        answer = t.ask_unnoted(
+            "CreateDelegationToken", 2, {"renewers": [], "max_lifetime_ms": -1}, on=t.user(MECHANIC)
+        )
+        made.update(token_id=answer["token_id"], hmac=answer["hmac"])
+        t.settle()
+
+    def look(t: SecuredTalk) -> None:
+        t.ask("DescribeAcls", 3, EVERY_ENTRY)
+        t.ask("DescribeUserScramCredentials", 0, {"users": []})
+        t.ask("DescribeDelegationToken", 2, {"owners": None})
+        for user, password, is_token in (
+            ("scram-user", PASSWORD, False),
+            (str(made["token_id"]), base64.b64encode(bytes(made["hmac"])).decode(), True),
+        ):
+            on = scram(t, user, password, is_token=is_token)
+            t.ask("Metadata", 4, {"topics": None, "allow_auto_topic_creation": False}, on=on)
+
+    def talk(port: int, script: Script) -> list[Exchange]:
+        with SecuredTalk(f"127.0.0.1:{port}", entered.ranges, seed=1, settle_s=0.06, prefix="s") as t:
+            script(t)
+            return t.exchanges
+
+    talk(entered.theirs, remember)
+    before = talk(entered.theirs, look)
+    entered.stop_theirs()
+    with pytest.raises(StorageError, match=r"set authorizer\.class\.name"), Broker(entered.directory):
+        pass
+    ports = free_ports(3)
+    with Broker(entered.directory, config=settings(ports)):
+        after = talk(ports[1], look)
+    assert not list(compare(after, before))

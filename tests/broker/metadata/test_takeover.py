@@ -24,6 +24,7 @@ from penstock.protocol.messages.abort_transaction_record import AbortTransaction
 from penstock.protocol.messages.access_control_entry_record import AccessControlEntryRecord
 from penstock.protocol.messages.begin_transaction_record import BeginTransactionRecord
 from penstock.protocol.messages.config_record import ConfigRecord
+from penstock.protocol.messages.delegation_token_record import DelegationTokenRecord
 from penstock.protocol.messages.end_transaction_record import EndTransactionRecord
 from penstock.protocol.messages.feature_level_record import FeatureLevelRecord
 from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
@@ -33,6 +34,7 @@ from penstock.protocol.messages.producer_snapshot import ProducerEntry, Producer
 from penstock.protocol.messages.register_broker_record import RegisterBrokerRecord
 from penstock.protocol.messages.register_controller_record import RegisterControllerRecord
 from penstock.protocol.messages.remove_access_control_entry_record import RemoveAccessControlEntryRecord
+from penstock.protocol.messages.remove_delegation_token_record import RemoveDelegationTokenRecord
 from penstock.protocol.messages.remove_topic_record import RemoveTopicRecord
 from penstock.protocol.messages.topic_record import TopicRecord
 from penstock.protocol.messages.unregister_broker_record import UnregisterBrokerRecord
@@ -40,8 +42,10 @@ from penstock.protocol.messages.user_scram_credential_record import UserScramCre
 from penstock.protocol.uuid import uuid_from_text
 from penstock.records.batch import encode_batch, encode_marker
 from penstock.records.format.crc import crc32c
+from penstock.security.acls import Operation
 
 METADATA = "__cluster_metadata-0"
+STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 T_ID, U_ID, RULE = bytes(range(16)), bytes(range(1, 17)), bytes(range(2, 18))
 ELSEWHERE = b"\x77" * 16
 SEGMENT = f"{0:020d}.log"
@@ -127,9 +131,10 @@ class Directory:
         return place
 
 
-def open_node(path: Path) -> Node:
+def open_node(path: Path, **settings: str) -> Node:
     clock = ManualClock(NOW_MS)
-    return make_node(open_disk_store(str(path), BrokerConfig(), clock), clock)
+    config = BrokerConfig({name.replace("_", "."): value for name, value in settings.items()})
+    return make_node(open_disk_store(str(path), config, clock), clock, **settings)
 
 
 def batch_at(offset: int, **fields: object) -> bytes:
@@ -286,6 +291,8 @@ def test_a_directory_that_is_whole_is_taken_over(tmp_path: Path, caplog: pytest.
     directory = Directory(tmp_path)
     directory.append([UserScramCredentialRecord(name="u", mechanism=1)])
     directory.append([AccessControlEntryRecord(id=RULE), RemoveAccessControlEntryRecord(id=RULE)])
+    directory.append([DelegationTokenRecord(token_id=each) for each in ("kept", "removed")])
+    directory.append([RemoveDelegationTokenRecord(token_id="removed")])
     directory.append([RegisterBrokerRecord(broker_id=2), UnregisterBrokerRecord(broker_id=2)])
     directory.append([TopicRecord(name="gone", topic_id=U_ID), directory.partition(0, U_ID, replicas=[2])])
     directory.append([RemoveTopicRecord(topic_id=U_ID)])
@@ -295,9 +302,22 @@ def test_a_directory_that_is_whole_is_taken_over(tmp_path: Path, caplog: pytest.
     node = open_node(tmp_path)
     assert set(node.cluster.topics) == {"t", "__transaction_state"}
     assert node.cluster.topic("t").partition(0).high_watermark == 2
-    assert "SCRAM credentials: they are kept for Apache Kafka" in caplog.text
+    assert "1 delegation tokens, which cannot be verified without" in caplog.text
+    assert list(node.cluster.security.credentials) == [("u", 1)]
     node.store.close()
     open_node(tmp_path).store.close()
+
+
+def test_access_rules_are_obeyed_where_there_is_an_authorizer(tmp_path: Path) -> None:
+    directory = Directory(tmp_path)
+    rule = {"resource_type": 2, "resource_name": "t", "pattern_type": 3, "operation": 3, "permission_type": 3}
+    directory.append([AccessControlEntryRecord(id=RULE, principal="User:ann", host="*", **rule)])
+    directory.data("t", T_ID)
+    node = open_node(tmp_path, authorizer_class_name=STANDARD, super_users="User:root")
+    assert node.authorizer is not None
+    assert node.authorizer.rights("User:ann", "10.0.0.1").on_topic(Operation.READ, "t")
+    assert not node.authorizer.rights("User:bob", "10.0.0.1").on_topic(Operation.READ, "t")
+    node.store.close()
 
 
 def test_records_of_metadata_transactions_count_once_they_have_ended(tmp_path: Path) -> None:

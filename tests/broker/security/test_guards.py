@@ -467,7 +467,7 @@ def test_a_name_that_may_be_seen_is_told_to_be_missing() -> None:
     request = DeleteTopicsRequest(
         topics=[DeleteTopicState(name=name) for name in ("seen-1", "hidden")], timeout_ms=1000
     )
-    codes = {each.name: each.error_code for each in ask(node, request, 6).responses}
+    codes = {each.name: each.error_code for each in ask_bytes(node, request, 6).responses}
     assert codes == {"seen-1": 3, "hidden": 29}
 
 
@@ -477,5 +477,5 @@ def test_a_replica_needs_cluster_action_and_nothing_else() -> None:
         make_topic(node)
         place = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
         topics = [FetchTopic(topic="t", partitions=[place])]
-        answer = ask(node, FetchRequest(replica_id=1, max_wait_ms=0, topics=topics), 4)
+        answer = ask_bytes(node, FetchRequest(replica_id=1, max_wait_ms=0, topics=topics), 4)
         assert [each.error_code for topic in answer.responses for each in topic.partitions] == [code]

@@ -25,10 +25,10 @@ from penstock.protocol.messages.partition_record import PartitionRecord
 from penstock.protocol.messages.register_broker_record import RegisterBrokerRecord
 from penstock.protocol.messages.register_controller_record import RegisterControllerRecord
 from penstock.protocol.messages.remove_access_control_entry_record import RemoveAccessControlEntryRecord
+from penstock.protocol.messages.remove_delegation_token_record import RemoveDelegationTokenRecord
 from penstock.protocol.messages.remove_topic_record import RemoveTopicRecord
 from penstock.protocol.messages.topic_record import TopicRecord
 from penstock.protocol.messages.unregister_broker_record import UnregisterBrokerRecord
-from penstock.protocol.messages.user_scram_credential_record import UserScramCredentialRecord
 from penstock.protocol.uuid import uuid_from_text
 from penstock.records.batch import decode_batch
 from penstock.records.format.batch_header import read_header
@@ -58,7 +58,7 @@ _READ: dict[int, type[Message]] = {
         RemoveTopicRecord,
         TopicRecord,
         UnregisterBrokerRecord,
-        UserScramCredentialRecord,
+        RemoveDelegationTokenRecord,
     )
     if cls.API_KEY is not None
 }
@@ -83,7 +83,14 @@ def check_voters(quorum_state: str, node_id: int) -> Found:
     )
 
 
-def check_records(batches: Iterable[memoryview], node_id: int, directory_id: str | None) -> Found:
+def check_records(
+    batches: Iterable[memoryview],
+    node_id: int,
+    directory_id: str | None,
+    *,
+    has_authorizer: bool,
+    has_token_secret: bool,
+) -> Found:
     """Look at every record of a metadata log."""
     image = _Image(node_id, uuid_from_text(directory_id) if directory_id else None)
     try:
@@ -93,7 +100,7 @@ def check_records(batches: Iterable[memoryview], node_id: int, directory_id: str
                     image.replay(row.value or b"")
     except DecodeError as error:
         return f"its metadata log holds records that this release does not support: {error}", _COPY
-    return image.found()
+    return image.found() or image.found_unguarded(has_authorizer, has_token_secret)
 
 
 class _Image:
@@ -110,7 +117,7 @@ class _Image:
         self._remote: set[str] = set()
         self._level = 0
         self._pending: list[Message] | None = None
-        self._kept_unseen: set[str] = set()
+        self._tokens: set[str] = set()
 
     def replay(self, value: bytes) -> None:
         """Apply one record.
@@ -173,10 +180,10 @@ class _Image:
             self._rules.add(record.id)
         elif isinstance(record, RemoveAccessControlEntryRecord):
             self._rules.discard(record.id)
-        elif isinstance(record, UserScramCredentialRecord):
-            self._kept_unseen.add("SCRAM credentials")
         elif isinstance(record, DelegationTokenRecord):
-            self._kept_unseen.add("delegation tokens")
+            self._tokens.add(record.token_id)
+        elif isinstance(record, RemoveDelegationTokenRecord):
+            self._tokens.discard(record.token_id)
 
     def _change(self, record: PartitionChangeRecord) -> None:
         partition = record.topic_id, record.partition_id
@@ -222,14 +229,22 @@ class _Image:
         remote = sorted(self._remote.intersection(self._topics.values()))
         if remote:
             return f"records of topic {remote[0]} are in tiered storage", _COPY
-        if self._rules:
+        return None
+
+    def found_unguarded(self, has_authorizer: bool, has_token_secret: bool) -> Found:
+        """Access rules that nothing would obey. Tokens that cannot be verified are logged."""
+        if self._rules and not has_authorizer:
             return (
                 f"it has {len(self._rules)} access rules (ACLs), which would not be obeyed",
-                "remove them with kafka-acls if that is meant, or " + _COPY,
+                "set authorizer.class.name and super.users as Apache Kafka had them, or remove them with "
+                "kafka-acls",
             )
-        if self._kept_unseen:
-            what = " and ".join(sorted(self._kept_unseen))
-            logger.warning("the directory has %s: they are kept for Apache Kafka, and have no effect", what)
+        if self._tokens and not has_token_secret:
+            logger.warning(
+                "the directory has %d delegation tokens, which cannot be verified without the "
+                "delegation.token.secret.key of Apache Kafka",
+                len(self._tokens),
+            )
         return None
 
 

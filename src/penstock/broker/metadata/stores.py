@@ -36,5 +36,9 @@ def open_disk_store(directory: str, config: BrokerConfig, clock: Clock) -> DiskS
     from penstock.broker.metadata.takeover import check_takeover
     from penstock.broker.partitions.disk_log_store import DiskStore
 
-    check_takeover(directory)
+    check_takeover(
+        directory,
+        has_authorizer=bool((config.settings.get("authorizer.class.name") or "").strip()),
+        has_token_secret="delegation.token.secret.key" in config.settings,
+    )
     return DiskStore(directory, config, clock)

@@ -1,10 +1,10 @@
 """Whether a data directory can be taken over whole, looked at before a byte in it is written.
 
 A directory of Apache Kafka may hold what this broker does not read: metadata in snapshots, partitions in
-further log directories or on other nodes, access rules. Serving such a directory would lose settings, hand
-out producer ids again, and leave metadata with which Apache Kafka cannot start any more. It is refused with a
-message with what was found. So is a metadata log that is damaged before its end, whose rest recovery
-would cut away.
+further log directories or on other nodes, access rules that nothing would obey. Serving such a directory
+would lose settings, hand out producer ids again, and leave metadata with which Apache Kafka cannot start any
+more. It is refused with a message that says what was found. So is a metadata log that is damaged before its
+end, whose rest recovery would cut away.
 
 Reads only. What a directory must look like: KIP-631, KIP-858, KIP-866, KIP-868.
 """
@@ -35,8 +35,11 @@ QUORUM_STATE = "quorum-state"
 SUFFIX_CHECKPOINT = ".checkpoint"
 
 
-def check_takeover(path: str) -> None:
+def check_takeover(path: str, *, has_authorizer: bool = False, has_token_secret: bool = False) -> None:
     """Look at a data directory that may be another program's.
+
+    `has_authorizer` says whether access rules in it will be obeyed, `has_token_secret` whether delegation
+    tokens can be verified.
 
     Raises:
         StorageError: it cannot be taken over whole, or cannot be read.
@@ -55,7 +58,20 @@ def check_takeover(path: str) -> None:
                 "have Apache Kafka move everything into one directory, and name that",
             )
     else:
-        _check_metadata(path, metadata, -1 if meta is None else meta.node_id, meta and meta.directory_id)
+        batches = _metadata_of_kafka(path, metadata)
+        if batches is not None:
+            from penstock.broker.metadata.foreign_metadata import check_records, check_voters
+
+            node_id = -1 if meta is None else meta.node_id
+            _say(path, check_voters(_text(f"{metadata}/{QUORUM_STATE}"), node_id))
+            found = check_records(
+                batches,
+                node_id,
+                meta and meta.directory_id,
+                has_authorizer=has_authorizer,
+                has_token_secret=has_token_secret,
+            )
+            _say(path, found)
 
 
 def _refusal(path: str, found: str, remedy: str) -> StorageError:
@@ -67,7 +83,12 @@ def _refusal(path: str, found: str, remedy: str) -> StorageError:
 # --- the metadata log ------------------------------------------------------------------------------------
 
 
-def _check_metadata(path: str, directory: str, node_id: int, directory_id: str | None) -> None:
+def _metadata_of_kafka(path: str, directory: str) -> Iterator[memoryview] | None:
+    """The batches of a metadata log that is whole, if Apache Kafka has written some of it; else None.
+
+    Raises:
+        StorageError: it is damaged, or not whole.
+    """
     with storage("read", directory):
         names = os.listdir(directory)
     bases = segments_in(names)
@@ -81,7 +102,7 @@ def _check_metadata(path: str, directory: str, node_id: int, directory_id: str |
             _COPY,
         )
     if not bases:
-        return
+        return None
     is_foreign = QUORUM_STATE in names or any(name.endswith(SUFFIX_CHECKPOINT) for name in names)
     segment, end = bases[0], 0
     for base, _, header in _sound(path, directory, bases):
@@ -93,12 +114,7 @@ def _check_metadata(path: str, directory: str, node_id: int, directory_id: str |
         is_foreign = is_foreign or header.is_control
     if newest > end:
         raise _refusal(path, f"its metadata log ends at offset {end}, before its snapshot at {newest}", _COPY)
-    if is_foreign:
-        from penstock.broker.metadata.foreign_metadata import check_records, check_voters
-
-        batches = (batch for _, batch, _ in _sound(path, directory, bases))
-        _say(path, check_voters(_text(f"{directory}/{QUORUM_STATE}"), node_id))
-        _say(path, check_records(batches, node_id, directory_id))
+    return (batch for _, batch, _ in _sound(path, directory, bases)) if is_foreign else None
 
 
 def _say(path: str, found: tuple[str, str] | None) -> None:
