@@ -18,7 +18,7 @@ from penstock.records.compression.budget import UnpackBudget
 from penstock.records.format.batch_header import read_header
 from penstock.records.legacy import iter_messages
 
-Place = tuple[int, int]
+OffsetAndTime = tuple[int, int]
 """The offset and the timestamp of a record."""
 
 
@@ -30,7 +30,7 @@ def record_since(
     budget: UnpackBudget,
     *,
     by_limit: bool = True,
-) -> Place | None:
+) -> OffsetAndTime | None:
     """Return the first record of a batch from `start_offset` on at or after a time; None without one.
 
     A batch that cannot be read, or (if `by_limit`) not within `budget`, is answered for by its header.
@@ -49,9 +49,11 @@ def record_since(
     return None
 
 
-def latest_record(entry: Entry, batch: Bytes, start_offset: int, budget: UnpackBudget) -> Place | None:
+def latest_record(
+    entry: Entry, batch: Bytes, start_offset: int, budget: UnpackBudget
+) -> OffsetAndTime | None:
     """Return the first record from `start_offset` on with the greatest time, or None if there is none."""
-    best: Place | None = None
+    best: OffsetAndTime | None = None
     try:
         for found in records_of(entry, batch, budget):
             if found[0] >= start_offset and (best is None or found[1] > best[1]):
@@ -61,13 +63,13 @@ def latest_record(entry: Entry, batch: Bytes, start_offset: int, budget: UnpackB
     return best
 
 
-def by_header(entry: Entry, start_offset: int) -> Place:
+def by_header(entry: Entry, start_offset: int) -> OffsetAndTime:
     """What the header of a batch says: where it begins, and its greatest time."""
     return max(entry.base_offset, start_offset), entry.max_timestamp
 
 
-def records_of(entry: Entry, batch: Bytes, budget: UnpackBudget) -> Iterator[Place]:
-    """Yield the place and time of every record in a batch.
+def records_of(entry: Entry, batch: Bytes, budget: UnpackBudget) -> Iterator[OffsetAndTime]:
+    """Yield the offset and time of every record in a batch.
 
     Raises:
         CorruptRecordError: the records cannot be read.

@@ -177,13 +177,13 @@ def _check_07(position: Position) -> None:
     for value in values:
         if value not in ("earliest", "latest") and (not isinstance(value, int) or value < 0):
             raise ConfigError(
-                f"{value!r} is no place in a log of Kafka 0.7: say earliest, latest or a byte offset; its "
+                f"{value!r} is no position in a log of Kafka 0.7: earliest, latest or a byte offset; its "
                 "messages have no times"
             )
 
 
 def _byte(position: Position, partition: int, latest: int | None) -> int | None:
-    """A place as a byte offset; `latest` stands for where it was not named."""
+    """A position as a byte offset; `latest` stands for where it was not named."""
     value = position.get(partition, None) if hasattr(position, "get") else position
     if value is None or (value == "earliest" and latest == 0) or (value == "latest" and latest is None):
         return latest

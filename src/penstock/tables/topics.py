@@ -300,7 +300,7 @@ async def _offsets_at(
         elif isinstance(wanted, int) and not isinstance(wanted, bool) and wanted >= 0:
             known[where] = min(max(wanted, first[where]), last[where])
         else:
-            raise ConfigError(f"{wanted!r} is no place in a topic: say earliest, latest, an offset or a time")
+            raise ConfigError(f"{wanted!r} is no position in a topic: earliest, latest, an offset or a time")
     for where, found in (await fetch_offsets(client, times)).items() if times else ():
         known[where] = last[where] if found is None else min(found.offset, last[where])
     return known

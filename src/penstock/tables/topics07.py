@@ -170,7 +170,7 @@ def scan_topic07(
 def _range(topics: Topics07, topic: str, partition: int, start: Bound, end: Bound) -> Range07:
     first, last = topics.bounds(topic, partition)
 
-    def place(bound: Bound, default: int) -> int:
+    def offset_of(bound: Bound, default: int) -> int:
         wanted = bound.get(partition, default) if isinstance(bound, Mapping) else bound
         if isinstance(wanted, datetime):
             return topics.offset_before(topic, partition, int(wanted.timestamp() * 1000))
@@ -180,9 +180,9 @@ def _range(topics: Topics07, topic: str, partition: int, start: Bound, end: Boun
             return last
         if isinstance(wanted, int) and not isinstance(wanted, bool) and wanted >= 0:
             return min(max(wanted, first), last)
-        raise ConfigError(f"{wanted!r} is no place in a topic: say earliest, latest, a byte offset or a time")
+        raise ConfigError(f"{wanted!r} is no position in a topic: earliest, latest, a byte offset or a time")
 
-    return Range07(topic, partition, place(start, first), place(end, last))
+    return Range07(topic, partition, offset_of(start, first), offset_of(end, last))
 
 
 # --- without a broker --------------------------------------------------------------------------------------

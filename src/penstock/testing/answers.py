@@ -18,12 +18,12 @@ from penstock.protocol.api import API_TABLE, ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.message import Struct
 from penstock.protocol.schema.definition import FieldSpec, StructSpec
+from penstock.testing.entities import NO_ENTITY, PARTITION_FIELDS, Entity, definition_of, fields_at
 from penstock.testing.faults import Fault, Faults
-from penstock.testing.places import NOWHERE, PARTITION_FIELDS, Place, definition_of, fields_at
 from penstock.testing.requests import Request
 
-CodeOf = Callable[[Place], int]
-"""The error code for a place, 0 where it is not to fail."""
+CodeOf = Callable[[Entity], int]
+"""The error code for a entity, 0 where it is not to fail."""
 
 WHOLE_ANSWER_CODES = frozenset(
     (
@@ -66,8 +66,8 @@ def answering_faults(faults: Faults) -> Interceptor:
 
 
 def _answerer(request: Request, handle: Handler, failures: list[Fault]) -> Answerer:
-    def code_of(place: Place) -> int:
-        return next((fault.code for fault in failures if fault.target.holds(place)), 0)
+    def code_of(entity: Entity) -> int:
+        return next((fault.code for fault in failures if fault.target.holds(entity)), 0)
 
     return Answerer(request, handle, code_of, applied=any(fault.applied for fault in failures))
 
@@ -96,7 +96,7 @@ class Answerer:
         real: Any = None
         if self._applied:
             real = self._handle(message, context)
-        elif not self._code_for_all() and self._succeeding(self._request.places):
+        elif not self._code_for_all() and self._succeeding(self._request.entities):
             real = self._ask_for_rest(message, context)
         return when_answered(real, lambda response: self._answer(message, response))
 
@@ -107,8 +107,8 @@ class Answerer:
         root = self._definition.root
         whole = self._code_for_all()
         if whole:
-            return self._fresh(root, message, None, NOWHERE, whole)
-        return self._mirror(root, message, self._guide.definition.root, NOWHERE, real)
+            return self._fresh(root, message, None, NO_ENTITY, whole)
+        return self._mirror(root, message, self._guide.definition.root, NO_ENTITY, real)
 
     def _code_for_all(self) -> int:
         """The code that goes to the top of the answer, 0 where the entries carry codes."""
@@ -116,9 +116,13 @@ class Answerer:
         has_top = any(field.attribute == "error_code" for field in fields_at(root, self._version))
         if not has_top:
             return 0
-        codes = {self._code_of(place) for place in self._request.places}
+        codes = {self._code_of(entity) for entity in self._request.entities}
         code = next((code for code in codes if code), 0)
-        if not self._error_arrays(root) or self._request.places == [NOWHERE] or code in WHOLE_ANSWER_CODES:
+        if (
+            not self._error_arrays(root)
+            or self._request.entities == [NO_ENTITY]
+            or code in WHOLE_ANSWER_CODES
+        ):
             return code
         return 0 if any(self._request_arrays(self._request.message)) else code
 
@@ -126,42 +130,42 @@ class Answerer:
         for field in self._guide.array_fields(self._guide.definition.root):
             yield bool(getattr(message, field.attribute))
 
-    def _succeeding(self, places: list[Place]) -> bool:
-        return any(not self._code_of(place) for place in places)
+    def _succeeding(self, entities: list[Entity]) -> bool:
+        return any(not self._code_of(entity) for entity in entities)
 
-    def _failing(self, places: list[Place]) -> bool:
-        return any(self._code_of(place) for place in places)
+    def _failing(self, entities: list[Entity]) -> bool:
+        return any(self._code_of(entity) for entity in entities)
 
     # --- what is left of the request -----------------------------------------------------------------------
 
     def _ask_for_rest(self, message: Any, context: Context[Any]) -> Any:
-        rest = self._rest_of(message, self._guide.definition.root, NOWHERE)
+        rest = self._rest_of(message, self._guide.definition.root, NO_ENTITY)
         if self._request.key == ApiKey.FETCH:
             # An error in any partition ends the wait.
             rest.max_wait_ms = rest.min_bytes = 0
         return self._handle(rest, context)
 
-    def _rest_of(self, item: Any, spec: StructSpec, outer: Place) -> Any:
+    def _rest_of(self, item: Any, spec: StructSpec, outer: Entity) -> Any:
         rest = copy.copy(item)
-        place = self._guide.place_of_struct(item, spec, outer)
+        entity = self._guide.entity_of_struct(item, spec, outer)
         for field in self._guide.array_fields(spec):
             kept = []
             for each in getattr(item, field.attribute) or ():
-                below = self._guide.places_below(each, field, place)
+                below = self._guide.entities_below(each, field, entity)
                 if not self._failing(below):
                     kept.append(each)
                 elif self._succeeding(below):
                     inner = self._guide.definition.structs[field.type_at(self._version).base]
-                    kept.append(self._rest_of(each, inner, place))
+                    kept.append(self._rest_of(each, inner, entity))
             setattr(rest, field.attribute, kept)
         return rest
 
     # --- the answer ----------------------------------------------------------------------------------------
 
-    def _mirror(self, spec: StructSpec, item: Any, asked: StructSpec, outer: Place, real: Any) -> Any:
+    def _mirror(self, spec: StructSpec, item: Any, asked: StructSpec, outer: Entity, real: Any) -> Any:
         """The part of the answer for `item`: what fails, and from `real` what does not."""
-        place = self._guide.place_of_struct(item, asked, outer)
-        answer = real if real is not None else self._fresh(spec, item, None, place, 0)
+        entity = self._guide.entity_of_struct(item, asked, outer)
+        answer = real if real is not None else self._fresh(spec, item, None, entity, 0)
         arrays = self._guide.array_fields(asked)
         for field in self._error_arrays(spec):
             source = next((each for each in arrays if getattr(item, each.attribute)), None)
@@ -169,15 +173,15 @@ class Answerer:
                 continue
             given = iter(getattr(real, field.attribute) or () if real is not None else ())
             entries = [
-                self._entry(field, each, source, place, given) for each in getattr(item, source.attribute)
+                self._entry(field, each, source, entity, given) for each in getattr(item, source.attribute)
             ]
             setattr(answer, field.attribute, entries)
         return answer
 
     def _entry(
-        self, field: FieldSpec, item: Any, source: FieldSpec, outer: Place, given: Iterator[Any]
+        self, field: FieldSpec, item: Any, source: FieldSpec, outer: Entity, given: Iterator[Any]
     ) -> Any:
-        below = self._guide.places_below(item, source, outer)
+        below = self._guide.entities_below(item, source, outer)
         succeeds = self._succeeding(below)
         real = next(given, None) if succeeds or self._applied else None
         if not self._failing(below) and real is not None:
@@ -189,10 +193,10 @@ class Answerer:
                 getattr(item, each.attribute) for each in self._guide.array_fields(asked)
             ):
                 return self._mirror(spec, item, asked, outer, real)
-        place = self._guide.place_of(item, source, outer)
-        return self._fresh(spec, item, source, place, self._code_of(below[0]))
+        entity = self._guide.entity_of(item, source, outer)
+        return self._fresh(spec, item, source, entity, self._code_of(below[0]))
 
-    def _fresh(self, spec: StructSpec, item: Any, source: FieldSpec | None, place: Place, code: int) -> Any:
+    def _fresh(self, spec: StructSpec, item: Any, source: FieldSpec | None, entity: Entity, code: int) -> Any:
         """An entry (or a whole answer) with an error code and the names from the request."""
         made: Struct = getattr(self._classes, spec.name)()
         for field in fields_at(spec, self._version):
@@ -209,7 +213,7 @@ class Answerer:
                     part(entity_type=each.entity_type, entity_name=each.entity_name) for each in item.entity
                 ]
             elif not (kind.is_array or kind.is_struct):
-                value = _counterpart(item, field, source, place)
+                value = _counterpart(item, field, source, entity)
                 if value is not None:
                     setattr(made, attribute, value)
             if getattr(made, attribute) is None and self._version not in field.nullable:
@@ -238,18 +242,18 @@ class Answerer:
             asked.allow_auto_topic_creation = False
         answer: Any = self._handle(asked, context)
         for topic in answer.topics:
-            code = self._code_of(Place(topic.name))
+            code = self._code_of(Entity(topic.name))
             if code:
                 topic.error_code, topic.partitions = code, []
             for partition in topic.partitions:
-                code = self._code_of(Place(topic.name, partition.partition_index))
+                code = self._code_of(Entity(topic.name, partition.partition_index))
                 if code:
                     partition.error_code, partition.leader_id = code, -1
         return answer
 
     def _scram_users(self, message: Any, context: Context[Any]) -> Any:
         """One result for each user in the request, once per user."""
-        code = next(filter(None, map(self._code_of, self._request.places)), 0)
+        code = next(filter(None, map(self._code_of, self._request.entities)), 0)
         if not code or self._applied:
             answer: Any = self._handle(message, context)
         else:
@@ -263,21 +267,21 @@ class Answerer:
     def _log_dirs(self, message: Any, context: Context[Any]) -> Any:
         """Directories fail, not the topics that were asked for."""
         answer: Any = self._handle(message, context)
-        code = next(filter(None, map(self._code_of, self._request.places)), 0)
+        code = next(filter(None, map(self._code_of, self._request.entities)), 0)
         for directory in answer.results:
             directory.error_code, directory.topics = code, []
         return answer
 
 
-def _counterpart(item: Any, field: FieldSpec, source: FieldSpec | None, place: Place) -> Any:
+def _counterpart(item: Any, field: FieldSpec, source: FieldSpec | None, entity: Entity) -> Any:
     """The value of the request that an entry of the answer repeats; None where it repeats none."""
     if isinstance(item, str):
         plain = field.attribute == "key" or (source is not None and field.entity_type == source.entity_type)
         return item if plain and field.types[0][1].base == "string" else None
     if field.entity_type == "topicName":
-        return place.topic or getattr(item, field.attribute, None)
+        return entity.topic or getattr(item, field.attribute, None)
     if field.attribute in PARTITION_FIELDS:
-        return place.partition
+        return entity.partition
     if field.attribute in ("throttle_time_ms", "generation_id"):
         return None
     return getattr(item, field.attribute, None)

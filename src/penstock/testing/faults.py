@@ -18,7 +18,7 @@ from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError, RequestTimeoutError
 from penstock.protocol.api import API_TABLE, ApiKey
 from penstock.protocol.error_codes import ErrorCode
-from penstock.testing.places import Place
+from penstock.testing.entities import Entity
 from penstock.testing.requests import Request
 
 REQUESTS_KEPT = 10_000
@@ -74,14 +74,14 @@ class Target:
         if request.key == ApiKey.METADATA and self.group is None:
             # It names no partitions, and no topics where it asks for all.
             return not request.topics or self.topic is None or self.topic in request.topics
-        return any(self.holds(place) for place in request.places)
+        return any(self.holds(entity) for entity in request.entities)
 
-    def holds(self, place: Place) -> bool:
-        """Whether a place within a request is concerned."""
+    def holds(self, entity: Entity) -> bool:
+        """Whether a entity within a request is concerned."""
         return (
-            self.topic in (None, place.topic)
-            and self.partition in (None, place.partition)
-            and self.group in (None, place.group)
+            self.topic in (None, entity.topic)
+            and self.partition in (None, entity.partition)
+            and self.group in (None, entity.group)
         )
 
     def __str__(self) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.printable import printable
 from penstock.protocol.api import API_TABLE
-from penstock.testing.places import Guide, Place, definition_of
+from penstock.testing.entities import Entity, Guide, definition_of
 
 if TYPE_CHECKING:
     from penstock.broker.node import Node
@@ -21,7 +21,14 @@ class Request:
     """
 
     __slots__ = (
-        "api", "client_id", "connection", "correlation_id", "key", "message", "places", "version",
+        "api",
+        "client_id",
+        "connection",
+        "correlation_id",
+        "entities",
+        "key",
+        "message",
+        "version",
     )  # fmt: skip
 
     api: str
@@ -31,7 +38,7 @@ class Request:
     correlation_id: int
     connection: int
     message: Any
-    places: list[Place]
+    entities: list[Entity]
 
     def __init__(self, header: RequestHeader, message: Any, connection: int, node: Node) -> None:
         self.key = header.api_key
@@ -41,10 +48,10 @@ class Request:
         self.correlation_id = header.correlation_id
         self.connection = connection
         self.message = message
-        self.places = self.guide(node).places(message)
+        self.entities = self.guide(node).entities(message)
 
     def guide(self, node: Node) -> Guide:
-        """What finds places in a request like this one."""
+        """What finds entities in a request like this one."""
 
         def topic_name(topic_id: bytes) -> str | None:
             topic = node.cluster.topics_by_id.get(topic_id)
@@ -55,21 +62,21 @@ class Request:
     @property
     def topics(self) -> list[str]:
         """The topics it names, each once, in order."""
-        return list(dict.fromkeys(place.topic for place in self.places if place.topic is not None))
+        return list(dict.fromkeys(entity.topic for entity in self.entities if entity.topic is not None))
 
     @property
     def partitions(self) -> list[tuple[str, int]]:
         """The partitions it names, in order."""
         return [
-            (place.topic, place.partition)
-            for place in self.places
-            if place.topic is not None and place.partition is not None
+            (entity.topic, entity.partition)
+            for entity in self.entities
+            if entity.topic is not None and entity.partition is not None
         ]
 
     @property
     def groups(self) -> list[str]:
         """The groups it names, each once, in order."""
-        return list(dict.fromkeys(place.group for place in self.places if place.group is not None))
+        return list(dict.fromkeys(entity.group for entity in self.entities if entity.group is not None))
 
     def __repr__(self) -> str:
         about = [*(f"{topic}-{partition}" for topic, partition in self.partitions)] or self.topics

@@ -87,16 +87,16 @@ def _resources_once(
     first: dict[tuple[int, str], DescribeConfigsResource] = {}
     wanted: dict[tuple[int, str], set[str] | None] = {}
     for resource in request.resources:
-        place = resource.resource_type, resource.resource_name
-        first.setdefault(place, resource)
-        names = wanted.setdefault(place, set())
+        resource_key = resource.resource_type, resource.resource_name
+        first.setdefault(resource_key, resource)
+        names = wanted.setdefault(resource_key, set())
         if not resource.configuration_keys:
-            wanted[place] = None
+            wanted[resource_key] = None
         elif names is not None:
             names.update(resource.configuration_keys)
     found = []
-    for place, resource in first.items():
-        names = wanted[place]
+    for resource_key, resource in first.items():
+        names = wanted[resource_key]
         found.append((resource, None if names is None else frozenset(names)))
     return found
 

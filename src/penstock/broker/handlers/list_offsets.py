@@ -28,7 +28,7 @@ from penstock.broker.requests.side_thread import (
     inline_budget,
 )
 from penstock.errors import KafkaError, StorageError, UnpackLimitError
-from penstock.log.times import Place, record_since
+from penstock.log.times import OffsetAndTime, record_since
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.list_offsets_request import (
     ListOffsetsPartition,
@@ -124,7 +124,7 @@ def _look_up(
         else:
             found = _offset_for(partition, asked.timestamp, context, response, searches, committed_only)
             if found is not None:
-                _tell(response, partition, found, context)
+                _answer(response, partition, found, context)
     except KafkaError as error:
         response.error_code = error.code
     except StorageError as error:
@@ -143,8 +143,11 @@ def _segment_offsets(partition: Partition, asked: ListOffsetsPartition, now_ms: 
     return partition.reader.segment_offsets(asked.timestamp, now_ms)[: asked.max_num_offsets]
 
 
-def _tell(
-    response: ListOffsetsPartitionResponse, partition: Partition, found: Place, context: Context[Needs]
+def _answer(
+    response: ListOffsetsPartitionResponse,
+    partition: Partition,
+    found: OffsetAndTime,
+    context: Context[Needs],
 ) -> None:
     response.offset, response.timestamp = found
     if context.version >= LEADER_EPOCH_SINCE:
@@ -158,7 +161,7 @@ def _offset_for(
     response: ListOffsetsPartitionResponse,
     searches: list[_Search],
     committed_only: bool,
-) -> Place | None:
+) -> OffsetAndTime | None:
     """The offset and time that answer a request from v1 on; None where there is no such record.
 
     None as well where it takes long to find: the search goes into `searches`.
@@ -216,14 +219,14 @@ class _Search:
         self._committed_only = committed_only
         self.partition = partition
         self.response = response
-        self.found: Place | None = None
+        self.found: OffsetAndTime | None = None
         self._timestamp_ms = timestamp_ms
         self._wants_latest = wants_latest
         self._from_offset = 0
         self._batch: tuple[Entry, Bytes] | None = None
 
     @property
-    def visible(self) -> Place | None:
+    def visible(self) -> OffsetAndTime | None:
         """What was found, unless it lies behind the last stable offset and only committed data count."""
         found = self.found
         hidden = found is not None and self._committed_only and found[0] >= self.partition.last_stable_offset
@@ -292,7 +295,7 @@ def _search_later(
                 if search.found is None and not search.go_on(context):
                     searches.append(search)
                 elif (found := search.visible) is not None:
-                    _tell(search.response, search.partition, found, context)
+                    _answer(search.response, search.partition, found, context)
             except KafkaError as error:
                 search.response.error_code = error.code
             except StorageError as error:

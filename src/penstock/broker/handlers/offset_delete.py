@@ -43,10 +43,10 @@ def offset_delete(request: OffsetDeleteRequest, context: Context[Needs]) -> Offs
             answer = OffsetDeleteResponseTopic(name=topic.name)
             response.topics.append(answer)
             for partition in topic.partitions:
-                place = topic.name, partition.partition_index
-                error = _check_delete(place, kept, context)
+                tp = topic.name, partition.partition_index
+                error = _check_delete(tp, kept, context)
                 if not error:
-                    doomed.append(place)
+                    doomed.append(tp)
                 answer.partitions.append(
                     OffsetDeleteResponsePartition(partition_index=partition.partition_index, error_code=error)
                 )
@@ -78,10 +78,10 @@ def _subscribed(group_id: str, context: Context[Needs]) -> set[str] | None:
     return group.subscribed_topics()
 
 
-def _check_delete(place: PartitionKey, kept: set[str] | None, context: Context[Needs]) -> ErrorCode:
-    topic = context.node.cluster.topics.get(place[0])
-    if topic is None or not 0 <= place[1] < len(topic.partitions):
+def _check_delete(tp: PartitionKey, kept: set[str] | None, context: Context[Needs]) -> ErrorCode:
+    topic = context.node.cluster.topics.get(tp[0])
+    if topic is None or not 0 <= tp[1] < len(topic.partitions):
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if kept is None or place[0] in kept:
+    if kept is None or tp[0] in kept:
         return ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
     return ErrorCode.NONE

@@ -1,1 +1,1 @@
-"""One partition: validation, producer state, its log and what looks after it."""
+"""One partition: validation, producer state, its log and its maintenance."""

@@ -1,1 +1,1 @@
-"""From a frame to a handler: dispatch, waiting, quotas, release profiles and limits."""
+"""From a frame to a handler: dispatch, purgatory, quotas, release profiles and limits."""

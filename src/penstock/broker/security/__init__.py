@@ -1,1 +1,1 @@
-"""Who is at the other end of a connection, and what it may do: authentication, users, tokens, ACLs."""
+"""Authentication and authorization: SASL, users, delegation tokens, ACLs."""

@@ -290,7 +290,7 @@ class TransactionService:
 
     def mark(
         self,
-        place: TopicPartition,
+        tp: TopicPartition,
         producer_id: int,
         epoch: int,
         coordinator_epoch: int,
@@ -298,11 +298,11 @@ class TransactionService:
         version: int,
     ) -> ErrorCode:
         """Write one marker. A partition that is gone has nothing to be marked: NONE."""
-        topic = self._node.cluster.topics.get(place[0])
-        if topic is None or place[1] >= len(topic.partitions):
+        topic = self._node.cluster.topics.get(tp[0])
+        if topic is None or tp[1] >= len(topic.partitions):
             return ErrorCode.NONE
         return self.mark_partition(
-            topic.partitions[place[1]], producer_id, epoch, coordinator_epoch, is_commit, version
+            topic.partitions[tp[1]], producer_id, epoch, coordinator_epoch, is_commit, version
         )
 
     def mark_partition(
@@ -386,13 +386,13 @@ class Joining:
         Raises:
             KafkaError: the coordinator does not agree; the code is one for clients of the request's version.
         """
-        place = topic, index
+        tp = topic, index
         if self.is_implicit:
             error = self._service.add_partitions(
-                self._transactional_id, producer_id, epoch, [place], is_implicit=True
+                self._transactional_id, producer_id, epoch, [tp], is_implicit=True
             )
         else:
-            error = self._service.verify(self._transactional_id, producer_id, epoch, [place])[place]
+            error = self._service.verify(self._transactional_id, producer_id, epoch, [tp])[tp]
         if error:
             translate = answer_of_offsets if self._of_offsets else answer_of_produce
             raise error_for(

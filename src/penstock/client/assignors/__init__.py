@@ -1,4 +1,4 @@
-"""Ways to share partitions among the members of a group, under Kafka's names for them."""
+"""Assignors: they divide partitions among the members of a group, under Kafka's names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a client secures its connections: settings by any of their names, and authentication without I/O.
+"""Security of client connections: settings by any of their names, and sans-I/O authentication.
 
 What carries the bytes is in `penstock.client.cluster`. Imported only where a setting asks for security.
 """

@@ -1,1 +1,1 @@
-"""Transactions of a producer: what decides without I/O, and what talks to coordinators."""
+"""Transactions of a producer: the sans-I/O state machine, and requests to coordinators."""

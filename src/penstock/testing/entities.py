@@ -1,6 +1,6 @@
 """What a request is about: the topics, partitions and groups in it, read off its definition.
 
-A *place* is the smallest thing that a request names and its answer can give an error code of its own: a
+An *entity* is the smallest thing that a request names and its answer can give an error code of its own: a
 partition, a topic, a group, or a plain key. Definitions say which fields hold topics and groups
 (`entityType`), so every API is covered without a table.
 """
@@ -27,15 +27,15 @@ NAMING_FIELDS = ("topic_id", "resource_name", "resource_name_filter", "member_id
 TOPIC_RESOURCE = 2
 
 
-class Place(NamedTuple):
-    """Where in a request something stands. What it does not say is None."""
+class Entity(NamedTuple):
+    """The topic, partition and group that a part of a request names; None for those it does not name."""
 
     topic: str | None = None
     partition: int | None = None
     group: str | None = None
 
 
-NOWHERE = Place()
+NO_ENTITY = Entity()
 
 TopicNames = Callable[[bytes], "str | None"]
 """The name of the topic with an id, None where there is none."""
@@ -52,62 +52,62 @@ def fields_at(spec: StructSpec, version: int) -> Iterator[FieldSpec]:
 
 
 class Guide:
-    """Finds places in one request at one version."""
+    """Finds entities in one request at one version."""
 
     def __init__(self, definition: Definition, version: int, topic_name: TopicNames) -> None:
         self.definition = definition
         self.version = version
         self._topic_name = topic_name
 
-    def place_of(self, item: Any, field: FieldSpec, outer: Place) -> Place:
-        """The place of one item of an array."""
+    def entity_of(self, item: Any, field: FieldSpec, outer: Entity) -> Entity:
+        """The entity of one item of an array."""
         if isinstance(item, str):
-            return _scalar_place(item, field, outer)
+            return _scalar_entity(item, field, outer)
         if isinstance(item, int):
             return outer._replace(partition=item)
-        return self.place_of_struct(item, self.definition.structs[field.type_at(self.version).base], outer)
+        return self.entity_of_struct(item, self.definition.structs[field.type_at(self.version).base], outer)
 
-    def place_of_struct(self, item: Any, spec: StructSpec, outer: Place) -> Place:
-        place = outer
+    def entity_of_struct(self, item: Any, spec: StructSpec, outer: Entity) -> Entity:
+        entity = outer
         for field in fields_at(spec, self.version):
             kind = field.type_at(self.version)
             if kind.is_array or kind.is_struct:
                 continue
             value = getattr(item, field.attribute)
             if kind.base == "string" and isinstance(value, str):
-                place = _scalar_place(value, field, place)
+                entity = _scalar_entity(value, field, entity)
             elif kind.base == "uuid" and field.attribute == "topic_id" and value != ZERO_UUID:
-                place = place._replace(topic=self._topic_name(value))
-            elif field.attribute in PARTITION_FIELDS and place.topic is not None:
-                place = place._replace(partition=value)
+                entity = entity._replace(topic=self._topic_name(value))
+            elif field.attribute in PARTITION_FIELDS and entity.topic is not None:
+                entity = entity._replace(partition=value)
         if getattr(item, "resource_type", None) == TOPIC_RESOURCE:
-            place = place._replace(topic=item.resource_name)
-        return place
+            entity = entity._replace(topic=item.resource_name)
+        return entity
 
-    def places(self, message: Any) -> list[Place]:
-        """Every place that the request names; one that says nothing where it names none."""
+    def entities(self, message: Any) -> list[Entity]:
+        """Every entity that the request names; an empty one where it names none."""
         root = self.definition.root
-        return list(self._places(message, root, self.place_of_struct(message, root, NOWHERE)))
+        return list(self._entities(message, root, self.entity_of_struct(message, root, NO_ENTITY)))
 
-    def places_below(self, item: Any, field: FieldSpec, outer: Place) -> list[Place]:
-        """The places in one item of an array."""
-        place = self.place_of(item, field, outer)
+    def entities_below(self, item: Any, field: FieldSpec, outer: Entity) -> list[Entity]:
+        """The entities in one item of an array."""
+        entity = self.entity_of(item, field, outer)
         if isinstance(item, (str, int)):
-            return [place]
+            return [entity]
         spec = self.definition.structs[field.type_at(self.version).base]
-        return list(self._places(item, spec, place))
+        return list(self._entities(item, spec, entity))
 
-    def _places(self, item: Any, spec: StructSpec, place: Place) -> Iterator[Place]:
+    def _entities(self, item: Any, spec: StructSpec, entity: Entity) -> Iterator[Entity]:
         found = False
         for field in self.array_fields(spec):
             for each in getattr(item, field.attribute) or ():
                 found = True
-                yield from self.places_below(each, field, place)
+                yield from self.entities_below(each, field, entity)
         if not found:
-            yield place
+            yield entity
 
     def array_fields(self, spec: StructSpec) -> list[FieldSpec]:
-        """The arrays of a struct that can hold places; topics to be removed from a session are left out."""
+        """The arrays of a struct that can hold entities; topics to be removed from a session are left out."""
         fields = []
         for field in fields_at(spec, self.version):
             kind = field.type_at(self.version)
@@ -117,12 +117,12 @@ class Guide:
             if (
                 named
                 or field.attribute == "coordinator_keys"
-                or (kind.is_struct and self._holds_place(kind.base))
+                or (kind.is_struct and self._holds_entity(kind.base))
             ):
                 fields.append(field)
         return fields
 
-    def _holds_place(self, name: str) -> bool:
+    def _holds_entity(self, name: str) -> bool:
         spec = self.definition.structs[name]
         scalars = {field.attribute for field in fields_at(spec, self.version)}
         named = any(field.entity_type in ("topicName", "groupId") for field in fields_at(spec, self.version))
@@ -133,7 +133,7 @@ class Guide:
         )
 
 
-def _scalar_place(text: str, field: FieldSpec, outer: Place) -> Place:
+def _scalar_entity(text: str, field: FieldSpec, outer: Entity) -> Entity:
     if field.entity_type == "topicName":
         return outer._replace(topic=text)
     if field.entity_type == "groupId":
