@@ -167,3 +167,16 @@ def kill_group(group: int) -> None:
         os.killpg(group, signal.SIGKILL)
     except ProcessLookupError:
         return
+
+
+def test_rows_of_tables_are_whole_lines() -> None:
+    """A row that is wrapped is no row any more."""
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    assert len(pages) > 30
+    broken = [
+        f"{page.relative_to(ROOT).as_posix()}: {line}"
+        for page in pages
+        for line in page.read_text(encoding="utf-8").splitlines()
+        if line.startswith("| ") and not line.endswith("|")
+    ]
+    assert broken == []
