@@ -48,6 +48,80 @@ def test_a_broker_that_serves_loads_none_of_the_optional_libraries() -> None:
     assert done.stdout.split() == []
 
 
+NOT_FOR_A_START = (
+    "concurrent.futures.thread",
+    "cramjam",
+    "ctypes",
+    "ipaddress",
+    "penstock.broker.config.alterations",
+    "penstock.broker.config.inert_keys",
+    "penstock.broker.config.release_settings",
+    "penstock.broker.config.resource_keys",
+    "penstock.broker.config.security_settings",
+    "penstock.broker.groups",
+    "penstock.broker.handlers.postponed_records",
+    "penstock.broker.network.metrics",
+    "penstock.broker.network.metrics_server",
+    "penstock.broker.partitions.key_validation",
+    "penstock.broker.partitions.producers.producer_recovery",
+    "penstock.broker.partitions.up_conversion",
+    "penstock.broker.partitions.upkeep.cleaner",
+    "penstock.broker.partitions.upkeep.flusher",
+    "penstock.broker.requests.quotas",
+    "penstock.broker.requests.release_profiles",
+    "penstock.broker.requests.request_limits",
+    "penstock.broker.requests.throttling",
+    "penstock.broker.transactions",
+    "penstock.client",
+    "penstock.cloudevents",
+    "penstock.common.thread_pause",
+    "penstock.log.compaction",
+    "penstock.log.segments.salvage",
+    "penstock.protocol.inspect",
+    "penstock.records.compression.gzip",
+    "penstock.records.compression.lz4",
+    "penstock.records.compression.snappy",
+    "penstock.records.compression.zstd",
+    "penstock.records.kernels",
+    "penstock.records.legacy",
+    "penstock.security",
+    "penstock.testing",
+    "penstock.v07",
+    "platform",
+    "tempfile",
+    "urllib",
+    "uuid",
+)
+"""What a broker needs for some requests, settings or mistakes only: loaded when it is first used."""
+
+LOADED_BY_A_BROKER = """
+import sys
+from penstock.broker.broker import Broker
+with Broker({options}) as broker:
+    print(*sys.modules)
+"""
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_a_broker_that_starts_loads_nothing_that_few_need(in_memory: bool, tmp_path: Path) -> None:
+    """Every module costs a start some 0.2 ms, and memory for as long as the broker runs."""
+    options = "" if in_memory else f"data_dir={str(tmp_path / 'data')!r}"
+    code = LOADED_BY_A_BROKER.format(options=options)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "penstock.broker.handlers.produce" in loaded
+    rooms = {".".join(name.split(".")[:i]) for name in loaded for i in range(1, name.count(".") + 2)}
+    assert rooms & set(NOT_FOR_A_START) == set()
+    if in_memory:
+        assert rooms & {"penstock.log.disk", "penstock.log.directory.identity_files"} == set()
+
+
+def test_what_a_start_does_not_need_exists() -> None:
+    """Names in the list above that were renamed would be kept out of every start, and say nothing."""
+    for name in NOT_FOR_A_START:
+        assert importlib.util.find_spec(name) is not None, name
+
+
 def test_every_public_name_exists() -> None:
     import penstock
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import ipaddress
-import logging
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import logging
 
 
 class _Bound(Protocol):
@@ -15,6 +16,10 @@ class _Bound(Protocol):
 
 def is_loopback(address: str) -> bool:
     """Whether only this machine reaches a socket that is bound to `address`, a number and no name."""
+    if address.startswith("127."):
+        return True
+    import ipaddress  # takes a millisecond to load, and most brokers listen on 127.0.0.1
+
     try:
         return ipaddress.ip_address(address.partition("%")[0]).is_loopback
     except ValueError:

@@ -16,7 +16,6 @@ from penstock.records.batch import records_bytes
 from penstock.records.checking import walk_records
 from penstock.records.compression.budget import UnpackBudget
 from penstock.records.format.batch_header import read_header
-from penstock.records.legacy import iter_messages
 
 OffsetAndTime = tuple[int, int]
 """The offset and the timestamp of a record."""
@@ -76,6 +75,8 @@ def records_of(entry: Entry, batch: Bytes, budget: UnpackBudget) -> Iterator[Off
         UnpackLimitError: they are too much for `budget`.
     """
     if entry.magic < 2:
+        from penstock.records.legacy import iter_messages  # few logs have messages of old formats
+
         for message in iter_messages(batch, 0, len(batch), budget=budget, verify=False):
             yield message.offset, message.timestamp
         return

@@ -38,7 +38,6 @@ from penstock.records.format.batch_header import (
     refresh_crc,
     verify_crc,
 )
-from penstock.records.legacy import decode_entry, iter_entry
 from penstock.records.row_format import RowLike, decode_records, decode_some, encode_records
 
 if TYPE_CHECKING:
@@ -170,6 +169,8 @@ def decode_batch(
     if end - start < ENTRY_BYTES or end > view.nbytes:
         raise CorruptRecordError(f"a batch of {end - start} bytes is cut short")
     if view[start + MAGIC_POSITION] != 2:
+        from penstock.records.legacy import decode_entry  # few logs have messages of old formats
+
         return decode_entry(
             view,
             start,
@@ -219,6 +220,8 @@ def iter_records(
     if end - start < ENTRY_BYTES or end > view.nbytes:
         raise CorruptRecordError(f"a batch of {end - start} bytes is cut short")
     if view[start + MAGIC_POSITION] != 2:
+        from penstock.records.legacy import iter_entry
+
         messages = iter_entry(
             view, start, end, topic, partition, budget, verify=verify, record_class=record_class
         )

@@ -8,7 +8,6 @@ Nothing here reads a file or depends on what a setting is used for.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from copy import copy
 from math import inf, isfinite
 from re import compile as compile_
 from typing import TYPE_CHECKING, NamedTuple
@@ -217,7 +216,8 @@ class BrokerConfig:
 
         The two mappings are read whenever a setting is asked for, so that changes in them count at once.
         """
-        config = copy(self)
+        config: BrokerConfig = object.__new__(type(self))
+        config.__dict__.update(self.__dict__)
         config.dynamic, config.dynamic_defaults = own, defaults
         return config
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING, Protocol
-from uuid import uuid4
 
-from penstock.broker.config.alterations import check_lengths
 from penstock.broker.context import Context, Parts
 from penstock.broker.metadata.planning import NewTopic, Planner, excess_code
 from penstock.broker.partitions.internal_topics import METADATA_TOPIC
@@ -22,6 +20,7 @@ from penstock.protocol.messages.create_topics_response import (
     CreatableTopicResult,
     CreateTopicsResponse,
 )
+from penstock.protocol.uuid import random_uuid
 
 if TYPE_CHECKING:
     from penstock.broker.metadata.cluster import Cluster
@@ -60,7 +59,7 @@ def create_topics(request: CreateTopicsRequest, context: Context[Needs]) -> Crea
             results[plan.name] = _success(plan, context)
     if request.validate_only:
         for plan in plans:  # the id that the topic would have had
-            results[plan.name].topic_id = uuid4().bytes
+            results[plan.name].topic_id = random_uuid()
     else:
         try:
             for topic in cluster.create_topics(plans, context.now_ms):
@@ -80,7 +79,10 @@ def _plan(wanted: CreatableTopic, times: int, planner: Planner) -> NewTopic:
     plan = planner.new_topic(
         wanted.name, wanted.num_partitions, wanted.replication_factor, _assignments(wanted), configs
     )
-    check_lengths(configs)
+    if configs:
+        from penstock.broker.config.alterations import check_lengths  # few topics have settings of their own
+
+        check_lengths(configs)
     return plan
 
 

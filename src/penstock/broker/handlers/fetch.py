@@ -192,7 +192,8 @@ def _answer_in_full(request: FetchRequest, context: Context[Needs]) -> FetchResp
     sessions = context.node.fetch_sessions
     owned = context.session.resource(OwnedSessions)
     if owned is None:
-        owned = context.session.resources[OwnedSessions] = OwnedSessions(sessions)
+        owned = OwnedSessions(sessions)
+        context.session.keep(owned)
     session = sessions.begin(request.topics, by_id, context.now_ms, owned)
     if session is None:
         return FetchResponse(responses=found)

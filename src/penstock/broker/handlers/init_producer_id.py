@@ -13,9 +13,6 @@ from typing import TYPE_CHECKING, Protocol
 from penstock.broker.context import Context, Parts
 from penstock.broker.metadata.producer_ids import SearchesProducerIds
 from penstock.broker.requests.purgatory import Wait
-from penstock.broker.transactions.answers import answer_of_coordinator
-from penstock.broker.transactions.initialization import Initialization
-from penstock.broker.transactions.transaction import NO_EPOCH, NO_ID
 from penstock.common.logs import logger_named
 from penstock.errors import StorageError
 from penstock.protocol.api import ApiKey
@@ -29,6 +26,9 @@ if TYPE_CHECKING:
     from penstock.clock import Clock
 
 logger = logger_named("penstock.broker")
+
+NOT_GIVEN = -1
+"""Stands for a producer id or epoch that the producer does not have yet."""
 
 SEARCH_PATIENCE_S = 30.0
 """How long a request waits for the producer ids that partitions hold, before it gets a retriable error."""
@@ -48,7 +48,7 @@ def init_producer_id(
     request: InitProducerIdRequest, context: Context[Needs]
 ) -> InitProducerIdResponse | Wait:
     """Give a producer id. Without a transactional id it is always a new one, with epoch 0."""
-    if (request.producer_id == NO_ID) != (request.producer_epoch == NO_EPOCH):
+    if (request.producer_id == NOT_GIVEN) != (request.producer_epoch == NOT_GIVEN):
         return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_epoch=-1)
     ids = context.node.producer_ids
     if not ids.is_known and context.node.call_soon is not None:
@@ -62,6 +62,16 @@ def _answer(request: InitProducerIdRequest, context: Context[Needs]) -> InitProd
         return _give(context)
     if not context.node.producer_ids.is_known and context.node.call_soon is not None:
         return InitProducerIdResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, producer_epoch=-1)
+    return _initialize(request, request.transactional_id, context)
+
+
+def _initialize(
+    request: InitProducerIdRequest, transactional_id: str, context: Context[Needs]
+) -> InitProducerIdResponse:
+    # Most producers have no transactions, and most brokers start without what decides about them.
+    from penstock.broker.transactions.answers import answer_of_coordinator
+    from penstock.broker.transactions.initialization import Initialization
+
     service = context.node.transactions
     try:
         service.create_topic(context.now_ms)
@@ -70,7 +80,7 @@ def _answer(request: InitProducerIdRequest, context: Context[Needs]) -> InitProd
         return InitProducerIdResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE, producer_epoch=-1)
     outcome = service.initialize(
         Initialization(
-            request.transactional_id,
+            transactional_id,
             request.transaction_timeout_ms,
             request.producer_id,
             request.producer_epoch,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from penstock.broker.partitions.log_store import MemoryStore
@@ -32,13 +33,15 @@ def open_disk_store(directory: str, config: BrokerConfig, clock: Clock) -> DiskS
         StorageError: the directory cannot be used, or not be taken over whole, or another broker uses it.
         ConfigError: it belongs to another node.
     """
-    # A broker in memory starts without them.
-    from penstock.broker.metadata.takeover import check_takeover
+    # A broker in memory starts without them, and one with a new directory has nothing to take over.
     from penstock.broker.partitions.disk_log_store import DiskStore
 
-    check_takeover(
-        directory,
-        has_authorizer=bool((config.settings.get("authorizer.class.name") or "").strip()),
-        has_token_secret="delegation.token.secret.key" in config.settings,
-    )
+    if os.path.isdir(directory):
+        from penstock.broker.metadata.takeover import check_takeover
+
+        check_takeover(
+            directory,
+            has_authorizer=bool((config.settings.get("authorizer.class.name") or "").strip()),
+            has_token_secret="delegation.token.secret.key" in config.settings,
+        )
     return DiskStore(directory, config, clock)

@@ -122,7 +122,7 @@ class Connection(asyncio.BufferedProtocol):
             self._wire.limit_frames(min(self._server.frame_bytes_max, security.frame_bytes_max))
             gate = SaslGate(security, self.session, self._context, self.authenticated)
             self._respond = gate.respond
-            self.session.resources[SaslGate] = gate
+            self.session.keep(gate)
 
     def authenticated(self) -> None:
         """It is known who the client is."""
@@ -181,8 +181,7 @@ class Connection(asyncio.BufferedProtocol):
             self._server.node.purgatory.cancel(self._parked)
 
     def _release_resources(self) -> None:
-        for resource in self.session.resources.values():
-            resource.close()
+        self.session.release()
 
     def _leave_login(self) -> None:
         if self.security is not None:

@@ -110,3 +110,7 @@ def compiled_finder() -> Finder:
         return found
 
     return find
+
+
+keyless = KeyCheck().keyless
+"""The check that serves this process."""

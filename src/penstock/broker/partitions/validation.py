@@ -16,13 +16,13 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from penstock.broker.config.values import TopicConfig
-from penstock.broker.partitions.key_validation import KeyCheck
 from penstock.errors import CorruptRecordError, KafkaError, UnpackLimitError
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.records.batch import records_bytes
 from penstock.records.checking import Chunk, walk_batch, walk_numbered
 from penstock.records.compression.budget import UnpackBudget
-from penstock.records.compression.codecs import RATIO_MAX, Codec, begins_as, compress
+from penstock.records.compression.codecs import Codec, begins_as, compress
+from penstock.records.compression.ratios import RATIO_MAX
 from penstock.records.format.batch_header import (
     ATTRIBUTES_POSITION,
     CODEC_MASK,
@@ -72,8 +72,6 @@ _CODECS = {
     "lz4": Codec.LZ4,
     "zstd": Codec.ZSTD,
 }
-
-_KEYS = KeyCheck()
 
 
 class RejectedRecords(KafkaError):
@@ -391,7 +389,9 @@ def bring_in_line(
         budget = UnpackBudget()
     try:
         if codec == header.codec:
-            missing = _KEYS.keyless(batch, header, budget)
+            from penstock.broker.partitions.key_validation import keyless  # few topics are compacted
+
+            missing = keyless(batch, header, budget)
         else:
             records = records_bytes(batch, 0, len(batch), header, budget)
             missing = []

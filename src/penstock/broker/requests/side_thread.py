@@ -11,13 +11,11 @@ The thread pauses every millisecond or so: Python runs one thread at a time, and
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from penstock.broker.context import Parts
 from penstock.broker.requests.purgatory import Wait
-from penstock.common.thread_pause import pause
 from penstock.records.compression.budget import UnpackBudget
 
 if TYPE_CHECKING:
@@ -67,6 +65,8 @@ class SideThread:
 
     def __init__(self, purgatory: Purgatory, call: Callable[[Callable[[], None]], object]) -> None:
         """`call` schedules a function in the broker's own thread; it may be called from any thread."""
+        from concurrent.futures import ThreadPoolExecutor  # few brokers have such work
+
         self._purgatory = purgatory
         self._call = call
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="penstock-unpack")
@@ -132,6 +132,8 @@ def inline_budget(context: Context[Parts]) -> UnpackBudget:
 
 def full_budget(context: Context[UsesSideThread]) -> UnpackBudget:
     """What one request may unpack in the thread: `penstock.unpack.max.bytes` and `.records`."""
+    from penstock.common.thread_pause import pause
+
     node = context.node
     return UnpackBudget(*node.unpack_limits, pause)
 

@@ -39,6 +39,7 @@ class Session:
     """One connection, from its acceptance to its end."""
 
     __slots__ = (
+        "_resources",
         "advertised_address",
         "client_address",
         "client_id",
@@ -48,7 +49,6 @@ class Session:
         "local_address",
         "mechanism",
         "principal",
-        "resources",
         "security_protocol",
         "software_name",
         "software_version",
@@ -84,13 +84,27 @@ class Session:
         """The SASL mechanism that has authenticated the principal; None without SASL."""
         self.is_token = False
         """Whether the principal has shown a delegation token instead of a password."""
-        self.resources: dict[type[Resource], Resource] = {}
-        """What handlers keep for this connection, by class; closed when the connection ends."""
+        self._resources: dict[type[Resource], Resource] | None = None
+        """What handlers keep for this connection, by class. Most connections have nothing."""
 
     def resource(self, kind: type[R]) -> R | None:
         """The resource of a class that this connection has, or None."""
-        found = self.resources.get(kind)
+        if self._resources is None:
+            return None
+        found = self._resources.get(kind)
         return found if isinstance(found, kind) else None
+
+    def keep(self, resource: Resource) -> None:
+        """Keep a resource until the connection ends, instead of another one of its class."""
+        if self._resources is None:
+            self._resources = {}
+        self._resources[type(resource)] = resource
+
+    def release(self) -> None:
+        """Close all resources, because the connection has ended."""
+        if self._resources is not None:
+            for resource in self._resources.values():
+                resource.close()
 
     def __repr__(self) -> str:
         return f"<Session {self.connection_id} of {self.principal} at {self.client_address or 'no address'}>"

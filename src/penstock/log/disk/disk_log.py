@@ -7,7 +7,6 @@ from zlib import crc32
 
 from penstock.common.logs import logger_named
 from penstock.errors import StorageError
-from penstock.log.compaction.compacted_segment import CompactedSegment
 from penstock.log.contract import LogConfig, PendingFlush, Segment
 from penstock.log.directory.checkpoint import LEADER_EPOCHS
 from penstock.log.directory.epoch_checkpoint import load_epochs, new_epochs
@@ -153,6 +152,8 @@ class DiskLog(SegmentedLog):
         return FileSegment.create(self.directory, base_offset, self.config, now_ms)
 
     def new_compacted(self, first: Segment) -> FileSegment:
+        from penstock.log.compaction.compacted_segment import CompactedSegment  # most logs are not compacted
+
         return CompactedSegment.create(
             self.directory, first.base_offset, self.config, first.created_ms, suffix=SUFFIX_CLEANED
         )

@@ -14,18 +14,17 @@ purpose (KAFKA-3160), and the batch has a checksum of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import IntEnum
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from penstock.errors import CorruptRecordError, EncodeError, UnpackLimitError
-from penstock.records.compression import gzip, lz4, snappy, zstd
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-# cramjam is imported by the functions that call it: a broker starts without it.
-
+# cramjam is imported by the functions that call it, and the module of a codec when it is first used: a broker
+# starts without them.
 
 _HEAD_BYTES = 8
 """The most bytes needed to recognise a codec: xerial's magic."""
@@ -66,7 +65,9 @@ def compress(
         EncodeError: no such codec or level.
     """
     try:
-        return _COMPRESSORS[codec](memoryview(data).cast("B"), level, broken_lz4_checksum)
+        view = memoryview(data).cast("B")
+        packed: bytes = _CODECS[codec].compress(view, level, broken_lz4_checksum) if codec else bytes(view)
+        return packed
     except KeyError:
         raise EncodeError(f"unknown compression codec {codec}") from None
     except (ValueError, OverflowError, RuntimeError) as error:
@@ -84,7 +85,8 @@ def decompress(codec: int, data: Buffer, limit_bytes: int) -> memoryview:
     if codec == Codec.NONE:
         return view
     if codec == Codec.GZIP:
-        return gzip.decompress(view, max(limit_bytes, 0))
+        unpacked: memoryview = _CODECS[codec].decompress(view, max(limit_bytes, 0))
+        return unpacked
     room = room_for(codec, view, limit_bytes)
     target = bytearray(room)
     return memoryview(target)[: decompress_into(codec, view, memoryview(target), limit_bytes)]
@@ -113,20 +115,8 @@ def _too_large(codec: int, limit_bytes: int) -> UnpackLimitError:
 
 def begins_as(codec: int, data: memoryview) -> bool:
     """Whether `data` begin as everything in that codec does. Looks at a few bytes."""
-    head = bytes(data[:_HEAD_BYTES])
-    if codec == Codec.GZIP:
-        return head.startswith(gzip.MAGIC)
-    if codec == Codec.LZ4:
-        return head.startswith(lz4.MAGIC)
-    if codec == Codec.ZSTD:
-        magic = int.from_bytes(head[:4], "little")
-        return magic == zstd.MAGIC or magic & ~0x0F == zstd.SKIPPABLE_MAGIC
-    if head == snappy.XERIAL_MAGIC:
-        return True
-    try:
-        return snappy.block_size(data) >= 0
-    except (IndexError, CorruptRecordError):
-        return False
+    begins: bool = _CODECS[codec].begins(bytes(data[:_HEAD_BYTES]), data)
+    return begins
 
 
 def decompressed_size_max(codec: int, data: memoryview) -> int:
@@ -139,7 +129,8 @@ def decompressed_size_max(codec: int, data: memoryview) -> int:
         CorruptRecordError: unknown codec, or the framing is broken.
     """
     try:
-        return _SIZES[codec](data)
+        size: int = _CODECS[codec].size_max(data) if codec else len(data)
+        return size
     except KeyError:
         raise CorruptRecordError(f"unknown compression codec {codec}") from None
     except IndexError:
@@ -158,7 +149,8 @@ def decompress_into(codec: int, data: memoryview, target: memoryview, limit_byte
     import cramjam
 
     try:
-        return _DECOMPRESSORS[codec](data, target)
+        size: int = _CODECS[codec].decompress_into(data, target) if codec else _copy(data, target)
+        return size
     except KeyError:
         raise CorruptRecordError(f"unknown compression codec {codec}") from None
     except IndexError:
@@ -180,27 +172,29 @@ def _copy(data: memoryview, target: memoryview) -> int:
     return len(data)
 
 
-_COMPRESSORS: dict[int, Callable[[memoryview, int | None, bool], bytes]] = {
-    Codec.NONE: lambda data, _level, _broken: bytes(data),
-    Codec.GZIP: gzip.compress,
-    Codec.SNAPPY: snappy.compress,
-    Codec.LZ4: lz4.compress,
-    Codec.ZSTD: zstd.compress,
-}
-_DECOMPRESSORS: dict[int, Callable[[memoryview, memoryview], int]] = {
-    Codec.NONE: _copy,
-    Codec.GZIP: gzip.decompress_into,
-    Codec.SNAPPY: snappy.decompress_into,
-    Codec.LZ4: lz4.decompress_into,
-    Codec.ZSTD: zstd.decompress_into,
-}
-RATIO_MAX = (1, gzip.RATIO_MAX, snappy.RATIO_MAX, lz4.RATIO_MAX, zstd.RATIO_MAX)
-"""How many bytes one compressed byte can unpack to, by codec."""
+class _Codecs(dict[int, ModuleType]):
+    """The modules of the codecs by number, each imported when it is first asked for."""
 
-_SIZES: dict[int, Callable[[memoryview], int]] = {
-    Codec.NONE: len,
-    Codec.GZIP: gzip.size_max,
-    Codec.SNAPPY: snappy.size_max,
-    Codec.LZ4: lz4.size_max,
-    Codec.ZSTD: zstd.size_max,
-}
+    def __missing__(self, codec: int) -> ModuleType:
+        if codec == Codec.GZIP:
+            from penstock.records.compression import gzip
+
+            self[codec] = gzip
+        elif codec == Codec.SNAPPY:
+            from penstock.records.compression import snappy
+
+            self[codec] = snappy
+        elif codec == Codec.LZ4:
+            from penstock.records.compression import lz4
+
+            self[codec] = lz4
+        elif codec == Codec.ZSTD:
+            from penstock.records.compression import zstd
+
+            self[codec] = zstd
+        else:
+            raise KeyError(codec)
+        return self[codec]
+
+
+_CODECS = _Codecs()

@@ -8,12 +8,11 @@ from __future__ import annotations
 import zlib
 
 from penstock.errors import CorruptRecordError, UnpackLimitError
+from penstock.records.compression.ratios import GZIP_RATIO_MAX
 
 # cramjam is imported by the functions that call it: a broker starts without it.
 
 MAGIC = b"\x1f\x8b\x08"
-RATIO_MAX = 1032
-"""Deflate cannot do better than 258 bytes for two bits."""
 
 _PIECE_BYTES = 16 * 1024
 """zlib copies what lies behind a member out of the piece it was given: many small members, small copies."""
@@ -25,11 +24,16 @@ def compress(data: memoryview, level: int | None, _: bool) -> bytes:
     return bytes(cramjam.gzip.compress(data, level=6 if level is None or level < 0 else level))
 
 
+def begins(head: bytes, _: memoryview) -> bool:
+    """Whether data that begin with `head` begin as all data of this codec do."""
+    return head.startswith(MAGIC)
+
+
 def size_max(data: memoryview) -> int:
     """Return the size that the last member claims (modulo 4 GiB), as far as it is possible at all."""
     if len(data) < 18:
         raise CorruptRecordError(f"a gzip member has at least 18 bytes, not {len(data)}")
-    return min(int.from_bytes(data[-4:], "little"), RATIO_MAX * len(data))
+    return min(int.from_bytes(data[-4:], "little"), GZIP_RATIO_MAX * len(data))
 
 
 def decompress_into(data: memoryview, target: memoryview) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.errors import CorruptRecordError
+from penstock.records.compression.ratios import LZ4_RATIO_MAX
 
 # cramjam is imported by the functions that call it: a broker starts without it.
 
@@ -17,7 +18,6 @@ _HEADER = MAGIC + b"\x60\x40\x82"
 _HEADER_BROKEN = MAGIC + b"\x60\x40\x1a"
 _BLOCK_BYTES = 64 * 1024
 _STORED = 1 << 31
-RATIO_MAX = 255
 _HC_LEVEL_MIN = 3
 
 
@@ -81,7 +81,7 @@ class _Frame:
 
     def size_max(self) -> int:
         return sum(
-            end - start if stored else min(self.block_size_max, RATIO_MAX * (end - start))
+            end - start if stored else min(self.block_size_max, LZ4_RATIO_MAX * (end - start))
             for start, end, stored in self.blocks
         )
 
@@ -92,6 +92,11 @@ def _frames(data: memoryview) -> Iterator[tuple[int, _Frame]]:
         frame = _Frame(data, start)
         yield start, frame
         start = frame.end
+
+
+def begins(head: bytes, _: memoryview) -> bool:
+    """Whether data that begin with `head` begin as all data of this codec do."""
+    return head.startswith(MAGIC)
 
 
 def size_max(data: memoryview) -> int:

@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.errors import CorruptRecordError
+from penstock.records.compression.ratios import SNAPPY_RATIO_MAX
 
 # cramjam is imported by the functions that call it: a broker starts without it.
 
 XERIAL_MAGIC = b"\x82SNAPPY\0"
 _XERIAL_HEADER = XERIAL_MAGIC + b"\0\0\0\1\0\0\0\1"
 _XERIAL_BLOCK_BYTES = 32 * 1024
-RATIO_MAX = 22
-"""A copy of 64 bytes takes three."""
 
 
 def compress(data: memoryview, _level: int | None, _: bool) -> bytes:
@@ -59,9 +58,19 @@ def block_size(block: memoryview) -> int:
         shift += 7
         if shift > 28:
             raise CorruptRecordError("a snappy block whose size is no 32-bit number")
-    if size > RATIO_MAX * len(block):
+    if size > SNAPPY_RATIO_MAX * len(block):
         raise CorruptRecordError(f"a snappy block of {len(block)} bytes cannot hold {size}")
     return size
+
+
+def begins(head: bytes, data: memoryview) -> bool:
+    """Whether data that begin with `head` begin as a xerial stream or a raw block does."""
+    if head == XERIAL_MAGIC:
+        return True
+    try:
+        return block_size(data) >= 0
+    except (IndexError, CorruptRecordError):
+        return False
 
 
 def size_max(data: memoryview) -> int:

@@ -6,14 +6,12 @@ Format: RFC 8878.
 from __future__ import annotations
 
 from penstock.errors import CorruptRecordError
+from penstock.records.compression.ratios import ZSTD_BLOCK_BYTES
 
 # cramjam is imported by the functions that call it: a broker starts without it.
 
 MAGIC = 0xFD2FB528
 SKIPPABLE_MAGIC = 0x184D2A50
-_BLOCK_BYTES = 128 * 1024
-RATIO_MAX = _BLOCK_BYTES // 4
-"""A repeated byte: a block of four bytes stands for 128 KiB."""
 
 _RAW, _RLE, _COMPRESSED = 0, 1, 2
 
@@ -22,6 +20,12 @@ def compress(data: memoryview, level: int | None, _: bool) -> bytes:
     import cramjam
 
     return bytes(cramjam.zstd.compress(data, level=3 if level is None else level))
+
+
+def begins(head: bytes, _: memoryview) -> bool:
+    """Whether data that begin with `head` begin as all data of this codec do."""
+    magic = int.from_bytes(head[:4], "little")
+    return magic == MAGIC or magic & ~0x0F == SKIPPABLE_MAGIC
 
 
 def size_max(data: memoryview) -> int:
@@ -56,7 +60,7 @@ def _frame_size(data: memoryview, start: int) -> tuple[int, int]:
         header = int.from_bytes(data[position : position + 3], "little")
         position += 3
         kind, size = header >> 1 & 0x03, header >> 3
-        total += _BLOCK_BYTES if kind == _COMPRESSED else size
+        total += ZSTD_BLOCK_BYTES if kind == _COMPRESSED else size
         position += 1 if kind == _RLE else size
         if header & 0x01:
             break

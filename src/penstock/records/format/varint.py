@@ -28,7 +28,15 @@ _short: list[bytes] = []
 def short_varints() -> list[bytes]:
     """Return the varints of 0 to 8191, and that of -1 as the last: index -1, where Python looks for it."""
     if not _short:
-        _short.extend([*map(encode_varint, range(SHORT_MAX)), encode_varint(-1)])
+        one_byte = bytes(range(0, 0x80, 2))
+        lower = bytes(range(0x80, 0x100, 2))
+        two_bytes = bytearray(2 * len(lower)) * 0x7F
+        two_bytes[::2] = lower * 0x7F
+        two_bytes[1::2] = b"".join(bytes((upper,)) * len(lower) for upper in range(1, 0x80))
+        data = bytes(two_bytes)  # cut up: a call for each number would be felt when a broker starts
+        _short.extend(one_byte[i : i + 1] for i in range(len(one_byte)))
+        _short.extend([data[i : i + 2] for i in range(0, len(data), 2)])
+        _short.append(encode_varint(-1))
     return _short
 
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from penstock.broker.partitions.producers.aborted_index import AbortedIndex
-from penstock.broker.partitions.producers.producer_recovery import read_producers
 from penstock.broker.partitions.producers.producer_state import Producers, SeenBatch
 from penstock.broker.partitions.producers.transactions import Transactions
 from penstock.records.format.batch_header import TRANSACTIONAL_BIT
@@ -239,6 +238,8 @@ class ProducerStateManager:
         Raises:
             StorageError: the log cannot be read.
         """
+        from penstock.broker.partitions.producers.producer_recovery import read_producers
+
         producers = self._new()
         log = self._log
         known_to = log.start_offset
