@@ -232,27 +232,51 @@ def _truststore_pem(path: str, password: Secret | None) -> str:
     return "\n".join(read_truststore(path, data, password))
 
 
+def own_certificate(settings: TlsSettings) -> bytes | None:
+    """The certificate in DER that these settings name, without its chain; None where they name none.
+
+    Raises:
+        ConfigError: a file cannot be read, or holds no certificate.
+    """
+    pair = _own_pair(settings)
+    if pair is None:
+        return None
+    found = re.search(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", pair[0].reveal(), re.DOTALL)
+    if found is None:
+        raise ConfigError(f"{pair[2]}: there is no certificate (-----BEGIN CERTIFICATE-----)")
+    try:
+        return ssl.PEM_cert_to_DER_cert(found[0])
+    except ValueError:
+        raise ConfigError(f"{pair[2]}: the certificate is damaged") from None
+
+
 def _own_certificate(context: ssl.SSLContext, settings: TlsSettings) -> None:
+    pair = _own_pair(settings)
+    if pair is not None:
+        text, password, source = pair
+        _load_pair(context, text.reveal(), password, source)
+
+
+def _own_pair(settings: TlsSettings) -> tuple[Secret, Secret | None, str] | None:
+    """Key and chain as PEM text, the password they need, and how to call them in messages."""
     if settings.keystore is not None:
         name, password = settings.keystore, settings.keystore_password
         data = read_store(name, "keystore")
         if b"-----BEGIN" in data:
-            _load_pair(context, data.decode("utf-8", "replace"), settings.key_password or password, name)
-            return
+            return Secret(data.decode("utf-8", "replace")), settings.key_password or password, name
         from penstock.security.stores import read_keystore
 
         key, chain, key_password = read_keystore(name, data, password, settings.key_password)
-        _load_pair(context, key.reveal() + "\n" + "\n".join(chain), key_password, name)
-        return
+        return Secret(key.reveal() + "\n" + "\n".join(chain)), key_password, name
     if settings.certificate is None:
         if settings.key is not None:
             raise ConfigError("a private key is given without its certificate: set ssl.certificate.location")
-        return
+        return None
     certificate, source = _pem(settings.certificate, "certificate")
     key_text = ""
     if settings.key is not None:
         key_text, source = _pem(settings.key.reveal(), "private key")
-    _load_pair(context, f"{key_text}\n{certificate}", settings.key_password, source)
+    return Secret(f"{key_text}\n{certificate}"), settings.key_password, source
 
 
 def _pem(given: str, what: str) -> tuple[str, str]:

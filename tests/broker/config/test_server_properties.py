@@ -154,9 +154,8 @@ def test_listeners_that_will_not_do(text: str, message: str) -> None:
 def test_every_name_of_kafkas_that_is_listed_is_known_in_a_file(tmp_path: Path, release: str) -> None:
     for name in settings_of_release(release):
         if base_name(name) is not None:
-            assert read(
-                tmp_path, f"{name}={'1' if 'ms' in name or 'size' in name or 'seconds' in name else ''}\n"
-            )
+            number = "1" if "ms" in name or "size" in name or "seconds" in name else ""
+            assert read(tmp_path, f"{name}={'true' if '.allow.' in name else number}\n")
         elif name.startswith(("ssl.", "sasl.", "authorizer.", "security.")):
             with pytest.raises(ConfigError, match="protection"):
                 read(tmp_path, f"{name}=\n")

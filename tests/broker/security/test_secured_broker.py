@@ -16,7 +16,7 @@ import pytest
 from broker.wire_client import WireClient
 from penstock import Admin, Broker, Consumer, Producer
 from penstock.broker.security.throwaway import Security
-from penstock.errors import ConfigError, MissingDependencyError, PenstockError
+from penstock.errors import ConfigError, KafkaError, MissingDependencyError, PenstockError
 from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
 from penstock.protocol.messages.metadata_request import MetadataRequest
 from penstock.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
@@ -212,6 +212,64 @@ def test_certificates_change_by_a_setting_of_the_listener() -> None:
         broker._call(lambda server: server.node.cluster.alter([record], 0))
         broker._call(lambda server: server.renew_certificates())
         assert served_certificate(broker) != first
+
+
+STRICT = {f"listener.name.ssl.ssl.allow.{what}.changes": "false" for what in ("dn", "san")}
+
+
+def other_store(broker: KafkaBroker, subject: str, hosts: list[str]) -> str:
+    """The path of a key pair that the broker's authority has signed."""
+    security = broker.security
+    assert security is not None
+    made = security.authority.issue(subject, hosts)
+    path = security.directory / "other.pem"
+    path.write_bytes(made.key_pem + made.certificate_pem)
+    return str(path)
+
+
+HOSTS = ["localhost", "127.0.0.1", "::1"]
+
+
+@pytest.mark.parametrize(
+    ("subject", "hosts", "allowed", "said"),
+    [
+        ("penstock", [*HOSTS, "more.example"], (), None),
+        ("Penstock", HOSTS, (), None),
+        ("other", HOSTS, (), "the new certificate is that of 'CN=other'"),
+        ("other", HOSTS, ("dn",), None),
+        ("other", HOSTS, ("san",), "set ssl.allow.dn.changes=true"),
+        ("penstock", ["localhost"], (), "lacks 2 of the host names"),
+        ("penstock", ["localhost"], ("dn",), "set ssl.allow.san.changes=true"),
+        ("penstock", ["localhost"], ("san",), None),
+    ],
+)
+def test_a_renewed_certificate_is_of_the_same_name_unless_that_is_allowed(
+    subject: str,
+    hosts: list[str],
+    allowed: tuple[str, ...],
+    said: str | None,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """By AlterConfigs, which is refused with 42, and by the file alone, which is told in the log."""
+    config = STRICT | {f"listener.name.ssl.ssl.allow.{what}.changes": "true" for what in allowed}
+    with KafkaBroker(security="SSL", config=config) as broker, Admin(config=settings_of(broker)) as admin:
+        first = served_certificate(broker)
+        path = other_store(broker, subject, hosts)
+        change = {"listener.name.ssl.ssl.keystore.location": path}
+        if said is None:
+            admin.alter_config(broker=1, set=change)
+        else:
+            with pytest.raises(KafkaError, match=said) as caught:
+                admin.alter_config(broker=1, set=change)
+            assert caught.value.code == 42
+        broker._call(lambda server: server.renew_certificates())
+        assert (served_certificate(broker) == first) == (said is not None)
+        if said is not None:
+            assert broker.security is not None
+            Path(path).replace(broker.security.directory / "server.pem")
+            broker._call(lambda server: server.renew_certificates())
+            assert served_certificate(broker) == first
+            assert said in caplog.text
 
 
 # --- logins ------------------------------------------------------------------------------------------------

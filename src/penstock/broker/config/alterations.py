@@ -60,6 +60,8 @@ class ConfigTarget(Protocol):
     def topics(self) -> Mapping[str, _Topic]: ...
     @property
     def resource_configs(self) -> Mapping[tuple[int, str], Mapping[str, str]]: ...
+    @property
+    def setting_checks(self) -> Sequence[Callable[[Mapping[str, str]], None]]: ...
     def alter(self, records: Sequence[ConfigRecord], now_ms: int) -> object: ...
 
 
@@ -280,6 +282,8 @@ def _check_broker(cluster: ConfigTarget, texts: Mapping[str, str], name: str) ->
         for setting, text in texts.items():
             if settings[setting].key.type != UNKNOWN:
                 parse(settings[setting].key, text)
+        for check in cluster.setting_checks if name else ():
+            check(texts)
     except ConfigError as error:
         raise error_for(ErrorCode.INVALID_REQUEST, str(error)) from None
 

@@ -80,6 +80,12 @@ KEYS: dict[str, SecurityKey] = {
     "sasl.oauthbearer.scope.claim.name": SecurityKey(TEXT, "scope", "The claim with the scopes of a token."),
     "sasl.oauthbearer.sub.claim.name": SecurityKey(TEXT, "sub", "The claim that names the principal."),
     "sasl.server.max.receive.size": SecurityKey(NUMBER, "524288", "The longest frame before authentication."),
+    "ssl.allow.dn.changes": SecurityKey(
+        BOOLEAN, "false", "Whether a renewed certificate may have another subject."
+    ),
+    "ssl.allow.san.changes": SecurityKey(
+        BOOLEAN, "false", "Whether a renewed certificate may lack host names that the older one has."
+    ),
     "ssl.cipher.suites": SecurityKey(TEXT, None, "Cipher suites, by the names of Java or OpenSSL."),
     "ssl.client.auth": SecurityKey(TEXT, "none", "none, requested or required: certificates of clients."),
     "ssl.enabled.protocols": SecurityKey(TEXT, "TLSv1.2,TLSv1.3", "TLSv1.2, TLSv1.3, or both."),

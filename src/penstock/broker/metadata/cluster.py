@@ -8,7 +8,7 @@ restart brings back what was there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.broker.config.resource_types import TOPIC_RESOURCE
@@ -71,6 +71,8 @@ class Cluster:
             image.broker_configs.setdefault(str(self.node_id), {}),
             image.broker_configs.setdefault(ALL_BROKERS, {}),
         )
+        self.setting_checks: list[Callable[[Mapping[str, str]], None]] = []
+        """What else looks at settings of this broker that clients make; each raises ConfigError."""
         self.replicas = ReplicaManager(image, self.config, store)
         self._store = store
         self._next_producer_id = self._producer_ids_end = 0

@@ -26,7 +26,9 @@ KEYWORDS = {
 }
 """The types that RFC 2253 names, by object identifier."""
 
-_SEQUENCE, _SET, _OID, _VERSION = 0x30, 0x31, 0x06, 0xA0
+_SEQUENCE, _SET, _OID, _VERSION, _EXTENSIONS = 0x30, 0x31, 0x06, 0xA0, 0xA3
+_ALTERNATIVE_NAMES = bytes((0x55, 0x1D, 0x11))
+"""2.5.29.17, the extension with the names of hosts."""
 
 _ENCODINGS = {
     12: "utf-8",
@@ -67,6 +69,29 @@ def subject_of(certificate: bytes) -> str:
         raise DecodeError(f"the subject of a certificate has more than {NAME_BYTES_MAX} bytes")
     parts = [_relative_name(certificate, each) for each in _elements(certificate, subject)]
     return ",".join(reversed(parts))
+
+
+def alternative_names_of(certificate: bytes) -> frozenset[bytes]:
+    """The subject alternative names of an X.509 certificate in DER, each with its tag and length.
+
+    Raises:
+        DecodeError: the bytes are no certificate.
+    """
+    outer = _element(certificate, 0, len(certificate), _SEQUENCE)
+    body = _element(certificate, outer.start, outer.end, _SEQUENCE)
+    names: set[bytes] = set()
+    for field in _elements(certificate, body):
+        if field.tag != _EXTENSIONS:
+            continue
+        for extension in _elements(certificate, _element(certificate, field.start, field.end, _SEQUENCE)):
+            parts = _elements(certificate, extension)
+            if parts and certificate[parts[0].start : parts[0].end] == _ALTERNATIVE_NAMES:
+                value = _element(certificate, parts[-1].start, parts[-1].end, _SEQUENCE)
+                position = value.start
+                for name in _elements(certificate, value):
+                    names.add(certificate[position : name.end])
+                    position = name.end
+    return frozenset(names)
 
 
 def _relative_name(data: bytes, element: _Element) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -76,12 +77,15 @@ class ListenerSecurity:
         """The context of new connections; None without TLS."""
         self._rules: list[PrincipalRule] = []
         self._tls_state: object = None
+        self._certificate = b""
         if listener.has_tls:
             from penstock.broker.security.principal_rules import parse_principal_rules
 
             self._rules = parse_principal_rules(self.settings.text("ssl.principal.mapping.rules") or "")
-            self._tls_state = self._read_tls_state()
-            self.tls = self._make_context()
+            self._tls_state = self._read_tls_state(self.settings)
+            self.tls = self._make_context(self.settings)
+            self._certificate = self._read_certificate(self.settings)
+            node.cluster.setting_checks.append(self.check_settings)
         self.mechanisms: list[str] = []
         self.users: ListenerUsers | None = None
         self.validate_token: ValidateToken | None = None
@@ -144,15 +148,15 @@ class ListenerSecurity:
 
     # --- TLS ---------------------------------------------------------------------------------------------
 
-    def tls_settings(self) -> TlsSettings:
-        """What the context is made of, as the settings are now.
+    def tls_settings(self, settings: SecuritySettings) -> TlsSettings:
+        """What the context is made of.
 
         Raises:
             ConfigError: no certificate is named.
         """
         from penstock.security.tls_context import TlsSettings
 
-        settings, name = self.settings, self.listener.name.lower()
+        name = self.listener.name.lower()
         keystore = settings.text("ssl.keystore.location")
         chain = settings.secret("ssl.keystore.certificate.chain")
         key = settings.secret("ssl.keystore.key")
@@ -186,17 +190,62 @@ class ListenerSecurity:
             ciphers=settings.text("ssl.cipher.suites") or None,
         )
 
-    def _make_context(self) -> ssl.SSLContext:
+    def _make_context(self, settings: SecuritySettings) -> ssl.SSLContext:
         from penstock.security.tls_context import server_context
 
-        context = server_context(self.tls_settings())
+        context = server_context(self.tls_settings(settings))
         # Tickets would be two messages per handshake that no client of Kafka uses again.
         context.num_tickets = 0
         return context
 
-    def _read_tls_state(self) -> object:
+    def _read_certificate(self, settings: SecuritySettings) -> bytes:
+        from penstock.security.tls_context import own_certificate
+
+        return own_certificate(self.tls_settings(settings)) or b""
+
+    def _check_successor(self, settings: SecuritySettings) -> bytes:
+        """The certificate that settings name, as DER.
+
+        Raises:
+            ConfigError: it has another subject than the one in force, or lacks some of its host names, and
+                that is not allowed.
+        """
+        from penstock.broker.security.distinguished_names import alternative_names_of, subject_of
+
+        made = self._read_certificate(settings)
+        try:
+            old, new = subject_of(self._certificate), subject_of(made)
+            lost = alternative_names_of(self._certificate) - alternative_names_of(made)
+        except DecodeError as error:
+            raise ConfigError(f"the certificate cannot be compared with the older one: {error}") from None
+        if old.casefold() != new.casefold() and not settings.boolean("ssl.allow.dn.changes"):
+            raise ConfigError(
+                f"the new certificate is that of {new!r}, the older one of {old!r};"
+                " set ssl.allow.dn.changes=true if that is meant"
+            )
+        if lost and not settings.boolean("ssl.allow.san.changes"):
+            raise ConfigError(
+                f"the new certificate lacks {len(lost)} of the host names that the older one has;"
+                " set ssl.allow.san.changes=true if that is meant"
+            )
+        return made
+
+    def check_settings(self, texts: Mapping[str, str]) -> None:
+        """Check settings that a client is about to make for this broker.
+
+        Raises:
+            ConfigError: with them, this listener would have a certificate that cannot be read, or may not
+                replace the one in force.
+        """
+        config = self._node.cluster.config
+        settings = SecuritySettings(config.with_dynamic(texts, config.dynamic_defaults), self.listener.name)
+        if self._read_tls_state(settings) != self._tls_state:
+            self._make_context(settings)
+            self._check_successor(settings)
+
+    def _read_tls_state(self, settings: SecuritySettings) -> object:
         """Changes when certificates do: the settings, and the identity of the files they name."""
-        files = [self.settings.text(name) for name in _FILES]
+        files = [settings.text(name) for name in _FILES]
         stats = []
         for path in files:
             try:
@@ -205,7 +254,7 @@ class ListenerSecurity:
                 stat = None
             stats.append((path, stat and (stat.st_mtime_ns, stat.st_size, stat.st_ino)))
         texts = [
-            self.settings.text(name)
+            settings.text(name)
             for name in (
                 "ssl.keystore.certificate.chain",
                 "ssl.keystore.key",
@@ -214,6 +263,8 @@ class ListenerSecurity:
                 "ssl.truststore.certificates",
                 "ssl.truststore.password",
                 "ssl.client.auth",
+                "ssl.allow.dn.changes",
+                "ssl.allow.san.changes",
             )
         ]
         return stats, texts
@@ -225,16 +276,17 @@ class ListenerSecurity:
         """
         if self.tls is None:
             return False
-        state = self._read_tls_state()
+        state = self._read_tls_state(self.settings)
         if state == self._tls_state:
             return False
         try:
-            self.tls = self._make_context()
+            context = self._make_context(self.settings)
+            self._certificate = self._check_successor(self.settings)
         except ConfigError as error:
             self._tls_state = state
             logger.error("listener %s keeps its certificate: %s", self.listener.name, error)
             return False
-        self._tls_state = state
+        self.tls, self._tls_state = context, state
         logger.info("listener %s has new certificates", self.listener.name)
         return True
 
