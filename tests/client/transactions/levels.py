@@ -16,7 +16,11 @@ def set_level(servers: str, level: int) -> None:
 
     async def ask() -> None:
         async with AsyncClient(ClientConfig.parse(None, {"bootstrap_servers": servers})) as client:
-            update = FeatureUpdateKey(feature="transaction.version", max_version_level=level, upgrade_type=2)
+            await client.bootstrap()
+            is_raised = level > client.feature_level("transaction.version")
+            update = FeatureUpdateKey(
+                feature="transaction.version", max_version_level=level, upgrade_type=1 if is_raised else 2
+            )
             answer = await client.request(UpdateFeaturesRequest(timeout_ms=5000, feature_updates=[update]))
             assert answer.error_code == 0
             assert all(each.error_code == 0 for each in answer.results)

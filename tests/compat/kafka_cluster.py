@@ -1,0 +1,124 @@
+"""Three nodes of Apache Kafka in this machine, each broker and controller, any of which may be killed."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import time
+from pathlib import Path
+from types import TracebackType
+
+import pytest
+
+from compat.peers import CLUSTER_ID, JAVA_OPTIONS, answers, free_ports, java, maven_classpath, need
+
+NODES = 3
+
+
+class KafkaCluster:
+    """Runs while its ``with`` block does. Topics of the cluster itself have three replicas."""
+
+    def __init__(self, version: str, directory: Path, heap_mb: int = 512) -> None:
+        self._classpath = maven_classpath(f"kafka-{version}")
+        self._directory = directory
+        self._heap_mb = heap_mb
+        ports = free_ports(2 * NODES)
+        self.ports, self._controllers = ports[:NODES], ports[NODES:]
+        self.servers = ",".join(f"127.0.0.1:{port}" for port in self.ports)
+        self._processes: dict[int, subprocess.Popen[bytes]] = {}
+
+    def __enter__(self) -> KafkaCluster:
+        try:
+            for node in range(NODES):
+                self._format(node)
+            for node in range(NODES):
+                self._run(node)
+            for node in range(NODES):
+                self._wait_for(node, NODES)
+        except BaseException:
+            self._stop()
+            raise
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stop()
+
+    def kill(self, node: int) -> None:
+        """End a node by SIGKILL."""
+        process = self._processes.pop(node)
+        process.kill()
+        process.wait()
+
+    def start(self, node: int) -> None:
+        """Start a node again, and wait until it answers."""
+        self._run(node)
+        self._wait_for(node, 1)
+
+    def _stop(self) -> None:
+        for node in list(self._processes):
+            with contextlib.suppress(OSError):
+                self.kill(node)
+
+    def _place(self, node: int) -> Path:
+        return self._directory / f"node{node + 1}"
+
+    def _format(self, node: int) -> None:
+        place = self._place(node)
+        place.mkdir(parents=True)
+        voters = ",".join(f"{each + 1}@127.0.0.1:{self._controllers[each]}" for each in range(NODES))
+        own, controller = self.ports[node], self._controllers[node]
+        settings = {
+            "process.roles": "broker,controller",
+            "node.id": node + 1,
+            "controller.quorum.voters": voters,
+            "listeners": f"PLAINTEXT://127.0.0.1:{own},CONTROLLER://127.0.0.1:{controller}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{own}",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            "log.dirs": place / "data",
+            "default.replication.factor": NODES,
+            "min.insync.replicas": 2,
+            "offsets.topic.replication.factor": NODES,
+            "offsets.topic.num.partitions": 3,
+            "transaction.state.log.replication.factor": NODES,
+            "transaction.state.log.min.isr": 2,
+            "transaction.state.log.num.partitions": 3,
+            "group.initial.rebalance.delay.ms": 0,
+            "broker.session.timeout.ms": 3000,
+            "broker.heartbeat.interval.ms": 500,
+            "controller.quorum.election.timeout.ms": 500,
+            "controller.quorum.fetch.timeout.ms": 1000,
+            "replica.lag.time.max.ms": 3000,
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms": 1000,
+        }
+        properties = place / "server.properties"
+        properties.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+        java(
+            self._classpath,
+            "kafka.tools.StorageTool",
+            "format",
+            "-t",
+            CLUSTER_ID,
+            "-c",
+            properties,
+            check=True,
+        )
+
+    def _run(self, node: int) -> None:
+        place = self._place(node)
+        command = [need("java"), f"-Xmx{self._heap_mb}M", *JAVA_OPTIONS, "-cp", self._classpath]
+        command += ["kafka.Kafka", str(place / "server.properties")]
+        with (place / "server.log").open("ab") as output:
+            self._processes[node] = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=place
+            )
+
+    def _wait_for(self, node: int, brokers: int) -> None:
+        deadline = time.monotonic() + 120
+        while not answers(self.ports[node], brokers):
+            if self._processes[node].poll() is not None or time.monotonic() > deadline:
+                log = (self._place(node) / "server.log").read_text(errors="replace")[-6000:]
+                pytest.fail(f"node {node + 1} of Apache Kafka did not start:\n{log}")
+            time.sleep(0.1)
