@@ -211,6 +211,34 @@ def test_consume_transform_produce_is_exactly_once(place: Place) -> None:
     assert sum(at.offset for at in committed.values()) >= 20
 
 
+def test_after_an_abort_a_consumer_goes_back_to_what_is_committed(place: Place) -> None:
+    with Producer(place.servers) as source:
+        for number in range(10):
+            source.send(place.topic, b"%d" % number, partition=0)
+    options = {"group_id": place.name, "auto_offset_reset": "earliest", "enable_auto_commit": False}
+    tp = TopicPartition(place.topic, 0)
+    with place.producer() as producer, Consumer(place.servers, **options) as consumer:
+        consumer.subscribe(place.topic)
+        read: list[list[int]] = []
+        for commits in (False, True, False):
+            records = []
+            while not records:
+                records = consumer.poll(timeout_ms=200, max_records=4)
+            read.append([record.offset for record in records])
+            producer.begin_transaction()
+            producer.send_offsets(consumer.positions(), consumer)
+            if commits:
+                producer.commit_transaction()
+            else:
+                producer.abort_transaction()
+                consumer.seek_to_committed()
+        assert read == [[0, 1, 2, 3], [0, 1, 2, 3], [4, 5, 6, 7]]
+        assert consumer.position(tp) == 4
+        committed = consumer.committed([tp])[tp]
+        assert committed is not None
+        assert committed.offset == 4
+
+
 def test_calls_in_the_wrong_order_change_nothing(place: Place) -> None:
     with place.producer() as producer:
         for call in (producer.commit_transaction, producer.abort_transaction, producer.prepare_transaction):

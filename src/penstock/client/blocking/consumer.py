@@ -107,6 +107,10 @@ class Consumer(Blocking):
         """Go on behind the last record of some partitions, of all by default. Raises as `seek`."""
         self._consumer.seek_to_end(*partitions)
 
+    def seek_to_committed(self, *partitions: TopicPartition | tuple[str, int]) -> None:
+        """Go back to what the group has committed. See `AsyncConsumer.seek_to_committed`."""
+        self._consumer.seek_to_committed(*partitions)
+
     def pause(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
         """Hand out no records of some partitions until `resume`.
 

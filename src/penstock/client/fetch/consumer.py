@@ -221,6 +221,23 @@ class AsyncConsumer(FetchedRecords):
         for tp in partitions or self.assignment():
             self.seek(tp, LATEST)
 
+    def seek_to_committed(self, *partitions: TopicPartition | tuple[str, int]) -> None:
+        """Go back to what the group has committed, for some partitions, for all by default.
+
+        What an aborted transaction has read comes again. Where nothing is committed, ``auto.offset.reset``
+        decides.
+
+        Raises:
+            ConfigError: a partition is not assigned, or there is no ``group.id``.
+        """
+        group = self._group_of("seek_to_committed()")
+        for tp in [self._assigned(partition) for partition in partitions] or self.assignment():
+            with self._position_lock:
+                self._forget([tp])
+                self._positions[tp] = COMMITTED
+            self._before.pop(tp, None)
+            group.sought(tp)
+
     def pause(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
         """Hand out no records of some partitions until `resume`."""
         self._set_paused(topic_partitions(partitions, "pause()"), True)

@@ -279,8 +279,8 @@ class GroupSession:
         self, partitions: Iterable[TopicPartition], timeout_ms: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """What the group has committed. Raises as `GroupOffsets.fetch`."""
-        is_strict = self._config.isolation_level == "read_committed"
-        found = await self._offsets.fetch(partitions, require_stable=is_strict, timeout_ms=timeout_ms)
+        # What a transaction has not decided yet would be read, and produced, a second time (KIP-447).
+        found = await self._offsets.fetch(partitions, require_stable=True, timeout_ms=timeout_ms)
         for tp, at in found.items():
             if at is not None:
                 self._known.setdefault(tp, at.offset)
