@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,10 @@ def place(
         servers = broker.bootstrap_servers
         with Admin(servers) as admin:
             admin.create_topic("t", partitions=2)
-        asyncio.run(write(servers, request.param))
+            asyncio.run(write(servers, request.param))
+            # A commit is answered before its markers are written.
+            while admin.describe_transactions(["one"])[0].state != "CompleteCommit":
+                time.sleep(0.01)
         yield servers, directory
 
 
