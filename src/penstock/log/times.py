@@ -75,7 +75,7 @@ def records_of(entry: Entry, batch: Bytes, budget: UnpackBudget) -> Iterator[Off
         UnpackLimitError: they are too much for `budget`.
     """
     if entry.magic < 2:
-        from penstock.records.legacy import iter_messages  # few logs have messages of old formats
+        from penstock.records.legacy import iter_messages  # few logs have messages before magic 2
 
         for message in iter_messages(batch, 0, len(batch), budget=budget, verify=False):
             yield message.offset, message.timestamp

@@ -169,7 +169,7 @@ def decode_batch(
     if end - start < ENTRY_BYTES or end > view.nbytes:
         raise CorruptRecordError(f"a batch of {end - start} bytes is cut short")
     if view[start + MAGIC_POSITION] != 2:
-        from penstock.records.legacy import decode_entry  # few logs have messages of old formats
+        from penstock.records.legacy import decode_entry  # few logs have messages before magic 2
 
         return decode_entry(
             view,

@@ -102,7 +102,7 @@ class GssapiExchange:
             return self._offer()
         choice = context.unwrap(token).message
         if len(choice) < 4 or choice[0] != 1:
-            raise ValueError("the client wants a layer that was not offered, and that Kafka does not use")
+            raise ValueError("the client asks for a layer that was not offered, and that Kafka does not use")
         own_realm = str(context.target_name).rpartition("@")[2]
         self.identity = Identity(short_name(str(context.initiator_name), self._acceptor.rules, own_realm))
         return None

@@ -188,7 +188,7 @@ def guard_delete_topics(request: Any, asking: Asking) -> Any:
             return True
         is_seen = rights.on_topic(Operation.DESCRIBE, known)
         if name is not None and is_seen and name not in asking.context.node.cluster.topics:
-            return True  # it is told that there is none
+            return True  # answered with error 3
         if rights.on_topic(Operation.DELETE, known) and (is_seen or name is None):
             return True
         refuse(known if name is not None or is_seen else None, topic_id)
