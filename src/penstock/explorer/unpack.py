@@ -144,7 +144,7 @@ def _batch(data: bytes, start: int, end: int) -> dict[str, Any]:
     try:
         if header.is_control:
             kind, _ = read_marker(data, start, end)
-            shown["marker"] = _MARKERS.get(kind, f"type {kind}")
+            shown["marker"] = _MARKERS.get(kind, f"type {kind}") if header.record_count else "emptied"
         shown["records"] = _records(data, start, end)
     except PenstockError as error:
         shown.setdefault("error", str(error))

@@ -276,14 +276,15 @@ def read_marker(buffer: Buffer, start: int, end: int) -> tuple[int, int]:
     """Return (type, coordinator epoch) of the control batch in `buffer[start:end]`.
 
     The type is `ABORT_MARKER`, `COMMIT_MARKER` or a number of KRaft's; the epoch is -1 where the
-    type has none. Longer keys and values than today's are fine.
+    type has none. A batch that compaction has emptied has neither: both are -1. Longer keys and values than
+    today's are fine.
 
     Raises:
-        CorruptRecordError: no control record, or one too short.
+        CorruptRecordError: a control record that is too short.
     """
     records = decode_batch(buffer, start, end, "", -1, verify=False)
     if not records:
-        raise CorruptRecordError("a control batch without a record")
+        return -1, -1
     key, value = records[0].key, records[0].value
     if key is None or len(key) < 4:
         raise CorruptRecordError("a control record whose key is too short")

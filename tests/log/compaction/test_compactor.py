@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from log.log_laws import T0, add, batch
 from penstock.errors import StorageError
 from penstock.log.compaction import compactor as compaction
-from penstock.log.compaction.compactor import CompactionPolicy, compact, find_dirt, plan
+from penstock.log.compaction.compactor import CompactionPolicy, Kept, compact, find_dirt, plan
+from penstock.log.compaction.transactions import Aborted
 from penstock.log.contract import LogConfig
 from penstock.log.disk.disk_log import DiskLog
 from penstock.log.memory import MemoryLog
@@ -133,7 +134,7 @@ def test_the_last_batch_of_a_producer_stays_without_records(make_log: Callable[.
     put(log, (b"a", b"3"))
     roll(log)
     put(log, (b"z", b""))
-    assert compact(log, ALWAYS, now_ms=T0, last_of_producers={7: 1})
+    assert compact(log, ALWAYS, now_ms=T0, kept=Kept({7: 1}))
     assert contents(log) == [(2, b"a", b"3"), (3, b"z", b"")]
     empty = headers(log)[0]
     assert (empty.base_offset, empty.last_offset, empty.record_count) == (1, 1, 0)
@@ -141,7 +142,7 @@ def test_the_last_batch_of_a_producer_stays_without_records(make_log: Callable[.
     assert contents(log, start=0) == contents(log)
 
 
-def test_transactions_and_markers_are_left_alone(make_log: Callable[..., Any]) -> None:
+def test_what_was_aborted_goes_and_its_marker_stays(make_log: Callable[..., Any]) -> None:
     log = make_log(LogConfig(segment_bytes=10_000))
     put(log, (b"a", b"1"))
     fields = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0, "is_transactional": True}
@@ -149,8 +150,8 @@ def test_transactions_and_markers_are_left_alone(make_log: Callable[..., Any]) -
     put(log, (b"\0\0\0\0", b"\0\0\0\0\0\0"), **{**fields, "is_control": True, "base_sequence": -1})
     roll(log)
     put(log, (b"z", b""))
-    compact(log, ALWAYS, now_ms=T0)
-    assert [offset for offset, _, _ in contents(log)] == [0, 1, 2, 3]
+    compact(log, ALWAYS, now_ms=T0, kept=Kept(aborted=[Aborted(7, 1, 2)]))
+    assert [offset for offset, _, _ in contents(log)] == [0, 2, 3]
 
 
 # --- when ---------------------------------------------------------------------------------------------------

@@ -10,8 +10,8 @@ numbers, the last batch of a segment says where the segment ends.
 A record whose offset lies outside its batch, or whose time is no 64-bit number, makes its whole batch one
 that cannot be read: such an offset would remove other records. The caller leaves it as it is.
 
-Batches of transactions are left as they are, and their keys replace nothing: only markers show whether they
-count. Messages of magic 0 and 1 stay whole or go whole. Works on bytes, not on files.
+The caller decides what becomes of batches of transactions and of markers (`transactions`). Messages of
+magic 0 and 1 stay whole or go whole. Works on bytes, not on files.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from enum import Enum
 
 from penstock.errors import CorruptRecordError
+from penstock.log.compaction.transactions import Fate
 from penstock.log.walk import Entry
 from penstock.model import Record
 from penstock.records.batch import decode_batch, records_bytes
@@ -30,7 +31,6 @@ from penstock.records.format.batch_header import (
     DELETE_HORIZON_BIT,
     HEADER_BYTES,
     LOG_APPEND_BIT,
-    TRANSACTIONAL_BIT,
     BatchHeader,
     pack_header,
     read_header,
@@ -45,8 +45,6 @@ LatestOffsets = Mapping[bytes, int]
 
 INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 
-_UNTOUCHED = CONTROL_BIT | TRANSACTIONAL_BIT
-
 
 class WhenEmpty(Enum):
     """What becomes of a batch that loses all its records."""
@@ -56,14 +54,14 @@ class WhenEmpty(Enum):
 
 
 def keys_of(batch: bytes, entry: Entry, scan: Scanner = scan_keys) -> list[tuple[bytes, int]]:
-    """Return (key, offset) of every record that may replace earlier ones.
+    """Return (key, offset) of every record that may replace earlier ones. Of markers that is none.
 
     Raises:
         CorruptRecordError: the records cannot be read.
     """
     if entry.magic < 2:
         return [(row.key, row.offset) for row in _rows(batch, entry) if row.key is not None]
-    if entry.attributes & _UNTOUCHED:
+    if entry.attributes & CONTROL_BIT:
         return []
     header = read_header(batch)
     return [
@@ -82,6 +80,7 @@ def clean(
     now_ms: int,
     delete_retention_ms: int,
     when_empty: WhenEmpty = WhenEmpty.DROP,
+    fate: Fate = Fate.BY_KEY,
     scan: Scanner = scan_keys,
 ) -> bytes | None:
     """Return what is left of a batch: itself where nothing goes, None where nothing stays.
@@ -93,9 +92,9 @@ def clean(
     """
     if entry.magic < 2:
         return batch if when_empty is WhenEmpty.KEEP or _is_needed(batch, entry, latest) else None
-    if entry.attributes & _UNTOUCHED:
-        return batch
     header = read_header(batch)
+    if fate is not Fate.BY_KEY:
+        return _clean_whole(batch, header, fate, when_empty, now_ms, delete_retention_ms, scan)
     data, spans = _spans(batch, header, scan)
     base = header.base_offset
     horizon_passed = header.has_delete_horizon and now_ms >= header.base_timestamp
@@ -120,6 +119,29 @@ def clean(
     body = b"".join([data[span.start : span.end] for span in kept])
     latest_ms = header.base_timestamp + max(span.timestamp_delta for span in kept)
     return _rebuilt(header, body, len(kept), header.base_timestamp, latest_ms)
+
+
+def _clean_whole(
+    batch: bytes,
+    header: BatchHeader,
+    fate: Fate,
+    when_empty: WhenEmpty,
+    now_ms: int,
+    delete_retention_ms: int,
+    scan: Scanner,
+) -> bytes | None:
+    """What is left of a batch that stays, or goes, with all its records."""
+    if fate is Fate.NEEDED:
+        return batch
+    if fate is Fate.SPENT and header.record_count:
+        if not header.has_delete_horizon:
+            data, spans = _spans(batch, header, scan)
+            return _with_horizon(data, header, spans, min(now_ms + delete_retention_ms, INT64_MAX))
+        if now_ms < header.base_timestamp:
+            return batch
+    if when_empty is WhenEmpty.DROP:
+        return None
+    return _emptied(header) if header.record_count else batch
 
 
 def _spans(batch: bytes, header: BatchHeader, scan: Scanner) -> tuple[bytes, list[Span]]:

@@ -11,7 +11,8 @@ is read is not used either. A batch whose checksum fails, or a segment that does
 batch, ends the compaction; a batch whose checksum fits and whose records make no sense was written so by a
 client: it stays as it is, and its keys replace nothing.
 
-The last segment is never touched, nor is what is younger than `min.compaction.lag.ms`. Names and order of
+The last segment is never touched, nor is what is younger than `min.compaction.lag.ms`, nor a segment in which
+a transaction is open, or behind it. Names and order of
 the temporary files are Kafka's: `.cleaned` while a segment is written, `.swap` once it is complete and on
 the disk; `recovery.tidy` finishes or undoes it after a crash.
 """
@@ -19,14 +20,16 @@ the disk; `recovery.tidy` finishes or undoes it after a crash.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.common.logs import logger_named
 from penstock.errors import CorruptRecordError, StorageError
 from penstock.log.compaction.batch_cleaning import WhenEmpty, clean, keys_of
+from penstock.log.compaction.transactions import Aborted, Fate, TransactionsOfPass
 from penstock.log.contract import NEVER, RELATIVE_OFFSET_MAX
 from penstock.log.walk import has_valid_checksum
-from penstock.records.format.batch_header import read_header
+from penstock.records.format.batch_header import CONTROL_BIT, TRANSACTIONAL_BIT, BatchHeader, read_header
 from penstock.records.format.key_scan import scan_keys
 from penstock.records.kernels.key_scanner import Scanner, fast_scanner
 
@@ -65,7 +68,23 @@ class Dirt(NamedTuple):
     is_overdue: bool
 
 
-def find_dirt(log: Log, policy: CompactionPolicy, now_ms: int) -> Dirt | None:
+class Kept(NamedTuple):
+    """What producers need of a log. Of each that is kept a batch stays, without records if need be."""
+
+    last_offsets: Mapping[int, int] = MappingProxyType({})
+    """The offset of the last batch of each producer id, which has its sequence numbers."""
+    marker_epochs: Mapping[int, int] = MappingProxyType({})
+    """The epoch of each producer id whose last batch is a marker."""
+    aborted: Sequence[Aborted] = ()
+    """The aborted transactions, by their markers."""
+    stable_offset: int = NEVER
+    """The last stable offset: every transaction below it has ended."""
+
+
+NOTHING_KEPT = Kept()
+
+
+def find_dirt(log: Log, policy: CompactionPolicy, now_ms: int, stable_offset: int = NEVER) -> Dirt | None:
     """Return what of a log could be compacted; None if nothing."""
     first = max(log.cleaned_to, log.start_offset)
     sealed = log.segments[:-1]
@@ -73,6 +92,8 @@ def find_dirt(log: Log, policy: CompactionPolicy, now_ms: int) -> Dirt | None:
     for segment in sealed:
         if segment.end_offset <= first:
             continue
+        if segment.end_offset > stable_offset:
+            break
         if policy.min_lag_ms > 0 and segment.newest_ms > now_ms - policy.min_lag_ms:
             break
         dirty.append(segment)
@@ -91,21 +112,19 @@ def plan(
     policy: CompactionPolicy,
     now_ms: int,
     *,
-    last_of_producers: Mapping[int, int] | None = None,
+    kept: Kept = NOTHING_KEPT,
     keys_max: int = KEYS_MAX,
 ) -> Compaction | None:
     """Decide whether a log is worth compacting; return the work to be done, None if it is not.
-
-    `last_of_producers` is the offset of the last batch of every producer id that is kept.
 
     Raises:
         StorageError: a segment cannot be opened, or what an earlier compaction could not finish still cannot.
     """
     log.settle()
-    dirt = find_dirt(log, policy, now_ms)
+    dirt = find_dirt(log, policy, now_ms, kept.stable_offset)
     if dirt is None or not (dirt.ratio > policy.min_dirty_ratio or dirt.is_overdue):
         return None
-    return Compaction(log, dirt, policy, now_ms, dict(last_of_producers or {}), keys_max)
+    return Compaction(log, dirt, policy, now_ms, kept, keys_max)
 
 
 class Compaction:
@@ -117,14 +136,15 @@ class Compaction:
         dirt: Dirt,
         policy: CompactionPolicy,
         now_ms: int,
-        last_of_producers: Mapping[int, int],
+        kept: Kept,
         keys_max: int,
     ) -> None:
         self.log = log
         self._dirt = dirt
         self._policy = policy
         self._now_ms = now_ms
-        self._last_of_producers = last_of_producers
+        self._kept = kept
+        self._transactions = TransactionsOfPass(kept.aborted, 0)
         self._keys_max = keys_max
         segments = [segment for segment in log.segments[:-1] if segment.end_offset <= dirt.end_offset]
         self._sources = [(segment, segment.source()) for segment in segments]
@@ -179,6 +199,7 @@ class Compaction:
 
     def _find_latest(self) -> None:
         latest = self._latest
+        transactions = TransactionsOfPass(self._kept.aborted, self._dirt.start_offset)
         for segment, source in self._sources:
             if segment.end_offset <= self._dirt.start_offset:
                 continue
@@ -188,6 +209,10 @@ class Compaction:
                 if len(latest) >= self._keys_max:
                     return
                 batch = self._load(source, entry)
+                if entry.attributes & TRANSACTIONAL_BIT:
+                    producer_id = read_header(batch).producer_id
+                    if transactions.abort_of(producer_id, entry.base_offset) is not None:
+                        continue
                 try:
                     keys = keys_of(batch, entry, self._scan)
                 except CorruptRecordError as error:
@@ -289,10 +314,13 @@ class Compaction:
             )
 
     def _clean(self, batch: bytes, entry: Entry, *, is_last: bool) -> bytes | None:
-        keep = is_last
-        if not keep and self._last_of_producers and entry.magic == 2:
-            producer_id = read_header(batch).producer_id
-            keep = producer_id >= 0 and self._last_of_producers.get(producer_id) == entry.last_offset
+        keep, fate = is_last, Fate.BY_KEY
+        if entry.magic == 2:
+            header = read_header(batch)
+            if header.producer_id >= 0:
+                keep = keep or self._is_needed(header)
+            if entry.attributes & (TRANSACTIONAL_BIT | CONTROL_BIT):
+                fate = self._transactions.fate_of(batch, header)
         try:
             return clean(
                 batch,
@@ -302,11 +330,24 @@ class Compaction:
                 now_ms=self._now_ms,
                 delete_retention_ms=self._policy.delete_retention_ms,
                 when_empty=WhenEmpty.KEEP if keep else WhenEmpty.DROP,
+                fate=fate,
                 scan=self._scan,
             )
         except CorruptRecordError as error:
             self._unreadable[entry.base_offset] = str(error)
             return batch
+
+    def _is_needed(self, header: BatchHeader) -> bool:
+        """Whether a batch says what has to be known of its producer: sequence numbers, or the epoch."""
+        last_offset = self._kept.last_offsets.get(header.producer_id)
+        if last_offset is not None:
+            return last_offset == header.last_offset
+        return header.is_control and self._kept.marker_epochs.get(header.producer_id) == header.producer_epoch
+
+    @property
+    def spent_markers(self) -> set[int]:
+        """The markers of aborted transactions of which the log has no batch any more."""
+        return self._transactions.spent
 
     # --- in the log's own thread --------------------------------------------------------------------
 
@@ -359,14 +400,14 @@ def compact(
     policy: CompactionPolicy | None = None,
     *,
     now_ms: int,
-    last_of_producers: Mapping[int, int] | None = None,
+    kept: Kept = NOTHING_KEPT,
 ) -> bool:
     """Compact a log here and now, if it is worth it; return whether it was.
 
     Raises:
         StorageError: as `Compaction.run` and `finish`.
     """
-    work = plan(log, policy or CompactionPolicy(), now_ms, last_of_producers=last_of_producers)
+    work = plan(log, policy or CompactionPolicy(), now_ms, kept=kept)
     if work is None:
         return False
     work.run()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from struct import Struct
 
 from penstock.broker.partitions.producers.transactions import AbortedTransaction
@@ -92,10 +92,16 @@ class AbortedIndex:
                 data = file.read()
             for at in range(0, len(data) - _ENTRY.size + 1, _ENTRY.size):
                 version, *fields = _ENTRY.unpack_from(data, at)
+                if version == _VERSION and self._knows(fields):
+                    continue
                 if version != _VERSION or (self._flat and fields[_MARKER] <= self._flat[_MARKER - _FIELDS]):
                     logger.warning("%s is damaged at position %d; the rest of it is not used", path, at)
                     break
                 self._flat.extend(fields)
+
+    def _knows(self, fields: list[int]) -> bool:
+        position = _FIELDS * self._position_of(fields[_MARKER])
+        return self._flat[position : position + _FIELDS] == array("q", fields)
 
     def add(self, entry: AbortedTransaction, segment_base: int) -> None:
         """Take in a transaction whose marker is the last batch of the segment that begins at `segment_base`.
@@ -130,6 +136,14 @@ class AbortedIndex:
         if dropped:
             del self._flat[: _FIELDS * dropped]
 
+    def drop(self, markers: Collection[int]) -> None:
+        """Remove the transactions of these markers; `rewrite` takes them out of the files."""
+        kept = array("q")
+        for entry in self:
+            if entry.marker_offset not in markers:
+                kept.extend(entry)
+        self._flat = kept
+
     def rewrite(self, segment_bases: Sequence[int]) -> None:
         """Write all files anew, because segments have been put together or an entry was missing.
 
@@ -146,10 +160,11 @@ class AbortedIndex:
                 position += 1
             if bases:
                 by_segment.setdefault(bases[position], []).append(entry)
+        # First written, then removed: a crash in between leaves an entry twice, and never not at all.
+        for base, entries in by_segment.items():
+            write_whole(self._path(base), b"".join(_packed(entries)), sync=True)
         for base in set(self._bases()).difference(by_segment):
             remove_file(self._path(base))
-        for base, entries in by_segment.items():
-            write_whole(self._path(base), b"".join(_packed(entries)), sync=False)
 
     def sync(self) -> None:
         """Force the newest file to disk: a snapshot that is about to be written lets a start rely on it.

@@ -64,8 +64,11 @@ def read_producers(
 def _read_control(
     log: Log, header: BatchHeader, transactions: Transactions, uptime_ms: int
 ) -> AbortedTransaction | None:
-    """Take note of a marker. One that compaction has emptied, or that cannot be read, is passed over."""
+    """Take note of a marker. Of one that compaction has emptied the epoch counts, of a broken one nothing."""
     if not header.record_count:
+        transactions.record_emptied(
+            header.producer_id, header.producer_epoch, header.max_timestamp, uptime_ms
+        )
         return None
     batch = log.read(header.base_offset, 1, at_least_one=True).to_bytes()
     try:

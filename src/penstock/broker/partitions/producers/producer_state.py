@@ -171,6 +171,10 @@ class Producers:
         """The offset of the last batch of every producer id: compaction keeps these."""
         return {number: state.batches[-1].last_offset for number, state in self.items() if state.batches}
 
+    def marker_epochs(self) -> dict[int, int]:
+        """The epoch of every producer id of which a marker was seen last: compaction keeps that one."""
+        return {number: state.epoch for number, state in self.items() if not state.batches}
+
     def items(self) -> Iterator[tuple[int, ProducerState]]:
         """Every producer id and what is known of it."""
         return iter(self._states.items())

@@ -6,7 +6,7 @@ is `producer_state`; the files are `producer_snapshots`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 from penstock.broker.partitions.producers.aborted_index import AbortedIndex
@@ -143,13 +143,16 @@ class ProducerStateManager:
         """The first offset of every segment of the log."""
         return [segment.base_offset for segment in self._log.segments]
 
-    def segments_changed(self) -> None:
+    def compacted(self, spent_markers: Collection[int]) -> None:
         """Compaction has put segments together: the entries of aborted transactions go along.
+
+        Those of `spent_markers` go, since the log has no batch of theirs any more.
 
         Raises:
             StorageError: they cannot be written.
         """
         if len(self.aborted):
+            self.aborted.drop(spent_markers)
             self.aborted.rewrite(self.segment_bases())
 
     def check_append(self, header: BatchHeader, verification: Verification | None) -> None:

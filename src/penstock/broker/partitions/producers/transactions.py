@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from penstock.broker.partitions.producers.producer_state import NO_OFFSET, Producers
+from penstock.broker.partitions.producers.producer_state import NO_COORDINATOR, NO_OFFSET, Producers
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode, error_for
 
@@ -220,6 +220,12 @@ class Transactions:
         return AbortedTransaction(
             producer_id, first_offset, marker_offset, marker_offset + 1 if oldest is None else oldest
         )
+
+    def record_emptied(self, producer_id: int, epoch: int, timestamp: int, now_ms: int) -> None:
+        """A marker was found of which compaction has left the producer's epoch: it ends nothing any more."""
+        state = self._producers.get(producer_id)
+        coordinator_epoch = NO_COORDINATOR if state is None else state.coordinator_epoch
+        self._producers.record_marker(producer_id, epoch, coordinator_epoch, timestamp, now_ms)
 
     def expire_verifications(self, before_ms: int) -> None:
         """Drop those that were requested before a time, and never came to an append."""

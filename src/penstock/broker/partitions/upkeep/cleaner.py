@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from penstock.common.logs import logger_named
 from penstock.errors import StorageError
-from penstock.log.compaction.compactor import Compaction, CompactionPolicy, Dirt, find_dirt, plan
+from penstock.log.compaction.compactor import Compaction, CompactionPolicy, Dirt, Kept, find_dirt, plan
+from penstock.log.compaction.transactions import Aborted
 
 if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig, TopicConfig
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.broker.partitions.partition import Partition
     from penstock.clock import Clock
     from penstock.common.failures import Failures
+    from penstock.log.contract import Log
 
 logger = logger_named("penstock.broker")
 
@@ -118,7 +120,7 @@ class Compactor:
         if not partition.config.compacted or log is None:
             return None
         policy = policy_of(partition.config)
-        dirt = find_dirt(log, policy, now_ms)
+        dirt = find_dirt(log, policy, now_ms, _stable_offset(partition, log))
         return dirt if dirt is not None and (dirt.ratio > policy.min_dirty_ratio or dirt.is_overdue) else None
 
     def _start(self, partition: Partition, now_ms: int) -> None:
@@ -128,7 +130,7 @@ class Compactor:
             log,
             policy_of(partition.config),
             now_ms,
-            last_of_producers=partition.producers().last_offsets(),
+            kept=_kept(partition, log),
             keys_max=self._config.integer("log.cleaner.dedupe.buffer.size") // BYTES_PER_KEY,
         )
         if work is None:
@@ -158,7 +160,7 @@ class Compactor:
         is_complete = work.is_complete
         try:
             if is_complete and work.finish():
-                partition.states.segments_changed()
+                partition.states.compacted(work.spent_markers)
                 self._store.end_checkpoint(())
                 logger.info("compacted %r: %d bytes to %d", work.log, work.bytes_before, work.bytes_after)
                 self._failed.pop(partition, None)
@@ -184,6 +186,26 @@ class Compactor:
 def _unexpected(partition: Partition, error: BaseException) -> StorageError:
     reason = "memory ran out" if isinstance(error, MemoryError) else f"{type(error).__name__}: {error}"
     return StorageError(f"{partition} was not compacted: {reason}")
+
+
+def _stable_offset(partition: Partition, log: Log) -> int:
+    """The first offset of an open transaction, as far as producers have been read, or the end of the log."""
+    return next(iter(partition.states.open.values()), log.end_offset)
+
+
+def _kept(partition: Partition, log: Log) -> Kept:
+    """What producers need of a partition, read from its log where that has not happened yet.
+
+    Raises:
+        StorageError: the log cannot be read.
+    """
+    producers = partition.producers()
+    return Kept(
+        producers.last_offsets(),
+        producers.marker_epochs(),
+        [Aborted(*entry[:3]) for entry in partition.states.aborted],
+        _stable_offset(partition, log),
+    )
 
 
 def policy_of(config: TopicConfig) -> CompactionPolicy:

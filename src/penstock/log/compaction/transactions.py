@@ -1,0 +1,101 @@
+"""Transactions under compaction: which batches were aborted, and which markers end nothing that is left.
+
+Records of an aborted transaction go at once, and their keys replace nothing. A marker stays as long as a
+batch of its transaction is there; when a pass meets none any more, the marker is kept for
+`delete.retention.ms`, as a tombstone is, and goes then. The rules are Kafka's (`CleanedTransactionMetadata`).
+
+All that is looked at lies below the last stable offset, so that the outcome of each transaction is known.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from enum import Enum
+from typing import NamedTuple
+
+from penstock.errors import CorruptRecordError
+from penstock.records.batch import ABORT_MARKER, COMMIT_MARKER, read_marker
+from penstock.records.format.batch_header import BatchHeader
+
+
+class Aborted(NamedTuple):
+    """An aborted transaction: its producer's batches in [first, marker) count for nothing."""
+
+    producer_id: int
+    first_offset: int
+    marker_offset: int
+
+
+class Fate(Enum):
+    """What compaction may do with a batch."""
+
+    BY_KEY = 0
+    """Each record stays unless a later one has its key."""
+    ABORTED = 1
+    """All records go."""
+    NEEDED = 2
+    """A marker of a transaction of which there is data: it stays as it is."""
+    SPENT = 3
+    """A marker of which that cannot be said: it goes when readers have had time to read it."""
+
+
+class TransactionsOfPass:
+    """What one walk over a log, from a first offset on, has learned of its transactions."""
+
+    def __init__(self, aborted: Iterable[Aborted], start_offset: int) -> None:
+        self._spans: dict[int, tuple[list[int], list[int]]] = {}
+        """First offsets and markers of each producer's aborted transactions, ascending."""
+        for one in sorted(aborted, key=lambda one: one.marker_offset):
+            if one.marker_offset >= start_offset:
+                firsts, markers = self._spans.setdefault(one.producer_id, ([], []))
+                firsts.append(one.first_offset)
+                markers.append(one.marker_offset)
+        self._with_data: set[int] = set()
+        """Markers of aborted transactions of which a batch was met."""
+        self._committing: set[int] = set()
+        """Producers of which a batch of a transaction was met that was not aborted."""
+        self.spent: set[int] = set()
+        """Markers of aborted transactions of which no batch was met."""
+
+    def abort_of(self, producer_id: int, offset: int) -> int | None:
+        """Return the marker that aborted what a producer has written at an offset; None if none did."""
+        spans = self._spans.get(producer_id)
+        if spans is None:
+            return None
+        firsts, markers = spans
+        number = bisect_right(firsts, offset) - 1
+        return markers[number] if number >= 0 and offset < markers[number] else None
+
+    def fate_of(self, batch: bytes, header: BatchHeader) -> Fate:
+        """Say what may be done with a batch. Batches are asked about in their order, each once."""
+        producer_id = header.producer_id
+        if header.is_control:
+            return self._fate_of_marker(batch, header)
+        if not header.is_transactional:
+            return Fate.BY_KEY
+        marker = self.abort_of(producer_id, header.base_offset)
+        if marker is None:
+            self._committing.add(producer_id)
+            return Fate.BY_KEY
+        self._with_data.add(marker)
+        return Fate.ABORTED
+
+    def _fate_of_marker(self, batch: bytes, header: BatchHeader) -> Fate:
+        if not header.record_count:
+            return Fate.SPENT
+        try:
+            kind, _ = read_marker(batch, 0, header.size)
+        except CorruptRecordError:
+            return Fate.NEEDED
+        if kind == ABORT_MARKER:
+            if header.base_offset in self._with_data:
+                return Fate.NEEDED
+            self.spent.add(header.base_offset)
+            return Fate.SPENT
+        if kind == COMMIT_MARKER:
+            if header.producer_id in self._committing:
+                self._committing.remove(header.producer_id)
+                return Fate.NEEDED
+            return Fate.SPENT
+        return Fate.NEEDED
