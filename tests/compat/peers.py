@@ -41,7 +41,7 @@ DEBIAN_PACKAGES = {
     "npm": "npm",
     "kcat": "kcat",
 }
-RELEASES = ("4.3.0", "3.9.1", "2.8.2", "0.9.0.1", "0.8.2.2", "0.8.1.1", "0.8.0")
+RELEASES = ("4.3.0", "3.9.1", "2.8.2", "1.1.1", "0.10.2.2", "0.9.0.1", "0.8.2.2", "0.8.1.1", "0.8.0")
 """The releases of Apache Kafka that have a directory under `java/`."""
 
 CLUSTER_ID = "cGVuc3RvY2stcGVlcnMtMQ"

@@ -33,11 +33,8 @@ if TYPE_CHECKING:
 SLICE_BYTES = 32 << 10
 """How much ciphertext OpenSSL is given at a time. Its buffers never shrink."""
 
-RECORD_BYTES = 16 << 10
-"""The longest plaintext of one record (RFC 8446, section 5.1)."""
-
 SEND_BYTES = 64 << 10
-"""How much ciphertext is collected before it is taken out of OpenSSL's buffer."""
+"""How much is encrypted at a time, as records of 16 KiB, and collected in OpenSSL's buffer."""
 
 INTERNAL_ERROR_ALERT = bytes.fromhex("15030300020250")
 """What Apache Kafka answers bytes that are no TLS; clients recognise it."""
@@ -244,7 +241,7 @@ class TlsConnection:
         position = 0
         while position < size:
             try:
-                position += write(view[position : position + RECORD_BYTES])
+                position += write(view[position : position + SEND_BYTES])
             except ssl.SSLError as error:
                 raise self._error(error) from None
             if self._outgoing.pending >= SEND_BYTES:

@@ -1,0 +1,158 @@
+"""Our client against Apache Kafka as old as TLS and SASL go: 0.9 (TLS), 0.10.2 (raw tokens), 1.1.
+
+SCRAM begins with 0.10.2, whose tokens have no header; SaslAuthenticate, which tells the reason of a failure,
+with 1.0. Java 8 was theirs: where today's Java does not run one of them, that is said.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from penstock import Consumer, Producer
+from penstock.errors import AuthenticationError
+from security_certificates import authority, issue
+
+from .peers import free_ports, java, maven_classpath, real_kafka, release
+
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(600)]
+
+PASSWORD = "pw canary"
+STORE_PASSWORD = "store-canary"
+CA = authority()
+
+
+class Old(NamedTuple):
+    """A running broker: its release, addresses by listener, and the file with the CA."""
+
+    version: str
+    addresses: dict[str, str]
+    ca: str
+
+
+def listeners_of(version: str) -> tuple[str, ...]:
+    return (
+        ("PLAINTEXT", "SSL")
+        if version.startswith("0.9.")
+        else ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+    )
+
+
+def keystore(directory: Path) -> Path:
+    """A PKCS12 store in the encryption that old releases of Java wrote and all of them read."""
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.serialization import PrivateFormat, pkcs12
+
+    pair = issue(CA, rsa_key=True)
+    encryption = (
+        PrivateFormat.PKCS12.encryption_builder()
+        .kdf_rounds(2000)
+        .key_cert_algorithm(pkcs12.PBES.PBESv1SHA1And3KeyTripleDESCBC)
+        .hmac_hash(hashes.SHA1())
+        .build(STORE_PASSWORD.encode())
+    )
+    path = directory / "server.p12"
+    path.write_bytes(
+        pkcs12.serialize_key_and_certificates(
+            b"server", pair.key, pair.certificate, [CA.certificate], encryption
+        )
+    )
+    return path
+
+
+@pytest.fixture(scope="module", params=["1.1", "0.10.2", "0.9"])
+def kafka(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Old]:
+    directory = tmp_path_factory.mktemp("old")
+    version = release(request.param)
+    names = listeners_of(version)
+    ports = free_ports(len(names))
+    addresses = {name: f"127.0.0.1:{port}" for name, port in zip(names, ports, strict=True)}
+    listeners = ",".join(f"{name}://{address}" for name, address in addresses.items())
+    (directory / "ca.pem").write_text(CA.certificate_pem)
+    settings: dict[str, object] = {
+        "listeners": listeners,
+        "advertised.listeners": listeners,
+        "ssl.keystore.type": "PKCS12",
+        "ssl.keystore.location": keystore(directory),
+        "ssl.keystore.password": STORE_PASSWORD,
+        "ssl.key.password": STORE_PASSWORD,
+        "ssl.enabled.protocols": "TLSv1.2",
+    }
+    if len(names) > 2:
+        settings["sasl.enabled.mechanisms"] = "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512"
+        package = "org.apache.kafka.common.security"
+        (directory / "jaas.conf").write_text(
+            f"KafkaServer {{\n{package}.scram.ScramLoginModule required;\n"
+            f'{package}.plain.PlainLoginModule required user_ann="{PASSWORD}";\n}};\n'
+        )
+    with pytest.MonkeyPatch.context() as patch:
+        if len(names) > 2:
+            option = f"-Djava.security.auth.login.config={directory}/jaas.conf -Dzookeeper.sasl.client=false"
+            patch.setenv("JAVA_TOOL_OPTIONS", option)
+        with real_kafka(version, settings, directory=directory, first_port=ports[0]):
+            if len(names) > 2:
+                add_users(version, directory)
+            yield Old(version, addresses, str(directory / "ca.pem"))
+
+
+def add_users(version: str, directory: Path) -> None:
+    lines = (directory / "server.properties").read_text().splitlines()
+    keeper = next(line.partition("=")[2] for line in lines if line.startswith("zookeeper.connect="))
+    credentials = ",".join(f"SCRAM-SHA-{bits}=[password={PASSWORD}]" for bits in (256, 512))
+    change = ("--alter", "--add-config", credentials, "--entity-type", "users", "--entity-name", "ann")
+    classpath = maven_classpath(f"kafka-{version}")
+    java(classpath, "kafka.admin.ConfigCommand", "--zookeeper", keeper, *change, check=True)
+    time.sleep(1)  # brokers hear of it by ZooKeeper
+
+
+def settings_of(kafka: Old, listener: str, mechanism: str | None) -> dict[str, object]:
+    found: dict[str, object] = {"bootstrap.servers": kafka.addresses[listener], "security.protocol": listener}
+    if listener.endswith("SSL"):
+        found["ssl.ca.location"] = kafka.ca
+    if mechanism is not None:
+        found |= {"sasl.mechanism": mechanism, "sasl.username": "ann", "sasl.password": PASSWORD}
+    return found
+
+
+WAYS = [("SSL", None)] + [
+    (listener, mechanism)
+    for listener in ("SASL_PLAINTEXT", "SASL_SSL")
+    for mechanism in ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+]
+
+
+@pytest.mark.parametrize(("listener", "mechanism"), WAYS)
+def test_records_there_and_back(kafka: Old, listener: str, mechanism: str | None) -> None:
+    if listener not in kafka.addresses:
+        return  # TLS is all that 0.9 has beside Kerberos
+    settings = settings_of(kafka, listener, mechanism)
+    topic = f"t-{listener}-{mechanism}"
+    with Producer(config=settings) as producer:
+        for number in range(20):
+            producer.send(topic, b"%d" % number).result(30)
+    with Consumer(config={**settings, "auto.offset.reset": "earliest", "group.id": topic}) as consumer:
+        consumer.subscribe(topic)
+        got: list[bytes | None] = []
+        deadline = time.monotonic() + 30
+        while len(got) < 20 and time.monotonic() < deadline:
+            got += [record.value for record in consumer.poll(500)]
+    assert got == [b"%d" % number for number in range(20)]
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+def test_a_wrong_password_is_told_at_once(kafka: Old, mechanism: str) -> None:
+    if "SASL_SSL" not in kafka.addresses:
+        return  # TLS is all that 0.9 has beside Kerberos
+    settings = {**settings_of(kafka, "SASL_SSL", mechanism), "sasl.password": "wrong-canary"}
+    began = time.monotonic()
+    with (
+        pytest.raises(AuthenticationError, match=r"password") as caught,
+        Producer(config=settings) as producer,
+    ):
+        producer.send("t", b"x").result(30)
+    assert time.monotonic() - began < 10
+    assert "canary" not in str(caught.value)
