@@ -1,7 +1,7 @@
-"""Our client against Apache Kafka as old as TLS and SASL go: 0.9 (TLS), 0.10.2 (raw tokens), 1.1.
+"""Our client against Apache Kafka as old as mechanisms go: 0.10.2 (raw tokens) and 1.1.
 
-SCRAM begins with 0.10.2, whose tokens have no header; SaslAuthenticate, which tells the reason of a failure,
-with 1.0. Java 8 was theirs: where today's Java does not run one of them, that is said.
+SCRAM begins with 0.10.2, whose tokens have no header; SaslAuthenticate, which has the reason of a failure,
+with 1.0.
 """
 
 from __future__ import annotations
@@ -34,12 +34,7 @@ class Old(NamedTuple):
     ca: str
 
 
-def listeners_of(version: str) -> tuple[str, ...]:
-    return (
-        ("PLAINTEXT", "SSL")
-        if version.startswith("0.9.")
-        else ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-    )
+LISTENERS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 def keystore(directory: Path) -> Path:
@@ -64,13 +59,12 @@ def keystore(directory: Path) -> Path:
     return path
 
 
-@pytest.fixture(scope="module", params=["1.1", "0.10.2", "0.9"])
+@pytest.fixture(scope="module", params=["1.1", "0.10.2"])
 def kafka(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Old]:
     directory = tmp_path_factory.mktemp("old")
     version = release(request.param)
-    names = listeners_of(version)
-    ports = free_ports(len(names))
-    addresses = {name: f"127.0.0.1:{port}" for name, port in zip(names, ports, strict=True)}
+    ports = free_ports(len(LISTENERS))
+    addresses = {name: f"127.0.0.1:{port}" for name, port in zip(LISTENERS, ports, strict=True)}
     listeners = ",".join(f"{name}://{address}" for name, address in addresses.items())
     (directory / "ca.pem").write_text(CA.certificate_pem)
     settings: dict[str, object] = {
@@ -82,20 +76,17 @@ def kafka(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         "ssl.key.password": STORE_PASSWORD,
         "ssl.enabled.protocols": "TLSv1.2",
     }
-    if len(names) > 2:
-        settings["sasl.enabled.mechanisms"] = "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512"
-        package = "org.apache.kafka.common.security"
-        (directory / "jaas.conf").write_text(
-            f"KafkaServer {{\n{package}.scram.ScramLoginModule required;\n"
-            f'{package}.plain.PlainLoginModule required user_ann="{PASSWORD}";\n}};\n'
-        )
+    settings["sasl.enabled.mechanisms"] = "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512"
+    package = "org.apache.kafka.common.security"
+    (directory / "jaas.conf").write_text(
+        f"KafkaServer {{\n{package}.scram.ScramLoginModule required;\n"
+        f'{package}.plain.PlainLoginModule required user_ann="{PASSWORD}";\n}};\n'
+    )
     with pytest.MonkeyPatch.context() as patch:
-        if len(names) > 2:
-            option = f"-Djava.security.auth.login.config={directory}/jaas.conf -Dzookeeper.sasl.client=false"
-            patch.setenv("JAVA_TOOL_OPTIONS", option)
+        option = f"-Djava.security.auth.login.config={directory}/jaas.conf -Dzookeeper.sasl.client=false"
+        patch.setenv("JAVA_TOOL_OPTIONS", option)
         with real_kafka(version, settings, directory=directory, first_port=ports[0]):
-            if len(names) > 2:
-                add_users(version, directory)
+            add_users(version, directory)
             yield Old(version, addresses, str(directory / "ca.pem"))
 
 
@@ -127,8 +118,6 @@ WAYS = [("SSL", None)] + [
 
 @pytest.mark.parametrize(("listener", "mechanism"), WAYS)
 def test_records_there_and_back(kafka: Old, listener: str, mechanism: str | None) -> None:
-    if listener not in kafka.addresses:
-        return  # TLS is all that 0.9 has beside Kerberos
     settings = settings_of(kafka, listener, mechanism)
     topic = f"t-{listener}-{mechanism}"
     with Producer(config=settings) as producer:
@@ -145,8 +134,6 @@ def test_records_there_and_back(kafka: Old, listener: str, mechanism: str | None
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
 def test_a_wrong_password_is_told_at_once(kafka: Old, mechanism: str) -> None:
-    if "SASL_SSL" not in kafka.addresses:
-        return  # TLS is all that 0.9 has beside Kerberos
     settings = {**settings_of(kafka, "SASL_SSL", mechanism), "sasl.password": "wrong-canary"}
     began = time.monotonic()
     with (

@@ -377,7 +377,7 @@ def test_encrypted_keys_ask_for_their_password_in_the_error_only(tmp_path: Path)
         ({"certificate": SERVER.certificate_pem, "key": Secret(CLIENT.key_pem)}, "does not belong"),
         ({"keystore": "/nowhere/k"}, "keystore /nowhere/k cannot be read"),
         ({"crl": "/nowhere/c"}, "revocation list"),
-        ({"ciphers": "NONSENSE"}, "knows none"),
+        ({"ciphers": "NONSENSE"}, "has none of these"),
         ({"curve": "nonsense"}, "one name of a curve"),
     ],
 )
