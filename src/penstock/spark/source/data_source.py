@@ -18,6 +18,7 @@ from penstock.errors import ConfigError
 from penstock.spark.runtime.daemon import leave_planner_quietly
 from penstock.spark.runtime.releases import HAS_READ_LIMITS, HAS_STREAM_ARROW_WRITERS
 from penstock.spark.runtime.worker_errors import plain_errors
+from penstock.spark.source.exactly_once_writer import ExactlyOnceBatchWriter, ExactlyOnceStreamWriter
 from penstock.spark.source.options import read_options, schema_options, write_options
 from penstock.spark.source.reader import BatchReader
 from penstock.spark.source.row_writer import RowStreamWriter
@@ -51,15 +52,17 @@ class PenstockDataSource(DataSource):
         kind = StreamReader if HAS_READ_LIMITS else UnlimitedStreamReader
         return kind(self.options, schema)
 
-    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
+    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter | ExactlyOnceBatchWriter:
         with plain_errors():
             if overwrite:
                 raise ConfigError("records of a topic cannot be overwritten; use mode('append')")
             options = write_options(self.options)
-            return BatchWriter(options, SinkColumns(schema, options))
+            columns = SinkColumns(schema, options)
+            return (ExactlyOnceBatchWriter if options.exactly_once else BatchWriter)(options, columns)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         with plain_errors():
             options = write_options(self.options)
-            writer = StreamWriter(options, SinkColumns(schema, options))
+            columns = SinkColumns(schema, options)
+            writer = (ExactlyOnceStreamWriter if options.exactly_once else StreamWriter)(options, columns)
         return writer if HAS_STREAM_ARROW_WRITERS else RowStreamWriter(writer, schema)

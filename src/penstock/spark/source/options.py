@@ -16,6 +16,7 @@ from penstock.errors import ConfigError
 from penstock.model import EARLIEST, LATEST, TopicPartition
 from penstock.printable import printable
 from penstock.security.secrets import Secret, is_secret_name
+from penstock.spark.exactly_once.place import DEFAULT_PREFIX, STATE_TOPIC
 from penstock.spark.source.option_values import (
     choice,
     count,
@@ -57,7 +58,7 @@ READ_NAMES = (
     "cloudevents.invalid",
     "cloudevents.raw",
 )
-WRITE_NAMES = ("topic",)
+WRITE_NAMES = ("topic", "exactlyOnce", "transactionalIdPrefix", "sinksTopic")
 SHARED_NAMES = (*BOOTSTRAP_NAMES, "includeHeaders")
 SPARK_NAMES = ("checkpointLocation", "queryName", "outputMode")
 """Spark's own options of a streaming query, which it hands to the sink along with the sink's."""
@@ -178,11 +179,19 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """The options of a writer, checked."""
+    """The options of a writer, checked.
+
+    With `exactly_once`, tasks write into transactions whose ids begin with `transactional_id_prefix`, and
+    what is decided about them is stored in `state_topic`.
+    """
 
     bootstrap_servers: str
     topic: str | None
     client: Mapping[str, str | Secret]
+    exactly_once: bool = False
+    transactional_id_prefix: str = DEFAULT_PREFIX
+    state_topic: str = STATE_TOPIC
+    fail_on_data_loss: bool = True
 
 
 def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
@@ -218,9 +227,31 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
     """
     given = _known(options)
     for name in READ_NAMES:
-        if name in given:
-            raise ConfigError(f"{name} is an option for reading; the sink takes: topic, kafka.*")
-    return WriteOptions(_bootstrap_servers(given), given.get("topic") or None, _client_options(given))
+        if name in given and name != "failOnDataLoss":
+            raise ConfigError(
+                f"{name} is an option for reading; the sink takes: "
+                f"{', '.join(WRITE_NAMES)}, failOnDataLoss, kafka.*"
+            )
+    exactly_once = flag(given, "exactlyOnce", False)
+    for name in ("transactionalIdPrefix", "sinksTopic", "failOnDataLoss"):
+        if name in given and not exactly_once:
+            raise ConfigError(f"{name} means something only where rows are written with exactlyOnce = true")
+        if not given.get(name, name):
+            raise ConfigError(f"{name} is empty: leave it out, or give it a value")
+    if "kafka.transactional.id" in given:
+        raise ConfigError(
+            "kafka.transactional.id cannot be set: say exactlyOnce = true, and transactionalIdPrefix where "
+            "the ids are to begin with a name of yours"
+        )
+    return WriteOptions(
+        _bootstrap_servers(given),
+        given.get("topic") or None,
+        _client_options(given),
+        exactly_once,
+        given.get("transactionalIdPrefix", DEFAULT_PREFIX),
+        given.get("sinksTopic", STATE_TOPIC),
+        flag(given, "failOnDataLoss", True),
+    )
 
 
 def schema_options(options: Mapping[str, str]) -> tuple[bool, CloudEventsOptions | None]:

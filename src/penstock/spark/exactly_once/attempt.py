@@ -1,0 +1,110 @@
+"""An executor's half of a sink: the rows of one attempt of a task, in a transaction that is left open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.client.background_loop import run
+from penstock.client.cluster.client import AsyncClient
+from penstock.client.config import ProducerConfig
+from penstock.spark.exactly_once.coordinators import UNENDED_STATES, Coordinators
+from penstock.spark.exactly_once.decision import Ranges, TaskTransaction
+from penstock.spark.exactly_once.log_reader import spans_of
+from penstock.spark.exactly_once.place import SinkPlace
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from penstock.client.produce.columns import TableDelivery
+
+GENERATIONS = 4
+"""How many ids an attempt tries before it takes one whose transaction a former run has left open. (Rows of
+that one are copied if they were decided.)"""
+
+_runs_met: set[tuple[str, str]] = set()
+"""Runs of queries whose ids this process has found free. One that decides nothing leaves nothing open."""
+
+
+class Attempt(NamedTuple):
+    """What Spark says of the task that writes."""
+
+    run: str
+    """Differs in each run of a query."""
+    batch: int
+    partition: int
+    number: int
+
+
+class AttemptResult(NamedTuple):
+    """What an attempt has written: its transaction, which is open; None where there was no row."""
+
+    transaction: TaskTransaction | None
+    ranges: Ranges
+    rows: int
+
+
+def write_attempt(
+    place: SinkPlace, attempt: Attempt, pieces: Iterator[tuple[str, pa.RecordBatch]]
+) -> AttemptResult:
+    """Write `pieces`, which are rows with their topics, and wait until the brokers have them all.
+
+    Raises:
+        PenstockError: a row was refused, no broker took it in time, or another attempt has the id. The
+            transaction is aborted then.
+    """
+    from penstock.client import Producer
+    from penstock.client.produce.columns import TableDelivery
+
+    deliveries: dict[str, TableDelivery] = {}
+    producer: Producer | None = None
+    try:
+        for topic, rows in pieces:
+            if not rows.num_rows:
+                continue
+            if producer is None:
+                settings = place.settings(**{"transactional.id": _free_id(place, attempt)})
+                producer = Producer(place.bootstrap_servers, settings)
+                producer.begin_transaction()
+            delivery = deliveries.setdefault(topic, TableDelivery(topic))
+            producer.send_arrow(topic, rows, delivery=delivery)
+        if producer is None:
+            return AttemptResult(None, {}, 0)
+        coordinates = producer.prepare_transaction()
+        written = [delivery.result() for delivery in deliveries.values()]
+        return AttemptResult(
+            TaskTransaction(*coordinates),
+            spans_of({each.topic: each.offsets for each in written}),
+            sum(each.rows for each in written),
+        )
+    finally:
+        if producer is not None:
+            producer.close()
+
+
+def _free_id(place: SinkPlace, attempt: Attempt) -> str:
+    """A transactional id for an attempt.
+
+    A run that was killed may have decided this batch, and not committed it: taking one of its ids would
+    abort what is still to be committed. Rows would not be lost, but written again. Later batches need not
+    look, since a batch is committed before the next one begins.
+    """
+    name = place.task_id(attempt.batch, attempt.partition, attempt.number)
+    this_run = place.sink, attempt.run
+    if this_run in _runs_met:
+        return name
+    config = ProducerConfig.parse(place.settings(), {"bootstrap_servers": place.bootstrap_servers})
+
+    async def look() -> str:
+        async with AsyncClient(config) as client:
+            coordinators = Coordinators(client, int(config.transaction_timeout_ms))
+            for generation in range(GENERATIONS):
+                found = place.task_id(attempt.batch, attempt.partition, attempt.number, generation)
+                if await coordinators.state_of(found) not in UNENDED_STATES:
+                    return found
+        return name
+
+    free = run(look())
+    if free == name:
+        _runs_met.add(this_run)
+    return free

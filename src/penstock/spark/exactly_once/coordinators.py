@@ -1,0 +1,135 @@
+"""Questions to transaction coordinators about ids that other processes use. For asyncio."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from penstock.client.admin.transactions import TransactionAdministration
+from penstock.client.producer_id import NO_PRODUCER_ID, ProducerId
+from penstock.client.transactions.coordinators import (
+    UnsentError,
+    find_coordinator,
+    speaks_implicit_adds,
+    take_step,
+)
+from penstock.client.transactions.steps import (
+    NO_NODE,
+    TRANSACTION_COORDINATOR,
+    Answer,
+    End,
+    FindCoordinator,
+    Initialize,
+    Step,
+)
+from penstock.errors import KafkaError, NetworkError, UnsupportedVersionError
+from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.spark.exactly_once.decision import TaskTransaction
+from penstock.spark.exactly_once.settlement import Fate, fate_after_end
+
+if TYPE_CHECKING:
+    from penstock.client.cluster.client import AsyncClient
+
+MOVED = (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR)
+UNENDED_STATES = ("Ongoing", "PrepareCommit", "PrepareAbort")
+UNKNOWN_STATE = ""
+
+
+class Coordinators(TransactionAdministration):
+    """The transaction coordinators of a cluster. Remembers which node has which id."""
+
+    def __init__(self, client: AsyncClient, timeout_ms: int) -> None:
+        self._client = client
+        self._timeout_ms = timeout_ms
+        self._nodes: dict[str, int] = {}
+
+    async def end(self, transaction: TaskTransaction, *, is_commit: bool) -> Fate:
+        """Commit or abort a transaction, and tell what is known of it then.
+
+        Raises:
+            KafkaError: the id may not be used.
+            NetworkError, RequestTimeoutError: the coordinator does not answer.
+        """
+        await self._client.bootstrap()
+        owner = ProducerId(transaction.producer_id, transaction.epoch)
+
+        def step() -> Step:
+            return End(owner, is_commit, speaks_implicit_adds(self._client))
+
+        name = transaction.transactional_id
+        answer = await self._ask(name, step, f"ending transaction {name!r}")
+        fate = fate_after_end(answer.code)
+        if fate is None:
+            raise error_for(answer.code, f"ending transaction {name!r}")
+        return fate
+
+    async def fence(self, name: str) -> None:
+        """Abort the transaction of an id, and lock out the producer that has it. Raises as `end`."""
+        answer = await self._ask(name, lambda: Initialize(NO_PRODUCER_ID), f"fencing {name!r}")
+        if answer.code:
+            raise error_for(answer.code, f"fencing {name!r}")
+
+    async def state_of(self, name: str) -> str:
+        """The state of an id by its name in Kafka; empty where it is unknown, or brokers cannot tell.
+
+        Raises as `end`.
+        """
+        try:
+            (description,) = await self.describe_transactions([name])
+        except UnsupportedVersionError:
+            return UNKNOWN_STATE
+        except KafkaError as error:
+            if error.code != ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+                raise
+            return UNKNOWN_STATE
+        return description.state
+
+    async def open_ids(self, prefix: str) -> list[str]:
+        """The ids with a transaction open whose name begins with `prefix`; none where brokers cannot tell.
+
+        Raises as `end`.
+        """
+        try:
+            found = await self.list_transactions(states=["Ongoing"])
+        except UnsupportedVersionError:
+            return []
+        return [each.transactional_id for each in found if each.transactional_id.startswith(prefix)]
+
+    async def _ask(self, name: str, step: Callable[[], Step], what: str) -> Answer:
+        answers: list[Answer] = []
+
+        async def attempt() -> None:
+            node = await self._node(name)
+            try:
+                answer = await take_step(self._client, step(), node, name, self._timeout_ms)
+            except UnsentError as error:
+                self._nodes.pop(name, None)
+                raise NetworkError(str(error)) from error
+            except NetworkError:
+                self._nodes.pop(name, None)
+                raise
+            self._check(name, answer.code, what)
+            answers.append(answer)
+
+        await self._client.retrying(what, attempt)
+        return answers[-1]
+
+    def _check(self, name: str, code: int, what: str) -> None:
+        """Raise what another try may mend."""
+        if code in MOVED:
+            self._nodes.pop(name, None)
+        error = error_for(code, what) if code else None
+        if error is not None and error.retriable:
+            raise error
+
+    async def _node(self, name: str) -> int:
+        node = self._nodes.get(name, NO_NODE)
+        if node == NO_NODE:
+            try:
+                answer = await find_coordinator(self._client, FindCoordinator(TRANSACTION_COORDINATOR, name))
+            except UnsentError as error:
+                raise NetworkError(str(error)) from error
+            if answer.code:
+                raise error_for(answer.code, f"looking for the coordinator of transactional id {name!r}")
+            node = self._nodes[name] = answer.node
+        return node

@@ -1,0 +1,142 @@
+"""What a sink has decided: which transactions hold the rows of a batch. Values only, no I/O.
+
+A task writes into a transaction of its own and leaves it open. The batch is decided when the list of these
+transactions is stored: from then on they are committed, whatever happens; before, they are aborted. The
+record is JSON, so that it can be read without this package.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import NamedTuple
+
+from penstock.errors import ConfigError, DecodeError
+
+NO_BATCH = -1
+
+RECORD_VERSION = 1
+
+Ranges = Mapping[str, Mapping[int, tuple[int, int]]]
+"""Offsets by topic and partition: the first, and the one behind the last."""
+
+
+class TaskTransaction(NamedTuple):
+    """What names one transaction to its coordinator, from any process."""
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The transactions that hold batch `batch` of a sink, and nothing else does.
+
+    `ranges` spans what they wrote; records of others may lie between.
+    """
+
+    batch: int
+    transactions: tuple[TaskTransaction, ...]
+    ranges: Ranges = field(default_factory=dict)
+    rows: int = 0
+
+    def to_bytes(self) -> bytes:
+        """The value of the record that stores it."""
+        document = {
+            "version": RECORD_VERSION,
+            "batch": self.batch,
+            "rows": self.rows,
+            "transactions": [list(transaction) for transaction in self.transactions],
+            "ranges": {
+                topic: {str(partition): list(offsets) for partition, offsets in sorted(partitions.items())}
+                for topic, partitions in sorted(self.ranges.items())
+            },
+        }
+        return json.dumps(document, separators=(",", ":")).encode()
+
+    @classmethod
+    def from_bytes(cls, value: bytes) -> Decision:
+        """Read the value of a record.
+
+        Raises:
+            DecodeError: it is none of ours, or of a later version.
+        """
+        try:
+            document = json.loads(value)
+            version = document["version"]
+            if version == RECORD_VERSION:
+                return cls(
+                    batch=int(document["batch"]),
+                    transactions=tuple(
+                        TaskTransaction(str(name), int(producer_id), int(epoch))
+                        for name, producer_id, epoch in document["transactions"]
+                    ),
+                    ranges={
+                        str(topic): {int(p): (int(first), int(end)) for p, (first, end) in each.items()}
+                        for topic, each in document["ranges"].items()
+                    },
+                    rows=int(document["rows"]),
+                )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise DecodeError(f"a record of the sinks' topic does not hold a decision: {error!r}") from None
+        raise DecodeError(
+            f"a decision of version {version!r} in the sinks' topic; this release reads {RECORD_VERSION}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SinkState:
+    """What is stored about a sink: its last decision, and up to which batch all is committed."""
+
+    decision: Decision | None = None
+    finished: int = NO_BATCH
+
+    def with_decision(self, decision: Decision) -> SinkState:
+        return replace(self, decision=decision)
+
+    def with_finished(self, batch: int) -> SinkState:
+        return replace(self, finished=max(self.finished, batch))
+
+
+class Course(Enum):
+    """What becomes of a batch that Spark hands over."""
+
+    DECIDE = "store its transactions, then commit them"
+    ROLL_FORWARD = "abort them, and commit those that were decided before"
+    FORGET = "abort them: the batch is in its topics already"
+
+
+def course_of(state: SinkState, batch: int) -> Course:
+    """What becomes of `batch`.
+
+    Raises:
+        ConfigError: a later batch has been written: the checkpoint is older than the sink, or another query
+            goes on from it.
+    """
+    decided = state.decision
+    last = max(decided.batch if decided else NO_BATCH, state.finished)
+    if batch > last:
+        return Course.DECIDE
+    if batch < last:
+        raise ConfigError(
+            f"batch {batch} is to be written, but the sink holds batch {last} of this query already: the "
+            "checkpoint is older than the topics, or another driver goes on from the same checkpoint. Stop "
+            "the other one, or start with a new checkpoint from the offsets where batch "
+            f"{last} ended"
+        )
+    return Course.FORGET if state.finished >= batch else Course.ROLL_FORWARD
+
+
+def merged(ranges: Iterable[Ranges]) -> dict[str, dict[int, tuple[int, int]]]:
+    """For each partition, the smallest range that spans all of its ranges."""
+    span: dict[str, dict[int, tuple[int, int]]] = {}
+    for each in ranges:
+        for topic, partitions in each.items():
+            known = span.setdefault(topic, {})
+            for partition, (first, end) in partitions.items():
+                low, high = known.get(partition, (first, end))
+                known[partition] = (min(low, first), max(high, end))
+    return span

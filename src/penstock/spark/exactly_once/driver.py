@@ -1,0 +1,203 @@
+"""The driver's half of a sink: decides a batch, carries the decision out, and aborts what is not decided.
+
+What it asks of the cluster is a Protocol, so that a simulation can end it between any two steps. Nothing
+is kept between two drivers but what `SinkCluster` stores.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol
+
+from penstock.common.logs import logger_named
+from penstock.errors import RequestTimeoutError
+from penstock.spark.exactly_once.decision import (
+    Course,
+    Decision,
+    Ranges,
+    SinkState,
+    TaskTransaction,
+    course_of,
+)
+from penstock.spark.exactly_once.settlement import (
+    Copy,
+    End,
+    Fate,
+    Finish,
+    Inspect,
+    LostRowsError,
+    Settlement,
+)
+
+INSPECTION_PAUSE_S = 0.2
+"""Between two looks at a transaction that is being ended at this moment."""
+
+INSPECTIONS_MAX = 300
+"""After a minute without a marker it is a hanging transaction."""
+
+_log = logger_named("penstock.spark")
+
+
+class SinkCluster(Protocol):
+    """What a driver asks of the cluster on behalf of one sink. Each method raises PenstockError."""
+
+    async def take_over(self) -> SinkState:
+        """Fence every other driver of the sink, and read what they have stored."""
+        ...
+
+    async def decide(self, decision: Decision) -> None:
+        """Store a decision: whole or not at all, and only while no other driver has taken over.
+
+        Raises:
+            ProducerFencedError: another driver has.
+        """
+        ...
+
+    async def finish(self, batch: int) -> None:
+        """Store that all rows of `batch` are committed."""
+        ...
+
+    async def end(self, transaction: TaskTransaction, *, is_commit: bool) -> Fate:
+        """Commit or abort a transaction, and tell what is known of it then. May be repeated."""
+        ...
+
+    async def inspect(
+        self, transactions: Collection[TaskTransaction], ranges: Ranges
+    ) -> Mapping[TaskTransaction, Fate]:
+        """Read in the log what became of transactions; UNCLEAR for one that is being ended."""
+        ...
+
+    async def copy(
+        self, transactions: Collection[TaskTransaction], ranges: Ranges
+    ) -> tuple[TaskTransaction, Ranges]:
+        """Write the rows of aborted transactions into a new one, which stays open; where they are now."""
+        ...
+
+    async def open_ids(self) -> Collection[str]:
+        """The transactional ids of this sink's tasks that have a transaction open."""
+        ...
+
+    async def fence(self, transactional_id: str) -> None:
+        """Abort the transaction of an id, and lock out the producer that has it."""
+        ...
+
+
+class SinkDriver:
+    """Commits the batches of one sink, one after the other. To be dropped after any exception."""
+
+    def __init__(self, cluster: SinkCluster, *, accepts_loss: bool = False) -> None:
+        self._cluster = cluster
+        self._accepts_loss = accepts_loss
+        self._state: SinkState | None = None
+
+    async def commit(
+        self, batch: int, transactions: Sequence[TaskTransaction], ranges: Ranges, rows: int = 0
+    ) -> None:
+        """Make the rows of `batch` count, once: those of `transactions`, or those decided for it before.
+
+        Raises:
+            ConfigError: the sink holds a later batch.
+            ProducerFencedError: another driver has taken over.
+            LostRowsError: rows of a decided batch are gone.
+            PenstockError: the cluster cannot be reached, or refuses.
+        """
+        if self._state is None:
+            self._state = await self._cluster.take_over()
+        course = course_of(self._state, batch)
+        if course is Course.DECIDE:
+            decision = Decision(batch, tuple(transactions), ranges, rows)
+            if transactions:
+                await self._cluster.decide(decision)
+                self._state = self._state.with_decision(decision)
+        else:
+            _log.info(
+                "batch %d was written before it was interrupted; what was written again is dropped", batch
+            )
+            await self._abort(transactions)
+            decision = self._state.decision or Decision(batch, ())
+        if course is not Course.FORGET:
+            decision = await self._settle(decision)
+            self._state = self._state.with_decision(decision) if decision.transactions else self._state
+        await self._fence_leftovers(decision)
+        if decision.transactions and course is not Course.FORGET:
+            self._state = self._state.with_finished(batch)
+            await self._cluster.finish(batch)
+
+    async def abort(
+        self, state: SinkState | None, batch: int, transactions: Sequence[TaskTransaction]
+    ) -> None:
+        """Abort the transactions of a batch that failed, unless it is decided; `state` is None when in doubt.
+
+        What is left open in doubt is ended by the next driver, or by its timeout.
+        """
+        if state is None or course_of(state, batch) is not Course.DECIDE:
+            return
+        await self._abort(transactions)
+        await self._fence_leftovers(Decision(batch, ()))
+
+    async def _abort(self, transactions: Sequence[TaskTransaction]) -> None:
+        await asyncio.gather(*(self._cluster.end(each, is_commit=False) for each in transactions))
+
+    async def _settle(self, decision: Decision) -> Decision:
+        """Carry a decision out; return the one that was carried out in the end."""
+        settlement = Settlement(decision)
+        looks = 0
+        while True:
+            action = settlement.next_action()
+            if isinstance(action, End):
+                ends = (self._cluster.end(each, is_commit=True) for each in action.transactions)
+                fates = await asyncio.gather(*ends)
+                settlement.learn(dict(zip(action.transactions, fates, strict=True)))
+            elif isinstance(action, Inspect):
+                looks += 1
+                if looks > INSPECTIONS_MAX:
+                    raise RequestTimeoutError(
+                        f"{action.transactions[0].transactional_id!r} of batch {decision.batch} is "
+                        "neither committed nor aborted: it hangs; find it with 'penstock transaction list', "
+                        "then start the query again"
+                    )
+                if looks > 1:
+                    await asyncio.sleep(INSPECTION_PAUSE_S)
+                settlement.learn(await self._cluster.inspect(action.transactions, settlement.decision.ranges))
+            elif isinstance(action, Copy):
+                settlement = Settlement(await self._decide_for_copy(settlement.decision, action.transactions))
+            elif isinstance(action, Finish):
+                return settlement.decision
+            else:
+                self._lose(settlement, action.transactions)
+
+    async def _decide_for_copy(
+        self, decision: Decision, transactions: Collection[TaskTransaction]
+    ) -> Decision:
+        _log.warning(
+            "%d transactions of batch %d were aborted after the batch was decided, mostly by their timeout: "
+            "their rows are written again from the log",
+            len(transactions),
+            decision.batch,
+        )
+        copy, ranges = await self._cluster.copy(transactions, decision.ranges)
+        instead = Decision(decision.batch, (copy,), ranges, decision.rows)
+        # Before the copy is committed: else the next driver would copy once more.
+        await self._cluster.decide(instead)
+        return instead
+
+    def _lose(self, settlement: Settlement, transactions: Sequence[TaskTransaction]) -> None:
+        batch = settlement.decision.batch
+        told = (
+            f"rows of batch {batch} are lost: {len(transactions)} of its transactions were aborted after the "
+            "batch was decided (by their timeout, mostly), and retention or compaction has removed their rows"
+        )
+        if not self._accepts_loss:
+            raise LostRowsError(
+                f"{told}. To go on without them, set failOnDataLoss to false for the next start; "
+                "a longer kafka.transaction.timeout.ms makes it less likely"
+            )
+        _log.error("%s; going on, since failOnDataLoss is false", told)
+        settlement.give_up(transactions)
+
+    async def _fence_leftovers(self, decision: Decision) -> None:
+        """Abort what attempts have left open that did not count: readers of committed rows wait for it."""
+        decided = {each.transactional_id for each in decision.transactions}
+        left = sorted(set(await self._cluster.open_ids()) - decided)
+        await asyncio.gather(*map(self._cluster.fence, left))

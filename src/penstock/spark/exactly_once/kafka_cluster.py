@@ -1,0 +1,157 @@
+"""A sink's driver at a Kafka cluster: its decisions, its transactions, its topics. For asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+
+from penstock.client.cluster.client import AsyncClient
+from penstock.client.config import ProducerConfig
+from penstock.client.produce.producer import AsyncProducer
+from penstock.common.logs import logger_named
+from penstock.errors import KafkaError, PenstockError, ProducerFencedError, TransactionAbortableError
+from penstock.model import TopicPartition
+from penstock.protocol.error_codes import ErrorCode
+from penstock.spark.exactly_once import log_reader
+from penstock.spark.exactly_once.coordinators import UNENDED_STATES, Coordinators
+from penstock.spark.exactly_once.decision import Decision, Ranges, SinkState, TaskTransaction, merged
+from penstock.spark.exactly_once.place import SinkPlace
+from penstock.spark.exactly_once.settlement import Fate
+from penstock.spark.exactly_once.state_topic import finished_value, partition_of, read_state
+
+DRIVER_TIMEOUT_MS = 30_000
+"""How long the transaction of a driver that was killed may hold up the drivers of other sinks."""
+
+RETRY_BACKOFF_MS = 20
+"""The former transaction of an id is mostly ended within milliseconds."""
+
+_log = logger_named("penstock.spark")
+
+
+class KafkaSinkCluster:
+    """What `SinkDriver` asks, answered by Kafka. On one event loop; to be closed."""
+
+    def __init__(self, place: SinkPlace) -> None:
+        self._place = place
+        settings = {"retry.backoff.ms": RETRY_BACKOFF_MS, **place.settings()}
+        config = ProducerConfig.parse(settings, {"bootstrap_servers": place.bootstrap_servers})
+        self._client = AsyncClient(config)
+        self._coordinators = Coordinators(self._client, int(config.transaction_timeout_ms))
+        self._producer: AsyncProducer | None = None
+        self._partition: TopicPartition | None = None
+        self._finishing: asyncio.Task[None] | None = None
+
+    async def close(self) -> None:
+        """Close the connections. What is being stored is stored first."""
+        await self._finished()
+        if self._producer is not None:
+            await self._producer.close()
+        await self._client.close()
+
+    # -- what is stored
+
+    async def take_over(self) -> SinkState:
+        self._partition = await partition_of(self._client, self._place)
+        self._producer = AsyncProducer(
+            self._place.bootstrap_servers,
+            self._place.settings(
+                **{
+                    "transactional.id": self._place.driver_id,
+                    "transaction.timeout.ms": DRIVER_TIMEOUT_MS,
+                    "retry.backoff.ms": RETRY_BACKOFF_MS,
+                    "linger.ms": 0,
+                    "max.request.size": 8 << 20,
+                }
+            ),
+        )
+        await self._producer.init_transactions()
+        return await read_state(self._client, self._place)
+
+    async def peek(self) -> SinkState | None:
+        """What is stored about the sink, without taking over; None while a decision may be under way."""
+        if await self._coordinators.state_of(self._place.driver_id) in UNENDED_STATES:
+            return None
+        return await read_state(self._client, self._place)
+
+    async def decide(self, decision: Decision) -> None:
+        await self._finished()
+        await self._store(self._place.decision_key, decision.to_bytes())
+
+    async def finish(self, batch: int) -> None:
+        # Spares the next driver some questions, no more: nothing waits for it.
+        await self._finished()
+        store = self._store(self._place.finished_key, finished_value(batch))
+        self._finishing = asyncio.create_task(store)
+
+    async def forget(self) -> None:
+        """Remove what is stored about the sink: no other driver will ever ask."""
+        await self._finished()
+        await self._store(self._place.decision_key, None)
+        await self._store(self._place.finished_key, None)
+
+    async def _finished(self) -> None:
+        if self._finishing is not None:
+            task, self._finishing = self._finishing, None
+            try:
+                await task
+            except PenstockError as error:
+                _log.warning(
+                    "that a batch of %s is finished could not be stored: %s", self._place.sink, error
+                )
+
+    async def _store(self, key: bytes, value: bytes | None) -> None:
+        producer, tp = self._producer, self._partition
+        assert producer is not None  # every driver takes over first
+        assert tp is not None
+        try:
+            async with producer.transaction():
+                await producer.send(tp.topic, value, key=key, partition=tp.partition)
+        except (ProducerFencedError, TransactionAbortableError) as error:
+            cause = error.__cause__
+            if isinstance(error, TransactionAbortableError) and not (
+                isinstance(cause, KafkaError) and cause.code == ErrorCode.INVALID_PRODUCER_EPOCH
+            ):
+                raise
+            raise ProducerFencedError(
+                f"another driver has taken over the sink {self._place.sink!r}: the same query runs twice, or "
+                f"was started anew; this one stops ({error})"
+            ) from error
+
+    # -- transactions of tasks
+
+    async def end(self, transaction: TaskTransaction, *, is_commit: bool) -> Fate:
+        return await self._coordinators.end(transaction, is_commit=is_commit)
+
+    async def fence(self, transactional_id: str) -> None:
+        await self._coordinators.fence(transactional_id)
+
+    async def open_ids(self) -> Collection[str]:
+        return await self._coordinators.open_ids(self._place.task_prefix)
+
+    # -- logs
+
+    async def inspect(
+        self, transactions: Collection[TaskTransaction], ranges: Ranges
+    ) -> Mapping[TaskTransaction, Fate]:
+        return await log_reader.fates(self._client, transactions, ranges)
+
+    async def copy(
+        self, transactions: Collection[TaskTransaction], ranges: Ranges
+    ) -> tuple[TaskTransaction, Ranges]:
+        producer = AsyncProducer(
+            self._place.bootstrap_servers, self._place.settings(**{"transactional.id": self._place.copy_id})
+        )
+        try:
+            await producer.begin_transaction()
+            deliveries = [
+                await producer.send_arrow(topic, batch)
+                async for topic, batch in log_reader.rows(self._client, transactions, ranges)
+            ]
+            coordinates = await producer.prepare_transaction()
+            written = [await delivery for delivery in deliveries]
+        finally:
+            with suppress(PenstockError):
+                await producer.close()
+        spans = merged({each.topic: each.offsets} for each in written)
+        return TaskTransaction(*coordinates), log_reader.spans_of(spans)

@@ -1,0 +1,87 @@
+"""The drivers of a process, one for each sink: Spark makes a new writer for each batch. Blocking."""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Sequence
+
+from penstock.client.background_loop import run
+from penstock.spark.exactly_once.attempt import AttemptResult
+from penstock.spark.exactly_once.decision import Ranges, TaskTransaction, merged
+from penstock.spark.exactly_once.driver import SinkDriver
+from penstock.spark.exactly_once.kafka_cluster import KafkaSinkCluster
+from penstock.spark.exactly_once.place import SinkPlace
+
+_drivers: dict[str, tuple[str, KafkaSinkCluster, SinkDriver]] = {}
+"""By the name of the sink: the run of its query, and what belongs to it."""
+
+
+def commit_batch(
+    place: SinkPlace, run_id: str, batch: int, written: Sequence[AttemptResult], *, fails_on_loss: bool
+) -> None:
+    """Commit a micro-batch with the driver of its run, which is dropped where it fails.
+
+    Raises: as `SinkDriver.commit`.
+    """
+    known = _drivers.get(place.sink)
+    if known is not None and known[0] != run_id:
+        _drop(place.sink)
+        known = None
+    if known is None:
+        if not _drivers:
+            atexit.register(_close)
+        known = _drivers[place.sink] = (run_id, *run(_made(place, fails_on_loss)))
+    try:
+        run(known[2].commit(batch, *_united(written)))
+    except BaseException:
+        _drop(place.sink)
+        raise
+
+
+def commit_job(place: SinkPlace, written: Sequence[AttemptResult]) -> None:
+    """Commit what a batch query has written. Raises as `SinkDriver.commit`."""
+
+    async def commit() -> None:
+        cluster, driver = await _made(place, True)
+        try:
+            await driver.commit(0, *_united(written))
+            await cluster.forget()
+        finally:
+            await cluster.close()
+
+    if any(each.transaction for each in written):
+        run(commit())
+
+
+def abort_batch(place: SinkPlace, batch: int, written: Sequence[AttemptResult]) -> None:
+    """Abort what a batch that has failed wrote, unless it is decided. Raises PenstockError."""
+
+    async def abort() -> None:
+        cluster, driver = await _made(place, True)
+        try:
+            await driver.abort(await cluster.peek(), batch, _united(written)[0])
+        finally:
+            await cluster.close()
+
+    run(abort())
+
+
+def _united(written: Sequence[AttemptResult]) -> tuple[list[TaskTransaction], Ranges, int]:
+    transactions = [each.transaction for each in written if each.transaction is not None]
+    return transactions, merged(each.ranges for each in written), sum(each.rows for each in written)
+
+
+async def _made(place: SinkPlace, fails_on_loss: bool) -> tuple[KafkaSinkCluster, SinkDriver]:
+    cluster = KafkaSinkCluster(place)
+    return cluster, SinkDriver(cluster, accepts_loss=not fails_on_loss)
+
+
+def _drop(sink: str) -> None:
+    known = _drivers.pop(sink, None)
+    if known is not None:
+        run(known[1].close())
+
+
+def _close() -> None:
+    for sink in list(_drivers):
+        _drop(sink)

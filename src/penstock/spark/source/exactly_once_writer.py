@@ -1,0 +1,149 @@
+"""Writing rows to topics from Spark exactly once: tasks write into transactions, the driver commits."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+
+from penstock.errors import ConfigError
+from penstock.spark.exactly_once.place import SinkPlace
+from penstock.spark.runtime.worker_errors import plain_errors
+from penstock.spark.source.options import WriteOptions
+from penstock.spark.source.reader import settle
+from penstock.spark.source.writer import SinkColumns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from penstock.spark.exactly_once.attempt import AttemptResult
+
+QUERY_ID = "sql.streaming.queryId"
+BATCH_ID = "streaming.sql.batchId"
+RUN_ID = "spark.jobGroup.id"
+"""Local properties of Spark's tasks. The id of a query is in its checkpoint, the same in each of its runs;
+the job group of a streaming query is the id of its run."""
+
+
+@dataclass
+class Prepared(WriterCommitMessage):
+    """What one task has written, and whose it is."""
+
+    place: SinkPlace
+    run_id: str
+    result: AttemptResult
+
+
+class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
+    """Appends the rows of every micro-batch, once."""
+
+    def __init__(self, options: WriteOptions, columns: SinkColumns) -> None:
+        self._options = options
+        self._columns = columns
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Prepared:
+        with plain_errors():
+            place, run_id, batch = (
+                place_of(self._options, _local(QUERY_ID)),
+                _local(RUN_ID),
+                int(_local(BATCH_ID)),
+            )
+        return write_task(place, run_id, batch, self._columns, iterator)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batch_id: int) -> None:
+        from penstock.spark.exactly_once.keeper import commit_batch
+
+        written = _prepared(messages)
+        if written:
+            with plain_errors():
+                commit_batch(
+                    written[0].place,
+                    written[0].run_id,
+                    batch_id,
+                    [each.result for each in written],
+                    fails_on_loss=self._options.fail_on_data_loss,
+                )
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batch_id: int) -> None:
+        _abort(messages, batch_id)
+
+
+class ExactlyOnceBatchWriter(DataSourceArrowWriter):
+    """Appends the rows of one job, all of them or none."""
+
+    def __init__(self, options: WriteOptions, columns: SinkColumns) -> None:
+        self._job = uuid.uuid4().hex
+        self._place = place_of(options, self._job)
+        self._columns = columns
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Prepared:
+        return write_task(self._place, self._job, 0, self._columns, iterator)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        from penstock.spark.exactly_once.keeper import commit_job
+
+        with plain_errors():
+            commit_job(self._place, [each.result for each in _prepared(messages)])
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        _abort(messages, 0)
+
+
+def place_of(options: WriteOptions, identity: str) -> SinkPlace:
+    """Where a query or job writes."""
+    return SinkPlace(
+        f"{options.transactional_id_prefix}-{identity}",
+        options.bootstrap_servers,
+        options.client,
+        options.state_topic,
+    )
+
+
+def write_task(
+    place: SinkPlace, run_id: str, batch: int, columns: SinkColumns, batches: Iterator[pa.RecordBatch]
+) -> Prepared:
+    """Write the rows of one task into a transaction, and leave that open. Raises PenstockError."""
+    from pyspark import TaskContext
+
+    from penstock.spark.exactly_once.attempt import Attempt, write_attempt
+
+    context = TaskContext.get()
+    assert context is not None  # Spark calls writers in tasks only
+    attempt = Attempt(run_id, batch, context.partitionId(), context.attemptNumber())
+    try:
+        with plain_errors():
+            pieces = (piece for rows in batches for piece in columns.by_topic(rows))
+            return Prepared(place, run_id, write_attempt(place, attempt, pieces))
+    finally:
+        settle()
+
+
+def _local(name: str) -> str:
+    """A local property of the task that calls.
+
+    Raises:
+        ConfigError: this Spark does not say it.
+    """
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    value = context.getLocalProperty(name) if context is not None else None
+    if value is None:
+        raise ConfigError(f"this Spark does not tell its tasks {name}, by which exactlyOnce knows a query")
+    return value
+
+
+def _prepared(messages: Sequence[WriterCommitMessage | None]) -> list[Prepared]:
+    return [each for each in messages if isinstance(each, Prepared)]
+
+
+def _abort(messages: Sequence[WriterCommitMessage | None], batch: int) -> None:
+    from penstock.spark.exactly_once.keeper import abort_batch
+
+    written = _prepared(messages)
+    if written:
+        with plain_errors():
+            abort_batch(written[0].place, batch, [each.result for each in written])

@@ -1,0 +1,257 @@
+"""Attempts and drivers of a sink at a real broker, without Spark: killed, timed out, taken over."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from penstock import Broker, read_topic
+from penstock.client.background_loop import run
+from penstock.errors import ConfigError, ProducerFencedError
+from penstock.spark.exactly_once.attempt import Attempt, AttemptResult, write_attempt
+from penstock.spark.exactly_once.decision import Decision, merged
+from penstock.spark.exactly_once.driver import SinkDriver
+from penstock.spark.exactly_once.kafka_cluster import KafkaSinkCluster
+from penstock.spark.exactly_once.keeper import abort_batch, commit_batch, commit_job
+from penstock.spark.exactly_once.place import SinkPlace
+from penstock.spark.exactly_once.settlement import Fate, LostRowsError
+
+
+@pytest.fixture
+def place(brokers: str, numbers: Iterator[int]) -> SinkPlace:
+    return SinkPlace(f"penstock-{next(numbers)}", brokers)
+
+
+@pytest.fixture
+def topic(new_topic: Callable[..., str]) -> str:
+    return new_topic(partitions=2)
+
+
+class Sink:
+    """One sink, its attempts, and as many drivers as a test wants."""
+
+    def __init__(self, place: SinkPlace, topic: str) -> None:
+        self.place = place
+        self.topic = topic
+        self.clusters: list[KafkaSinkCluster] = []
+
+    def write(
+        self, batch: int, *values: int, task: int = 0, number: int = 0, run_id: str = "r"
+    ) -> AttemptResult:
+        rows = pa.record_batch({"value": pa.array([b"%d" % value for value in values], pa.binary())})
+        return write_attempt(self.place, Attempt(run_id, batch, task, number), iter([(self.topic, rows)]))
+
+    def driver(self) -> SinkDriver:
+        cluster = KafkaSinkCluster(self.place)
+        self.clusters.append(cluster)
+        return SinkDriver(cluster)
+
+    def commit(self, driver: SinkDriver, batch: int, *written: AttemptResult) -> None:
+        transactions = [each.transaction for each in written if each.transaction is not None]
+        run(driver.commit(batch, transactions, merged(each.ranges for each in written)))
+
+    def decide(self, batch: int, *written: AttemptResult) -> None:
+        """What a driver has done that dies between the decision and the commits."""
+        cluster = KafkaSinkCluster(self.place)
+        self.clusters.append(cluster)
+        transactions = tuple(each.transaction for each in written if each.transaction is not None)
+        run(cluster.take_over())
+        run(cluster.decide(Decision(batch, transactions, merged(each.ranges for each in written))))
+
+    def values(self) -> list[int]:
+        table = read_topic(self.topic, self.place.bootstrap_servers, isolation="read_committed")
+        return sorted(int(value) for value in table["value"].to_pylist())
+
+    def close(self) -> None:
+        for cluster in self.clusters:
+            run(cluster.close())
+
+
+@pytest.fixture
+def sink(place: SinkPlace, topic: str) -> Iterator[Sink]:
+    made = Sink(place, topic)
+    yield made
+    made.close()
+
+
+def test_rows_count_with_the_commit_and_not_before(sink: Sink) -> None:
+    driver = sink.driver()
+    for batch in range(3):
+        written = [sink.write(batch, batch * 10 + task, task=task) for task in range(2)]
+        assert len(sink.values()) == 2 * batch
+        sink.commit(driver, batch, *written)
+    assert sink.values() == [0, 1, 10, 11, 20, 21]
+
+
+def test_an_attempt_without_rows_opens_no_transaction(sink: Sink) -> None:
+    assert sink.write(0) == AttemptResult(None, {}, 0)
+    sink.commit(sink.driver(), 0, sink.write(0))
+    assert sink.values() == []
+
+
+def test_a_decided_batch_is_rolled_forward_and_what_is_written_again_dropped(sink: Sink) -> None:
+    sink.decide(0, sink.write(0, 1), sink.write(0, 2, task=1))
+    again = [sink.write(0, 1, run_id="s"), sink.write(0, 2, task=1, run_id="s")]
+    assert again[0].transaction is not None
+    assert again[0].transaction.transactional_id.endswith("-1"), "the ids of the decided ones are let alone"
+    sink.commit(sink.driver(), 0, *again)
+    assert sink.values() == [1, 2]
+
+
+def test_a_batch_that_was_not_decided_is_written_anew(sink: Sink) -> None:
+    sink.write(0, 1)
+    sink.write(0, 2, task=1)
+    sink.commit(sink.driver(), 0, sink.write(0, 1, run_id="s"), sink.write(0, 2, task=1, run_id="s"))
+    assert sink.values() == [1, 2]
+
+
+def test_attempts_that_lost_are_aborted_so_that_readers_do_not_wait(sink: Sink) -> None:
+    sink.write(0, 1)  # of a speculative copy, or of an executor that died
+    sink.commit(sink.driver(), 0, sink.write(0, 1, number=1))
+    assert sink.values() == [1]
+
+
+def test_rows_aborted_after_the_decision_are_copied_from_the_log(sink: Sink) -> None:
+    one, two = sink.write(0, 1, 2, 3), sink.write(0, 4, 5, task=1)
+    sink.decide(0, one, two)
+    assert two.transaction is not None
+    run(sink.clusters[0].fence(two.transaction.transactional_id))
+    sink.commit(sink.driver(), 0, sink.write(0, 1, 2, 3, run_id="s"), sink.write(0, 4, 5, task=1, run_id="s"))
+    assert sink.values() == [1, 2, 3, 4, 5]
+
+
+def test_a_copy_that_was_decided_is_not_made_twice(sink: Sink) -> None:
+    one = sink.write(0, 1, 2, 3)
+    assert one.transaction is not None
+    sink.decide(0, one)
+    cluster = sink.clusters[0]
+    run(cluster.fence(one.transaction.transactional_id))
+    copy, ranges = run(cluster.copy([one.transaction], one.ranges))
+    run(cluster.decide(Decision(0, (copy,), ranges)))
+    sink.commit(sink.driver(), 0, sink.write(0, 1, 2, 3, run_id="s"))
+    assert sink.values() == [1, 2, 3]
+    # Long after, the id of the copy is used again: the log knows what the coordinator does not.
+    run(cluster.fence(copy.transactional_id))
+    assert run(cluster.end(copy, is_commit=True)) is Fate.UNCLEAR
+    assert run(cluster.inspect([copy], ranges)) == {copy: Fate.COMMITTED}
+
+
+def test_copied_records_are_those_that_were_aborted(sink: Sink, brokers: str) -> None:
+    headers = pa.array(
+        [[{"key": "h", "value": b"1"}], []],
+        pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])),
+    )
+    columns = {
+        "key": pa.array([b"k", None], pa.binary()),
+        "value": pa.array([None, b"v"], pa.binary()),
+        "headers": headers,
+        "partition": pa.array([1, 0], pa.int32()),
+        "timestamp": pa.array([1_000, 2_000], pa.timestamp("us", tz="UTC")),
+    }
+    rows = pa.record_batch(columns)
+    written = write_attempt(sink.place, Attempt("r", 0, 0, 0), iter([(sink.topic, rows)]))
+    assert written.transaction is not None
+    sink.decide(0, written)
+    run(sink.clusters[0].fence(written.transaction.transactional_id))
+    sink.commit(sink.driver(), 0)
+    table = read_topic(sink.topic, brokers, isolation="read_committed").sort_by("timestamp")
+    assert table["key"].to_pylist() == [b"k", None]
+    assert table["value"].to_pylist() == [None, b"v"]
+    assert table["partition"].to_pylist() == [1, 0]
+    assert [time.microsecond for time in table["timestamp"].to_pylist()] == [1_000, 2_000]
+    assert table["headers"].to_pylist() == [[{"key": "h", "value": b"1"}], []]
+
+
+def test_rows_that_retention_has_removed_are_never_lost_in_silence(sink: Sink, brokers: str) -> None:
+    from penstock.client.admin.admin import AsyncAdmin
+    from penstock.protocol.messages.delete_records_request import (
+        DeleteRecordsPartition,
+        DeleteRecordsRequest,
+        DeleteRecordsTopic,
+    )
+
+    written = sink.write(0, 1, 2, 3)
+    assert written.transaction is not None
+    sink.decide(0, written)
+    run(sink.clusters[0].fence(written.transaction.transactional_id))
+
+    async def delete() -> None:
+        async with AsyncAdmin(brokers) as admin:
+            await admin.start()
+            partitions = [DeleteRecordsPartition(partition_index=p, offset=-1) for p in (0, 1)]
+            topic = DeleteRecordsTopic(name=sink.topic, partitions=partitions)
+            await admin._client.request(DeleteRecordsRequest(topics=[topic], timeout_ms=5_000))
+
+    run(delete())
+    again = sink.write(0, 1, 2, 3, run_id="s")
+    with pytest.raises(LostRowsError, match="rows of batch 0 are lost"):
+        sink.commit(sink.driver(), 0, again)
+    cluster = KafkaSinkCluster(sink.place)
+    sink.clusters.append(cluster)
+    run(SinkDriver(cluster, accepts_loss=True).commit(0, [], {}))
+    sink.commit(sink.driver(), 1, sink.write(1, 4))
+    assert sink.values() == [4]
+
+
+def test_a_driver_that_was_taken_over_cannot_decide(sink: Sink) -> None:
+    old, new = sink.driver(), sink.driver()
+    sink.commit(old, 0, sink.write(0, 1))
+    written = sink.write(1, 2)
+    sink.commit(new, 1, sink.write(1, 2, number=1))
+    with pytest.raises(ProducerFencedError, match="another driver has taken over"):
+        sink.commit(old, 1, written)
+    assert sink.values() == [1, 2]
+
+
+def test_an_old_checkpoint_is_refused(sink: Sink) -> None:
+    driver = sink.driver()
+    for batch in range(2):
+        sink.commit(driver, batch, sink.write(batch, batch))
+    with pytest.raises(ConfigError, match=r"batch 0 is to be written, but the sink holds batch 1"):
+        sink.commit(sink.driver(), 0, sink.write(0, 0, run_id="s"))
+
+
+def test_a_failed_batch_is_aborted_and_a_decided_one_is_not(sink: Sink) -> None:
+    written = sink.write(0, 1)
+    sink.write(0, 2, task=1)  # its task has failed: no message of it
+    abort_batch(sink.place, 0, [written])
+    sink.commit(sink.driver(), 0, sink.write(0, 3))
+    assert sink.values() == [3]
+    decided = sink.write(1, 4)
+    sink.decide(1, decided)
+    abort_batch(sink.place, 1, [decided])
+    sink.commit(sink.driver(), 1)
+    assert sink.values() == [3, 4]
+
+
+def test_batches_of_a_run_share_a_driver_and_jobs_leave_nothing_behind(sink: Sink, brokers: str) -> None:
+    for batch in range(2):
+        commit_batch(sink.place, "r", batch, [sink.write(batch, batch)], fails_on_loss=True)
+    commit_batch(sink.place, "s", 2, [sink.write(2, 2, run_id="s")], fails_on_loss=True)
+    job = Sink(SinkPlace(sink.place.sink + "-job", brokers), sink.topic)
+    commit_job(job.place, [job.write(0, 7), job.write(0, 8, task=1)])
+    assert sink.values() == [0, 1, 2, 7, 8]
+    state = KafkaSinkCluster(job.place)
+    sink.clusters.append(state)
+    found: Any = run(state.peek())
+    assert (found.decision, found.finished) == (None, -1)
+
+
+def test_a_transaction_that_times_out_before_the_decision_is_copied(new_topic: Any, numbers: Any) -> None:
+    settings = {"transaction_abort_timed_out_transaction_cleanup_interval_ms": 50}
+    with Broker(**settings) as broker:
+        from penstock import Admin
+
+        with Admin(broker.bootstrap_servers) as admin:
+            admin.create_topic("late", partitions=2)
+        place = SinkPlace("penstock-late", broker.bootstrap_servers, {"transaction.timeout.ms": "200"})
+        sink = Sink(place, "late")
+        written = sink.write(0, 1, 2)
+        time.sleep(0.6)
+        sink.commit(sink.driver(), 0, written)
+        assert sink.values() == [1, 2]
+        sink.close()
