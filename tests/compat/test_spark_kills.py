@@ -1,0 +1,56 @@
+"""Spark writes to a topic exactly once, wherever its driver, its workers and its broker are killed."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from spark_sink_kills import BrokerProcess, Chaos, kill_somewhere
+
+NOTHING = {"missing": [], "repeated": [], "strange": []}
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
+    process = BrokerProcess(tmp_path / "broker")
+    yield process
+    process.kill()
+
+
+@pytest.mark.compat
+@pytest.mark.spark
+def test_driver_workers_and_broker_are_killed_once_each(broker: BrokerProcess, tmp_path: Path) -> None:
+    dice = random.Random(3)
+    chaos = Chaos(tmp_path, broker.bootstrap_servers, rows=2_000, rows_per_batch=500)
+    try:
+        chaos.start()
+        for what in ("workers", "broker", "driver"):
+            kill_somewhere(chaos, broker, dice, what)
+        chaos.finish(120)
+        assert chaos.wrong() == NOTHING, chaos.told()
+    finally:
+        chaos.close()
+
+
+@pytest.mark.soak
+@pytest.mark.spark
+def test_fifty_kills(broker: BrokerProcess, tmp_path: Path) -> None:
+    kills = int(os.environ.get("PENSTOCK_SPARK_KILLS", "50"))
+    seed = int(os.environ.get("PENSTOCK_SEED", "1"))
+    dice = random.Random(seed)
+    chaos = Chaos(tmp_path, broker.bootstrap_servers, rows=kills * 4_000, rows_per_batch=250)
+    done: list[str] = []
+    try:
+        while len(done) < kills:
+            if not chaos.is_running:
+                chaos.start()
+            done.append(kill_somewhere(chaos, broker, dice, dice.choice(("driver", "workers", "broker"))))
+        chaos.finish(1_800)
+        assert chaos.wrong() == NOTHING, (seed, chaos.told())
+        print(sorted((what, done.count(what)) for what in set(done)))
+    finally:
+        chaos.close()
