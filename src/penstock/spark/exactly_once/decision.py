@@ -94,6 +94,11 @@ class SinkState:
     decision: Decision | None = None
     finished: int = NO_BATCH
 
+    @property
+    def last_batch(self) -> int:
+        """The highest batch that was decided; `NO_BATCH` without any."""
+        return max(self.decision.batch if self.decision else NO_BATCH, self.finished)
+
     def with_decision(self, decision: Decision) -> SinkState:
         return replace(self, decision=decision)
 
@@ -116,8 +121,7 @@ def course_of(state: SinkState, batch: int) -> Course:
         ConfigError: a later batch has been written: the checkpoint is older than the sink, or another query
             goes on from it.
     """
-    decided = state.decision
-    last = max(decided.batch if decided else NO_BATCH, state.finished)
+    last = state.last_batch
     if batch > last:
         return Course.DECIDE
     if batch < last:

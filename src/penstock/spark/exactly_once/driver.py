@@ -131,10 +131,11 @@ class SinkDriver:
 
         What is left open in doubt is ended by the next driver, or by its timeout.
         """
-        if state is None or course_of(state, batch) is not Course.DECIDE:
+        if state is None or (state.decision is not None and state.decision.batch == batch):
             return
         await self._abort(transactions)
-        await self._fence_leftovers(Decision(batch, ()))
+        if batch > state.last_batch:
+            await self._fence_leftovers(Decision(batch, ()))
 
     async def _abort(self, transactions: Sequence[TaskTransaction]) -> None:
         await asyncio.gather(*(self._cluster.end(each, is_commit=False) for each in transactions))

@@ -6,11 +6,15 @@ import atexit
 from collections.abc import Sequence
 
 from penstock.client.background_loop import run
+from penstock.common.logs import logger_named
+from penstock.errors import PenstockError
 from penstock.spark.exactly_once.attempt import AttemptResult
 from penstock.spark.exactly_once.decision import Ranges, TaskTransaction, merged
 from penstock.spark.exactly_once.driver import SinkDriver
 from penstock.spark.exactly_once.kafka_cluster import KafkaSinkCluster
 from penstock.spark.exactly_once.place import SinkPlace
+
+_log = logger_named("penstock.spark")
 
 _drivers: dict[str, tuple[str, KafkaSinkCluster, SinkDriver]] = {}
 """By the name of the sink: the run of its query, and what belongs to it."""
@@ -54,7 +58,11 @@ def commit_job(place: SinkPlace, written: Sequence[AttemptResult]) -> None:
 
 
 def abort_batch(place: SinkPlace, batch: int, written: Sequence[AttemptResult]) -> None:
-    """Abort what a batch that has failed wrote, unless it is decided. Raises PenstockError."""
+    """Abort what a batch that has failed wrote, unless it is decided.
+
+    Raises nothing because of the cluster: Spark would show that instead of why the batch has failed. What
+    stays open is ended by the next run, or by its timeout.
+    """
 
     async def abort() -> None:
         cluster, driver = await _made(place, True)
@@ -63,7 +71,10 @@ def abort_batch(place: SinkPlace, batch: int, written: Sequence[AttemptResult]) 
         finally:
             await cluster.close()
 
-    run(abort())
+    try:
+        run(abort())
+    except PenstockError as error:
+        _log.warning("the transactions of batch %d of %s could not be aborted: %s", batch, place.sink, error)
 
 
 def _united(written: Sequence[AttemptResult]) -> tuple[list[TaskTransaction], Ranges, int]:
