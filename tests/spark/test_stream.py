@@ -13,7 +13,7 @@ import pytest
 
 from penstock import Admin, Broker, Consumer, read_topic, write_topic
 from penstock.errors import PenstockError
-from penstock.spark import ParquetTable, Progress, TopicSink, by_key, follow, progress_of, reason
+from penstock.spark import ParquetTable, Progress, follow, progress_of, reason
 
 pytestmark = pytest.mark.spark
 
@@ -295,31 +295,3 @@ def test_rows_of_a_stream_written_to_a_topic(
     assert progress_of(query.lastProgress).batch_id == 1
     values = read_topic(copy, bootstrap_servers=brokers)["value"].to_pylist()
     assert sorted(map(int, values)) == [*range(100)]
-
-
-def values_of(topic: str, brokers: str) -> list[int]:
-    return sorted(int(value) for value in read_topic(topic, bootstrap_servers=brokers)["value"].to_pylist())
-
-
-def test_a_batch_run_again_is_in_the_topic_once(
-    stream: Stream, brokers: str, new_topic: Callable[..., str], tmp_path: Path
-) -> None:
-    topic, results = new_topic(counted(50)), new_topic(counted(5, 1000))
-    sink = TopicSink(results, bootstrap_servers=brokers, state=tmp_path / "sink", identity=by_key)
-
-    def write(frame: Any, batch_id: int) -> None:
-        records = frame.selectExpr("encode(value, 'utf-8') key", "value")
-        sink.write(records, batch_id)
-
-    def write_a_part_and_die(frame: Any, batch_id: int) -> None:
-        if batch_id == 0:
-            return write(frame, batch_id)
-        whole = frame.selectExpr("encode(value, 'utf-8') key", "value").toArrow()
-        sink.commit(batch_id, whole.slice(0, 7))
-        raise RuntimeError("killed in the middle")
-
-    with pytest.raises(PenstockError, match="killed in the middle"):
-        stream.run(topic, write_a_part_and_die, maxOffsetsPerTrigger=20)
-    assert len(values_of(results, brokers)) == 5 + 20 + 7
-    stream.run(topic, write, maxOffsetsPerTrigger=20)
-    assert values_of(results, brokers) == [*range(50), *range(1000, 1005)]

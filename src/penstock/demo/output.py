@@ -46,7 +46,6 @@ class Output:
         self.broker_log = directory / "broker.log"
         self.broker_file = directory / "broker.json"
         self.checkpoints = directory / "checkpoints"
-        self.sinks = directory / "sinks"
         self.triage = directory / "triage"
         self.delays = directory / "delays"
         self.accounts = directory / "accounts.json"

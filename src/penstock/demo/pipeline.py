@@ -10,11 +10,12 @@ is written to a topic that *delays* reads as well: an event that says, by its ti
 will come. It moves the watermark, and is counted nowhere.
 
 Every step may be repeated. A micro-batch that is run again after a crash has the same input, and
-replaces what it wrote before: files by their names, records by what the topic sink finds in the topic.
+replaces what it wrote before: files by their names; records are written in transactions, once for each batch.
 """
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -28,10 +29,8 @@ from penstock.demo.output import Output, write_json
 from penstock.demo.replay import PRODUCER_CONFIG
 from penstock.errors import PenstockError
 from penstock.spark.sinks.atomic_files import make_directory
-from penstock.spark.sinks.identity import Identity, by_event, by_headers
 from penstock.spark.sinks.progress import Progress, progress_of, reason
 from penstock.spark.sinks.tables import ParquetTable
-from penstock.spark.sinks.topics import TopicSink
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -94,8 +93,6 @@ class Pipeline:
         self._job = job
         self._show = show
         self._table = ParquetTable(job.output.delays)
-        self._delay_topic = self._topic_sink("delays", by_event)
-        self._dead_letter_topic = self._topic_sink("dead-letters", by_headers(*ORIGIN_HEADERS))
         make_directory(job.output.triage)
 
     def run(self, write_mark: Callable[[datetime], None]) -> None:
@@ -161,7 +158,7 @@ class Pipeline:
         order = [(name, "ascending") for name in ("hour", "origin", "carrier")]
         cells = frame.toArrow().sort_by(order)
         self._table.commit(batch_id, cells)
-        self._delay_topic.commit(batch_id, delay_records(cells))
+        self._write_once("delays", "delays", batch_id, delay_records(cells))
 
     # --- triage ------------------------------------------------------------------------------------------
 
@@ -195,7 +192,7 @@ class Pipeline:
             )
         ]
         dead: pa.Table = frame.observe(counts, *measures).where(f.isnotnull("reason")).toArrow()
-        self._dead_letter_topic.commit(batch_id, dead_letters(dead))
+        self._write_once("triage", "dead-letters", batch_id, dead_letters(dead))
         write_json(self._job.output.triage / f"{batch_id:012d}.json", counts.get)
 
     # --- what both need ----------------------------------------------------------------------------------
@@ -228,14 +225,26 @@ class Pipeline:
             .start()
         )
 
-    def _topic_sink(self, topic: str, identity: Identity) -> TopicSink:
-        return TopicSink(
-            self._job.topics[topic],
-            bootstrap_servers=self._job.bootstrap_server,
-            state=self._job.output.sinks / topic,
-            identity=identity,
-            config=PRODUCER_CONFIG,
+    def _write_once(self, query: str, topic: str, batch_id: int, records: pa.Table) -> None:
+        """Append the records of a micro-batch to a topic; nothing where an earlier run of it has done so."""
+        if not records.num_rows:
+            return
+        name = self._job.topics[topic]
+        # The id of the query is in its checkpoint: a directory that starts over is another application.
+        metadata = self._job.output.checkpoints / query / "metadata"
+        identity = json.loads(metadata.read_text(encoding="utf-8"))["id"]
+        writer = (
+            self._spark.createDataFrame(records)
+            .write.format("penstock")
+            .option("kafka.bootstrap.servers", self._job.bootstrap_server)
+            .option("topic", name)
+            .option("exactlyOnce", True)
+            .option("txnAppId", identity)
+            .option("txnVersion", batch_id)
         )
+        for setting, value in PRODUCER_CONFIG.items():
+            writer = writer.option(f"kafka.{setting}", value)
+        writer.mode("append").save()
 
     def _follow(self, queries: Mapping[str, StreamingQuery]) -> None:
         """Show the progress of `queries` until all have ended; the failure of one ends the others."""

@@ -92,9 +92,13 @@ class Topics:
             return [ends[partition] for partition in partitions]
 
     def count(self, short: str) -> int:
-        """How many records a topic holds. Offsets would not say: markers of transactions take some, too."""
+        """How many committed records a topic holds. Markers of transactions take offsets, too."""
         batches = scan_topic(
-            self.names[short], bootstrap_servers=self.bootstrap_server, columns=["offset"], end="latest"
+            self.names[short],
+            bootstrap_servers=self.bootstrap_server,
+            columns=["offset"],
+            end="latest",
+            isolation="read_committed",
         )
         return sum(batch.num_rows for batch in batches)
 

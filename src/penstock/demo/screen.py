@@ -143,10 +143,11 @@ class Screen:
     def commands(self, address: str, topics: Mapping[str, str], advice: str) -> None:
         """What to try on the topics; `advice` comes first."""
         penstock = program()
+        consume = f"{penstock} consume -b {address} --isolation read_committed"
         self.say(f"\n{advice}")
         self.say(f"  {penstock} topic list -b {address}")
-        self.say(f"  {penstock} consume -b {address} -t {topics['delays']} -o -3 -e -f '%k  %s\\n'")
-        self.say(f"  {penstock} consume -b {address} -t {topics['dead-letters']} -e -c 3 -J")
+        self.say(f"  {consume} -t {topics['delays']} -o -3 -e -f '%k  %s\\n'")
+        self.say(f"  {consume} -t {topics['dead-letters']} -e -c 3 -J")
 
 
 class _Bar:

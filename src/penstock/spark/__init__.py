@@ -15,15 +15,11 @@ if TYPE_CHECKING:
     from penstock.spark.functions.to_cloudevents import to_cloudevents as to_cloudevents
     from penstock.spark.runtime.java import find_java as find_java
     from penstock.spark.runtime.session import session as session
-    from penstock.spark.sinks.identity import by_event as by_event
-    from penstock.spark.sinks.identity import by_headers as by_headers
-    from penstock.spark.sinks.identity import by_key as by_key
     from penstock.spark.sinks.progress import Progress as Progress
     from penstock.spark.sinks.progress import follow as follow
     from penstock.spark.sinks.progress import progress_of as progress_of
     from penstock.spark.sinks.progress import reason as reason
     from penstock.spark.sinks.tables import ParquetTable as ParquetTable
-    from penstock.spark.sinks.topics import TopicSink as TopicSink
     from penstock.spark.source.data_source import PenstockDataSource as PenstockDataSource
     from penstock.spark.source.planning import DataLossError as DataLossError
 
@@ -32,10 +28,6 @@ _HOMES = {
     "ParquetTable": "sinks.tables",
     "PenstockDataSource": "source.data_source",
     "Progress": "sinks.progress",
-    "TopicSink": "sinks.topics",
-    "by_event": "sinks.identity",
-    "by_headers": "sinks.identity",
-    "by_key": "sinks.identity",
     "find_java": "runtime.java",
     "follow": "sinks.progress",
     "from_cloudevents": "functions.from_cloudevents",

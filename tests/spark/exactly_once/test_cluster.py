@@ -233,7 +233,7 @@ def test_batches_of_a_run_share_a_driver_and_jobs_leave_nothing_behind(sink: Sin
         commit_batch(sink.place, "r", batch, [sink.write(batch, batch)], fails_on_loss=True)
     commit_batch(sink.place, "s", 2, [sink.write(2, 2, run_id="s")], fails_on_loss=True)
     job = Sink(SinkPlace(sink.place.sink + "-job", brokers), sink.topic)
-    commit_job(job.place, [job.write(0, 7), job.write(0, 8, task=1)])
+    commit_job(job.place, 0, [job.write(0, 7), job.write(0, 8, task=1)])
     assert sink.values() == [0, 1, 2, 7, 8]
     state = KafkaSinkCluster(job.place)
     sink.clusters.append(state)

@@ -42,18 +42,30 @@ def commit_batch(
         raise
 
 
-def commit_job(place: SinkPlace, written: Sequence[AttemptResult]) -> None:
-    """Commit what a batch query has written. Raises as `SinkDriver.commit`."""
+def commit_job(
+    place: SinkPlace,
+    batch: int,
+    written: Sequence[AttemptResult],
+    *,
+    is_repeatable: bool = False,
+    fails_on_loss: bool = True,
+) -> None:
+    """Commit what a batch query has written. Raises as `SinkDriver.commit`.
+
+    What is stored about it is kept only where it `is_repeatable`: then it may be run again.
+    """
 
     async def commit() -> None:
-        cluster, driver = await _made(place, True)
+        cluster, driver = await _made(place, fails_on_loss)
         try:
-            await driver.commit(0, *_united(written))
-            await cluster.forget()
+            await driver.commit(batch, *_united(written))
+            if not is_repeatable:
+                await cluster.forget()
         finally:
             await cluster.close()
 
-    if any(each.transaction for each in written):
+    # A repeated run without rows may still have to commit what the one before has decided.
+    if is_repeatable or any(each.transaction for each in written):
         run(commit())
 
 

@@ -1,1 +1,1 @@
-"""Sinks that write exactly once: tables of files, and topics."""
+"""A sink that writes tables of files exactly once, and where a query stands."""

@@ -63,6 +63,10 @@ class PenstockDataSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         with plain_errors():
             options = write_options(self.options)
+            if options.job is not None:
+                raise ConfigError(
+                    "a stream has its checkpoint: txnAppId and txnVersion are for batch queries"
+                )
             columns = SinkColumns(schema, options)
             writer = (ExactlyOnceStreamWriter if options.exactly_once else StreamWriter)(options, columns)
         return writer if HAS_STREAM_ARROW_WRITERS else RowStreamWriter(writer, schema)

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from penstock.errors import ConfigError
 from penstock.spark.exactly_once.place import SinkPlace
+from penstock.spark.runtime.releases import DataSourceStreamArrowWriter
 from penstock.spark.runtime.worker_errors import plain_errors
 from penstock.spark.source.options import WriteOptions
 from penstock.spark.source.reader import settle
@@ -72,24 +73,33 @@ class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
 
 
 class ExactlyOnceBatchWriter(DataSourceArrowWriter):
-    """Appends the rows of one job, all of them or none."""
+    """Appends the rows of one job, all of them or none; with `WriteOptions.job`, once for all its runs."""
 
     def __init__(self, options: WriteOptions, columns: SinkColumns) -> None:
-        self._job = uuid.uuid4().hex
-        self._place = place_of(options, self._job)
+        self._run_id = uuid.uuid4().hex
+        name, self._batch = options.job or (self._run_id, 0)
+        self._place = place_of(options, name)
+        self._is_repeatable = options.job is not None
+        self._fails_on_loss = options.fail_on_data_loss
         self._columns = columns
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Prepared:
-        return write_task(self._place, self._job, 0, self._columns, iterator)
+        return write_task(self._place, self._run_id, self._batch, self._columns, iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         from penstock.spark.exactly_once.keeper import commit_job
 
         with plain_errors():
-            commit_job(self._place, [each.result for each in _prepared(messages)])
+            commit_job(
+                self._place,
+                self._batch,
+                [each.result for each in _prepared(messages)],
+                is_repeatable=self._is_repeatable,
+                fails_on_loss=self._fails_on_loss,
+            )
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        _abort(messages, 0)
+        _abort(messages, self._batch)
 
 
 def place_of(options: WriteOptions, identity: str) -> SinkPlace:

@@ -58,7 +58,7 @@ READ_NAMES = (
     "cloudevents.invalid",
     "cloudevents.raw",
 )
-WRITE_NAMES = ("topic", "exactlyOnce", "transactionalIdPrefix", "sinksTopic")
+WRITE_NAMES = ("topic", "exactlyOnce", "transactionalIdPrefix", "sinksTopic", "txnAppId", "txnVersion")
 SHARED_NAMES = (*BOOTSTRAP_NAMES, "includeHeaders")
 SPARK_NAMES = ("checkpointLocation", "queryName", "outputMode")
 """Spark's own options of a streaming query, which it hands to the sink along with the sink's."""
@@ -192,6 +192,8 @@ class WriteOptions:
     transactional_id_prefix: str = DEFAULT_PREFIX
     state_topic: str = STATE_TOPIC
     fail_on_data_loss: bool = True
+    job: tuple[str, int] | None = None
+    """What a batch query is, where it may be run again: an application and its version, which counts up."""
 
 
 def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
@@ -233,7 +235,7 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
                 f"{', '.join(WRITE_NAMES)}, failOnDataLoss, kafka.*"
             )
     exactly_once = flag(given, "exactlyOnce", False)
-    for name in ("transactionalIdPrefix", "sinksTopic", "failOnDataLoss"):
+    for name in (*WRITE_NAMES[2:], "failOnDataLoss"):
         if name in given and not exactly_once:
             raise ConfigError(f"{name} means something only where rows are written with exactlyOnce = true")
         if not given.get(name, name):
@@ -251,7 +253,17 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
         given.get("transactionalIdPrefix", DEFAULT_PREFIX),
         given.get("sinksTopic", STATE_TOPIC),
         flag(given, "failOnDataLoss", True),
+        _job(given),
     )
+
+
+def _job(given: Mapping[str, str]) -> tuple[str, int] | None:
+    version = count(given, "txnVersion", least=0)
+    if ("txnAppId" in given) != (version is not None):
+        raise ConfigError(
+            "txnAppId and txnVersion belong together: whose rows these are, and which of its batches"
+        )
+    return None if version is None else (given["txnAppId"], version)
 
 
 def schema_options(options: Mapping[str, str]) -> tuple[bool, CloudEventsOptions | None]:

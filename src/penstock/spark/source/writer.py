@@ -1,7 +1,7 @@
 """Writing rows to topics from Spark: at least once, one producer per task.
 
 As with Spark's Kafka sink, a task that is repeated writes its records again. Each record is written
-once by a task that is not repeated; `penstock.spark.sinks.topics.TopicSink` writes exactly once.
+once by a task that is not repeated. `exactly_once_writer` writes exactly once.
 """
 
 from __future__ import annotations
