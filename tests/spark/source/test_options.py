@@ -164,3 +164,31 @@ def test_an_outage_has_a_limit() -> None:
     assert read_options({**READ, "maxBrokerOutage": "90s"}, streaming=True).max_broker_outage_ms == 90_000
     with pytest.raises(ConfigError, match="maxBrokerOutage takes a duration"):
         schema_options({**READ, "maxBrokerOutage": "long"})
+
+
+def test_options_of_the_sink_that_writes_exactly_once() -> None:
+    base = {"kafka.bootstrap.servers": "h:1", "topic": "t"}
+    plain = write_options(base)
+    assert (plain.exactly_once, plain.job) == (False, None)
+    once = write_options({**base, "exactlyonce": "TRUE", "transactionalidprefix": "p", "sinkstopic": "s"})
+    assert (once.exactly_once, once.transactional_id_prefix, once.state_topic) == (True, "p", "s")
+    job = write_options({**base, "exactlyonce": "true", "txnappid": "a", "txnversion": "7"})
+    assert job.job == ("a", 7)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"txnappid": "a", "txnversion": "1"}, "txnAppId means something only"),
+        ({"faiLondataloss": "false"}, "failOnDataLoss means something only"),
+        ({"exactlyonce": "true", "txnappid": "a"}, "belong together"),
+        ({"exactlyonce": "true", "txnversion": "1"}, "belong together"),
+        ({"exactlyonce": "true", "txnappid": "a", "txnversion": "-1"}, "txnVersion takes a whole number"),
+        ({"exactlyonce": "true", "transactionalidprefix": ""}, "transactionalIdPrefix is empty"),
+        ({"exactlyonce": "true", "kafka.transactional.id": "x"}, "kafka.transactional.id cannot be set"),
+        ({"subscribe": "x"}, "an option for reading; the sink takes: topic, exactlyOnce"),
+    ],
+)
+def test_contradictions_of_the_sink(options: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        write_options({"kafka.bootstrap.servers": "h:1", "topic": "t", **options})
