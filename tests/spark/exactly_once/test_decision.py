@@ -60,9 +60,9 @@ def test_a_decision_of_a_later_version_is_refused() -> None:
     [
         (SinkState(), 0, Course.DECIDE),
         (SinkState(DECISION, 4), 5, Course.ROLL_FORWARD),
-        (SinkState(DECISION, 5), 5, Course.FORGET),
+        (SinkState(DECISION, 5), 5, Course.DROP),
         (SinkState(DECISION, 4), 6, Course.DECIDE),
-        (SinkState(None, 5), 5, Course.FORGET),
+        (SinkState(None, 5), 5, Course.DROP),
     ],
 )
 def test_the_course_of_a_batch(state: SinkState, batch: int, course: Course) -> None:

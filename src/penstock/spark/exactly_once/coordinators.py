@@ -36,7 +36,7 @@ UNKNOWN_STATE = ""
 
 
 class Coordinators(TransactionAdministration):
-    """The transaction coordinators of a cluster. Remembers which node has which id."""
+    """The transaction coordinators of a cluster. Keeps which node has which id."""
 
     def __init__(self, client: AsyncClient, timeout_ms: int) -> None:
         self._client = client
@@ -44,7 +44,7 @@ class Coordinators(TransactionAdministration):
         self._nodes: dict[str, int] = {}
 
     async def end(self, transaction: TaskTransaction, *, is_commit: bool) -> Fate:
-        """Commit or abort a transaction, and tell what is known of it then.
+        """Commit or abort a transaction, and return its fate.
 
         Raises:
             KafkaError: the id may not be used.
@@ -70,7 +70,7 @@ class Coordinators(TransactionAdministration):
             raise error_for(answer.code, f"fencing {name!r}")
 
     async def state_of(self, name: str) -> str:
-        """The state of an id by its name in Kafka; empty where it is unknown, or brokers cannot tell.
+        """The state of an id by its name in Kafka; empty where it is unknown, or brokers do not report it.
 
         Raises as `end`.
         """
@@ -85,7 +85,7 @@ class Coordinators(TransactionAdministration):
         return description.state
 
     async def open_ids(self, prefix: str) -> list[str]:
-        """The ids with a transaction open whose name begins with `prefix`; none where brokers cannot tell.
+        """The ids with a transaction open whose name begins with `prefix`; none where brokers do not report them.
 
         Raises as `end`.
         """

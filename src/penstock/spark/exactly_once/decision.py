@@ -1,7 +1,7 @@
 """What a sink has decided: which transactions hold the rows of a batch. Values only, no I/O.
 
 A task writes into a transaction of its own and leaves it open. The batch is decided when the list of these
-transactions is stored: from then on they are committed, whatever happens; before, they are aborted. The
+transactions is stored: from then on they are committed in any case; before, they are aborted. The
 record is JSON, so that it can be read without this package.
 """
 
@@ -111,7 +111,7 @@ class Course(Enum):
 
     DECIDE = "store its transactions, then commit them"
     ROLL_FORWARD = "abort them, and commit those that were decided before"
-    FORGET = "abort them: the batch is in its topics already"
+    DROP = "abort them: the batch is in its topics already"
 
 
 def course_of(state: SinkState, batch: int) -> Course:
@@ -131,7 +131,7 @@ def course_of(state: SinkState, batch: int) -> Course:
             "the other one, or start with a new checkpoint from the offsets where batch "
             f"{last} ended"
         )
-    return Course.FORGET if state.finished >= batch else Course.ROLL_FORWARD
+    return Course.DROP if state.finished >= batch else Course.ROLL_FORWARD
 
 
 def merged(ranges: Iterable[Ranges]) -> dict[str, dict[int, tuple[int, int]]]:

@@ -59,7 +59,7 @@ class SinkCluster(Protocol):
         ...
 
     async def end(self, transaction: TaskTransaction, *, is_commit: bool) -> Fate:
-        """Commit or abort a transaction, and tell what is known of it then. May be repeated."""
+        """Commit or abort a transaction, and return its fate. May be repeated."""
         ...
 
     async def inspect(
@@ -116,11 +116,11 @@ class SinkDriver:
             )
             await self._abort(transactions)
             decision = self._state.decision or Decision(batch, ())
-        if course is not Course.FORGET:
+        if course is not Course.DROP:
             decision = await self._settle(decision)
             self._state = self._state.with_decision(decision) if decision.transactions else self._state
         await self._fence_leftovers(decision)
-        if decision.transactions and course is not Course.FORGET:
+        if decision.transactions and course is not Course.DROP:
             self._state = self._state.with_finished(batch)
             await self._cluster.finish(batch)
 
@@ -185,16 +185,16 @@ class SinkDriver:
 
     def _lose(self, settlement: Settlement, transactions: Sequence[TaskTransaction]) -> None:
         batch = settlement.decision.batch
-        told = (
+        message = (
             f"rows of batch {batch} are lost: {len(transactions)} of its transactions were aborted after the "
             "batch was decided (by their timeout, mostly), and retention or compaction has removed their rows"
         )
         if not self._accepts_loss:
             raise LostRowsError(
-                f"{told}. To go on without them, set failOnDataLoss to false for the next start; "
+                f"{message}. To go on without them, set failOnDataLoss to false for the next start; "
                 "a longer kafka.transaction.timeout.ms makes it less likely"
             )
-        _log.error("%s; going on, since failOnDataLoss is false", told)
+        _log.error("%s; going on, since failOnDataLoss is false", message)
         settlement.give_up(transactions)
 
     async def _fence_leftovers(self, decision: Decision) -> None:

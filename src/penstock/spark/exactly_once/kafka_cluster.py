@@ -84,7 +84,7 @@ class KafkaSinkCluster:
         store = self._store(self._place.finished_key, finished_value(batch))
         self._finishing = asyncio.create_task(store)
 
-    async def forget(self) -> None:
+    async def remove(self) -> None:
         """Remove what is stored about the sink: no other driver will ever ask."""
         await self._finished()
         await self._store(self._place.decision_key, None)

@@ -60,7 +60,7 @@ def commit_job(
         try:
             await driver.commit(batch, *_united(written))
             if not is_repeatable:
-                await cluster.forget()
+                await cluster.remove()
         finally:
             await cluster.close()
 

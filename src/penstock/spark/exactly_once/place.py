@@ -49,8 +49,8 @@ class SinkPlace:
         """The transactional id of an attempt of a task.
 
         Used again two batches later, so that coordinators keep few of them, and not earlier: while a batch is
-        being committed, nothing that belongs to its neighbours touches its ids. `generation` tells an id from
-        one whose transaction a former run has left open.
+        being committed, nothing that belongs to its neighbours touches its ids. `generation` sets an id
+        apart from one whose transaction a former run has left open.
         """
         return f"{self.task_prefix}{batch % 2}-{partition}-{attempt}" + (
             f"-{generation}" if generation else ""

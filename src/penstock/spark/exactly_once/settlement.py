@@ -5,8 +5,8 @@ committed any more (it ran into its timeout, or a zombie took its id) was aborte
 log, at the offsets that the decision names. They are copied into one new transaction, and a new decision
 names that instead, before it is committed.
 
-The answer to EndTxn does not always tell: once the id was used again, or forgotten, the coordinator knows
-nothing of the transaction. The log does: behind the rows stands a marker that says whether they count.
+The answer to EndTxn is not always proof: once the id was used again, or has expired, the coordinator has no
+trace of the transaction. The log has: behind the rows stands a marker that says whether they count.
 """
 
 from __future__ import annotations

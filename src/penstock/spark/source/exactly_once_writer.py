@@ -142,7 +142,7 @@ def _local(name: str) -> str:
     context = TaskContext.get()
     value = context.getLocalProperty(name) if context is not None else None
     if value is None:
-        raise ConfigError(f"this Spark does not tell its tasks {name}, by which exactlyOnce knows a query")
+        raise ConfigError(f"tasks of this Spark have no local property {name}, which exactlyOnce needs")
     return value
 
 
