@@ -85,7 +85,7 @@ class Coordinators(TransactionAdministration):
         return description.state
 
     async def open_ids(self, prefix: str) -> list[str]:
-        """The ids with a transaction open whose name begins with `prefix`; none where brokers do not report them.
+        """The ids with a transaction open whose name begins with `prefix`, where brokers list them.
 
         Raises as `end`.
         """
