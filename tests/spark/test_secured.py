@@ -69,3 +69,44 @@ def test_a_wrong_password_is_told_without_being_shown(spark: Any, secured: Broke
     with pytest.raises(Exception, match="does user 'ann' exist") as caught:
         spark.read.format("penstock").options(**wrong).option("subscribe", "in").load().count()
     assert CANARY not in str(caught.value)
+
+
+@pytest.fixture(scope="module")
+def with_certificates() -> Iterator[Broker]:
+    security = Security("SSL", users=["ann"], client_certificates=True)
+    with Broker(security=security, log_retention_ms=-1) as broker:
+        yield broker
+
+
+def test_a_private_key_as_text_shows_in_no_plan(spark: Any, with_certificates: Broker) -> None:
+    """In a session of ours by `spark.redaction.regex`; in others by `spark.sql.redaction.options.regex`."""
+    settings = with_certificates.client_settings("ann")
+    text = Path(settings.pop("ssl.key.location")).read_text()
+    key, begin, chain = text.partition("-----BEGIN CERTIFICATE-----")
+    chain = begin + chain
+    del settings["ssl.certificate.location"]
+    canary = key.splitlines()[1]
+    settings |= {"ssl.keystore.key": key, "ssl.keystore.certificate.chain": chain}
+    with Admin(config=settings) as admin:
+        admin.create_topic("keyed", partitions=1)
+
+    def plan(client: str = "c") -> str:
+        frame = (
+            spark.readStream.format("penstock")
+            .options(**{f"kafka.{name}": value for name, value in settings.items()})
+            .option("kafka.client.id", client)
+            .option("subscribe", "keyed")
+            .load()
+        )
+        return str(frame._jdf.queryExecution().toString())
+
+    explained = plan()
+    assert "subscribe=keyed" in explained, "options are printed"
+    assert canary not in explained
+    # The setting that any session can be given while it runs, shown by an option that ours does not hide.
+    assert "plain-canary" in plan("plain-canary")
+    spark.conf.set("spark.sql.redaction.options.regex", "(?i)url|plain-canary")
+    try:
+        assert "plain-canary" not in plan("plain-canary")
+    finally:
+        spark.conf.unset("spark.sql.redaction.options.regex")

@@ -16,7 +16,8 @@ import sys
 
 import pytest
 
-from penstock import Producer
+from penstock import Admin, Producer
+from penstock.errors import AuthenticationError
 
 
 def test_a_broker_of_its_own(kafka_broker, kafka_topic):
@@ -28,6 +29,25 @@ def test_a_broker_of_its_own(kafka_broker, kafka_topic):
 def test_settings_for_one_test(kafka_broker):
     assert kafka_broker.config.integer("num.partitions") == 3
     assert kafka_broker.config.integer("message.max.bytes") == 5000
+
+
+@pytest.mark.kafka(security="SASL_SSL")
+def test_a_secured_broker(kafka_broker, kafka_topic):
+    settings = kafka_broker.client_settings("user")
+    assert settings["security.protocol"] == "SASL_SSL"
+    with Producer(config=settings) as producer:
+        assert producer.send(kafka_topic, b"v").result(timeout=10).offset == 0
+        assert kafka_broker.expire_sessions("user") >= 1
+        assert producer.send(kafka_topic, b"w").result(timeout=10).offset == 1
+    kafka_broker.rotate_certificate(expired=True)
+    with pytest.raises(AuthenticationError, match="expired"), Admin(config=settings) as admin:
+        admin.list_topics()
+    kafka_broker.rotate_certificate()
+    with Admin(config=settings) as admin:
+        assert admin.list_topics()
+    kafka_broker.revoke_user("user")
+    with pytest.raises(AuthenticationError, match="user"), Admin(config=settings) as admin:
+        admin.list_topics()
 
 
 @pytest.mark.parametrize("run", [1, 2])
@@ -66,7 +86,7 @@ def test_a_suite_elsewhere(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout
-    assert "5 passed" in done.stdout
+    assert "6 passed" in done.stdout
 
 
 def test_it_is_found_by_its_entry_point() -> None:

@@ -23,7 +23,12 @@ CHECKPOINT_MANAGER = "FileSystemBasedCheckpointFileManager"
 _ARROW_WITHOUT_CHECKS = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
 _JAVA_OPTIONS = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
 
+SECRETS = "(?i)secret|password|token|access[.]?key|jaas|private key|keystore[.]key|key[.]pem"
+"""What Spark hides by name or value of an option or setting: its own list, and keys and JAAS text of Kafka's
+clients. ``private key`` is in the first line of every key in PEM."""
+
 SETTINGS: Mapping[str, str] = {
+    "spark.redaction.regex": SECRETS,
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.python.daemon.module": "penstock.spark.runtime.daemon",
     "spark.sql.session.timeZone": "UTC",
