@@ -202,6 +202,32 @@ def test_client_credentials(provider: str) -> None:
     assert urllib.parse.parse_qs(body) == {"grant_type": ["client_credentials"], "scope": ["a b"]}
 
 
+def test_a_provider_is_asked_again_when_most_of_a_tokens_life_is_over(
+    provider: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.client.security.oidc.time", clock)
+    Provider.answers = [
+        (200, json.dumps({"access_token": "one", "expires_in": 100}).encode()),
+        (200, json.dumps({"access_token": "two", "expires_in": 100}).encode()),
+        (503, b""),
+        (401, b'{"error":"invalid_client"}'),
+        (200, json.dumps({"access_token": "three", "expires_in": 100}).encode()),
+    ]
+    settings = OAuthSettings(token_endpoint=provider, client_id="me", client_secret=Secret(CANARY))
+
+    async def play() -> list[tuple[float, str]]:
+        tokens, found = TokenSource(settings), []
+        for seconds in (0, 79, 2, 78, 3, 3, 17):
+            clock.now += seconds
+            found.append((len(Provider.asked), (await tokens.token()).text.reveal()))
+        return found
+
+    played = asyncio.run(play())
+    assert [text for _, text in played] == ["one", "one", "two", "two", "two", "two", "three"]
+    assert [asked for asked, _ in played][:4] == [0, 1, 1, 2]  # kept: no request for each login
+    assert len(Provider.asked) == 5
+
+
 @pytest.mark.parametrize(
     ("status", "body", "kind", "why"),
     [
