@@ -152,6 +152,24 @@ def _security() -> list[bytes]:
     ]
 
 
+def _bearer_tokens() -> list[bytes]:
+    from broker.security import test_bearer_tokens as bearer
+
+    tokens = [bearer.token(), bearer.token(bearer.RSA_KEY), bearer.token(header={"alg": "none"})]
+    return [*(each.encode() for each in tokens), bearer.key_set().encode()]
+
+
+def _rules() -> list[bytes]:
+    return [
+        b"allow ann read,write topic:orders* from 10.0.0.1",
+        b"deny * all group:g",
+        b"User:ann;User:CN=b,OU=c",
+        rb"RULE:^CN=(.*?),OU=(.*)$/$1@$2/L,DEFAULT",
+        b"RULE:[2:$1-$2@$0](.*@EX)s/-/_/g/L, DEFAULT",
+        b"ann/host@EX DEFAULT",
+    ]
+
+
 _BEGINNINGS = {
     "message": _messages,
     "header": _headers,
@@ -164,4 +182,6 @@ _BEGINNINGS = {
     "security": _security,
     "login": _logins,
     "certificate": _certificates,
+    "bearer_token": _bearer_tokens,
+    "rules": _rules,
 }

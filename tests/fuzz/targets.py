@@ -8,10 +8,12 @@ functions, so that what a fuzzer has found once stays found.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from penstock.broker.security.distinguished_names import subject_of
 from penstock.cloudevents import Event, InvalidEventError, from_record, to_record
@@ -34,6 +36,9 @@ from penstock.records.decode import decode_columns
 from penstock.records.format.batch_header import read_header, split_batches
 from penstock.records.rows import decode_rows, rows_of
 from penstock.v07 import message_set, wire
+
+if TYPE_CHECKING:
+    from penstock.broker.security.bearer_tokens import Keys
 
 LIMIT_BYTES = 1 << 20
 """What compressed data may grow to here."""
@@ -306,6 +311,61 @@ def certificate(data: bytes) -> None:
         subject_of(data)
 
 
+def bearer_token(data: bytes) -> None:
+    """A bearer token, and keys of a provider: refused by an error of ours, unless the right key signed."""
+    from penstock.broker.security.bearer_tokens import Claims, Keys, TokenError, verify
+    from penstock.errors import ConfigError
+
+    with contextlib.suppress(ConfigError):
+        Keys(lambda: data.decode("utf-8", "replace"), lambda: 0.0, 3600).load()
+    claims = Claims("sub", None, frozenset(), 30)
+    try:
+        good = verify(data.decode("utf-8", "replace"), bearer_keys(), claims, 1_700_000_000.0)
+    except TokenError:
+        return
+    assert good.principal == "ann", "a token of another user is good"
+
+
+@functools.cache
+def bearer_keys() -> Keys:
+    """The keys of `seeds`, whose only token is about ann."""
+    from broker.security.test_bearer_tokens import key_set
+    from penstock.broker.security.bearer_tokens import Keys
+
+    made = Keys(key_set, lambda: 0.0, 3600)
+    made.load()
+    return made
+
+
+def rules(data: bytes) -> None:
+    """Rules of access, and those for names of certificates and of Kerberos: read, or an error of ours."""
+    from penstock.broker.security.authorizer import Authorizer, parse_super_users
+    from penstock.broker.security.principal_rules import parse_principal_rules
+    from penstock.errors import ConfigError
+    from penstock.security.acls import parse_rule, rule_of, why_invalid
+    from penstock.security.kerberos_names import parse_name_rules, short_name
+
+    text = data.decode("utf-8", "replace")
+    for read in (parse_super_users, parse_principal_rules):
+        with contextlib.suppress(ConfigError):
+            read(text)
+    with contextlib.suppress(ConfigError, ValueError):
+        short_name(text.partition(" ")[0], parse_name_rules("RULE:[2:$1-$2](.*)s/-/_/g,DEFAULT"), "EX")
+    with contextlib.suppress(ConfigError):
+        parse_name_rules(text)
+    try:
+        found = parse_rule(text)
+    except ConfigError:
+        return
+    authorizer = Authorizer()
+    for acl in found:
+        rule_of(acl)
+        if why_invalid(acl) is None:
+            authorizer.add(acl)
+    for acl in found:
+        authorizer.operations("User:x", "h", acl.resource_type, acl.resource_name)
+
+
 TARGETS: dict[str, Callable[[bytes], None]] = {
     "message": message,
     "header": header,
@@ -318,6 +378,8 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "security": security,
     "login": login,
     "certificate": certificate,
+    "bearer_token": bearer_token,
+    "rules": rules,
 }
 
 
