@@ -6,6 +6,7 @@ import io
 import json
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -123,6 +124,16 @@ def test_what_is_wrong_is_said(penstock: Penstock, address: str, words: list[str
     code, _, err = penstock("transaction", words[0], "-b", address, *words[1:])
     assert code != 0
     assert told in err
+
+
+def test_messages_are_produced_in_one_transaction(penstock: Penstock, address: str, tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("one", "two")]
+    for file in files:
+        file.write_text(file.name)
+    where = ("-b", address, "-t", "at-once")
+    assert penstock("produce", *where, "-X", "transactional.id=lines", *map(str, files))[0] == 0
+    assert penstock("consume", *where, "-e", "-q", "--isolation", "read_committed")[1] == "one\ntwo\n"
+    assert "CompleteCommit" in penstock("transaction", "describe", "-b", address, "lines")[1]
 
 
 def test_consume_leaves_out_what_is_not_committed(penstock: Penstock, address: str) -> None:

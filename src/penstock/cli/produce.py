@@ -171,7 +171,10 @@ def _send(
     bootstrap: str,
     config: dict[str, str],
 ) -> None:
-    """Send everything and wait for every acknowledgement; the first failure ends it."""
+    """Send everything and wait for every acknowledgement; the first failure ends it.
+
+    With ``transactional.id`` it is one transaction, which a failure aborts.
+    """
     from penstock.client import Producer
 
     failures: list[PenstockError] = []
@@ -181,11 +184,11 @@ def _send(
         if error is not None:
             failures.append(error)
 
-    with Producer(bootstrap_servers=bootstrap, config=config) as producer:
+    with Producer(bootstrap_servers=bootstrap, config=config) as producer, producer.at_once():
         for key, value in messages:
             producer.send(topic, value, key=key, partition=partition, headers=headers).add_done_callback(note)
             if failures:
                 break
         producer.flush()
-    if failures:
-        raise failures[0]
+        if failures:
+            raise failures[0]

@@ -129,6 +129,8 @@ def write_topic(
     there; `fields` maps these names to others, as in ``fields={"key": "user"}``. Rows with a partition go
     there, those with a key where Java would send them, the others are spread over all partitions.
 
+    With ``transactional.id`` in `config` everything is written in one transaction: all of it, or nothing.
+
     A broker removes records that are older than the topic's ``retention.ms``, a week by default, whenever
     they were written: a warning says so where that is about to happen.
 
@@ -136,6 +138,7 @@ def write_topic(
         EncodeError: a column is missing or has a type that records cannot hold.
         KafkaError: the topic does not exist and is not created, or a record is refused.
         NetworkError, RequestTimeoutError: the brokers cannot be reached, or not in time.
+        TransactionError: the transaction was not committed; see `Producer.transaction`.
         MissingDependencyError: pyarrow or numpy is not installed.
     """
     need_arrow("write_topic")
@@ -148,7 +151,7 @@ def write_topic(
     if config is not None and {"compression.type", "compression.codec"} & config.keys():
         options.clear()
     delivery = TableDelivery(topic)
-    with Producer(bootstrap_servers, config, **options) as producer:
+    with Producer(bootstrap_servers, config, **options) as producer, producer.at_once():
         oldest_ms: int | None = None
         for table in _tables(data):
             producer.send_arrow(topic, table, fields=fields, delivery=delivery)

@@ -11,10 +11,11 @@ import pyarrow as pa
 import pytest
 
 from client.transactions.levels import LEVELS, set_level
-from penstock import Admin, Broker, Consumer, Producer, TopicPartition, read_topic
+from penstock import Admin, Broker, Consumer, Producer, TopicPartition, read_topic, write_topic
 from penstock.client import AsyncProducer, GroupMetadata, TransactionCoordinates
 from penstock.errors import (
     ConfigError,
+    EncodeError,
     KafkaError,
     ProducerFencedError,
     TransactionAbortableError,
@@ -271,6 +272,16 @@ def test_a_producer_that_is_closed_aborts_what_is_open(place: Place) -> None:
         producer.send(place.topic, b"1").result(10)
     assert place.admin.describe_transactions([place.name])[0].state == "CompleteAbort"
     assert place.committed() == []
+
+
+def test_a_topic_is_written_at_once_or_not_at_all(place: Place) -> None:
+    settings = {**SETTINGS, "transactional.id": place.name}
+    tables = [pa.table({"value": [b"1", b"2"]}), pa.table({"value": [b"3"]})]
+    assert write_topic(tables, place.topic, place.servers, config=settings).rows == 3
+    assert place.committed() == [b"1", b"2", b"3"]
+    with pytest.raises(EncodeError):
+        write_topic([*tables, pa.table({"other": [1]})], place.topic, place.servers, config=settings)
+    assert place.committed() == [b"1", b"2", b"3"]
 
 
 def test_without_an_id_there_are_no_transactions(place: Place) -> None:

@@ -109,7 +109,6 @@ CALLS = {
     Event.PREPARE: {State.IN_TRANSACTION},
     Event.COMMIT: {State.IN_TRANSACTION, State.PREPARED},
     Event.ABORT: {State.IN_TRANSACTION, State.PREPARED, State.ABORTABLE_ERROR},
-    Event.JOIN: {State.UNINITIALIZED},
 }
 
 

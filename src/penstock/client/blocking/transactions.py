@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from penstock.client.blocking.base import Blocking
@@ -17,6 +18,15 @@ class BlockingTransactionCalls(Blocking):
     """A part of `Producer`. For errors, see the method of that name in `AsyncProducer`."""
 
     _producer: AsyncProducer
+
+    @property
+    def transactional_id(self) -> str | None:
+        """The name under which this producer has transactions; None where it has none."""
+        return self._producer.config.transactional_id
+
+    def at_once(self) -> AbstractContextManager[None]:
+        """A transaction where there is a transactional id; otherwise a block that changes nothing."""
+        return nullcontext() if self.transactional_id is None else self.transaction()
 
     def transaction(self) -> BlockingTransactionBlock:
         """A transaction as a block: committed at its end, aborted where it is left by an exception.
@@ -55,10 +65,6 @@ class BlockingTransactionCalls(Blocking):
         """
         return self._run(self._producer.prepare_transaction())
 
-    def join_transaction(self, coordinates: TransactionCoordinates) -> None:
-        """Write into the open transaction of another producer. See `AsyncProducer.join_transaction`."""
-        self._run(self._producer.join_transaction(coordinates))
-
     def commit_transaction(self) -> None:
         """Send everything, wait until it is acknowledged, commit. See `AsyncProducer.commit_transaction`."""
         self._run(self._producer.commit_transaction())
@@ -77,7 +83,7 @@ class BlockingTransactionCalls(Blocking):
         self._run(self._producer.leave_transaction(exc))
 
 
-class BlockingTransactionBlock:
+class BlockingTransactionBlock(AbstractContextManager[None]):
     """A transaction for ``with``. Made by `Producer.transaction`."""
 
     def __init__(self, producer: BlockingTransactionCalls) -> None:

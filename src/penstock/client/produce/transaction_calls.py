@@ -112,20 +112,6 @@ class TransactionCalls:
         """
         return await (await self._transactions()).prepare()
 
-    async def join_transaction(self, coordinates: TransactionCoordinates) -> None:
-        """Write into the open transaction of another producer, in a producer that was not initialized.
-
-        For writers that share one transaction: each partition must be written by one of them alone, and
-        from its first record in this transaction on, since sequence numbers begin at 0. A writer ends with
-        `prepare_transaction`; the producer that opened the transaction commits. With ``transaction.version``
-        2 (KIP-890) leaders add their partitions; before, each writer adds its own.
-
-        Raises:
-            TransactionStateError: this producer has an id of its own already.
-            NetworkError: no bootstrap server answers.
-        """
-        await (await self._transactions()).join(coordinates)
-
     async def commit_transaction(self) -> None:
         """Send everything, wait until it is acknowledged, and commit.
 

@@ -113,16 +113,6 @@ class TransactionDriver:
         self.machine.begin(is_implicit=speaks_implicit_adds(self._client))
         self._batches.open(self.machine.owner)
 
-    async def join(self, coordinates: TransactionCoordinates) -> None:
-        """Write into the open transaction of another producer. Raises as `AsyncProducer.join_transaction`."""
-        if coordinates.transactional_id != self.machine.transactional_id:
-            raise TransactionStateError(
-                f"the transaction of {coordinates} is not one of {self.machine.transactional_id!r}"
-            )
-        await self._client.bootstrap()
-        self.machine.join(coordinates.owner, is_implicit=speaks_implicit_adds(self._client))
-        self._batches.open(coordinates.owner)
-
     @property
     def is_open(self) -> bool:
         """Whether there is something to abort."""

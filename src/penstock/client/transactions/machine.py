@@ -94,14 +94,6 @@ class TransactionMachine:
         self._go(Event.BEGIN)
         self._forget_transaction(is_implicit)
 
-    def join(self, owner: ProducerId, *, is_implicit: bool) -> None:
-        """Take part in the open transaction of another producer, under its producer id and epoch."""
-        self._check()
-        self._go(Event.JOIN)
-        self._forget_transaction(is_implicit)
-        self.owner = owner
-        self._is_started = True
-
     def send_offsets(self, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Make offsets of a group part of the transaction. Done once `has_offsets` is false."""
         self._check()

@@ -6,12 +6,13 @@ state is refused: a call of the application with a `TransactionStateError`, and 
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 
+from penstock.common.transitions import IllegalTransitionError, Transitions
 from penstock.errors import TransactionStateError
 
 
-class State(Enum):
+class State(StrEnum):
     """The state of a transactional producer. The value is its name in messages."""
 
     UNINITIALIZED = "it has no producer id yet"
@@ -25,14 +26,13 @@ class State(Enum):
     FATAL_ERROR = "it has failed for good and must be closed"
 
 
-class Event(Enum):
+class Event(StrEnum):
     """An event. The value is its name in messages, where it is a call."""
 
     INITIALIZE = "init_transactions()"
     INITIALIZED = "a producer id and epoch were given out"
     REFUSED = "no producer id was given out"
     BEGIN = "begin_transaction()"
-    JOIN = "join_transaction()"
     SEND_OFFSETS = "send_offsets()"
     PREPARE = "prepare_transaction()"
     COMMIT = "commit_transaction()"
@@ -43,27 +43,28 @@ class Event(Enum):
     FAILED_FOR_GOOD = "the producer is fenced, or an error leaves no way on"
 
 
-TRANSITIONS = {
-    (State.UNINITIALIZED, Event.INITIALIZE): State.INITIALIZING,
-    (State.UNINITIALIZED, Event.JOIN): State.IN_TRANSACTION,
-    (State.INITIALIZING, Event.INITIALIZED): State.READY,
-    (State.INITIALIZING, Event.REFUSED): State.UNINITIALIZED,
-    (State.READY, Event.BEGIN): State.IN_TRANSACTION,
-    (State.IN_TRANSACTION, Event.SEND_OFFSETS): State.IN_TRANSACTION,
-    (State.IN_TRANSACTION, Event.PREPARE): State.PREPARED,
-    (State.IN_TRANSACTION, Event.COMMIT): State.COMMITTING,
-    (State.IN_TRANSACTION, Event.ABORT): State.ABORTING,
-    (State.IN_TRANSACTION, Event.FAILED): State.ABORTABLE_ERROR,
-    (State.PREPARED, Event.COMMIT): State.COMMITTING,
-    (State.PREPARED, Event.ABORT): State.ABORTING,
-    (State.COMMITTING, Event.ENDED): State.READY,
-    (State.COMMITTING, Event.ENDED_IN_DOUBT): State.INITIALIZING,
-    (State.COMMITTING, Event.FAILED): State.ABORTABLE_ERROR,
-    (State.ABORTING, Event.ENDED): State.READY,
-    (State.ABORTING, Event.ENDED_IN_DOUBT): State.INITIALIZING,
-    (State.ABORTABLE_ERROR, Event.ABORT): State.ABORTING,
-    **{(state, Event.FAILED_FOR_GOOD): State.FATAL_ERROR for state in State},
-}
+TRANSITIONS: Transitions[State, Event] = Transitions(
+    {
+        (State.UNINITIALIZED, Event.INITIALIZE): State.INITIALIZING,
+        (State.INITIALIZING, Event.INITIALIZED): State.READY,
+        (State.INITIALIZING, Event.REFUSED): State.UNINITIALIZED,
+        (State.READY, Event.BEGIN): State.IN_TRANSACTION,
+        (State.IN_TRANSACTION, Event.SEND_OFFSETS): State.IN_TRANSACTION,
+        (State.IN_TRANSACTION, Event.PREPARE): State.PREPARED,
+        (State.IN_TRANSACTION, Event.COMMIT): State.COMMITTING,
+        (State.IN_TRANSACTION, Event.ABORT): State.ABORTING,
+        (State.IN_TRANSACTION, Event.FAILED): State.ABORTABLE_ERROR,
+        (State.PREPARED, Event.COMMIT): State.COMMITTING,
+        (State.PREPARED, Event.ABORT): State.ABORTING,
+        (State.COMMITTING, Event.ENDED): State.READY,
+        (State.COMMITTING, Event.ENDED_IN_DOUBT): State.INITIALIZING,
+        (State.COMMITTING, Event.FAILED): State.ABORTABLE_ERROR,
+        (State.ABORTING, Event.ENDED): State.READY,
+        (State.ABORTING, Event.ENDED_IN_DOUBT): State.INITIALIZING,
+        (State.ABORTABLE_ERROR, Event.ABORT): State.ABORTING,
+        **{(state, Event.FAILED_FOR_GOOD): State.FATAL_ERROR for state in State},
+    }
+)
 """From a state, by an event, to the next state."""
 
 
@@ -73,7 +74,9 @@ def next_state(state: State, event: Event) -> State:
     Raises:
         TransactionStateError: it does not fit the state.
     """
-    found = TRANSITIONS.get((state, event))
-    if found is None:
-        raise TransactionStateError(f"{event.value} does not fit what the producer is doing: {state.value}")
-    return found
+    try:
+        return TRANSITIONS.next_state(state, event)
+    except IllegalTransitionError:
+        raise TransactionStateError(
+            f"{event.value} does not fit what the producer is doing: {state.value}"
+        ) from None
