@@ -225,3 +225,17 @@ def test_a_fault_on_purpose_lets_a_later_request_overtake() -> None:
     assert connection.data_to_send() == b"twoone"
     with pytest.raises(ConnectionStateError):
         connection.complete()
+
+
+def test_a_loan_is_given_back_where_a_larger_one_is_refused() -> None:
+    connection, pool = opened()
+    size = 8 * FRAME_START_BYTES
+    data = put(connection, framed(b"x" * size))
+    assert connection.next_request() is None
+    assert pool.out == 1
+    pool.refuses = True
+    while data and connection.holds_buffer:
+        data = put(connection, data)
+        assert connection.next_request() is None
+    assert data, "the frame is not whole yet"
+    assert (pool.out, connection.holds_buffer) == (0, False)

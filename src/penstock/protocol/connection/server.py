@@ -296,13 +296,13 @@ class ServerConnection:
             frame[: len(arrived)] = arrived
 
     def _grow(self, older: memoryview) -> None:
-        buffer = self._buffer
+        buffer, memory = self._buffer, self._memory
         assert buffer is not None
         self._buffer = None
         frame = self._lend(min(self._size, 2 * len(older)))
         if frame is not None:
             frame[: self._filled] = older[: self._filled]
-        self._memory.give_back(buffer)
+        memory.give_back(buffer)  # to the lender, even where it refuses more and the connection has ended
 
     def _lend(self, size: int) -> memoryview | None:
         self._frame = None
