@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 import sys
 
-from penstock.protocol.schema.definition import INTEGER_BITS, Definition, FieldSpec, FieldType, StructSpec
+from penstock.protocol.schema.definition import Definition, FieldSpec, FieldType, StructSpec
+from penstock.protocol.schema.scalar_types import INTEGER_BITS
 
 TEXTS = ("", "t", "topic-1", "ünï", "x" * 126, "y" * 127, "z" * 300, "\0")
 BLOBS = (b"", b"\0", b"\xff" * 5, bytes(range(256)), b"q" * 127)

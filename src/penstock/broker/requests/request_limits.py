@@ -8,16 +8,13 @@ requests hold up all other clients for seconds. Counting stops at the limit.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from penstock.protocol.compiler.runtime import check_tags, read_uvarint
-from penstock.protocol.compiler.struct_types import NullableStructure, Structure
-from penstock.protocol.compiler.wire_type import Length
-from penstock.protocol.compiler.wire_types import Array, Blob, Text
+from penstock.protocol.compiler.wire_type import StepKind
 
 if TYPE_CHECKING:
-    from penstock.protocol.compiler.wire_type import StructLayout
+    from penstock.protocol.compiler.wire_type import Length, Step, StructLayout
 
 FLEXIBLE_SINCE = 9
 TRANSACTIONAL_SINCE = 3
@@ -95,7 +92,7 @@ def has_more_entries(layout: StructLayout, frame: memoryview, position: int, lim
     """
     steps = _steps.get(layout)
     if steps is None:
-        steps = _steps[layout] = _plan(layout)
+        steps = _steps[layout] = layout.steps()
     try:
         _Counter(frame, limit).walk(steps, position)
     except _TooMany:
@@ -109,63 +106,8 @@ class _TooMany(Exception):
     """The limit is exceeded."""
 
 
-class _Do(Enum):
-    """What there is to step over in a message."""
-
-    BYTES = auto()
-    """So many bytes."""
-    VARINT = auto()
-    TEXT = auto()
-    """A length, and as many bytes."""
-    FIXED_ARRAY = auto()
-    """A count, and as many elements of the same size."""
-    ARRAY = auto()
-    """A count, and as many elements, each stepped over by itself."""
-    NULLABLE = auto()
-    """A mark of one byte, and a struct if it is not negative."""
-    TAGS = auto()
-
-
-class _Step(NamedTuple):
-    do: _Do
-    size: int = 0
-    length: Length | None = None
-    inner: Sequence[_Step] = ()
-
-
-_steps: dict[StructLayout, list[_Step]] = {}
+_steps: dict[StructLayout, list[Step]] = {}
 """How to step over messages that large requests were made of; there are as many as codecs."""
-
-
-def _plan(layout: StructLayout) -> list[_Step]:
-    """The steps over a struct, those over bytes of a fixed number put together."""
-    steps: list[_Step] = []
-    for field in layout.fields:
-        for step in _plan_value(field.wire):
-            if steps and step.do is steps[-1].do is _Do.BYTES:
-                steps[-1] = _Step(_Do.BYTES, steps[-1].size + step.size)
-            else:
-                steps.append(step)
-    if layout.flexible:
-        steps.append(_Step(_Do.TAGS))
-    return steps
-
-
-def _plan_value(wire: Any) -> list[_Step]:
-    if isinstance(wire, Array):
-        inner = _plan_value(wire.element)
-        if not inner or (len(inner) == 1 and inner[0].do is _Do.BYTES):
-            return [_Step(_Do.FIXED_ARRAY, inner[0].size if inner else 0, wire.length)]
-        return [_Step(_Do.ARRAY, 0, wire.length, inner)]
-    if isinstance(wire, (Text, Blob)):
-        return [_Step(_Do.TEXT, 0, wire.length)]
-    if isinstance(wire, NullableStructure):
-        return [_Step(_Do.NULLABLE, 0, None, _plan(wire.layout))]
-    if isinstance(wire, Structure):
-        return _plan(wire.layout)
-    if wire.kind.is_varint:
-        return [_Step(_Do.VARINT)]
-    return [_Step(_Do.BYTES, wire.kind.size)]
 
 
 class _Counter:
@@ -175,27 +117,29 @@ class _Counter:
         self._frame = frame
         self._left = limit
 
-    def walk(self, steps: Sequence[_Step], position: int) -> int:
+    def walk(self, steps: Sequence[Step], position: int) -> int:
         """Return the position behind these steps."""
         frame = self._frame
-        for do, size, length, inner in steps:
-            if do is _Do.BYTES:
+        for do, size, length, inner, skip in steps:
+            if do is StepKind.BYTES:
                 position += size
-            elif do is _Do.TAGS:
+            elif do is StepKind.TAGS:
                 position = self._behind_tags(position) if frame[position] else position + 1
-            elif do is _Do.VARINT:
+            elif do is StepKind.VARINT:
                 _, position = read_uvarint(frame, position)
-            elif do is _Do.NULLABLE:
+            elif do is StepKind.NULLABLE:
                 is_there = frame[position] < 128
                 position = self.walk(inner, position + 1) if is_there else position + 1
+            elif skip is not None:
+                position = skip(frame, position)
             else:
                 assert length is not None
                 count, position = self._length(length, position)
-                if do is _Do.TEXT:
+                if do is StepKind.TEXT:
                     position += count
                     continue
                 self._count(count)
-                if do is _Do.FIXED_ARRAY:
+                if do is StepKind.FIXED_ARRAY:
                     position += count * size
                     continue
                 for _ in range(count):

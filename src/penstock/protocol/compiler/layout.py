@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from penstock.protocol.compiler.struct_types import NullableStructure, Structure
 from penstock.protocol.compiler.wire_type import PlacedField, StructLayout, WireType
-from penstock.protocol.compiler.wire_types import (
-    FIXED_TYPES,
-    VARINT_TYPES,
-    Array,
-    Blob,
-    RecordSet,
-    Text,
-    Uuid,
-)
+from penstock.protocol.compiler.wire_types import VARINT_TYPES, WIRE_TYPES, Array
 from penstock.protocol.schema.definition import FIXED, Definition, FieldSpec, FieldType, StructSpec
 
 
@@ -50,12 +42,6 @@ def resolve(definition: Definition, version: int) -> StructLayout:
             return Structure(struct_layout(structs[field_type.base]))
         if field_type.encoding != FIXED:
             return VARINT_TYPES[field_type.base, field_type.encoding]
-        if field_type.base == "string":
-            return Text(compact, nullable)
-        if field_type.base == "bytes":
-            return Blob(compact, nullable)
-        if field_type.base == "records":
-            return RecordSet(compact, nullable)
-        return Uuid() if field_type.base == "uuid" else FIXED_TYPES[field_type.base]
+        return WIRE_TYPES[field_type.base](compact, nullable)
 
     return struct_layout(definition.root)

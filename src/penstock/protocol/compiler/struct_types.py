@@ -8,7 +8,7 @@ from penstock.common.short_repr import short_repr
 from penstock.protocol.compiler.decode_emitter import DecodeEmitter
 from penstock.protocol.compiler.emitter import INT8, UVARINT
 from penstock.protocol.compiler.encode_emitter import EncodeEmitter
-from penstock.protocol.compiler.wire_type import StructLayout, WireType
+from penstock.protocol.compiler.wire_type import Step, StepKind, StructLayout, WireType
 from penstock.protocol.quoting import literal
 from penstock.protocol.schema.definition import FieldSpec, NewStruct
 
@@ -51,6 +51,9 @@ class Structure(WireType):
             out.line(f"{struct} = {value}")
         encode_struct(out, self.layout, struct)
 
+    def steps(self) -> list[Step]:
+        return self.layout.steps()
+
     def problem(self, value: Any) -> str | None:
         return struct_problem(self.layout, value)
 
@@ -89,6 +92,9 @@ class NullableStructure(Structure):
         with out.block("else:"):
             out.head("1", self.kind)
             super().encode(out, value)
+
+    def steps(self) -> list[Step]:
+        return [Step(StepKind.NULLABLE, 0, None, super().steps())]
 
     def problem(self, value: Any) -> str | None:
         return None if value is None else super().problem(value)
@@ -217,7 +223,7 @@ def not_default(layout: StructLayout, spec: FieldSpec, struct: str) -> str:
         return f"({value} is None or {differs})" if spec.nullable else f"({differs})"
     if default is True:
         return f"not {value}"
-    if default or (spec.widest.base == "uuid" and not spec.widest.is_array):
+    if default:
         return f"{value} != {literal(default)}"
     return f"({value} is None or {value})" if spec.nullable else value
 
@@ -230,7 +236,7 @@ def has_default(layout: StructLayout, spec: FieldSpec, struct: Any) -> bool:
     if default is NewStruct:
         inner = layout.structs[spec.widest.base]
         return not value.unknown_tags and all(has_default(layout, each, value) for each in inner.fields)
-    if default or (spec.widest.base == "uuid" and not spec.widest.is_array):
+    if default:
         return bool(value == default)
     return not value
 

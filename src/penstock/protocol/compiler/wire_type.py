@@ -7,7 +7,9 @@ The wire types themselves are in `penstock.protocol.compiler.wire_types`, those 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Callable, Sequence
+from enum import Enum, auto
+from typing import Any, NamedTuple
 
 from penstock.protocol.compiler.decode_emitter import DecodeEmitter
 from penstock.protocol.compiler.emitter import INT16, INT32, UVARINT, HeadKind
@@ -43,6 +45,39 @@ class Length:
 COMPACT = Length(UVARINT, 1)
 SHORT = Length(INT16, 0)
 LONG = Length(INT32, 0)
+
+
+class StepKind(Enum):
+    """What there is to step over in the bytes of a value."""
+
+    BYTES = auto()
+    """So many bytes."""
+    VARINT = auto()
+    TEXT = auto()
+    """A length, and as many bytes."""
+    FIXED_ARRAY = auto()
+    """A count, and as many elements of the same size."""
+    ARRAY = auto()
+    """A count, and as many elements, each stepped over by itself."""
+    NULLABLE = auto()
+    """A mark of one byte, and a struct if it is not negative."""
+    TAGS = auto()
+    OTHER = auto()
+    """What a function steps over."""
+
+
+class Step(NamedTuple):
+    """One step over the bytes of a value that is not decoded."""
+
+    kind: StepKind
+    size: int = 0
+    """The bytes, or the bytes of one element."""
+    length: Length | None = None
+    """How the length or count is sent."""
+    inner: Sequence[Step] = ()
+    """The steps over an element or a struct."""
+    skip: Callable[[memoryview, int], int] | None = None
+    """skip(frame, position) returns the position behind the value; it raises IndexError or ValueError."""
 
 
 class WireType(ABC):
@@ -85,6 +120,10 @@ class WireType(ABC):
     @abstractmethod
     def problem(self, value: Any) -> str | None:
         """Why `value` cannot be written, if so: the path below it if it has parts, a colon, the reason."""
+
+    @abstractmethod
+    def steps(self) -> list[Step]:
+        """The steps over a value that is not decoded: limits on requests count entries before any is made."""
 
     def decode_array(self, out: DecodeEmitter, target: str, sent: str, length: Length) -> None:
         """Write the lines that read elements into the list `target`. `sent` holds what announced them."""
@@ -160,6 +199,19 @@ class StructLayout:
     @property
     def holds_blobs(self) -> bool:
         return any(wire.holds_blobs for wire in self._wires())
+
+    def steps(self) -> list[Step]:
+        """The steps over a struct, those over bytes of a fixed number put together."""
+        steps: list[Step] = []
+        for field in self.fields:
+            for step in field.wire.steps():
+                if steps and step.kind is steps[-1].kind is StepKind.BYTES:
+                    steps[-1] = Step(StepKind.BYTES, steps[-1].size + step.size)
+                else:
+                    steps.append(step)
+        if self.flexible:
+            steps.append(Step(StepKind.TAGS))
+        return steps
 
     def _wires(self) -> list[WireType]:
         return [field.wire for field in [*self.fields, *(each for _, each in self.tagged)]]

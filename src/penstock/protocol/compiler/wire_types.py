@@ -2,7 +2,8 @@
 
 Each class writes lines of Python through an emitter: `decode` reads the value at `pos` into a
 target, `encode` appends the value of an expression. A type begins with its head (see `emit`), so a
-new encoding of integers is one small class here and a line in `layout`.
+new encoding of integers is one small class here and a line in `VARINT_TYPES`. A new scalar type is a class
+here with a line in `WIRE_TYPES`, and one in `penstock.protocol.schema.scalar_types` with a line in `SCALARS`.
 
 `problem` returns what keeps a value from being written; it runs after a failure, to name the field. What
 others need of a type is here as well: its name in the protocol guide, its shape, the struct inside.
@@ -10,6 +11,7 @@ others need of a type is here as well: its name in the protocol guide, its shape
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from penstock.common.short_repr import short_repr
@@ -17,7 +19,16 @@ from penstock.protocol.compiler import runtime
 from penstock.protocol.compiler.decode_emitter import DecodeEmitter
 from penstock.protocol.compiler.emitter import INT8, INT16, INT32, ArrayPart, HeadKind, fixed_kind
 from penstock.protocol.compiler.encode_emitter import EncodeEmitter
-from penstock.protocol.compiler.wire_type import COMPACT, LONG, SHORT, Length, StructLayout, WireType
+from penstock.protocol.compiler.wire_type import (
+    COMPACT,
+    LONG,
+    SHORT,
+    Length,
+    Step,
+    StepKind,
+    StructLayout,
+    WireType,
+)
 from penstock.protocol.schema.definition import SIGNED, UNSIGNED
 
 GUIDE_NAMES = {"bool": "BOOLEAN", "uint32": "UNSIGNED_INT32"}
@@ -50,6 +61,9 @@ class Fixed(WireType):
 
     def encode_array(self, out: EncodeEmitter, items: str, sent: str, length: Length) -> None:
         out.array(ArrayPart(items, sent, self.kind, length.bias))
+
+    def steps(self) -> list[Step]:
+        return [Step(StepKind.BYTES, self.kind.size)]
 
     def problem(self, value: Any) -> str | None:
         try:
@@ -111,6 +125,9 @@ class Varint(WireType):
         out.array(ArrayPart(value, "", self.kind, 1))
         return True
 
+    def steps(self) -> list[Step]:
+        return [Step(StepKind.VARINT)]
+
     def problem(self, value: Any) -> str | None:
         half = 1 << (self.bits - 1)
         fits = isinstance(value, int) and -half <= value < half
@@ -141,6 +158,9 @@ class Uuid(WireType):
         out.before(f"    {out.refuse('an id has 16 bytes')}")
         out.head(uuid, self.kind)
 
+    def steps(self) -> list[Step]:
+        return [Step(StepKind.BYTES, self.kind.size)]
+
     def problem(self, value: Any) -> str | None:
         return (
             None
@@ -161,6 +181,9 @@ class LengthPrefixed(WireType):
     @property
     def guide_name(self) -> str:
         return f"{'COMPACT_' * (self.length is COMPACT)}{'NULLABLE_' * self.nullable}{self.plain_name}"
+
+    def steps(self) -> list[Step]:
+        return [Step(StepKind.TEXT, 0, self.length)]
 
     @property
     def shape(self) -> tuple[object, ...]:
@@ -363,6 +386,12 @@ class Array(WireType):
         out.head(sent, self.length.kind)
         self.element.encode_array(out, items, sent, self.length)
 
+    def steps(self) -> list[Step]:
+        inner = self.element.steps()
+        if not inner or (len(inner) == 1 and inner[0].kind is StepKind.BYTES):
+            return [Step(StepKind.FIXED_ARRAY, inner[0].size if inner else 0, self.length)]
+        return [Step(StepKind.ARRAY, 0, self.length, inner)]
+
     def problem(self, value: Any) -> str | None:
         if value is None:
             return None if self.nullable else ": null is not allowed"
@@ -373,3 +402,18 @@ class Array(WireType):
             if problem:
                 return f"[{index}]{problem}"
         return None
+
+
+def _always(wire: WireType) -> Callable[[bool, bool], WireType]:
+    """A type of which there is one form, compact or not, nullable or not."""
+    return lambda compact, nullable: wire
+
+
+WIRE_TYPES: dict[str, Callable[[bool, bool], WireType]] = {
+    **{name: _always(wire) for name, wire in FIXED_TYPES.items()},
+    "uuid": _always(Uuid()),
+    "string": Text,
+    "bytes": Blob,
+    "records": RecordSet,
+}
+"""For each scalar type of the definition language what makes its wire type: f(compact, nullable)."""

@@ -12,8 +12,6 @@ taken as Kafka takes it; writing bytes then decides whether it may be dropped.
 
 from __future__ import annotations
 
-import binascii
-import math
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -23,16 +21,13 @@ from penstock.protocol.compiler.compile import classes_of
 from penstock.protocol.compiler.struct_types import not_default, struct_problem
 from penstock.protocol.compiler.wire_type import StructLayout
 from penstock.protocol.message import Message
-from penstock.protocol.schema.definition import INTEGER_BITS, FieldSpec, StructSpec
-from penstock.protocol.uuid import uuid_from_text, uuid_to_text
+from penstock.protocol.schema.definition import FieldSpec, StructSpec
+from penstock.protocol.schema.scalar_types import SCALARS, ScalarType, json_kind
 
 M = TypeVar("M", bound=Message)
 
 Write = Callable[[Any], Any]
 Read = Callable[[Any], Any]
-
-_NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-_KINDS = {dict: "an object", list: "a list", str: "a string", int: "a number", float: "a number"}
 
 
 def to_json(message: Message, version: int) -> dict[str, Any]:
@@ -156,7 +151,8 @@ class _Plan:
         if field_type.is_struct:
             one: Write | None = self.struct_writer(self._layout.structs[field_type.base])
         else:
-            one = _WRITERS.get(field_type.base)
+            scalar = SCALARS[field_type.base]
+            one = None if scalar.json_is_same else scalar.to_json
         if not field_type.is_array:
             return one
         if one is None:
@@ -181,7 +177,7 @@ class _Plan:
 
         def read(source: Any) -> Any:
             if type(source) is not dict:
-                raise _Problem(f"an object was expected, not {_kind(source)}")
+                raise _Problem(f"an object was expected, not {json_kind(source)}")
             struct = make()
             found = 0
             for name, attribute, convert, is_needed in fields:
@@ -206,7 +202,7 @@ class _Plan:
         if field_type.is_struct:
             one = self.struct_reader(self._layout.structs[field_type.base])
         else:
-            one = _READERS[field_type.base]
+            one = _scalar_reader(SCALARS[field_type.base])
         if field_type.is_array:
             one = _list_reader(one)
         nullable = self._version in field.nullable if is_here else bool(field.nullable)
@@ -226,12 +222,6 @@ def _compiled(condition: str) -> Callable[[Any], Any]:
     return made
 
 
-def _kind(value: object) -> str:
-    if value is None:
-        return "null"
-    return repr(value).lower() if isinstance(value, bool) else _KINDS.get(type(value), type(value).__name__)
-
-
 def _list_writer(one: Write) -> Write:
     return lambda values: [one(each) for each in values]
 
@@ -239,7 +229,7 @@ def _list_writer(one: Write) -> Write:
 def _list_reader(one: Read) -> Read:
     def read(source: Any) -> list[Any]:
         if type(source) is not list:
-            raise _Problem(f"a list was expected, not {_kind(source)}")
+            raise _Problem(f"a list was expected, not {json_kind(source)}")
         values = []
         for index, each in enumerate(source):
             try:
@@ -264,86 +254,13 @@ def _not_null(one: Read) -> Read:
     return read
 
 
-def _to_base64(value: Any) -> str:
-    data = b"".join(value) if isinstance(value, (list, tuple)) else value
-    return binascii.b2a_base64(data, newline=False).decode("ascii")
+def _scalar_reader(scalar: ScalarType) -> Read:
+    convert = scalar.from_json
 
-
-def _from_base64(source: Any) -> bytes:
-    if type(source) is not str:
-        raise _Problem(f"bytes in base64 were expected, not {_kind(source)}")
-    try:
-        return binascii.a2b_base64(source.encode("ascii"), strict_mode=True)
-    except ValueError as error:
-        raise _Problem(f"no base64: {error}") from None
-
-
-def _float_to_json(value: float) -> object:
-    if math.isfinite(value):
-        return float(value)
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-
-
-def _float(source: Any) -> float:
-    try:
-        if type(source) in (float, int):
-            return float(source)
-        if type(source) is str and source in _NOT_FINITE:
-            return _NOT_FINITE[source]
-    except OverflowError:
-        raise _Problem("out of the range of float64") from None
-    raise _Problem(f"a number was expected, not {_kind(source)}")
-
-
-def _bool(source: Any) -> bool:
-    if type(source) is not bool:
-        raise _Problem(f"true or false was expected, not {_kind(source)}")
-    return source
-
-
-def _text(source: Any) -> str:
-    if type(source) is not str:
-        raise _Problem(f"a string was expected, not {_kind(source)}")
-    return source
-
-
-def _uuid(source: Any) -> bytes:
-    try:
-        return uuid_from_text(_text(source))
-    except ValueError as error:
-        raise _Problem(str(error)) from None
-
-
-def _integer(base: str) -> Read:
-    bits = INTEGER_BITS[base]
-    lowest, highest = (0, 2**bits - 1) if base.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-
-    def read(source: Any) -> int:
-        if type(source) is not int:
-            found = repr(source) if type(source) is float else _kind(source)
-            raise _Problem(f"a whole number was expected, not {found}")
-        if not lowest <= source <= highest:
-            # As a float in the text, because digits without end have no place in a line.
-            shown = source if abs(source) < 2**70 else f"{source.bit_length()} bits"
-            raise _Problem(f"{shown} is out of range: {base} goes from {lowest} to {highest}")
-        return source
+    def read(source: Any) -> Any:
+        try:
+            return convert(source)
+        except ValueError as error:
+            raise _Problem(str(error)) from None
 
     return read
-
-
-_WRITERS: dict[str, Write] = {
-    "bytes": _to_base64,
-    "records": _to_base64,
-    "uuid": uuid_to_text,
-    "float64": _float_to_json,
-}
-
-_READERS: dict[str, Read] = {
-    **{base: _integer(base) for base in INTEGER_BITS},
-    "bool": _bool,
-    "string": _text,
-    "bytes": _from_base64,
-    "records": _from_base64,
-    "uuid": _uuid,
-    "float64": _float,
-}

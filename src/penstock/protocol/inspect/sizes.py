@@ -14,7 +14,8 @@ from penstock.protocol.compiler.struct_types import has_default
 from penstock.protocol.compiler.wire_type import StructLayout
 from penstock.protocol.compiler.wire_types import VARINT_TYPES
 from penstock.protocol.message import Message, Struct
-from penstock.protocol.schema.definition import FIXED, INTEGER_BITS, SIGNED, UNSIGNED, FieldType, StructSpec
+from penstock.protocol.schema.definition import FIXED, SIGNED, UNSIGNED, FieldType, StructSpec
+from penstock.protocol.schema.scalar_types import INTEGER_BITS
 
 
 class FieldCost(NamedTuple):

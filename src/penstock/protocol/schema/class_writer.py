@@ -8,19 +8,11 @@ from __future__ import annotations
 
 from penstock.protocol.quoting import identifier, literal
 from penstock.protocol.schema.definition import Definition, FieldSpec, NewStruct, StructSpec
+from penstock.protocol.schema.scalar_types import RECORDS, SCALARS
 from penstock.protocol.schema.versions import NO_VERSIONS
 
 LINE_MAX = 110
 """How long a line may be before the formatter of this project would break it."""
-
-_PYTHON_TYPES = {
-    "bool": "bool",
-    "float64": "float",
-    "uuid": "bytes",
-    "string": "str",
-    "bytes": "bytes",
-    "records": "Records",
-}
 
 
 def module_source(definition: Definition) -> str:
@@ -35,7 +27,7 @@ def module_source(definition: Definition) -> str:
     fields = [field for struct in (definition.root, *structs) for field in struct.fields]
     uses = {
         "MadeLate": any(field.is_made_late for field in fields),
-        "Records": any(field.widest.base == "records" for field in fields),
+        "Records": any(attribute_type(field) == RECORDS.python_type for field in fields),
         "Struct": bool(structs),
     }
     imported = ("MadeLate", "Message", "Records", "Struct", "UnknownTags")
@@ -97,12 +89,16 @@ def _wrapped_slots(fields: list[FieldSpec]) -> list[str]:
 def attribute_type(field: FieldSpec) -> str:
     """The Python type of a field's attribute, None left aside."""
     field_type = field.widest
-    base = _PYTHON_TYPES.get(field_type.base, "int" if field_type.is_integer else field_type.base)
+    scalar = SCALARS.get(field_type.base)
+    base = field_type.base if scalar is None else scalar.python_type
     return f"list[{base}]" if field_type.is_array else base
 
 
 def _is_optional(field: FieldSpec) -> bool:
-    return field.nullable != NO_VERSIONS or (field.widest.base == "records" and field.default is None)
+    if field.nullable != NO_VERSIONS:
+        return True
+    scalar = SCALARS.get(field.widest.base)
+    return scalar is not None and scalar.is_optional and field.default is None
 
 
 def _argument(field: FieldSpec) -> str:

@@ -15,13 +15,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from penstock.errors import ConfigError
+from penstock.protocol.schema.scalar_types import INTEGER_BITS, SCALARS
 from penstock.protocol.schema.versions import Versions
 
 FIXED, SIGNED, UNSIGNED = "fixed", "signed", "unsigned"
-
-INTEGER_BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64, "uint16": 16, "uint32": 32}
-OTHER_SCALARS = ("bool", "float64", "uuid", "string", "bytes", "records")
-NULLABLE_SCALARS = ("string", "bytes", "records")
 
 
 class DefinitionError(ConfigError):
@@ -45,11 +42,11 @@ class FieldType(NamedTuple):
 
     @property
     def is_struct(self) -> bool:
-        return self.base not in INTEGER_BITS and self.base not in OTHER_SCALARS
+        return self.base not in SCALARS
 
     @property
     def can_be_null(self) -> bool:
-        return self.is_array or self.is_struct or self.base in NULLABLE_SCALARS
+        return self.is_array or self.is_struct or SCALARS[self.base].can_be_null
 
 
 class FieldSpec:

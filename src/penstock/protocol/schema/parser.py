@@ -15,8 +15,6 @@ from penstock.common.suggestions import did_you_mean
 from penstock.protocol.quoting import is_identifier
 from penstock.protocol.schema.definition import (
     FIXED,
-    INTEGER_BITS,
-    OTHER_SCALARS,
     SIGNED,
     UNSIGNED,
     Definition,
@@ -28,7 +26,7 @@ from penstock.protocol.schema.definition import (
     snake_case,
 )
 from penstock.protocol.schema.json_source import JsonSource, is_name, number_of
-from penstock.protocol.schema.scalar_defaults import scalar_default
+from penstock.protocol.schema.scalar_types import INTEGER_BITS, SCALARS
 from penstock.protocol.schema.versions import NO_VERSIONS, OPEN_END, Versions, turning_points
 
 MESSAGE_TYPES = ("request", "response", "header", "data", "metadata", "coordinator-key", "coordinator-value")
@@ -384,9 +382,9 @@ class Parser(JsonSource):
         if not isinstance(text, str):
             raise self.fail(path, f"{short_repr(text)} is no type")
         is_array, base = text.startswith("[]"), text.removeprefix("[]")
-        if base in INTEGER_BITS or base in OTHER_SCALARS:
-            if is_array and base == "records":
-                raise self.fail(path, "there are no arrays of records")
+        if base in SCALARS:
+            if is_array and not SCALARS[base].can_be_element:
+                raise self.fail(path, f"there are no arrays of {base}")
             return FieldType(base, FIXED, is_array)
         for bits in _VARINT_BITS:
             if base in (f"varint{bits}", f"unsigned_varint{bits}"):
@@ -407,21 +405,22 @@ class Parser(JsonSource):
                 raise self.fail(path, "null is no default where not all versions of the field are nullable")
             return None
         is_empty = source is None or source == ""
-        if field_type.is_array or field_type.is_struct or field_type.base in ("bytes", "records"):
+        scalar = None if field_type.is_array else SCALARS.get(field_type.base)
+        if scalar is None or scalar.default_is_fixed:
             if not is_empty:
                 raise self.fail(
                     path, f"default of {field_type.base} can only be empty or null, not {short_repr(source)}"
                 )
             if field_type.is_array:
                 return ()
-            return {"bytes": b"", "records": None}.get(field_type.base, NewStruct)
+            return NewStruct if scalar is None else scalar.default(None)
         try:
-            return scalar_default(field_type.base, None if is_empty else source)
+            return scalar.default(None if is_empty else source)
         except (ValueError, OverflowError) as error:
             raise self.fail(path, f"{short_repr(source)} is no {field_type.base}: {error}") from error
 
     def no_type(self, path: str, name: str) -> DefinitionError:
-        hint = did_you_mean(name, sorted({*INTEGER_BITS, *OTHER_SCALARS, *self._structs}))
+        hint = did_you_mean(name, sorted({*SCALARS, *self._structs}))
         return self.fail(path, f"there is no type and no struct called {short_repr(name)}{hint}")
 
 
