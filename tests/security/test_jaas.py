@@ -50,6 +50,8 @@ def test_what_people_paste(text: str, options: dict[str, str]) -> None:
     ("text", "why"),
     [
         ("", "empty"),
+        ("canary", "does not begin with the class"),
+        ("canary is my password", "does not begin with the class"),
         ("  // only a comment", "empty"),
         (f'{PLAIN} required password="canary"', "semicolon"),
         (f"{PLAIN} required password=123canary;", "value of 'password'"),

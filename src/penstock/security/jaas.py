@@ -85,6 +85,12 @@ def parse_jaas(text: str) -> LoginModule:
     if flag is not None and flag.text == "{":
         raise _error(text, flag.position, "one entry is expected, without a name and braces around it")
     if flag is None or flag.kind != "word" or flag.text.lower() not in FLAGS:
+        if "." not in name.text:
+            # A text of another kind, which may be a password: nothing of it is shown.
+            raise ConfigError(
+                "sasl.jaas.config does not begin with the class of a login module; write"
+                ' org.apache.kafka.common.security.plain.PlainLoginModule required username="…" password="…";'
+            )
         place = len(text) if flag is None else flag.position
         raise _error(text, place, f"{', '.join(sorted(FLAGS))} is expected after the login module")
     options: dict[str, Secret] = {}

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 PEM_BEGIN = "-----BEGIN"
+PRIVATE_KEY = "private key"
+PATH_LIKE = re.compile(r"\.\w{1,8}$")
+"""What ends like the name of a file; neither a key in base64 nor PEM does."""
 CERTIFICATES = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 STORE_BYTES_MAX = 16 << 20
 """The longest file that is read as a certificate, key or store."""
@@ -275,7 +278,7 @@ def _own_pair(settings: TlsSettings) -> tuple[Secret, Secret | None, str] | None
     certificate, source = _pem(settings.certificate, "certificate")
     key_text = ""
     if settings.key is not None:
-        key_text, source = _pem(settings.key.reveal(), "private key")
+        key_text, source = _pem(settings.key.reveal(), PRIVATE_KEY)
     return Secret(f"{key_text}\n{certificate}"), settings.key_password, source
 
 
@@ -283,6 +286,9 @@ def _pem(given: str, what: str) -> tuple[str, str]:
     """The PEM text that is given or is in the file that is given, and how to call it in messages."""
     if PEM_BEGIN in given:
         return _unfolded(given), f"the {what} in the settings"
+    if what == PRIVATE_KEY and not PATH_LIKE.search(given) and not os.path.exists(os.path.expanduser(given)):
+        # It may be the key itself, pasted without its first line: nothing of it is shown.
+        raise ConfigError(f"the {what} is neither PEM text ({PEM_BEGIN} PRIVATE KEY-----) nor a file")
     return read_store(given, what).decode("utf-8", "replace"), given
 
 
