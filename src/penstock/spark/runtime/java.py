@@ -126,7 +126,7 @@ def _home_without_vector_module(home: Path) -> Path:
     """A Java home of links to `home`, except for a `bin/java` that does not ask for the missing module."""
     name = "java-" + hashlib.sha256(os.fsencode(home)).hexdigest()[:16]
     wrapper = _WRAPPER.format(java=shlex.quote(str(home / "bin" / "java")), module=VECTOR_MODULE)
-    for cache in _cache_directories():
+    for cache in cache_directories():
         made = cache / name
         try:
             cache.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -143,8 +143,8 @@ def _home_without_vector_module(home: Path) -> Path:
     )
 
 
-def _cache_directories() -> list[Path]:
-    """Where the made-up home may live: the user's cache, else the temporary directory."""
+def cache_directories() -> list[Path]:
+    """Where small programs may live: the user's cache, else the temporary directory."""
     chosen = os.environ.get("XDG_CACHE_HOME")
     user = [Path(chosen)] if chosen else [Path.home() / ".cache"] if os.environ.get("HOME") else []
     return [*(cache / "penstock" for cache in user), Path(tempfile.gettempdir()) / f"penstock-{os.getuid()}"]

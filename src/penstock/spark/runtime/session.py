@@ -14,9 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.errors import ConfigError, MissingDependencyError
+from penstock.spark.runtime.worker_python import worker_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_CHOSEN_HERE = "PENSTOCK_CHOSEN_PYTHON"
+"""The value of PYSPARK_PYTHON that comes from here, in the environment: another master needs another."""
 
 CHECKPOINT_MANAGER = "FileSystemBasedCheckpointFileManager"
 
@@ -69,7 +73,7 @@ def session(
         if not name.startswith("spark."):
             raise ConfigError(f"{name!r} is no setting of Spark; their names start with 'spark.'")
     if SparkContext._active_spark_context is None:
-        _prepare_environment()
+        _prepare_environment(master)
     builder = SparkSession.builder.appName(app_name).master(master)
     for name, value in settings_for(master, chosen).items():
         builder = builder.config(name, value)
@@ -154,7 +158,7 @@ def _log_settings() -> str:
     return Path(copy.name).as_uri()
 
 
-def _prepare_environment() -> None:
+def _prepare_environment(master: str) -> None:
     """What has to be in the environment before the JVM starts.
 
     The Python of the planning workers is taken from here alone: the setting spark.pyspark.python does
@@ -167,8 +171,19 @@ def _prepare_environment() -> None:
         os.environ["JAVA_HOME"] = str(java.home)
     # For `pyspark_penstock`, which leaves the workers of other sessions as they are.
     os.environ["PENSTOCK_SPARK_SESSION"] = "1"
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    chosen, python = os.environ.get(_CHOSEN_HERE), _python_for(master)
+    # Workers that plan take the second where it is there.
+    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
+        if os.environ.get(name) == chosen:
+            os.environ[name] = python
+    os.environ[_CHOSEN_HERE] = python
+
+
+def _python_for(master: str) -> str:
+    """The Python of the workers: the small program that starts it is on this machine only."""
+    import pyspark
+
+    return worker_python(Path(pyspark.__file__).parent) if is_local(master) else sys.executable
 
 
 def _as_text(value: object) -> str:
