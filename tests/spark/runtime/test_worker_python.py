@@ -8,6 +8,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
+from penstock.spark.runtime import session
 from penstock.spark.runtime.worker_python import worker_python
 
 PACKAGE = Path(pyspark.__file__).parent
@@ -53,3 +54,21 @@ def test_another_spark_keeps_its_archives(tmp_path: Path, monkeypatch: pytest.Mo
 def test_without_a_place_for_the_program_python_is_started_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("penstock.spark.runtime.worker_python.cache_directories", list)
     assert worker_python(PACKAGE) == sys.executable
+
+
+def test_the_small_program_is_for_workers_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
+    kept = ("JAVA_HOME", "PENSTOCK_SPARK_SESSION", "PENSTOCK_CHOSEN_PYTHON", *names)
+    monkeypatch.setattr(session, "worker_python", lambda package: "/cache/python")
+    with monkeypatch.context() as patched:
+        for name in kept:
+            patched.setenv(name, "to be put back")  # what is set here is gone when the context ends
+        for name in ("JAVA_HOME", "PENSTOCK_CHOSEN_PYTHON", *names):
+            patched.delenv(name)
+        session._prepare_environment("local[2]")
+        assert [os.environ[name] for name in names] == ["/cache/python"] * 2
+        session._prepare_environment("spark://host:7077")
+        assert [os.environ[name] for name in names] == [sys.executable] * 2
+        patched.setenv("PYSPARK_PYTHON", "/chosen")
+        session._prepare_environment("local[2]")
+        assert [os.environ[name] for name in names] == ["/chosen", "/cache/python"]
