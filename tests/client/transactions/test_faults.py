@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from client.transactions.levels import LEVELS, set_level
-from penstock import Admin, Producer, read_topic
+from client.transactions.levels import LEVELS, committed_values, set_level
+from penstock import Admin, Producer
 from penstock.errors import (
     KafkaError,
     PenstockError,
@@ -46,8 +46,7 @@ class Place:
         return Producer(self.servers, config={**FAST, **options}, transactional_id=self.name)
 
     def committed(self) -> list[bytes]:
-        table = read_topic(self.topic, self.servers, columns=["value"], isolation="read_committed")
-        return sorted(table.column("value").to_pylist())
+        return committed_values(self.servers, self.admin, self.topic, self.name)
 
 
 @pytest.fixture(scope="module", params=LEVELS)

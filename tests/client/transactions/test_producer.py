@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pytest
 
-from client.transactions.levels import LEVELS, set_level
+from client.transactions.levels import LEVELS, committed_values, set_level
 from penstock import Admin, Broker, Consumer, Producer, TopicPartition, read_topic, write_topic
 from penstock.client import AsyncProducer, GroupMetadata, TransactionCoordinates
 from penstock.errors import (
@@ -39,8 +39,7 @@ class Place(NamedTuple):
         return Producer(self.servers, config=SETTINGS, transactional_id=self.name, **options)
 
     def committed(self) -> list[bytes]:
-        table = read_topic(self.topic, self.servers, columns=["value"], isolation="read_committed")
-        return sorted(table.column("value").to_pylist())
+        return committed_values(self.servers, self.admin, self.topic, self.name)
 
     def written(self) -> list[bytes]:
         return sorted(read_topic(self.topic, self.servers, columns=["value"]).column("value").to_pylist())
@@ -292,6 +291,38 @@ def test_without_an_id_there_are_no_transactions(place: Place) -> None:
             producer.begin_transaction()
     with pytest.raises(ConfigError, match="idempotence"):
         Producer(place.servers, transactional_id="x", acks=1)
+
+
+def test_an_interruption_aborts(place: Place) -> None:
+    with place.producer() as producer:
+        with pytest.raises(KeyboardInterrupt), producer.transaction():
+            producer.send(place.topic, b"interrupted").result(10)
+            raise KeyboardInterrupt
+        with producer.transaction():
+            producer.send(place.topic, b"next")
+    assert place.committed() == [b"next"]
+
+
+def test_a_cancelled_task_aborts(place: Place) -> None:
+    async def work(producer: AsyncProducer, begun: asyncio.Event) -> None:
+        async with producer.transaction():
+            await producer.send_and_wait(place.topic, b"cancelled")
+            begun.set()
+            await asyncio.Event().wait()
+
+    async def play() -> None:
+        async with AsyncProducer(place.servers, config=SETTINGS, transactional_id=place.name) as producer:
+            begun = asyncio.Event()
+            task = asyncio.create_task(work(producer, begun))
+            await begun.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            async with producer.transaction():
+                await producer.send(place.topic, b"next")
+
+    asyncio.run(play())
+    assert place.committed() == [b"next"]
 
 
 def test_the_asyncio_producer_has_the_same_transactions(place: Place) -> None:

@@ -21,15 +21,15 @@ from penstock.client.transactions.verdicts import FENCING, Verdict, judge_step
 SOAK_SEEDS = int(os.environ.get("PENSTOCK_SOAK_SEEDS", "4000"))
 
 
-@pytest.mark.parametrize("first", range(0, 80, 20))
+@pytest.mark.parametrize("first", range(0, 40, 20))
 def test_no_transaction_is_lost_or_halved(first: int) -> None:
     for seed in range(first, first + 20):
         MachineWorld(seed).run()
 
 
-@pytest.mark.parametrize("first", range(0, 40, 20))
+@pytest.mark.parametrize("first", range(0, 20, 10))
 def test_nor_before_kip_890(first: int) -> None:
-    for seed in range(first, first + 20):
+    for seed in range(first, first + 10):
         MachineWorld(50_000 + seed, level=1).run()
 
 
@@ -57,7 +57,7 @@ def obey_late_ends(patch: pytest.MonkeyPatch) -> None:
 
 def test_a_late_end_does_no_harm_where_the_broker_obeys_it(monkeypatch: pytest.MonkeyPatch) -> None:
     obey_late_ends(monkeypatch)
-    for seed in range(60):
+    for seed in range(30):
         MachineWorld(60_000 + seed, level=1).run()
 
 
