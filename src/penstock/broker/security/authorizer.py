@@ -55,6 +55,7 @@ class Authorizer:
         self.allow_if_no_acl = allow_if_no_acl
         self._literal: dict[tuple[int, str], dict[Acl, int]] = {}
         self._prefixed: dict[int, dict[str, dict[Acl, int]]] = {}
+        self._prefix_counts: dict[int, dict[int, int]] = {}
         self._prefix_lengths: dict[int, list[int]] = {}
         self._rights: dict[tuple[object, str], Rights] = {}
 
@@ -64,7 +65,7 @@ class Authorizer:
         """Heed an entry from now on. An entry that is added twice has to be removed twice."""
         entries = self._entries(acl, make=True)
         entries[acl] = entries.get(acl, 0) + 1
-        self._changed(acl.resource_type)
+        self._changed()
 
     def remove(self, acl: Acl) -> None:
         """Heed an entry no longer. Does nothing where it was not added."""
@@ -76,30 +77,40 @@ class Authorizer:
             del entries[acl]
             if not entries:
                 self._drop(acl)
-        self._changed(acl.resource_type)
+        self._changed()
 
     def _entries(self, acl: Acl, *, make: bool) -> dict[Acl, int]:
         if acl.pattern_type == PatternType.PREFIXED:
-            prefixes = (
-                self._prefixed.setdefault(acl.resource_type, {})
-                if make
-                else self._prefixed.get(acl.resource_type, {})
-            )
-            return prefixes.setdefault(acl.resource_name, {}) if make else prefixes.get(acl.resource_name, {})
+            prefixes = self._prefixed.setdefault(acl.resource_type, {})
+            entries = prefixes.get(acl.resource_name)
+            if entries is None:
+                entries = {}
+                if make:
+                    prefixes[acl.resource_name] = entries
+                    self._count_prefix(acl, 1)
+            return entries
         key = acl.resource_type, acl.resource_name
         return self._literal.setdefault(key, {}) if make else self._literal.get(key, {})
 
     def _drop(self, acl: Acl) -> None:
         if acl.pattern_type == PatternType.PREFIXED:
             del self._prefixed[acl.resource_type][acl.resource_name]
+            self._count_prefix(acl, -1)
         else:
             del self._literal[acl.resource_type, acl.resource_name]
 
-    def _changed(self, resource_type: int) -> None:
-        lengths = {len(prefix) for prefix in self._prefixed.get(resource_type, ())}
-        self._prefix_lengths[resource_type] = sorted(lengths)
+    def _changed(self) -> None:
         for rights in self._rights.values():
             rights.forget()
+
+    def _count_prefix(self, acl: Acl, change: int) -> None:
+        """A prefix has come (1) or gone (-1): `covering` looks names up by the lengths that there are."""
+        counts = self._prefix_counts.setdefault(acl.resource_type, {})
+        length = len(acl.resource_name)
+        counts[length] = counts.get(length, 0) + change
+        if not counts[length]:
+            del counts[length]
+        self._prefix_lengths[acl.resource_type] = sorted(counts)
 
     def covering(self, resource_type: int, name: str) -> Iterable[Acl]:
         """Every entry whose pattern covers this resource, of any principal."""
