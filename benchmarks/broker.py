@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 
 from broker_sides import API_VERSIONS, KAFKA_VERSION, Side, ask, kafka_side, penstock_side, receive
@@ -201,8 +201,10 @@ def bulk(sides: Sides, total_bytes: float, rounds: int) -> None:
     print_table("Bulk with confluent-kafka, acks=all, 4 partitions", head, rows)
 
 
-def write_bulk(side: Side, size: int, count: int) -> tuple[float, float]:
-    """Return records/s and the broker's CPU seconds."""
+def write_bulk(
+    side: Side, size: int, count: int, *, topic: str | None = None, more: Mapping[str, object] | None = None
+) -> tuple[float, float]:
+    """Return records/s and the broker's CPU seconds. `more` are settings that go over ours."""
     from confluent_kafka import Producer
 
     producer = Producer(
@@ -213,9 +215,10 @@ def write_bulk(side: Side, size: int, count: int) -> tuple[float, float]:
             "batch.size": 1_000_000,
             "queue.buffering.max.messages": 1_000_000,
             "queue.buffering.max.kbytes": 1_000_000,
+            **(more or {}),
         }
     )
-    topic = f"bulk{size}"
+    topic = topic or f"bulk{size}"
     value, cpu, begin = b"v" * size, side.cpu_seconds, time.perf_counter()
     for index in range(count):
         while True:
@@ -228,8 +231,16 @@ def write_bulk(side: Side, size: int, count: int) -> tuple[float, float]:
     return count / (time.perf_counter() - begin), side.cpu_seconds - cpu
 
 
-def read_bulk(side: Side, size: int, count: int, first: int) -> tuple[float, float]:
-    """Read from offset `first` on; return records/s and the broker's CPU seconds."""
+def read_bulk(
+    side: Side,
+    size: int,
+    count: int,
+    first: int,
+    *,
+    topic: str | None = None,
+    more: Mapping[str, object] | None = None,
+) -> tuple[float, float]:
+    """Read from offset `first` on; return records/s and the broker's CPU seconds. `more`: as above."""
     from confluent_kafka import Consumer, TopicPartition
 
     consumer = Consumer(
@@ -241,10 +252,12 @@ def read_bulk(side: Side, size: int, count: int, first: int) -> tuple[float, flo
             "fetch.queue.backoff.ms": 1,
             "fetch.message.max.bytes": 8 << 20,
             "check.crcs": False,
+            **(more or {}),
         }
     )
+    topic = topic or f"bulk{size}"
     cpu, begin = side.cpu_seconds, time.perf_counter()
-    consumer.assign([TopicPartition(f"bulk{size}", index, first) for index in range(PARTITIONS)])
+    consumer.assign([TopicPartition(topic, index, first) for index in range(PARTITIONS)])
     found = 0
     while found < count:
         found += len(consumer.consume(10_000, 1.0))

@@ -97,14 +97,16 @@ def ask(connection: socket.socket, request: Message, version: int) -> bytes:
 
 
 @contextmanager
-def penstock_side(*options: str, on_disk: bool = True) -> Iterator[Side]:
-    """Run Penstock's broker; `options` are those of its command line."""
+def penstock_side(*options: str, on_disk: bool = True, source: Path | None = None) -> Iterator[Side]:
+    """Run Penstock's broker; `options` are those of its command line, `source` another work tree."""
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as directory:
-        command = [sys.executable, "-m", "penstock.broker", "--port", "0", *options]
+        command = [sys.executable, "-m", "penstock.broker", *(options or ("--port", "0"))]
         if on_disk:
             command += ["--data-dir", directory]
         # Without compiled modules on disk, start-up would measure the compiler.
         environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+        if source is not None:
+            environment["PYTHONPATH"] = str(source / "src")
         begin = time.perf_counter()
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
@@ -114,7 +116,8 @@ def penstock_side(*options: str, on_disk: bool = True) -> Iterator[Side]:
             match = re.search(r"listening on \S+:(\d+)", process.stdout.readline())
             if match is None:
                 raise RuntimeError("the broker did not start")
-            yield _answering("Penstock", process.pid, int(match[1]), begin)
+            name = "Penstock" if source is None else f"Penstock at {source.name}"
+            yield _answering(name, process.pid, int(match[1]), begin)
         finally:
             process.terminate()
             process.wait(30)
@@ -123,14 +126,20 @@ def penstock_side(*options: str, on_disk: bool = True) -> Iterator[Side]:
 
 
 @contextmanager
-def kafka_side(settings: Mapping[str, object] | None = None) -> Iterator[Side]:
-    """Run Apache Kafka on a formatted directory, with the stock settings for threads."""
+def kafka_side(
+    settings: Mapping[str, object] | None = None, *, plain_port: int | None = None
+) -> Iterator[Side]:
+    """Run Apache Kafka on a formatted directory, with the stock settings for threads.
+
+    Where `settings` name listeners, `plain_port` is that of one without TLS and SASL.
+    """
     from compat import peers
 
     classpath = peers.maven_classpath(f"kafka-{KAFKA_VERSION}")
     with tempfile.TemporaryDirectory(prefix="kafka-bench-", ignore_cleanup_errors=True) as name:
         directory = Path(name)
         port, controller_port = peers.free_ports(2)
+        port = plain_port or port
         merged: dict[str, object] = peers._settings(KAFKA_VERSION, port, controller_port, directory)
         merged |= {"num.network.threads": 3, "num.io.threads": 8, **(settings or {})}
         file = peers._properties(directory / "server.properties", merged)
