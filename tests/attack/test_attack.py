@@ -30,7 +30,7 @@ def test_ten_thousand_connections_without_a_login_harm_no_client_that_has_one() 
     assert run_logins(0.5, seed=1, directory=MEMORY).problems == []
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_nor_do_they_where_all_of_them_may_stay() -> None:
     outcome = run_logins(1, 1, "crowd_amid_handshakes", directory=MEMORY, unknown_max=20_000)
     assert outcome.problems == []
