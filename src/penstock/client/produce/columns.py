@@ -6,7 +6,6 @@ Needs pyarrow and numpy; imported by the first `send_arrow`.
 from __future__ import annotations
 
 import struct
-import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -16,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from penstock.client.config import ProducerConfig
-from penstock.client.produce.delivery import Outcome
+from penstock.client.produce.delivery import Outcome, settled_within
 from penstock.client.produce.partitioner import PARTITIONERS
 from penstock.client.produce.partitioner_columns import (
     UNDECIDED,
@@ -88,14 +87,11 @@ class TableDelivery:
             PenstockError: why some of the rows could not be delivered.
         """
         self._watch()
-        deadline = None if timeout is None else time.monotonic() + timeout
-        for outcome in self._outcomes:
-            left = None if deadline is None else deadline - time.monotonic()
-            if not outcome.wait_blocking(left):
-                raise RequestTimeoutError(
-                    f"the rows for topic {self.topic!r} were not acknowledged within {timeout:g} s"
-                    " (their delivery goes on)"
-                )
+        if not settled_within(self._outcomes, timeout):
+            raise RequestTimeoutError(
+                f"the rows for topic {self.topic!r} were not acknowledged within {timeout:g} s"
+                " (their delivery goes on)"
+            )
         return self._summary()
 
     def __await__(self) -> Generator[Any, None, WriteSummary]:
@@ -134,8 +130,12 @@ class ColumnEncoder:
         self._partitioner = config.partitioner
         self._turn = int(dice() * 1_000_000)
 
-    def encode(self, batch: pa.RecordBatch, count: int, available: Sequence[int]) -> list[EncodedBatch]:
+    def encode(
+        self, batch: pa.RecordBatch, count: int, available: Sequence[int], now_ms: int
+    ) -> list[EncodedBatch]:
         """Encode one record batch for a topic of `count` partitions, `available` of which have leaders.
+
+        Rows without a timestamp get `now_ms`.
 
         Raises:
             EncodeError: a column has a type that no record can hold.
@@ -143,7 +143,7 @@ class ColumnEncoder:
         """
         if not batch.num_rows:
             return []
-        columns = from_arrow(batch, timestamp_ms=time.time_ns() // 1_000_000)
+        columns = from_arrow(batch, timestamp_ms=now_ms)
         partitions = self._partitions(batch, columns, count, available)
         encoded: list[EncodedBatch] = []
         for partition, rows in rows_by_partition(partitions, count):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from functools import partial
 
 from penstock.common.logs import logger_named
@@ -231,3 +231,12 @@ def _wake(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None
 def _finish(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
+
+
+def settled_within(outcomes: Iterable[Outcome], timeout: float | None) -> bool:
+    """Wait up to `timeout` seconds for all of them, None for as long as it takes; return whether they are."""
+    deadline = None if timeout is None else time.monotonic() + timeout
+    return all(
+        outcome.wait_blocking(None if deadline is None else deadline - time.monotonic())
+        for outcome in outcomes
+    )

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import operator
-import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -24,6 +23,7 @@ from penstock.client.produce.events import record_of
 from penstock.client.produce.partitioner import PARTITIONERS, StickyChoice
 from penstock.client.produce.sender import Sender
 from penstock.client.produce.transaction_calls import TransactionCalls
+from penstock.clock import Clock, SystemClock
 from penstock.common.extras import need_arrow
 from penstock.common.logs import logger_named
 from penstock.common.short_repr import short_repr
@@ -88,6 +88,8 @@ class AsyncProducer(TransactionCalls):
             options["bootstrap_servers"] = bootstrap_servers
         self.config = ProducerConfig.parse(config, options)
         self._client = AsyncClient(self.config)
+        self._clock: Clock = SystemClock()
+        """The time of records without a timestamp, and the seconds of the event loop for deadlines."""
         self._is_transactional = self.config.transactional_id is not None
         self._accumulator = (
             self._new_transactional_accumulator()
@@ -235,11 +237,11 @@ class AsyncProducer(TransactionCalls):
                 return None  # the topic may have grown: `send_when_possible` asks
             raise no_such_partition(TopicPartition(topic, partition), state.count)
         if timestamp is None:
-            timestamp = time.time_ns() // 1_000_000
+            timestamp = self._clock.now_ms()
         elif type(timestamp) is not int or not -(1 << 63) <= timestamp < 1 << 63:
             timestamp = _whole_ms(timestamp)
         accepted = self._accumulator.append(
-            state.tp[partition], (key, value, headers, timestamp), size, time.monotonic
+            state.tp[partition], (key, value, headers, timestamp), size, self._clock.monotonic
         )
         if accepted[1]:
             self._sender.wake()
@@ -255,7 +257,7 @@ class AsyncProducer(TransactionCalls):
         headers: Sequence[Header],
     ) -> Delivery:
         """Do what `try_send` could not: reach the cluster, get the topic's metadata, wait for room."""
-        deadline = time.monotonic() + self.config.max_block_ms / 1000
+        deadline = self._clock.monotonic() + self.config.max_block_ms / 1000
         topic = topic_name(topic)
         partition = None if partition is None else whole(partition, "the partition")
         while True:
@@ -273,7 +275,7 @@ class AsyncProducer(TransactionCalls):
             await self.start()
         assert self._sender is not None
         await self._know(topic, deadline)
-        left_s = deadline - time.monotonic()
+        left_s = deadline - self._clock.monotonic()
         if self._accumulator.is_full and not await self._sender.room(left_s):
             raise RequestTimeoutError(
                 f"no room for more records within max.block.ms = {self.config.max_block_ms:g}: "
@@ -285,7 +287,7 @@ class AsyncProducer(TransactionCalls):
         topic_name(topic)
         info = self._client.cluster.topics.get(topic)
         if info is None or info.error_code or not info.partitions:
-            left_ms = max(1.0, (deadline - time.monotonic()) * 1000)
+            left_ms = max(1.0, (deadline - self._clock.monotonic()) * 1000)
             info = await self._client.retrying(
                 f"getting to know topic {topic!r}", lambda: self._client.topic(topic), left_ms
             )
@@ -316,12 +318,12 @@ class AsyncProducer(TransactionCalls):
         from penstock.client.produce.columns import TableDelivery, record_batches
 
         delivery = TableDelivery(topic)
-        deadline = time.monotonic() + self.config.max_block_ms / 1000
+        deadline = self._clock.monotonic() + self.config.max_block_ms / 1000
         await self.get_ready(topic, deadline)
         for chunk in record_batches(data, fields or {}):
             for batch in await asyncio.to_thread(self.encode_columns, topic, chunk):
                 if not self.append_encoded(topic, batch, delivery):
-                    await self.get_ready(topic, time.monotonic() + self.config.max_block_ms / 1000)
+                    await self.get_ready(topic, self._clock.monotonic() + self.config.max_block_ms / 1000)
                     self.append_encoded(topic, batch, delivery, even_if_full=True)
         return delivery
 
@@ -332,7 +334,7 @@ class AsyncProducer(TransactionCalls):
 
             self._encoder = ColumnEncoder(self.config, self._client.dice)
         state = self._topics[topic]
-        return self._encoder.encode(chunk, state.count, state.available)
+        return self._encoder.encode(chunk, state.count, state.available, self._clock.now_ms())
 
     def append_encoded(
         self, topic: str, batch: EncodedBatch, delivery: TableDelivery, *, even_if_full: bool = False
@@ -342,7 +344,9 @@ class AsyncProducer(TransactionCalls):
             return False
         assert self._sender is not None
         tp = self._topics[topic].tp[batch.partition]
-        outcome = self._accumulator.append_encoded(tp, batch.data, batch.record_count, time.monotonic())
+        outcome = self._accumulator.append_encoded(
+            tp, batch.data, batch.record_count, self._clock.monotonic()
+        )
         delivery.add(outcome, batch)
         self._sender.wake()
         return True
@@ -353,14 +357,14 @@ class AsyncProducer(TransactionCalls):
         `oldest_ms` is in milliseconds since 1970; None where no record has a time of its own. Nothing is
         logged where the broker has no API for settings (before 0.11).
         """
-        if oldest_ms is None or time.time() * 1000 - oldest_ms <= RETENTION_LOOK_MS:
+        if oldest_ms is None or self._clock.now_ms() - oldest_ms <= RETENTION_LOOK_MS:
             return
         try:
             settings = await topic_settings(self._client, topic, RETENTION_SETTINGS, RETENTION_ANSWER_S)
         except PenstockError as error:
             log.debug("the retention of topic %s is not known: %s", topic, error)
             return
-        warning = retention_warning(topic, settings, oldest_ms, time.time_ns() // 1_000_000)
+        warning = retention_warning(topic, settings, oldest_ms, self._clock.now_ms())
         if warning is not None:
             log.warning("%s", warning)
 
