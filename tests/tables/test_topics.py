@@ -183,7 +183,7 @@ def test_bounds(servers: str, new_topic: NewTopic, start: Any, end: Any, expecte
 @pytest.mark.parametrize("bound", ["soon", -5, 1.5, True, None])
 def test_no_bounds(servers: str, new_topic: NewTopic, bound: Any) -> None:
     topic = new_topic()
-    with pytest.raises(ConfigError, match="no place in a topic"):
+    with pytest.raises(ConfigError, match="no position in a topic"):
         read_topic(topic, servers, start=bound)
 
 
