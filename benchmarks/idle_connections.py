@@ -1,7 +1,7 @@
 """What an idle connection costs the broker in memory, plain and with TLS.
 
-The broker is a process of its own; its resident memory is read before and after 800 connections. Each has asked
-for ApiVersions and been answered.
+The broker is a process of its own; its resident memory is read before and after 800 connections, each of
+which has asked for ApiVersions and been answered.
 """
 
 from __future__ import annotations
