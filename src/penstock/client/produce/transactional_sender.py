@@ -104,13 +104,16 @@ class TransactionalAccumulator(Accumulator):
 
     def abandon(self, error: PenstockError) -> None:
         """Settle everything with `error`, which fails the transaction."""
-        owner = self.owner
-        in_doubt = [batch for queue in self._queues.values() for batch in (*queue.in_flight, *queue.again)]
+        with self._lock:
+            owner = self.owner
+            queues = self._queues.values()
+            lost = [batch for queue in queues for batch in (*queue.in_flight, *queue.waiting())]
         super().abandon(error)
         self.owner = owner
         self.wants_epoch = False
-        for batch in in_doubt[:1]:
-            self._report(batch, error)
+        for batch in lost:
+            if batch.outcome.error is not None:
+                self._report(batch, batch.outcome.error)
 
     def _report_lost(self) -> None:
         lost, self._lost = self._lost, []
