@@ -41,6 +41,7 @@ def test_what_passes_is_listed_and_stays() -> None:
 def test_findings_name_the_tests_that_hold_them() -> None:
     named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", (ROOT / "FINDINGS.md").read_text())
     assert len(named) > 15
-    scripts = functions(ROOT / "tests" / "compat" / "scripts.py")
+    rooms = ("scripts.py", "transaction_scripts.py")
+    scripts = set().union(*(functions(ROOT / "tests" / "compat" / name) for name in rooms))
     for path, name in named:
         assert name in functions(ROOT / path) | (scripts if path.endswith("test_differential.py") else set())

@@ -233,3 +233,53 @@ def committed(admin: Admin) -> dict[TopicPartition, int]:
     """Where the group stands on the other side."""
     found = admin.list_group_offsets("shop")
     return {partition: place.offset for partition, place in found.items()}
+
+
+def committed_lines(servers: str, topic: str) -> list[str]:
+    """What a reader of committed records gets of a topic with one partition, up to its end."""
+    settings = {"isolation.level": "read_committed", "auto.offset.reset": "earliest"}
+    with Consumer(servers, settings) as consumer:
+        consumer.assign([TopicPartition(topic, 0)])
+        found: list[str] = []
+        while more := consumer.poll(1000):
+            found += [(record.value or b"").decode() for record in more]
+    return found
+
+
+@pytest.mark.soak
+def test_a_source_writes_exactly_once(
+    servers: tuple[str, str], run: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    """KIP-618: a worker is killed in the middle of its transactions, another one goes on."""
+    source = tmp_path / "in.txt"
+    source.touch()
+    lines = [f"line {n}" for n in range(3000)]
+    ports = free_ports(2)
+    settings = {**WORKER, "bootstrap.servers": servers[0], "exactly.once.source.support": "enabled"}
+    workers = {
+        port: run(
+            f"{CONNECT}.cli.ConnectDistributed",
+            f"worker-{port}",
+            {**settings, "listeners": f"http://127.0.0.1:{port}"},
+        )
+        for port in ports
+    }
+    until(lambda: all(ask(port, "GET", "/connectors") == [] for port in ports), "the workers")
+    reads = {"connector.class": f"{FILES}SourceConnector", "file": str(source), "topic": "once"}
+    reads |= {"exactly.once.support": "required", "transaction.boundary": "poll"}
+    until(lambda: bool(ask(ports[0], "PUT", "/connectors/reads/config", reads)), "a source")
+    victims: list[int] = []
+    for start in range(0, len(lines), 50):
+        with source.open("a") as file:
+            file.write("".join(f"{line}\n" for line in lines[start : start + 50]))
+        if start == 1000:
+            until(lambda: len(committed_lines(servers[0], "once")) >= 500, "the first lines")
+            [task] = ask(ports[0], "GET", "/connectors/reads/status")["tasks"]
+            victims += [port for port in ports if task["worker_id"].endswith(f":{port}")]
+        if start == 1500:
+            [victim] = victims
+            workers[victim].kill()
+            workers[victim].wait()
+        time.sleep(0.02)
+    until(lambda: len(committed_lines(servers[0], "once")) >= len(lines), "all lines")
+    assert committed_lines(servers[0], "once") == lines

@@ -202,10 +202,10 @@ def _reset(servers: str) -> None:
         until(lambda: not any(t.startswith("wordcount-") for t in admin.list_topics()), "their end")
 
 
-def test_exactly_once_where_an_instance_is_killed(
+def test_exactly_once_where_instances_are_killed(
     servers: str, start: Callable[..., Application], tmp_path: Path
 ) -> None:
-    """Each word is counted once, though an instance dies in the middle and its state is gone."""
+    """Each word is counted once, though two instances die in the middle and their state is gone."""
     guarantee = "processing.guarantee=exactly_once_v2"
     writer = Writer(servers)
     writer.prepare()
@@ -217,8 +217,10 @@ def test_exactly_once_where_an_instance_is_killed(
     second = start(servers, "exact", tmp_path / "second", guarantee)
     until(lambda: numbers(servers, "counts") == dict(writer.words), "every word, once")
     writer.write(300)
+    second.kill()
+    third = start(servers, "exact", tmp_path / "third", guarantee)
     until(lambda: numbers(servers, "counts") == dict(writer.words), "every word of the rest, once")
-    second.close()
+    third.close()
     assert numbers(servers, "counts") == dict(writer.words)
 
 
