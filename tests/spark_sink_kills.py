@@ -103,6 +103,11 @@ class Chaos:
     def is_running(self) -> bool:
         return self._query is not None and self._query.poll() is None
 
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether the last run did not come to its end by itself."""
+        return self._query is None or self._query.poll() != 0
+
     def kill_driver(self) -> None:
         """Driver, JVM and workers at once, as where a machine fails."""
         if self._query is not None:
@@ -182,11 +187,11 @@ class Chaos:
             self._query.stdout.close()
 
 
-def kill_somewhere(chaos: Chaos, broker: BrokerProcess | None, dice: random.Random, what: str) -> str:
-    """Wait for a random moment of the running query, and kill `what`. Returns what was done."""
+def kill_somewhere(chaos: Chaos, broker: BrokerProcess | None, dice: random.Random, what: str) -> str | None:
+    """Wait for a random moment of the running query, and kill `what`. None where that had ended before."""
     time.sleep(dice.uniform(0.0, 4.0))
     if not chaos.is_running:
-        return "the query had ended"
+        return None
     if what == "broker" and broker is not None:
         broker.kill()
         time.sleep(dice.uniform(0.0, 1.0))

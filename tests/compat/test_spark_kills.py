@@ -42,13 +42,17 @@ def test_fifty_kills(broker: BrokerProcess, tmp_path: Path) -> None:
     kills = int(os.environ.get("PENSTOCK_SPARK_KILLS", "50"))
     seed = int(os.environ.get("PENSTOCK_SEED", "1"))
     dice = random.Random(seed)
-    chaos = Chaos(tmp_path, broker.bootstrap_servers, rows=kills * 4_000, rows_per_batch=250)
+    chaos = Chaos(tmp_path, broker.bootstrap_servers, rows=kills * 8_000, rows_per_batch=250)
     done: list[str] = []
     try:
         while len(done) < kills:
             if not chaos.is_running:
                 chaos.start()
-            done.append(kill_somewhere(chaos, broker, dice, dice.choice(("driver", "workers", "broker"))))
+            killed = kill_somewhere(chaos, broker, dice, dice.choice(("driver", "workers", "broker")))
+            if killed is None:
+                assert chaos.is_unfinished, "all rows were written before the last kill: take more rows"
+            else:
+                done.append(killed)
         chaos.finish(1_800)
         assert chaos.wrong() == NOTHING, (seed, chaos.told())
         print(sorted((what, done.count(what)) for what in set(done)))

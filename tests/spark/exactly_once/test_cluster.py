@@ -11,10 +11,11 @@ import pytest
 
 from penstock import Broker, read_topic
 from penstock.client.background_loop import run
-from penstock.errors import ConfigError, ProducerFencedError
+from penstock.errors import ConfigError, ProducerFencedError, TransactionError
 from penstock.spark.exactly_once.attempt import Attempt, AttemptResult, write_attempt
 from penstock.spark.exactly_once.decision import Decision, merged
 from penstock.spark.exactly_once.driver import SinkDriver
+from penstock.spark.exactly_once.gate import _held, gate_for, hold
 from penstock.spark.exactly_once.kafka_cluster import KafkaSinkCluster
 from penstock.spark.exactly_once.keeper import abort_batch, commit_batch, commit_job
 from penstock.spark.exactly_once.place import SinkPlace
@@ -255,3 +256,32 @@ def test_a_transaction_that_times_out_before_the_decision_is_copied(new_topic: A
         sink.commit(sink.driver(), 0, written)
         assert sink.values() == [1, 2]
         sink.close()
+
+
+def test_rows_of_a_job_appear_when_its_gate_ends_and_not_before(sink: Sink) -> None:
+    sink.commit(sink.driver(), 0, sink.write(0, 1))
+    gate = gate_for(sink.place, sink.topic)
+    assert sink.values() == [1], "a gate that no task has closed holds nothing up"
+    hold(sink.place, gate)
+    written = [sink.write(1, 10, 11), sink.write(1, 12, task=1)]
+    _held.clear()  # as in another worker
+    hold(sink.place, gate)
+    written.append(sink.write(1, 13, task=2))
+    driver = sink.driver()
+    sink.commit(driver, 1, *written)
+    assert sink.values() == [1], "all is committed, nothing is seen"
+    run(sink.clusters[-1].end_gate(gate, [each.transaction for each in written if each.transaction]))
+    deadline = time.monotonic() + 20
+    while sink.values() != [1, 10, 11, 12, 13]:
+        assert time.monotonic() < deadline
+    _held.clear()
+    with pytest.raises(TransactionError):
+        hold(sink.place, gate)
+
+
+def test_the_gate_of_a_job_that_fails_ends_with_it(sink: Sink) -> None:
+    gate = gate_for(sink.place, sink.topic)
+    hold(sink.place, gate)
+    abort_batch(sink.place, 0, [sink.write(0, 1)], gate)
+    sink.commit(sink.driver(), 0, sink.write(0, 2))
+    assert sink.values() == [2]

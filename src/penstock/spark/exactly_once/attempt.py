@@ -10,6 +10,7 @@ from penstock.client.cluster.client import AsyncClient
 from penstock.client.config import ProducerConfig
 from penstock.spark.exactly_once.coordinators import UNENDED_STATES, Coordinators
 from penstock.spark.exactly_once.decision import Ranges, TaskTransaction
+from penstock.spark.exactly_once.gate import Gate, hold
 from penstock.spark.exactly_once.log_reader import spans_of
 from penstock.spark.exactly_once.place import SinkPlace
 
@@ -45,9 +46,14 @@ class AttemptResult(NamedTuple):
 
 
 def write_attempt(
-    place: SinkPlace, attempt: Attempt, pieces: Iterator[tuple[str, pa.RecordBatch]]
+    place: SinkPlace,
+    attempt: Attempt,
+    pieces: Iterator[tuple[str, pa.RecordBatch]],
+    gate: Gate | None = None,
 ) -> AttemptResult:
     """Write `pieces`, which are rows with their topics, and wait until the brokers have them all.
+
+    They stand behind `gate`, where there is one.
 
     Raises:
         PenstockError: a row was refused, no broker took it in time, or another attempt has the id. The
@@ -63,6 +69,8 @@ def write_attempt(
             if not rows.num_rows:
                 continue
             if producer is None:
+                if gate is not None:
+                    hold(place, gate)
                 settings = place.settings(**{"transactional.id": _free_id(place, attempt)})
                 producer = Producer(place.bootstrap_servers, settings)
                 producer.begin_transaction()

@@ -65,9 +65,15 @@ class Coordinators(TransactionAdministration):
 
     async def fence(self, name: str) -> None:
         """Abort the transaction of an id, and lock out the producer that has it. Raises as `end`."""
+        await self.initialize(name)
+
+    async def initialize(self, name: str) -> ProducerId:
+        """Take an id over: its producer id with a new epoch. Raises as `end`."""
+        await self._client.bootstrap()
         answer = await self._ask(name, lambda: Initialize(NO_PRODUCER_ID), f"fencing {name!r}")
         if answer.code:
             raise error_for(answer.code, f"fencing {name!r}")
+        return answer.owner
 
     async def state_of(self, name: str) -> str:
         """The state of an id by its name in Kafka; empty where it is unknown, or brokers do not report it.

@@ -93,8 +93,10 @@ class SinkDriver:
 
     async def commit(
         self, batch: int, transactions: Sequence[TaskTransaction], ranges: Ranges, rows: int = 0
-    ) -> None:
+    ) -> tuple[TaskTransaction, ...]:
         """Make the rows of `batch` count, once: those of `transactions`, or those decided for it before.
+
+        Returns the transactions that hold them now.
 
         Raises:
             ConfigError: the sink holds a later batch.
@@ -123,6 +125,7 @@ class SinkDriver:
         if decision.transactions and course is not Course.DROP:
             self._state = self._state.with_finished(batch)
             await self._cluster.finish(batch)
+        return decision.transactions
 
     async def abort(
         self, state: SinkState | None, batch: int, transactions: Sequence[TaskTransaction]

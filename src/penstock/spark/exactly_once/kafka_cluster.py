@@ -16,6 +16,7 @@ from penstock.protocol.error_codes import ErrorCode
 from penstock.spark.exactly_once import log_reader
 from penstock.spark.exactly_once.coordinators import UNENDED_STATES, Coordinators
 from penstock.spark.exactly_once.decision import Decision, Ranges, SinkState, TaskTransaction, merged
+from penstock.spark.exactly_once.gate import Gate, until_marked
 from penstock.spark.exactly_once.place import SinkPlace
 from penstock.spark.exactly_once.settlement import Fate
 from penstock.spark.exactly_once.state_topic import finished_value, partition_of, read_state
@@ -128,6 +129,15 @@ class KafkaSinkCluster:
 
     async def open_ids(self) -> Collection[str]:
         return await self._coordinators.open_ids(self._place.task_prefix)
+
+    async def end_gate(self, gate: Gate, transactions: Collection[TaskTransaction] = ()) -> None:
+        """Let rows appear, once the transactions that hold them are committed in all partitions."""
+        await until_marked(self._coordinators, transactions)
+        if await self.end(gate.transaction, is_commit=False) is Fate.UNCLEAR and transactions:
+            _log.warning(
+                "the gate of %s ended before its time: its rows may have appeared one task after the other",
+                self._place.sink,
+            )
 
     # -- logs
 

@@ -11,6 +11,7 @@ from penstock.errors import PenstockError
 from penstock.spark.exactly_once.attempt import AttemptResult
 from penstock.spark.exactly_once.decision import Ranges, TaskTransaction, merged
 from penstock.spark.exactly_once.driver import SinkDriver
+from penstock.spark.exactly_once.gate import Gate
 from penstock.spark.exactly_once.kafka_cluster import KafkaSinkCluster
 from penstock.spark.exactly_once.place import SinkPlace
 
@@ -49,8 +50,9 @@ def commit_job(
     *,
     is_repeatable: bool = False,
     fails_on_loss: bool = True,
+    gate: Gate | None = None,
 ) -> None:
-    """Commit what a batch query has written. Raises as `SinkDriver.commit`.
+    """Commit what a batch query has written, and open its gate. Raises as `SinkDriver.commit`.
 
     What is stored about it is kept only where it `is_repeatable`: then it may be run again.
     """
@@ -58,18 +60,23 @@ def commit_job(
     async def commit() -> None:
         cluster, driver = await _made(place, fails_on_loss)
         try:
-            await driver.commit(batch, *_united(written))
+            committed = await driver.commit(batch, *_united(written))
+            if gate is not None:
+                await cluster.end_gate(gate, committed)
             if not is_repeatable:
                 await cluster.remove()
         finally:
             await cluster.close()
 
-    # A repeated run without rows may still have to commit what the one before has decided.
+    # A repeated run without rows may still have to commit what the one before has decided. Without a row, no
+    # task has written the records of the gate.
     if is_repeatable or any(each.transaction for each in written):
         run(commit())
 
 
-def abort_batch(place: SinkPlace, batch: int, written: Sequence[AttemptResult]) -> None:
+def abort_batch(
+    place: SinkPlace, batch: int, written: Sequence[AttemptResult], gate: Gate | None = None
+) -> None:
     """Abort what a batch that has failed wrote, unless it is decided.
 
     Raises nothing because of the cluster: Spark would show that instead of why the batch has failed. What
@@ -79,7 +86,11 @@ def abort_batch(place: SinkPlace, batch: int, written: Sequence[AttemptResult]) 
     async def abort() -> None:
         cluster, driver = await _made(place, True)
         try:
-            await driver.abort(await cluster.peek(), batch, _united(written)[0])
+            state = await cluster.peek()
+            await driver.abort(state, batch, _united(written)[0])
+            # Where the batch is decided, the gate stays: the next run may commit the rest behind it.
+            if gate is not None and state is not None and state.last_batch != batch:
+                await cluster.end_gate(gate)
         finally:
             await cluster.close()
 

@@ -42,6 +42,11 @@ class SinkPlace:
         return f"{self.sink}-copy"
 
     @property
+    def gate_id(self) -> str:
+        """The transactional id of the gate that lets the rows of a job appear at once."""
+        return f"{self.sink}-gate"
+
+    @property
     def task_prefix(self) -> str:
         return f"{self.sink}-task-"
 

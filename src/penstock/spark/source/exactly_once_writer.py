@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from penstock.errors import ConfigError
+from penstock.spark.exactly_once.gate import gate_for
 from penstock.spark.exactly_once.place import SinkPlace
 from penstock.spark.runtime.releases import DataSourceStreamArrowWriter
 from penstock.spark.runtime.worker_errors import plain_errors
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.spark.exactly_once.attempt import AttemptResult
+    from penstock.spark.exactly_once.gate import Gate
 
 QUERY_ID = "sql.streaming.queryId"
 BATCH_ID = "streaming.sql.batchId"
@@ -69,7 +71,12 @@ class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
                 )
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batch_id: int) -> None:
-        _abort(messages, batch_id)
+        from penstock.spark.exactly_once.keeper import abort_batch
+
+        written = _prepared(messages)
+        if written:
+            with plain_errors():
+                abort_batch(written[0].place, batch_id, [each.result for each in written])
 
 
 class ExactlyOnceBatchWriter(DataSourceArrowWriter):
@@ -82,9 +89,11 @@ class ExactlyOnceBatchWriter(DataSourceArrowWriter):
         self._is_repeatable = options.job is not None
         self._fails_on_loss = options.fail_on_data_loss
         self._columns = columns
+        # Where topics are a column, their names are not known before the rows are.
+        self._gate = gate_for(self._place, options.topic) if options.topic is not None else None
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Prepared:
-        return write_task(self._place, self._run_id, self._batch, self._columns, iterator)
+        return write_task(self._place, self._run_id, self._batch, self._columns, iterator, self._gate)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         from penstock.spark.exactly_once.keeper import commit_job
@@ -96,10 +105,14 @@ class ExactlyOnceBatchWriter(DataSourceArrowWriter):
                 [each.result for each in _prepared(messages)],
                 is_repeatable=self._is_repeatable,
                 fails_on_loss=self._fails_on_loss,
+                gate=self._gate,
             )
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        _abort(messages, self._batch)
+        from penstock.spark.exactly_once.keeper import abort_batch
+
+        with plain_errors():
+            abort_batch(self._place, self._batch, [each.result for each in _prepared(messages)], self._gate)
 
 
 def place_of(options: WriteOptions, identity: str) -> SinkPlace:
@@ -113,7 +126,12 @@ def place_of(options: WriteOptions, identity: str) -> SinkPlace:
 
 
 def write_task(
-    place: SinkPlace, run_id: str, batch: int, columns: SinkColumns, batches: Iterator[pa.RecordBatch]
+    place: SinkPlace,
+    run_id: str,
+    batch: int,
+    columns: SinkColumns,
+    batches: Iterator[pa.RecordBatch],
+    gate: Gate | None = None,
 ) -> Prepared:
     """Write the rows of one task into a transaction, and leave that open. Raises PenstockError."""
     from pyspark import TaskContext
@@ -126,7 +144,7 @@ def write_task(
     try:
         with plain_errors():
             pieces = (piece for rows in batches for piece in columns.by_topic(rows))
-            return Prepared(place, run_id, write_attempt(place, attempt, pieces))
+            return Prepared(place, run_id, write_attempt(place, attempt, pieces, gate))
     finally:
         settle()
 
@@ -148,12 +166,3 @@ def _local(name: str) -> str:
 
 def _prepared(messages: Sequence[WriterCommitMessage | None]) -> list[Prepared]:
     return [each for each in messages if isinstance(each, Prepared)]
-
-
-def _abort(messages: Sequence[WriterCommitMessage | None], batch: int) -> None:
-    from penstock.spark.exactly_once.keeper import abort_batch
-
-    written = _prepared(messages)
-    if written:
-        with plain_errors():
-            abort_batch(written[0].place, batch, [each.result for each in written])
