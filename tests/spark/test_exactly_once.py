@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,13 @@ def numbers_of(topic: str, brokers: str) -> list[int]:
     """What a reader of committed rows finds."""
     table = read_topic(topic, brokers, isolation="read_committed", columns=["value"])
     return sorted(int(value) for value in table["value"].to_pylist())
+
+
+def until_there(topic: str, brokers: str, numbers: list[int]) -> None:
+    deadline = time.monotonic() + 30
+    while numbers_of(topic, brokers) != numbers:
+        assert time.monotonic() < deadline, numbers_of(topic, brokers)
+        time.sleep(0.05)
 
 
 def counted(rows: int) -> pa.Table:
@@ -103,35 +111,12 @@ def test_a_job_counts_as_a_whole_or_not_at_all(
 
     rows = spark.range(100, numPartitions=4)
     write(rows.selectExpr("cast(id as string) value"))
-    assert numbers_of(sink, brokers) == [*range(100)]
+    # The gate ends when the job does; its markers take a moment.
+    until_there(sink, brokers, [*range(100)])
+    assert read_topic(sink, brokers).num_rows == 100 + 3, "one record of the gate in each partition"
     failing = "if(id = 99, cast(raise_error('no') as string), cast(id + 1000 as string)) value"
     with pytest.raises(PySparkException, match="USER_RAISED_EXCEPTION"):
         write(rows.selectExpr(failing))
     assert numbers_of(sink, brokers) == [*range(100)]
     with Admin(brokers) as admin:
         assert not admin.list_transactions(states=["Ongoing"]), "nothing holds readers up"
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"exactlyOnce": "maybe"}, "exactlyOnce is 'true' or 'false'"),
-        (
-            {"exactlyOnce": "false", "transactionalIdPrefix": "x"},
-            "transactionalIdPrefix means something only",
-        ),
-        ({"kafka.transactional.id": "x"}, "kafka.transactional.id cannot be set"),
-        ({"kafka.acks": "1"}, "acks"),
-    ],
-)
-def test_refusals(
-    spark: Any,
-    brokers: str,
-    new_topic: Callable[..., str],
-    tmp_path: Path,
-    options: dict[str, str],
-    message: str,
-) -> None:
-    source, sink = new_topic(counted(2)), new_topic()
-    with pytest.raises(PenstockError, match=message):
-        run_query(spark, brokers, source, sink, tmp_path / "checkpoint", **options)

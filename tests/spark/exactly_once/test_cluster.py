@@ -285,3 +285,9 @@ def test_the_gate_of_a_job_that_fails_ends_with_it(sink: Sink) -> None:
     abort_batch(sink.place, 0, [sink.write(0, 1)], gate)
     sink.commit(sink.driver(), 0, sink.write(0, 2))
     assert sink.values() == [2]
+
+
+def test_settings_that_rule_transactions_out_are_refused(sink: Sink) -> None:
+    sink.place = SinkPlace(sink.place.sink, sink.place.bootstrap_servers, {"acks": "1"})
+    with pytest.raises(ConfigError, match="acks"):
+        sink.write(0, 1)

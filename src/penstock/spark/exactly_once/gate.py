@@ -1,8 +1,8 @@
 """A gate before the rows of a job: a transaction that begins before them and is aborted after their commits.
 
 Readers of committed rows see nothing behind the first open transaction of a partition. The gate puts one
-record into every partition of the topic before the first row, so that the rows of all tasks appear at once, when it
-ends. It is aborted, and its records are never seen.
+record into every partition of the topic before the first row, so that the rows of all tasks appear at once,
+when it ends. It is aborted, and its records are never seen.
 
 The driver gets the producer id; the tasks write the records, each of them all of them: with one producer
 id, epoch and sequence number, a partition takes the first and acknowledges the others as repetitions.

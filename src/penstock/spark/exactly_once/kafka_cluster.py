@@ -133,7 +133,10 @@ class KafkaSinkCluster:
     async def end_gate(self, gate: Gate, transactions: Collection[TaskTransaction] = ()) -> None:
         """Let rows appear, once the transactions that hold them are committed in all partitions."""
         await until_marked(self._coordinators, transactions)
-        if await self.end(gate.transaction, is_commit=False) is Fate.UNCLEAR and transactions:
+        fate = await self.end(gate.transaction, is_commit=False)
+        # With brokers before KIP-890 the epoch stays: a task that is late would close the gate again.
+        await self.fence(gate.transaction.transactional_id)
+        if fate is Fate.UNCLEAR and transactions:
             _log.warning(
                 "the gate of %s ended before its time: its rows may have appeared one task after the other",
                 self._place.sink,
