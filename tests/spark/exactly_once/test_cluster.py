@@ -11,7 +11,7 @@ import pytest
 
 from penstock import Broker, read_topic
 from penstock.client.background_loop import run
-from penstock.errors import ConfigError, ProducerFencedError, TransactionError
+from penstock.errors import ConfigError, KafkaError, ProducerFencedError
 from penstock.spark.exactly_once.attempt import Attempt, AttemptResult, write_attempt
 from penstock.spark.exactly_once.decision import Decision, merged
 from penstock.spark.exactly_once.driver import SinkDriver
@@ -275,7 +275,7 @@ def test_rows_of_a_job_appear_when_its_gate_ends_and_not_before(sink: Sink) -> N
     while sink.values() != [1, 10, 11, 12, 13]:
         assert time.monotonic() < deadline
     _held.clear()
-    with pytest.raises(TransactionError):
+    with pytest.raises(KafkaError):
         hold(sink.place, gate)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from penstock.client.admin.transactions import TransactionAdministration
@@ -16,6 +16,7 @@ from penstock.client.transactions.coordinators import (
 from penstock.client.transactions.steps import (
     NO_NODE,
     TRANSACTION_COORDINATOR,
+    AddPartitions,
     Answer,
     End,
     FindCoordinator,
@@ -23,6 +24,7 @@ from penstock.client.transactions.steps import (
     Step,
 )
 from penstock.errors import KafkaError, NetworkError, UnsupportedVersionError
+from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.spark.exactly_once.decision import TaskTransaction
 from penstock.spark.exactly_once.settlement import Fate, fate_after_end
@@ -75,6 +77,17 @@ class Coordinators(TransactionAdministration):
             raise error_for(answer.code, f"fencing {name!r}")
         return answer.owner
 
+    async def add_partitions(
+        self, transaction: TaskTransaction, partitions: Iterable[TopicPartition]
+    ) -> None:
+        """Add partitions to a transaction, as brokers before KIP-890 need it. Raises as `end`."""
+        step = AddPartitions(ProducerId(transaction.producer_id, transaction.epoch), frozenset(partitions))
+        what = f"adding partitions to transaction {transaction.transactional_id!r}"
+        answer = await self._ask(transaction.transactional_id, lambda: step, what)
+        for code in (answer.code, *answer.codes.values()):
+            if code:
+                raise error_for(code, what)
+
     async def state_of(self, name: str) -> str:
         """The state of an id by its name in Kafka; empty where it is unknown, or brokers do not report it.
 
@@ -114,7 +127,8 @@ class Coordinators(TransactionAdministration):
             except NetworkError:
                 self._nodes.pop(name, None)
                 raise
-            self._check(name, answer.code, what)
+            for code in (answer.code, *answer.codes.values()):
+                self._check(name, code, what)
             answers.append(answer)
 
         await self._client.retrying(what, attempt)

@@ -11,15 +11,31 @@ id, epoch and sequence number, a partition takes the first and acknowledges the 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from penstock.client.background_loop import run
+from penstock.client.cluster.answers import only
 from penstock.client.cluster.client import AsyncClient
+from penstock.client.cluster.metadata import NO_TOPIC_ID
 from penstock.client.config import ProducerConfig
+from penstock.client.produce.sender import TOPIC_ID_PRODUCE_VERSION
+from penstock.client.transactions.coordinators import speaks_implicit_adds
+from penstock.model import TopicPartition
+from penstock.protocol.error_codes import error_for
+from penstock.protocol.messages.produce_request import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from penstock.records.batch import encode_batch
 from penstock.spark.exactly_once.coordinators import UNENDED_STATES, Coordinators
 from penstock.spark.exactly_once.decision import TaskTransaction
 from penstock.spark.exactly_once.place import SinkPlace
+
+EXPLICIT_ADD_PRODUCE_VERSION_MAX = 11
+"""From version 12 of Produce on, brokers add partitions to transactions themselves (KIP-890)."""
 
 MARKERS_PATIENCE_S = 30.0
 """How long the gate waits for the markers of committed transactions. They are written within milliseconds."""
@@ -62,24 +78,59 @@ def hold(place: SinkPlace, gate: Gate) -> None:
     """Write the records of the gate, unless this process has done so. To be called before the first row.
 
     Raises:
-        TransactionError: the gate has ended: the job is over, or has taken longer than its timeout.
+        KafkaError: the gate has ended: the job is over, or has taken longer than its timeout.
         NetworkError, RequestTimeoutError: no broker answers.
     """
-    from penstock.client import Producer
-    from penstock.client.transactions.steps import TransactionCoordinates
-
     if gate.transaction in _held:
         return
-    settings = place.settings(**{"transactional.id": gate.transaction.transactional_id, "linger.ms": 0})
-    producer = Producer(place.bootstrap_servers, settings)
-    try:
-        producer.join_transaction(TransactionCoordinates(*gate.transaction))
-        for partition in range(gate.partitions):
-            producer.send(gate.topic, b"", partition=partition)
-        producer.prepare_transaction()
-    finally:
-        producer.close()
+    config = ProducerConfig.parse(place.settings(), {"bootstrap_servers": place.bootstrap_servers})
+
+    async def write() -> None:
+        async with AsyncClient(config) as client:
+            await client.bootstrap()
+            partitions = [TopicPartition(gate.topic, number) for number in range(gate.partitions)]
+            is_implicit = speaks_implicit_adds(client)
+            if not is_implicit:
+                coordinators = Coordinators(client, int(config.transaction_timeout_ms))
+                await coordinators.add_partitions(gate.transaction, partitions)
+            await asyncio.gather(*(_write(client, gate, tp, is_implicit) for tp in partitions))
+
+    run(write())
     _held.add(gate.transaction)
+
+
+async def _write(client: AsyncClient, gate: Gate, tp: TopicPartition, is_implicit: bool) -> None:
+    """Write the record of the gate into one partition. Where it stands already, it is acknowledged only."""
+    name, producer_id, epoch = gate.transaction
+    batch = encode_batch(
+        [(None, b"", (), time.time_ns() // 1_000_000)],
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        base_sequence=0,
+        is_transactional=True,
+    )
+    what = f"closing the gate of {tp}"
+
+    async def attempt() -> None:
+        leader = await client.leader(tp)
+        topic_id = client.cluster.topic_id(tp.topic)
+        newest = EXPLICIT_ADD_PRODUCE_VERSION_MAX if not is_implicit else None
+        if newest is None and topic_id == NO_TOPIC_ID:
+            newest = TOPIC_ID_PRODUCE_VERSION - 1
+        data = PartitionProduceData(index=tp.partition, records=batch)
+        request = ProduceRequest(
+            transactional_id=name,
+            acks=-1,
+            timeout_ms=int(client.config.request_timeout_ms),
+            topic_data=[TopicProduceData(name=tp.topic, topic_id=topic_id, partition_data=[data])],
+        )
+        answer = await client.request(request, leader, at_most=newest)
+        broker = client.address_of(leader)
+        found = only(only(answer.responses, broker, "Produce").partition_responses, broker, "Produce")
+        if found.error_code:
+            raise error_for(found.error_code, what)
+
+    await client.retrying(what, attempt)
 
 
 async def until_marked(coordinators: Coordinators, transactions: Iterable[TaskTransaction]) -> None:
