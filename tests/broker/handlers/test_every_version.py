@@ -344,7 +344,7 @@ def test_no_api_is_offered_in_versions_that_do_not_exist() -> None:
 
 @pytest.mark.parametrize(("key", "version"), CASES, ids=lambda value: str(getattr(value, "name", value)))
 def test_asked_and_answered(key: ApiKey, version: int) -> None:
-    node = make_node()
+    node = make_node(unstable_api_versions_enable="true")
     make_topic(node)
     produce(node, batch_of(b"before"))
     request = REQUESTS[key](node, version)

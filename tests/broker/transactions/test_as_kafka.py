@@ -106,3 +106,19 @@ def test_a_producer_of_before_kip_890_fences_itself(release: str, code: int) -> 
     who = {"producer_id": producer_id, "producer_epoch": epoch}
     assert bench.initialize(**who)[0] == 51
     assert bench.initialize(**who)[0] == code
+
+
+@pytest.mark.parametrize(("allowed", "code"), [("false", 53), ("true", 0)])
+def test_two_phase_commit_as_far_as_it_goes(allowed: str, code: int) -> None:
+    """InitProducerId 6 (KIP-939), where unstable versions are enabled: no timeout, and nothing prepared."""
+    bench = BrokerBench(unstable_api_versions_enable="true", transaction_two_phase_commit_enable=allowed)
+    two_phase = {"version": 6, "timeout_ms": 0, "enable2_pc": True}
+    assert bench.initialize(**two_phase)[0] == code
+    assert bench.initialize("y", **two_phase, keep_prepared_txn=True)[0] == (code or 35)
+    assert bench.initialize("y", version=6, keep_prepared_txn=True)[0] == 35
+    assert bench.initialize("y", version=6)[0] == 0
+
+
+def test_unstable_versions_are_not_offered_without_being_enabled() -> None:
+    assert BrokerBench().node.routes[22].max_version == 5
+    assert BrokerBench(unstable_api_versions_enable="true").node.routes[22].max_version == 6

@@ -45,7 +45,7 @@ OFFERED = {
     ApiKey.CREATE_TOPICS: Offer(0, 7),
     ApiKey.DELETE_TOPICS: Offer(0, 6),
     ApiKey.DELETE_RECORDS: Offer(0, 2),
-    ApiKey.INIT_PRODUCER_ID: Offer(0, 5),
+    ApiKey.INIT_PRODUCER_ID: Offer(0, 6),
     ApiKey.OFFSET_FOR_LEADER_EPOCH: Offer(0, 4),
     ApiKey.ADD_PARTITIONS_TO_TXN: Offer(0, 5),
     ApiKey.ADD_OFFSETS_TO_TXN: Offer(0, 4),
