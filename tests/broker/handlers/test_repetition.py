@@ -49,7 +49,7 @@ REPEATED_IS_REFUSED_ELSEWHERE = {(ApiKey.JOIN_GROUP, "protocols")}
 
 
 def full_node() -> Node:
-    node = make_node()
+    node = make_node(unstable_api_versions_enable="true")
     make_topic(node)
     produce(node, batch_of(b"before"))
     return node
