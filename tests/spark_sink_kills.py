@@ -165,9 +165,17 @@ class Chaos:
         """The end of what the runs of the query have written to stderr."""
         return (self._directory / "errors.txt").read_text(errors="replace")[-3_000:]
 
-    def wrong(self) -> dict[str, Sequence[bytes]]:
-        """What readers of committed rows miss, and what they find more than once."""
-        table = read_topic("out", self.brokers, isolation="read_committed", columns=["value"])
+    def wrong(self, patience_s: float) -> dict[str, Sequence[bytes]]:
+        """What readers of committed rows miss, and what they find more than once.
+
+        The last markers may take a moment after the query has ended: up to `patience_s`.
+        """
+        deadline = time.monotonic() + patience_s
+        while True:
+            table = read_topic("out", self.brokers, isolation="read_committed", columns=["value"])
+            if table.num_rows >= self.rows or time.monotonic() > deadline:
+                break
+            time.sleep(0.1)
         found = Counter(table["value"].to_pylist())
         expected = {b"%d" % number for number in range(self.rows)}
         return {

@@ -31,7 +31,7 @@ def test_driver_workers_and_broker_are_killed_once_each(broker: BrokerProcess, t
         for what in ("workers", "broker", "driver"):
             kill_somewhere(chaos, broker, dice, what)
         chaos.finish(120)
-        assert chaos.wrong() == NOTHING, chaos.told()
+        assert chaos.wrong(30) == NOTHING, chaos.told()
     finally:
         chaos.close()
 
@@ -54,7 +54,7 @@ def test_fifty_kills(broker: BrokerProcess, tmp_path: Path) -> None:
             else:
                 done.append(killed)
         chaos.finish(1_800)
-        assert chaos.wrong() == NOTHING, (seed, chaos.told())
+        assert chaos.wrong(30) == NOTHING, (seed, chaos.told())
         print(sorted((what, done.count(what)) for what in set(done)))
     finally:
         chaos.close()

@@ -66,13 +66,13 @@ def test_batches_again_after_a_lost_checkpoint_entry_are_written_once(
     source, sink = new_topic(counted(50)), new_topic(partitions=3)
     checkpoint = tmp_path / "checkpoint"
     run_query(spark, brokers, source, sink, checkpoint)
-    assert numbers_of(sink, brokers) == [*range(50)]
+    until_there(sink, brokers, [*range(50)])
     # As after a crash between the sink's commit and Spark's: the last batch runs again.
     last = max((checkpoint / "commits").glob("[0-9]*"), key=lambda file: int(file.name))
     for file in (last, last.with_name(f".{last.name}.crc")):
         file.unlink(missing_ok=True)
     run_query(spark, brokers, source, sink, checkpoint)
-    assert numbers_of(sink, brokers) == [*range(50)]
+    until_there(sink, brokers, [*range(50)])
     with Admin(brokers) as admin:
         ids = [each.transactional_id for each in admin.list_transactions()]
         assert not admin.list_transactions(states=["Ongoing"])
@@ -93,11 +93,11 @@ def test_an_older_checkpoint_stops_the_query(
         PenstockError, match=r"batch 0 is to be written, but the sink holds batch 1 of this query"
     ):
         run_query(spark, brokers, source, sink, checkpoint)
-    assert numbers_of(sink, brokers) == [*range(40)]
+    until_there(sink, brokers, [*range(40)])
     # A new checkpoint is a new query.
     shutil.rmtree(checkpoint)
     run_query(spark, brokers, source, sink, checkpoint)
-    assert numbers_of(sink, brokers) == sorted([*range(40)] * 2)
+    until_there(sink, brokers, sorted([*range(40)] * 2))
 
 
 def test_a_job_counts_as_a_whole_or_not_at_all(
@@ -117,6 +117,6 @@ def test_a_job_counts_as_a_whole_or_not_at_all(
     failing = "if(id = 99, cast(raise_error('no') as string), cast(id + 1000 as string)) value"
     with pytest.raises(PySparkException, match="USER_RAISED_EXCEPTION"):
         write(rows.selectExpr(failing))
-    assert numbers_of(sink, brokers) == [*range(100)]
+    until_there(sink, brokers, [*range(100)])
     with Admin(brokers) as admin:
         assert not admin.list_transactions(states=["Ongoing"]), "nothing holds readers up"
