@@ -5,7 +5,7 @@ const assert = require('node:assert/strict')
 const fs = require('node:fs')
 const { Kafka, AclResourceTypes, AclOperationTypes, AclPermissionTypes, ResourcePatternTypes, logLevel } = require('kafkajs')
 
-const client = c => {
+const client = (c, retries = 10) => {
   const ssl = c.Tls && { ca: [fs.readFileSync(c.Ca)], ...(c.Certificate && { cert: fs.readFileSync(c.Certificate), key: fs.readFileSync(c.Key) }) }
   const sasl = c.Mechanism && {
     mechanism: c.Mechanism.toLowerCase(),
@@ -13,7 +13,7 @@ const client = c => {
     password: c.Password,
     ...(c.Token && { oauthBearerProvider: async () => ({ value: c.Token }) }),
   }
-  const retry = { retries: 10, initialRetryTime: 50 }
+  const retry = { retries, initialRetryTime: 50 }
   return new Kafka({ brokers: [c.Address], ssl: ssl || undefined, sasl: sasl || undefined, logLevel: logLevel.NOTHING, retry })
 }
 
@@ -67,7 +67,7 @@ async function rules(c) {
 }
 
 async function refused(c) {
-  const admin = client(c).admin({ retry: { retries: 0 } })
+  const admin = client(c, 0).admin()
   const since = Date.now()
   // It takes a refused token for a good one, and learns better by its first request.
   const error = await admin.connect().then(() => admin.listTopics()).then(() => null, error => error)
