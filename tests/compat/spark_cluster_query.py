@@ -16,9 +16,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from penstock import Admin, Broker, write_topic
+from penstock import Admin, write_topic
 from penstock.broker.security.throwaway import Security
 from penstock.spark import ParquetTable, session
+from penstock.testing import KafkaBroker
 
 PATIENCE_S = 240.0
 PORTION = 500
@@ -26,7 +27,7 @@ PORTION = 500
 
 def main(master: str, directory: Path, seconds: float) -> None:
     accounts: dict[str, object] = {}
-    with Broker(security=Security("SASL_SSL", users={"ann": "secret"}), log_retention_ms=-1) as broker:
+    with KafkaBroker(security=Security("SASL_SSL", users={"ann": "secret"}), log_retention_ms=-1) as broker:
         settings = broker.client_settings()
         options = {f"kafka.{name}": value for name, value in settings.items()}
         brokers = settings["bootstrap.servers"]
