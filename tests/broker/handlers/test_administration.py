@@ -47,10 +47,12 @@ def fail(*args: Any, **kwargs: Any) -> None:
 # --- ApiVersions --------------------------------------------------------------------------------------------
 
 
-def test_the_registered_handlers_are_the_answer() -> None:
-    entries = ask(make_node(), ApiVersionsRequest(), 0).api_keys
+@pytest.mark.parametrize(("setting", "of_producer_ids"), [("false", (0, 5)), ("true", (0, 6))])
+def test_the_registered_handlers_are_the_answer(setting: str, of_producer_ids: tuple[int, int]) -> None:
+    entries = ask(make_node(unstable_api_versions_enable=setting), ApiVersionsRequest(), 0).api_keys
     found = {entry.api_key: (entry.min_version, entry.max_version) for entry in entries}
-    assert found == {route.key: (route.min_version, route.max_version) for route in ROUTES.values()}
+    registered = {route.key: (route.min_version, route.max_version) for route in ROUTES.values()}
+    assert found == {**registered, ApiKey.INIT_PRODUCER_ID: of_producer_ids}
     assert found[ApiKey.PRODUCE] == (0, 13)
     assert list(found) == sorted(found)
 

@@ -54,6 +54,7 @@ NOT_ASKED = -(2**31)
 
 def secured(*rules: str, store: LogStore | None = None, **settings: object) -> Node:
     """A broker with an authorizer and these rules; every session is ann's."""
+    settings = {"unstable_api_versions_enable": "true", **settings}
     node = make_node(store, authorizer_class_name=STANDARD, super_users="User:root", **settings)
     records = [record_of(acl) for rule in rules for acl in parse_rule(rule)]
     node.cluster.alter(records, 0)
@@ -137,8 +138,9 @@ def test_a_super_user_is_answered_as_without_an_authorizer(key: ApiKey, version:
             node.cluster.topics_by_id[one.id] = one
         return ask_bytes(node, REQUESTS[key](node, version), version)
 
-    privileged = make_node(authorizer_class_name=STANDARD, super_users="User:ann")
-    expected, found = answer(make_node()), answer(privileged)
+    every = {"unstable_api_versions_enable": "true"}
+    privileged = make_node(authorizer_class_name=STANDARD, super_users="User:ann", **every)
+    expected, found = answer(make_node(**every)), answer(privileged)
     random_fields = {"cluster_id", "topics", "leader", "member_id", "members"}
     if key in (ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER, ApiKey.CREATE_TOPICS, ApiKey.JOIN_GROUP):
         for each in (expected, found):
