@@ -41,7 +41,8 @@ test: $(VENV)/.everything
 check: lint test
 
 compat: $(VENV)/.everything
-	$(PYTEST) -m "(compat or slow) and not soak"
+	$(PYTEST) -n 2 --dist loadfile -m "(compat or slow) and not alone and not soak" $(ARGS)
+	$(PYTEST) -m "alone and not soak"
 
 soak: $(VENV)/.everything
 	$(PYTEST) -m soak --timeout 3600

@@ -21,11 +21,13 @@ MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_a_short_attack_of_each_kind_harms_no_one() -> None:
     assert run(1.5, seed=1, directory=MEMORY).problems == []
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_ten_thousand_connections_without_a_login_harm_no_client_that_has_one() -> None:
     assert run_logins(0.5, seed=1, directory=MEMORY).problems == []
 

@@ -7,6 +7,8 @@ A missing tool skips the test on a developer's machine and fails it where `CI` i
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import functools
 import hashlib
 import importlib
 import os
@@ -20,7 +22,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import pytest
 
@@ -43,6 +45,9 @@ DEBIAN_PACKAGES = {
 }
 RELEASES = ("4.3.0", "3.9.1", "2.8.2", "1.1.1", "0.10.2.2", "0.9.0.1", "0.8.2.2", "0.8.1.1", "0.8.0")
 """The releases of Apache Kafka that have a directory under `java/`."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 CLUSTER_ID = "cGVuc3RvY2stcGVlcnMtMQ"
 
@@ -94,6 +99,19 @@ def _run(command: list[str], directory: Path, **environment: str) -> str:
     return done.stdout
 
 
+def _one_at_a_time(fetch: Callable[P, T]) -> Callable[P, T]:
+    """Let one process after another call `fetch`: package managers share caches that they do not lock."""
+
+    @functools.wraps(fetch)
+    def locked(*args: P.args, **kwargs: P.kwargs) -> T:
+        CACHE.mkdir(parents=True, exist_ok=True)
+        with open(CACHE / ".lock", "wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            return fetch(*args, **kwargs)
+
+    return locked
+
+
 def _digest(*paths: Path) -> str:
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in paths)).hexdigest()[:16]
 
@@ -101,6 +119,7 @@ def _digest(*paths: Path) -> str:
 # --- Java ---------------------------------------------------------------------------------------------------
 
 
+@_one_at_a_time
 def maven_classpath(name: str) -> str:
     """The class path of what `java/NAME/pom.xml` depends on, fetched by Maven if need be."""
     pom = HERE / "java" / name / "pom.xml"
@@ -109,7 +128,6 @@ def maven_classpath(name: str) -> str:
         classpath = cached.read_text()
         if all(os.path.exists(jar) for jar in classpath.split(":")):
             return classpath
-    CACHE.mkdir(parents=True, exist_ok=True)
     part = cached.with_suffix(f".{os.getpid()}")
     goal = "dependency:build-classpath"
     _run([need("mvn"), "-q", "-B", "-f", str(pom), goal, f"-Dmdep.outputFile={part}"], pom.parent)
@@ -330,12 +348,12 @@ def stop_shared() -> None:
 # --- Go, Node and Python ------------------------------------------------------------------------------------
 
 
+@_one_at_a_time
 def go_program(directory: str | Path) -> Path:
     """Build the Go program in `directory` (of this one) as its `go.sum` says; the path of what to run."""
     source = HERE / directory
     binary = CACHE / f"{source.name}-{_digest(*sorted([*source.glob('*.go'), *source.glob('go.*')]))}"
     if not binary.exists():
-        CACHE.mkdir(parents=True, exist_ok=True)
         part = binary.with_suffix(f".{os.getpid()}")
         environment = {"GOFLAGS": "-mod=readonly", "GOTOOLCHAIN": "local", "CGO_ENABLED": "0"}
         _run([need("go"), "build", "-o", str(part), "."], source, **environment)
@@ -343,6 +361,7 @@ def go_program(directory: str | Path) -> Path:
     return binary
 
 
+@_one_at_a_time
 def node_program(directory: str | Path) -> Path:
     """Install the Node program in `directory` as its lock file says; the directory to run it in."""
     source = HERE / directory
@@ -359,6 +378,7 @@ def node_program(directory: str | Path) -> Path:
     return target
 
 
+@_one_at_a_time
 def python_program(directory: str | Path) -> Path:
     """Install what `directory` names in its `requirements.txt`; the interpreter to run the program with.
 
@@ -369,7 +389,6 @@ def python_program(directory: str | Path) -> Path:
     python = target / "bin" / "python"
     if not (target / ".installed").exists():
         shutil.rmtree(target, ignore_errors=True)
-        CACHE.mkdir(parents=True, exist_ok=True)
         _run([sys.executable, "-m", "venv", str(target)], CACHE)
         install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
         _run([str(python), *install, "-r", str(requirements)], CACHE)
