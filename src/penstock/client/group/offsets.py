@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.client.arguments import by_partition, whole
@@ -98,6 +98,8 @@ class GroupOffsets:
         self._in_order = asyncio.Lock()
         self.on_refused: Callable[[int, int], None] = lambda code, generation: None
         """Called with code and generation when a commit fails for a reason that concerns the member."""
+        self.join_answered: Callable[[], Awaitable[None]] = _at_once
+        """Awaits the answer to a JoinGroup that is in flight: it may hold a newer generation."""
 
     async def commit(
         self,
@@ -128,7 +130,11 @@ class GroupOffsets:
                 try:
                     return await self._commit(topics, identity)
                 except KafkaError as error:
-                    if error.code != ErrorCode.ILLEGAL_GENERATION or identity == identify(identity):
+                    if error.code != ErrorCode.ILLEGAL_GENERATION:
+                        raise
+                    # Joins have a connection of their own: the new generation may come after this refusal.
+                    await self.join_answered()
+                    if identity == identify(identity):
                         raise
                     if before is not None and before.generation >= identity.generation:
                         raise
@@ -237,6 +243,10 @@ class GroupOffsets:
     def _note(self, code: int) -> None:
         if code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE):
             self._coordinator.forget(self._coordinator.node)
+
+
+async def _at_once() -> None:
+    """Await nothing."""
 
 
 def checked_offsets(offsets: object, call: str) -> dict[TopicPartition, OffsetAndMetadata]:

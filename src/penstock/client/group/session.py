@@ -18,6 +18,7 @@ from penstock.client.cluster.client import ANY_NODE, MAIN
 from penstock.client.group.coordinator import Coordinator
 from penstock.client.group.errors import explain_commit
 from penstock.client.group.member import Member
+from penstock.client.group.member_state import Phase
 from penstock.client.group.membership import Membership
 from penstock.client.group.offsets import (
     Committable,
@@ -42,6 +43,9 @@ Callback = Callable[[list[TopicPartition]], object]
 
 LAST_COMMIT_MS = 5_000.0
 """How long giving partitions up, or closing, waits for the automatic commit."""
+
+JOIN_CHECK_S = 0.01
+"""How often a commit that was refused looks whether a JoinGroup in flight has been answered."""
 
 log = logger_named("penstock.client.group")
 
@@ -94,6 +98,7 @@ class GroupSession:
         self._coordinator = Coordinator(client, config.group_id)
         self._offsets = GroupOffsets(client, self._coordinator)
         self._offsets.on_refused = self._refused
+        self._offsets.join_answered = self._join_answered
         self._names: tuple[str, ...] = ()
         self._pattern: re.Pattern[str] | None = None
         self._callbacks = Callbacks()
@@ -319,6 +324,10 @@ class GroupSession:
         if self._member is not None:
             self._member.membership.refused(code, generation, self._member.now)
             self._member.pump()
+
+    async def _join_answered(self) -> None:
+        while self._member is not None and self._member.membership.phase is Phase.JOINING:
+            await asyncio.sleep(JOIN_CHECK_S)
 
     # -- automatic commits
 

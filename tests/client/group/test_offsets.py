@@ -1,0 +1,59 @@
+"""Commits that a rebalance overtakes: given up only when the answer to the join has been seen."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from penstock.client.group.coordinator import Coordinator
+from penstock.client.group.offsets import GroupOffsets, Identity
+from penstock.errors import KafkaError
+from penstock.model import TopicPartition
+from penstock.protocol.error_codes import ErrorCode, error_for
+
+ME = Identity(3, "me")
+OFFSETS = {TopicPartition("orders", 0): 7}
+
+
+class OneAttempt:
+    """A client that tries once: what is tried again here is tried by the commit itself."""
+
+    async def retrying(self, what: str, attempt: Any, timeout_ms: float | None) -> Any:
+        return await attempt()
+
+
+class Refusing(GroupOffsets):
+    """Offsets of a group whose coordinator knows one generation and refuses all others."""
+
+    def __init__(self, generation: int) -> None:
+        client: Any = OneAttempt()
+        super().__init__(client, Coordinator(client, "group"))
+        self.generation = generation
+        self.tried: list[int] = []
+
+    async def _commit(self, topics: Any, identity: Identity) -> None:
+        self.tried.append(identity.generation)
+        if identity.generation != self.generation:
+            raise error_for(ErrorCode.ILLEGAL_GENERATION, "the group has gone on")
+
+
+def test_the_refusal_may_come_before_the_new_generation() -> None:
+    """Joins have a connection of their own: the coordinator is at 4 while the member still believes in 3."""
+    offsets, mine = Refusing(4), [ME]
+
+    async def joined() -> None:
+        mine.append(ME._replace(generation=4))
+
+    offsets.join_answered = joined
+    asyncio.run(offsets.commit(OFFSETS, lambda before: mine[-1]))
+    assert offsets.tried == [3, 4]
+
+
+@pytest.mark.parametrize("generation", [2, 4])
+def test_without_a_new_generation_the_refusal_is_told(generation: int) -> None:
+    offsets = Refusing(generation)
+    with pytest.raises(KafkaError, match="gone on"):
+        asyncio.run(offsets.commit(OFFSETS, lambda before: ME))
+    assert offsets.tried == [3]
