@@ -32,6 +32,7 @@ CAPTIONS = {
     "records": "bytes ↔ columns",
     "model": "shared nouns",
     "clock": "time as an argument",
+    "moments": "times as text",
     "common": "Java's hash, buffers, failures, threads",
     "errors": "the error tree",
     "printable": "control characters, spelled out",
