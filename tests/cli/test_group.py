@@ -11,7 +11,7 @@ import pytest
 
 from penstock import Broker, Consumer, Producer, TopicPartition
 from penstock.cli import main
-from penstock.cli.group_reset import Target, To, parse_target, parse_time, parse_topics, planned
+from penstock.cli.group_reset import Target, To, parse_target, parse_topics, planned
 from penstock.client.blocking.admin import Admin
 from penstock.errors import ConfigError
 
@@ -128,11 +128,11 @@ def test_mistakes_take_one_line(penstock: Penstock, address: str, words: list[st
     assert err.count("\n") == 1
 
 
-def test_times_are_milliseconds_or_iso_8601() -> None:
-    assert parse_time("1700000000000") == 1_700_000_000_000
-    assert parse_time("2023-11-14T22:13:20Z") == parse_time("2023-11-14T22:13:20") == 1_700_000_000_000
-    with pytest.raises(ConfigError, match="give milliseconds since 1970"):
-        parse_time("yesterday")
+def test_times() -> None:
+    for word in ("1700000000000", "2023-11-14T22:13:20Z", "2023-11-14T22:13:20"):
+        assert parse_target(False, False, None, word, None, None) == Target(To.TIME, 1_700_000_000_000)
+    with pytest.raises(ConfigError, match="--to-time: 'yesterday' is no time; write a time"):
+        parse_target(False, False, None, "yesterday", None, None)
 
 
 def test_places_are_topics_with_partitions() -> None:

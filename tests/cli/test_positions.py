@@ -35,6 +35,8 @@ TABLE = [
     (["-5"], Span(Kind.BEFORE_END, 5), (15, 0)),
     (["s@12000"], Span(Kind.TIME, 12000), (12, 3)),
     (["s@12000", "e@13000"], Span(Kind.TIME, 12000, 13000), (12, 3)),
+    (["1970-01-01T00:00:12Z"], Span(Kind.TIME, 12000), (12, 3)),
+    (["s@1970-01-01T00:00:12", "e@1970-01-01T01:00:13+01:00"], Span(Kind.TIME, 12000, 13000), (12, 3)),
     (["e@13000", "-1"], Span(Kind.BEFORE_END, 1, 13000), (19, 2)),
 ]
 
@@ -48,7 +50,20 @@ def test_spans(words: list[str], span: Span, starts: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["middle"], ["--5"], ["s@"], ["1", "2"], ["end", "s@1"], ["+3"], ["٣"], [""]]
+    "words",
+    [
+        ["middle"],
+        ["1h"],
+        ["s@1h"],
+        ["e@never"],
+        ["--5"],
+        ["s@"],
+        ["1", "2"],
+        ["end", "s@1"],
+        ["+3"],
+        ["٣"],
+        [""],
+    ],
 )
 def test_anything_else_is_refused(words: list[str]) -> None:
     with pytest.raises(ConfigError, match="-o "):

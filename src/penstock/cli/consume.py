@@ -17,6 +17,7 @@ from penstock.cli.formats import Printer, format_printer, json_printer
 from penstock.cli.options import bootstrap_option, client_settings, delimiter, property_option
 from penstock.cli.outcome import is_terminal, note
 from penstock.cli.positions import Span, parse_span, resolve
+from penstock.cli.times import TIME_HELP
 from penstock.clock import SystemClock
 from penstock.errors import ConfigError
 from penstock.model import TopicPartition
@@ -54,7 +55,9 @@ POLL_MS = 200
     "offsets",
     multiple=True,
     metavar="WHERE",
-    help="beginning (default), end, an offset, -N (N before the end), s@MS (from a time), e@MS (up to it).",
+    help="beginning (default), end, an offset, -N (N before the end), s@TIME (from it on), e@TIME "
+    "(up to it). "
+    f"A TIME is {TIME_HELP}.",
 )
 @click.option("-c", "--count", type=click.IntRange(1), help="Exit after so many messages.")
 @click.option(
@@ -103,7 +106,8 @@ def command(
     Examples:
       penstock consume -t delays -e                      everything there is, then exit
       penstock consume -t delays -o -5 -e                the last five of each partition
-      penstock consume -t delays -o s@1357034400000      from a moment on, and wait for more
+      penstock consume -t delays -o '1h ago' -e          the last hour
+      penstock consume -t delays -o s@2026-01-31 -o e@2026-02-01
       penstock consume -t delays -J -c 1                 one message as JSON
       penstock consume -t delays -G billing              as a member of a group
       penstock consume -t delays -f '%t/%p/%o %k: %s\\n'

@@ -11,6 +11,7 @@ from penstock.cli import completion
 from penstock.cli.group_reset import Target, parse_target, parse_topics, planned
 from penstock.cli.options import bootstrap_option, client_settings, property_option
 from penstock.cli.outcome import put, put_table
+from penstock.cli.times import DURATION_HELP, TIME_HELP
 from penstock.errors import ConfigError
 from penstock.model import EARLIEST, LATEST, TopicPartition
 
@@ -129,8 +130,8 @@ def show_lag(bootstrap: str, properties: tuple[str, ...], name: str) -> None:
 @click.option("--to-earliest", is_flag=True, help="To the first record there is.")
 @click.option("--to-latest", is_flag=True, help="Behind the last record.")
 @click.option("--to-offset", type=click.IntRange(0, 2**63 - 1), help="To this offset.")
-@click.option("--to-time", metavar="WHEN", help="To a time: milliseconds since 1970, or ISO 8601.")
-@click.option("--by-duration", metavar="PT1H", help="To so long ago, as an ISO 8601 duration.")
+@click.option("--to-time", metavar="WHEN", help=f"To a time: {TIME_HELP}.")
+@click.option("--by-duration", metavar="DURATION", help=f"To so long ago: {DURATION_HELP}.")
 @click.option(
     "--shift-by",
     type=click.IntRange(-(2**63), 2**63 - 1),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import Enum
 
+from penstock.cli.times import parse_duration, parse_time
 from penstock.clock import SystemClock
 from penstock.errors import ConfigError
 from penstock.model import TopicPartition
@@ -64,43 +64,16 @@ def parse_target(
         raise ConfigError(f"give exactly one of {', '.join(to.value for to in To)}")
     (to,) = chosen
     if to is To.TIME:
-        return Target(to, parse_time(to_time or ""))
+        return Target(to, parse_time(to_time or "", to.value))
     if to is To.AGE:
-        return Target(to, SystemClock().now_ms() - _duration_ms(by_duration or ""))
+        duration_ms = parse_duration(by_duration or "", to.value)
+        now_ms = SystemClock().now_ms()
+        if duration_ms > now_ms:
+            raise ConfigError(
+                f"{to.value} {by_duration!r}: that is before 1970; --to-earliest goes to the first record"
+            )
+        return Target(to, now_ms - duration_ms)
     return Target(to, (to_offset if to is To.OFFSET else shift_by) or 0)
-
-
-def parse_time(word: str) -> int:
-    """Milliseconds since 1970, given as such or in ISO 8601; without a zone it is UTC.
-
-    Raises:
-        ConfigError: neither.
-    """
-    if re.fullmatch(r"\d{1,18}", word, flags=re.ASCII):
-        return int(word)
-    try:
-        moment = datetime.fromisoformat(word)
-    except ValueError:
-        raise ConfigError(
-            f"--to-time {word!r}: give milliseconds since 1970, or a time like 2026-01-31T12:00:00Z"
-        ) from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return int(moment.timestamp() * 1000)
-
-
-def _duration_ms(word: str) -> int:
-    from penstock.client.config import duration_ms
-
-    try:
-        duration = duration_ms(word)
-    except ValueError as error:
-        raise ConfigError(f"--by-duration: {error}") from None
-    if duration > SystemClock().now_ms():
-        raise ConfigError(
-            f"--by-duration {word!r}: that is before 1970; --to-earliest goes to the first record"
-        )
-    return duration
 
 
 def parse_topics(words: Iterable[str]) -> dict[str, list[int] | None]:

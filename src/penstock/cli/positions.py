@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+from penstock.cli.times import TIME_HELP, parse_time
 from penstock.errors import ConfigError
 from penstock.model import TopicPartition
 
@@ -46,7 +47,7 @@ class Ends(Protocol):
 
 
 def parse_span(words: Iterable[str]) -> Span:
-    """The span that one or two ``-o`` values ask for: `beginning`, `end`, `N`, `-N`, `s@MS`, `e@MS`.
+    """The span that ``-o`` values ask for: `beginning`, `end`, `N`, `-N`, TIME, `s@TIME`, `e@TIME`.
 
     Raises:
         ConfigError: anything else, or two starts.
@@ -59,7 +60,9 @@ def parse_span(words: Iterable[str]) -> Span:
             span = Span(span.start, span.number, number)
             continue
         if started:
-            raise ConfigError(f"-o {word}: there is a start already; a second -o may only be e@MILLISECONDS")
+            raise ConfigError(
+                f"-o {word}: there is a start already; a second -o may only be e@TIME, where to stop"
+            )
         span, started = Span(kind, number, span.stop_ms), True
     return span
 
@@ -69,14 +72,20 @@ def _parse(word: str) -> tuple[Kind | None, int]:
         return Kind.BEGINNING, 0
     if word in ("end", "latest"):
         return Kind.END, 0
-    match = re.fullmatch(r"(-|s@|e@|)(\d{1,18})", word, flags=re.ASCII)
-    if match is None:
+    match = re.fullmatch(r"(-|)(\d{1,18})", word, flags=re.ASCII)
+    if match is not None:
+        return (Kind.BEFORE_END if match[1] else Kind.OFFSET), int(match[2])
+    prefix, at, time = word.partition("@") if word[:2] in ("s@", "e@") else ("s", "", word)
+    try:
+        moment_ms = parse_time(time, f"-o {word}")
+    except ConfigError:
+        if at:
+            raise
         raise ConfigError(
-            f"-o {word}: give beginning, end, an offset, -N (N before the end), "
-            "s@MILLISECONDS or e@MILLISECONDS"
-        )
-    kinds = {"": Kind.OFFSET, "-": Kind.BEFORE_END, "s@": Kind.TIME, "e@": None}
-    return kinds[match[1]], int(match[2])
+            f"-o {word}: give beginning, end, an offset, -N (N before the end), s@TIME or e@TIME; "
+            f"a TIME is {TIME_HELP}"
+        ) from None
+    return (Kind.TIME if prefix == "s" else None), moment_ms
 
 
 def resolve(span: Span, partitions: list[TopicPartition], ends: Ends) -> dict[TopicPartition, int]:

@@ -11,13 +11,13 @@ field has the reason.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError
+from penstock.moments import duration_ms
 from penstock.records.compression.budget import UNPACKED_BYTES_MAX, UNPACKED_RECORDS_MAX, UnpackLimits
 
 if TYPE_CHECKING:
@@ -151,17 +151,7 @@ def acks_number(value: object) -> int:
     raise ValueError("expected all (or -1), 1 or 0")
 
 
-DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
 BY_DURATION = "by_duration:"
-
-
-def duration_ms(word: str) -> int:
-    """Milliseconds of an ISO 8601 duration such as ``PT1H30M`` or ``P7D``."""
-    match = DURATION.fullmatch(word.strip().upper())
-    if match is None or not any(match.groups()):
-        raise ValueError(f"{word!r} is no duration; write P7D for a week, PT1H30M for an hour and a half")
-    days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
-    return int((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000)
 
 
 def offset_reset(value: object) -> str:

@@ -1,0 +1,49 @@
+"""Times and durations as options take them, the same in every command."""
+
+from __future__ import annotations
+
+import re
+
+from penstock.clock import SystemClock
+from penstock.errors import ConfigError
+from penstock.moments import duration_ms, moment_ms
+
+TIME_HELP = "2026-01-31T12:00:00Z (UTC without a zone), '1h ago', or milliseconds since 1970"
+"""What a TIME may be, for help texts."""
+
+DURATION_HELP = "90s, 15m, 1h30m, 7d or PT1H30M"
+"""What a DURATION may be, for help texts."""
+
+
+def parse_time(word: str, option: str) -> int:
+    """Milliseconds since 1970 of a time: given as such, as ``now``, in ISO 8601, or as ``1h ago``.
+
+    Raises:
+        ConfigError: anything else; the message begins with `option`.
+    """
+    if re.fullmatch(r"\d{1,18}", word, flags=re.ASCII):
+        return int(word)
+    now_ms = SystemClock().now_ms()
+    if word.strip().lower() == "now":
+        return now_ms
+    try:
+        found_ms = moment_ms(word, now_ms)
+    except ValueError as error:
+        raise ConfigError(f"{option}: {error}") from None
+    if found_ms < 0:
+        raise ConfigError(f"{option}: {word!r} is before 1970, where Kafka's time begins")
+    return found_ms
+
+
+def parse_duration(word: str, option: str, unit_ms: int | None = None) -> int:
+    """Milliseconds of a duration. A number alone counts units of `unit_ms` milliseconds, if there are such.
+
+    Raises:
+        ConfigError: anything else; the message begins with `option`.
+    """
+    if unit_ms is not None and re.fullmatch(r"\d{1,15}", word, flags=re.ASCII):
+        return int(word) * unit_ms
+    try:
+        return duration_ms(word)
+    except ValueError as error:
+        raise ConfigError(f"{option}: {error}") from None
