@@ -53,8 +53,8 @@ def test_spans(words: list[str], span: Span, starts: tuple[int, int]) -> None:
     "words",
     [
         ["middle"],
-        ["1h"],
-        ["s@1h"],
+        ["soon"],
+        ["s@soon"],
         ["e@never"],
         ["--5"],
         ["s@"],
