@@ -1,4 +1,4 @@
-"""Directories that Apache Kafka 4.3 has left: taken over whole, and handed back, or refused as they are."""
+"""Directories that Apache Kafka has left: taken over whole, and handed back, or refused as they are."""
 
 from __future__ import annotations
 
@@ -12,10 +12,14 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, Ne
 from compat.peers import real_kafka, until
 from penstock import Admin, Broker, read_topic
 from penstock.errors import StorageError
+from penstock.records.format.batch_header import read_header, split_batches
 
 pytestmark = pytest.mark.compat
 
 VERSION = "4.3.0"
+
+SNAPSHOTS = {"metadata.log.max.record.bytes.between.snapshots": 500}
+"""Has a snapshot written every other second, rather than every hour."""
 
 
 def state_of(directory: Path) -> dict[str, bytes | None]:
@@ -67,9 +71,12 @@ def wait_for_marker(servers: str, topic: str) -> None:
 
 
 def test_a_directory_goes_there_and_back(tmp_path: Path) -> None:
-    """Stopped in order twice, so that leader epochs have moved; then ours; then Apache Kafka again."""
+    """Stopped in order twice, so that leader epochs have moved; then ours; then Apache Kafka again.
+
+    In between a snapshot takes the place of the metadata log, as after some days.
+    """
     directory = tmp_path / "data"
-    with real_kafka(VERSION, directory=tmp_path, in_order=True) as servers:
+    with real_kafka(VERSION, SNAPSHOTS, directory=tmp_path, in_order=True) as servers:
         admin = AdminClient({"bootstrap.servers": servers})
         wanted = [NewTopic("a", 1, 1, config={"retention.ms": "86400000"}), NewTopic("gone", 1, 1)]
         for future in admin.create_topics(wanted).values():
@@ -82,6 +89,7 @@ def test_a_directory_goes_there_and_back(tmp_path: Path) -> None:
         consumer.close()
     with real_kafka(VERSION, directory=tmp_path, in_order=True) as servers:
         assert send(servers, "a", 10) == list(range(10, 20))
+    cut_to_snapshot(directory / "__cluster_metadata-0")
     with Broker(data_dir=directory) as broker:
         servers = broker.bootstrap_servers
         with Admin(bootstrap_servers=servers) as ours:
@@ -111,9 +119,28 @@ def test_a_directory_goes_there_and_back(tmp_path: Path) -> None:
         assert send(broker.bootstrap_servers, "a", 1) == [30]
 
 
-def test_metadata_that_snapshots_have_cut_are_refused(tmp_path: Path) -> None:
+def cut_to_snapshot(metadata: Path) -> None:
+    """Begin the metadata log where its newest snapshot ends, as Apache Kafka does after a while."""
+    end_offset = max(int(path.name[:20]) for path in metadata.glob("*.checkpoint"))
+    assert end_offset > 0
+    [log] = metadata.glob("*.log")
+    data = log.read_bytes()
+    kept = [
+        data[start:end]
+        for start, end, _ in split_batches(data)
+        if read_header(data, start).base_offset >= end_offset
+    ]
+    for path in metadata.glob("0*.*"):
+        if path.suffix in (".log", ".index", ".timeindex") or path.name.startswith("0" * 20):
+            path.unlink()
+    (metadata / f"{end_offset:020d}.log").write_bytes(b"".join(kept))
+
+
+@pytest.mark.soak
+def test_metadata_that_snapshots_have_cut(tmp_path: Path) -> None:
+    """The cleaning is Apache Kafka's own: it comes once a minute."""
     settings = {
-        "metadata.log.max.record.bytes.between.snapshots": 3000,
+        **SNAPSHOTS,
         "metadata.max.retention.bytes": 1000,
         "internal.metadata.log.segment.bytes": 9000,
     }
@@ -123,7 +150,15 @@ def test_metadata_that_snapshots_have_cut_are_refused(tmp_path: Path) -> None:
         admin.create_topics([NewTopic("a", 1, 1)])["a"].result(30)
         assert send(servers, "a", 3) == [0, 1, 2]
         until(lambda: not (metadata / f"{0:020d}.log").exists(), "cleaning of the metadata log", 240)
-    refused(tmp_path / "data", "what came before is in snapshots")
+    for number in range(2):
+        with Broker(data_dir=tmp_path / "data") as broker:
+            servers = broker.bootstrap_servers
+            assert send(servers, "a", 1) == [3 + 2 * number]
+            with Admin(bootstrap_servers=servers) as ours:
+                ours.create_topic(f"ours-{number}", 1)
+        with real_kafka(VERSION, settings, directory=tmp_path, in_order=True) as servers:
+            assert send(servers, "a", 1) == [4 + 2 * number]
+            assert send(servers, f"ours-{number}", 1) == [0]
 
 
 def test_transactions(tmp_path: Path) -> None:

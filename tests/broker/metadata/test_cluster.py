@@ -181,7 +181,7 @@ def test_producer_ids_are_reserved_in_blocks() -> None:
     node = make_node()
     ids = [node.cluster.new_producer_id(NOW_MS) for _ in range(1001)]
     assert ids == list(range(1001))
-    assert node.store.metadata_log().end_offset == 4
+    assert node.store.metadata_log().end_offset == 5
 
 
 def test_the_metadata_log_has_kafkas_topic_id(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from broker.bench_node import NOW_MS, ask, batch_of, make_node, make_topic, produce
 from penstock.broker.config.values import BrokerConfig
+from penstock.broker.metadata.folding import FoldedMetadata
 from penstock.broker.metadata.image import METADATA_FEATURE
 from penstock.broker.metadata.metadata_log import frame
 from penstock.broker.metadata.stores import open_disk_store
@@ -17,6 +18,7 @@ from penstock.broker.node import Node
 from penstock.clock import ManualClock
 from penstock.errors import StorageError
 from penstock.log.directory.identity_files import read_meta_properties
+from penstock.log.directory.metadata_snapshots import Quorum, write_snapshot
 from penstock.log.segments.headers import headers_behind
 from penstock.log.segments.segment_files import segment_path
 from penstock.protocol.message import Message
@@ -30,6 +32,7 @@ from penstock.protocol.messages.feature_level_record import FeatureLevelRecord
 from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from penstock.protocol.messages.partition_change_record import PartitionChangeRecord
 from penstock.protocol.messages.partition_record import PartitionRecord
+from penstock.protocol.messages.producer_ids_record import ProducerIdsRecord
 from penstock.protocol.messages.producer_snapshot import ProducerEntry, ProducerSnapshot
 from penstock.protocol.messages.register_broker_record import RegisterBrokerRecord
 from penstock.protocol.messages.register_controller_record import RegisterControllerRecord
@@ -39,8 +42,10 @@ from penstock.protocol.messages.remove_topic_record import RemoveTopicRecord
 from penstock.protocol.messages.topic_record import TopicRecord
 from penstock.protocol.messages.unregister_broker_record import UnregisterBrokerRecord
 from penstock.protocol.messages.user_scram_credential_record import UserScramCredentialRecord
+from penstock.protocol.messages.voters_record import Voter, VotersRecord
 from penstock.protocol.uuid import uuid_from_text
-from penstock.records.batch import encode_batch, encode_marker
+from penstock.records.batch import decode_batch, encode_batch, encode_marker
+from penstock.records.format.batch_header import BatchHeader, read_header, split_batches
 from penstock.records.format.crc import crc32c
 from penstock.security.acls import Operation
 
@@ -161,7 +166,8 @@ def marker(offset: int, producer_id: int, kind: int) -> bytes:
 
 
 def cut_by_a_snapshot(directory: Directory) -> None:
-    directory.log.rename(directory.log.with_name(f"{24:020d}.log"))
+    directory.log.unlink()
+    directory.log.with_name(f"{24:020d}.log").write_bytes(b"")
     (directory.path / METADATA / f"{24:020d}-{3:010d}.checkpoint").write_bytes(b"")
 
 
@@ -250,7 +256,7 @@ def damage_after_a_stop_in_order(directory: Directory) -> None:
 
 
 REFUSED = [
-    (cut_by_a_snapshot, "begins at offset 24, and what came before is in snapshots"),
+    (cut_by_a_snapshot, "begins at offset 24, and no snapshot of what came before is whole"),
     (only_a_snapshot, "begins at offset 24"),
     (a_snapshot_beyond_the_end, "ends at offset 6, before its snapshot at 5000"),
     (a_missing_segment, "goes on at offset 900 behind offset 6"),
@@ -280,6 +286,94 @@ def test_it_is_refused_and_nothing_is_written(
     change(directory)
     before = directory.state()
     with pytest.raises(StorageError, match=f"cannot be taken over whole, and nothing in it was.*{said}.*; "):
+        open_node(tmp_path)
+    assert directory.state() == before
+
+
+# --- snapshots -------------------------------------------------------------------------------------------
+
+
+def with_a_snapshot(directory: Directory) -> None:
+    """Topic u was made, changed and given a setting; then a snapshot was written, and a topic after it."""
+    directory.append([TopicRecord(name="u", topic_id=U_ID), directory.partition(0, U_ID)])
+    directory.append([changed(-1), changed(1)])
+    setting = ConfigRecord(resource_type=2, resource_name="u", name="retention.ms", value="1234")
+    directory.append([setting, ProducerIdsRecord(next_producer_id=4000)])
+    folded = FoldedMetadata()
+    for _, batch, header in headers_behind_with_data(directory):
+        if not header.is_control:
+            for row in decode_batch(batch, 0, len(batch), "x", 0):
+                folded.apply(row.value or b"")
+    write_snapshot(
+        str(directory.log.parent),
+        directory.offset,
+        3,
+        folded.values(),
+        quorum=Quorum(),
+        last_timestamp_ms=NOW_MS,
+        now_ms=NOW_MS,
+    )
+
+
+def headers_behind_with_data(directory: Directory) -> list[tuple[int, bytes, BatchHeader]]:
+    data = directory.log.read_bytes()
+    return [(start, data[start:end], read_header(data, start)) for start, end, _ in split_batches(data)]
+
+
+def cut_off(directory: Directory) -> None:
+    """What Apache Kafka does after a while: the log begins where the snapshot ends."""
+    directory.log.unlink()
+    directory.log = directory.log.with_name(f"{directory.offset:020d}.log")
+    directory.log.write_bytes(b"")
+
+
+@pytest.mark.parametrize("form", ["whole", "cut", "no log"])
+def test_metadata_come_from_a_snapshot_and_the_log_behind_it(form: str, tmp_path: Path) -> None:
+    directory = Directory(tmp_path)
+    with_a_snapshot(directory)
+    if form != "whole":
+        cut_off(directory)
+    if form == "no log":
+        directory.log.unlink()
+    else:
+        third = bytes(range(3, 19))
+        directory.append([TopicRecord(name="after", topic_id=third), directory.partition(0, third)])
+    directory.data("stale", b"\x55" * 16, batch_at(0))
+    (tmp_path / "stale-0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {'V' * 22}")
+    for number in range(2):
+        node = open_node(tmp_path)
+        expected = {"t", "u"} | ({"after"} if form != "no log" else set())
+        assert set(node.cluster.topics) - {"new-0"} == expected, "what was deleted does not come back"
+        assert node.cluster.topic("u").config.overrides == {"retention.ms": "1234"}
+        assert node.cluster.topic("t").partition(0).leader_epoch == 2
+        assert node.cluster.new_producer_id(NOW_MS) >= 4000
+        assert (tmp_path / "stale-0").is_dir()
+        if not number:
+            make_topic(node, "new-0")
+        node.store.close()
+
+
+def test_a_damaged_snapshot_gives_way_to_an_older_one(tmp_path: Path) -> None:
+    directory = Directory(tmp_path)
+    with_a_snapshot(directory)
+    cut_off(directory)
+    directory.append([FeatureLevelRecord(name=METADATA_FEATURE, feature_level=30)])
+    newer = tmp_path / METADATA / f"{directory.offset:020d}-{3:010d}.checkpoint"
+    newer.write_bytes(b"torn")
+    node = open_node(tmp_path)
+    assert set(node.cluster.topics) == {"t", "u"}
+    node.store.close()
+
+
+def test_several_voters_in_control_records_are_refused(tmp_path: Path) -> None:
+    directory = Directory(tmp_path)
+    (directory.path / METADATA / "quorum-state").write_text('{"leaderEpoch":3,"data_version":1}')
+    voters = VotersRecord(version=0, voters=[Voter(voter_id=each) for each in (1, 2)])
+    rows = [(b"\0\0\0\6", voters.encode(0), (), NOW_MS)]
+    batch = encode_batch(rows, is_control=True, base_offset=directory.offset, partition_leader_epoch=3)
+    directory.write(batch, 1)
+    before = directory.state()
+    with pytest.raises(StorageError, match=r"the voters of its quorum are \[1, 2\], and this is node 1"):
         open_node(tmp_path)
     assert directory.state() == before
 
@@ -368,7 +462,43 @@ def test_raft_epochs_do_not_go_back(tmp_path: Path) -> None:
     node.store.close()
     epochs = [header.partition_leader_epoch for _, _, header in headers_behind(str(tmp_path / METADATA))]
     assert epochs == sorted(epochs)
-    assert epochs[-1] == 7
+    assert epochs[-1] == 8
+    state = json.loads((tmp_path / METADATA / "quorum-state").read_text())
+    assert state["leaderEpoch"] == 8
+    assert state["currentVoters"] == [{"voterId": 1}]
+
+
+def test_raft_epochs_do_not_go_back_behind_the_state_of_the_quorum(tmp_path: Path) -> None:
+    """Apache Kafka was elected in epoch 9, and died before it had written anything."""
+    directory = Directory(tmp_path)
+    state = {"leaderId": 1, "leaderEpoch": 9, "votedId": -1, "votedDirectoryId": "A" * 22, "data_version": 1}
+    (directory.path / METADATA / "quorum-state").write_text(json.dumps(state))
+    node = open_node(tmp_path)
+    make_topic(node, "ours")
+    assert node.cluster.metadata_epoch == 10
+    node.store.close()
+    epochs = [header.partition_leader_epoch for _, _, header in headers_behind(str(tmp_path / METADATA))]
+    assert epochs[-1] == 10
+    node = open_node(tmp_path)
+    make_topic(node, "again")
+    node.store.close()
+    state = json.loads((tmp_path / METADATA / "quorum-state").read_text())
+    assert (state["leaderEpoch"], state["data_version"]) == (11, 1)
+
+
+def test_a_start_that_writes_nothing_begins_no_epoch(tmp_path: Path) -> None:
+    Directory(tmp_path)
+    before = (tmp_path / METADATA / "quorum-state").read_bytes()
+    open_node(tmp_path).store.close()
+    assert (tmp_path / METADATA / "quorum-state").read_bytes() == before
+
+
+def test_the_mark_of_a_clean_shutdown_has_the_epoch_of_the_last_registration(tmp_path: Path) -> None:
+    directory = Directory(tmp_path)
+    directory.append([RegisterBrokerRecord(broker_id=1, broker_epoch=5)])
+    directory.append([RegisterBrokerRecord(broker_id=1, broker_epoch=12)])
+    open_node(tmp_path).store.close()
+    assert json.loads((tmp_path / ".kafka_cleanshutdown").read_text()) == {"version": 0, "brokerEpoch": 12}
 
 
 @pytest.mark.parametrize(("level", "versions"), [(11, {3: 0, 5: 0}), (17, {3: 1, 5: 0}), (25, {3: 1, 5: 2})])

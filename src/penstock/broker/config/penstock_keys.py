@@ -68,6 +68,12 @@ PENSTOCK_KEYS = (
         at_least=1,
     ),
     broker_key(
+        "penstock.metadata.version",
+        STRING,
+        None,
+        "The release of Apache Kafka that a new data directory is for, such as 3.9; any 4.x by default.",
+    ),
+    broker_key(
         "penstock.producers.max",
         INT,
         "100000",

@@ -98,11 +98,11 @@ def _add_features(response: ApiVersionsResponse, context: Context[Needs]) -> Non
         )
     response.finalized_features_epoch = cluster.metadata_end_offset - 1
     levels = {name: min(level, high) for name, level in cluster.features.items()}
-    if not has_transaction_version:
-        levels.pop(TRANSACTION_FEATURE, None)
+    supported = {METADATA_FEATURE, TRANSACTION_FEATURE} if has_transaction_version else {METADATA_FEATURE}
     response.finalized_features = [
         FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
         for name, level in levels.items()
+        if name in supported
     ]
 
 

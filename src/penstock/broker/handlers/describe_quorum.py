@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.context import Context, Parts
-from penstock.broker.metadata.metadata_log import LEADER_EPOCH
 from penstock.broker.partitions.internal_topics import METADATA_TOPIC
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.describe_quorum_request import DescribeQuorumRequest
@@ -69,7 +68,7 @@ def describe_quorum(request: DescribeQuorumRequest, context: Context[Needs]) -> 
                 partitions=[
                     PartitionData(
                         leader_id=node.node_id,
-                        leader_epoch=LEADER_EPOCH,
+                        leader_epoch=node.cluster.metadata_epoch,
                         high_watermark=end_offset,
                         current_voters=[voter],
                     )

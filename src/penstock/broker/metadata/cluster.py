@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING
 from penstock.broker.config.resource_types import TOPIC_RESOURCE
 from penstock.broker.metadata.image import (
     ALL_BROKERS,
+    FIRST_FEATURES,
     METADATA_FEATURE,
     METADATA_VERSION,
-    TRANSACTION_FEATURE,
-    TRANSACTION_VERSION,
     ClusterImage,
 )
 from penstock.broker.metadata.metadata_log import DIRECTORIES_SINCE, ELIGIBLE_REPLICAS_SINCE, MetadataLog
 from penstock.broker.metadata.planning import NewTopic, Planner
 from penstock.broker.metadata.replica_manager import ReplicaManager, Topic
 from penstock.broker.partitions.internal_topics import METADATA_TOPIC
+from penstock.broker.partitions.log_store import NOT_REGISTERED
 from penstock.broker.quota_entities import Entity
 from penstock.common.logs import logger_named
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -76,7 +76,8 @@ class Cluster:
         self.replicas = ReplicaManager(image, self.config, store)
         self._store = store
         self._next_producer_id = self._producer_ids_end = 0
-        self._metadata = MetadataLog(store.metadata_log())
+        log = store.metadata_log()
+        self._metadata = MetadataLog(log, store.metadata_files)
         is_new = True
         removed_ids: set[bytes] = set()
         for record in self._metadata.replay():
@@ -86,18 +87,26 @@ class Cluster:
                 removed_ids.add(record.topic_id)
         self._next_producer_id = self._producer_ids_end
         if is_new:
-            levels = (METADATA_FEATURE, METADATA_VERSION), (TRANSACTION_FEATURE, TRANSACTION_VERSION)
+            levels = _first_features(config).items()
             self._commit(
                 [FeatureLevelRecord(name=name, feature_level=level) for name, level in levels], now_ms
             )
         self._metadata.level = self.features.get(METADATA_FEATURE, METADATA_VERSION)
+        store.broker_epoch = self._metadata.registrations.get(self.node_id, NOT_REGISTERED)
         self._lead_all(now_ms)
         self._take_in_unknown(removed_ids, now_ms)
 
     def _take_in_unknown(self, removed_ids: set[bytes], now_ms: int) -> None:
-        """Write records for topics whose data were written by another broker."""
+        """Write records for topics whose data were written by another broker.
+
+        Behind a snapshot records of topics that were deleted are missing: what is not in the metadata stays
+        where it is.
+        """
         records: list[Message] = []
         for name, found_id, partitions in self.replicas.reconcile(removed_ids):
+            if self._metadata.has_snapshot:
+                logger.warning("leaving topic %s in %s alone: it was deleted", name, self._store.describe())
+                continue
             topic_id = found_id or random_uuid()
             logger.warning("taking in topic %s, whose data were found in %s", name, self._store.describe())
             records.append(TopicRecord(name=name, topic_id=topic_id))
@@ -246,6 +255,11 @@ class Cluster:
             )
 
     @property
+    def metadata_epoch(self) -> int:
+        """The epoch in which this node leads the quorum of the metadata log."""
+        return self._metadata.epoch
+
+    @property
     def metadata_end_offset(self) -> int:
         """The offset after the last metadata record."""
         return self._metadata.end_offset
@@ -335,6 +349,20 @@ class Cluster:
         ]
         if records:
             self._commit(records, now_ms)
+
+
+def _first_features(config: BrokerConfig) -> Mapping[str, int]:
+    """The levels of features that a new cluster begins with.
+
+    Raises:
+        ConfigError: the setting that chooses them names no release.
+    """
+    wanted = config.text("penstock.metadata.version")
+    if wanted is None and config.release is None:
+        return FIRST_FEATURES
+    from penstock.broker.metadata.levels import first_features  # few clusters begin as another release's
+
+    return first_features(wanted, None if config.release is None else config.release.numbers)
 
 
 def _tell(what: str, topics: Sequence[str]) -> None:

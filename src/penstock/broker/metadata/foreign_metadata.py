@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.broker.metadata.metadata_log import METADATA_LEVEL_MAX, NEWEST_VERSIONS, record_head
-from penstock.broker.partitions.internal_topics import METADATA_TOPIC
 from penstock.common.logs import logger_named
 from penstock.errors import DecodeError
 from penstock.protocol.messages.abort_transaction_record import AbortTransactionRecord
@@ -30,10 +29,9 @@ from penstock.protocol.messages.remove_topic_record import RemoveTopicRecord
 from penstock.protocol.messages.topic_record import TopicRecord
 from penstock.protocol.messages.unregister_broker_record import UnregisterBrokerRecord
 from penstock.protocol.uuid import uuid_from_text
-from penstock.records.batch import decode_batch
-from penstock.records.format.batch_header import read_header
 
 if TYPE_CHECKING:
+    from penstock.log.directory.metadata_snapshots import Quorum
     from penstock.protocol.message import Message
 
 logger = logger_named("penstock.broker")
@@ -75,6 +73,19 @@ def check_voters(quorum_state: str, node_id: int) -> Found:
         voters = {int(voter["voterId"]) for voter in json.loads(quorum_state)["currentVoters"]}
     except (ValueError, KeyError, TypeError):
         return None  # there is no such file, or the voters are in the metadata log
+    return _found_voters(voters, node_id)
+
+
+def check_quorum(quorum: Quorum, node_id: int) -> Found:
+    """Compare the voters that control records of the metadata log name, if any do, with this one node."""
+    try:
+        voters = quorum.voter_ids()
+    except DecodeError as error:
+        return f"its metadata log names voters in a form that this release does not support: {error}", _COPY
+    return None if voters is None else _found_voters(voters, node_id)
+
+
+def _found_voters(voters: set[int], node_id: int) -> Found:
     if voters == {node_id}:
         return None
     return (
@@ -84,20 +95,18 @@ def check_voters(quorum_state: str, node_id: int) -> Found:
 
 
 def check_records(
-    batches: Iterable[memoryview],
+    values: Iterable[bytes],
     node_id: int,
     directory_id: str | None,
     *,
     has_authorizer: bool,
     has_token_secret: bool,
 ) -> Found:
-    """Look at every record of a metadata log."""
+    """Look at every record of a metadata log; `values` are the records in their frames."""
     image = _Image(node_id, uuid_from_text(directory_id) if directory_id else None)
     try:
-        for batch in batches:
-            if not read_header(batch).is_control:
-                for row in decode_batch(batch, 0, len(batch), METADATA_TOPIC, 0, verify=False):
-                    image.replay(row.value or b"")
+        for value in values:
+            image.replay(value)
     except DecodeError as error:
         return f"its metadata log holds records that this release does not support: {error}", _COPY
     return image.found() or image.found_unguarded(has_authorizer, has_token_secret)

@@ -40,6 +40,18 @@ TRANSACTION_FEATURE = "transaction.version"
 TRANSACTION_VERSION = 2
 """The level with the flow of KIP-890, which new clusters begin with."""
 
+GROUP_FEATURE = "group.version"
+
+GROUP_VERSION = 1
+"""The level with the groups of KIP-848. It is there for Apache Kafka, once the directory is handed over."""
+
+FIRST_FEATURES = {
+    METADATA_FEATURE: METADATA_VERSION,
+    TRANSACTION_FEATURE: TRANSACTION_VERSION,
+    GROUP_FEATURE: GROUP_VERSION,
+}
+"""What new clusters begin with, unless a setting says otherwise: every 4.x of Apache Kafka has it."""
+
 _SAME_LEADER = -2
 """In a change of a partition: the leader is unchanged."""
 

@@ -10,7 +10,7 @@ Parses and writes records; their meaning is in `cluster`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.partitions.internal_topics import METADATA_TOPIC
 from penstock.errors import DecodeError, StorageError
@@ -38,6 +38,9 @@ LEADER_EPOCH = 1
 """A quorum of one has elected itself once."""
 
 _FRAME_VERSION = 1
+_REGISTRATION = bytes((_FRAME_VERSION, 0))
+"""What a RegisterBrokerRecord begins with."""
+
 _READ_BYTES = 1 << 20
 
 WRITTEN_VERSIONS: dict[type[Message], int] = {
@@ -137,19 +140,52 @@ def record_head(value: bytes) -> tuple[int, int, int]:
     return key, version, position
 
 
-class MetadataLog:
-    """Metadata records in a log."""
+class MetadataSnapshot(Protocol):
+    """Metadata records that stand for all of the log below an offset."""
 
-    def __init__(self, log: Log) -> None:
+    @property
+    def end_offset(self) -> int: ...
+
+    @property
+    def values(self) -> Sequence[bytes]: ...
+
+
+class MetadataBase(Protocol):
+    """What a data directory has beside the metadata log."""
+
+    @property
+    def snapshot(self) -> MetadataSnapshot | None: ...
+
+    @property
+    def epoch(self) -> int: ...
+
+    def begin_epoch(self, epoch: int) -> None: ...
+
+
+class MetadataLog:
+    """Metadata records in a log, and in a snapshot of what came before it."""
+
+    def __init__(self, log: Log, base: MetadataBase | None = None) -> None:
+        """`base` is what stands in files beside the log; None where there are none."""
         self._log = log
+        self._base = base
         self.level = ELIGIBLE_REPLICAS_SINCE
         """The `metadata.version` whose records are written; set after the replay."""
-        # Another controller's epochs may be higher: they never go back in a log.
-        self._epoch = max(LEADER_EPOCH, log.leader_epochs.latest)
+        self.registrations: dict[int, int] = {}
+        """The broker epoch of the last registration of each node that Apache Kafka has written."""
+        last = max(log.leader_epochs.latest, -1 if base is None else base.epoch)
+        self.epoch = LEADER_EPOCH if last < 0 else last + 1
+        """The raft epoch of what this run writes: one more than the last of any controller on this log."""
+        self._has_begun = False
 
     @property
     def end_offset(self) -> int:
         return self._log.end_offset
+
+    @property
+    def has_snapshot(self) -> bool:
+        """Whether a snapshot stands for the first part of the log."""
+        return self._base is not None and self._base.snapshot is not None
 
     def replay(self) -> Iterator[Message]:
         """Every record ever appended that means something here, in order.
@@ -175,6 +211,13 @@ class MetadataLog:
 
     def _replay_all(self) -> Iterator[Message]:
         offset = self._log.start_offset
+        snapshot = None if self._base is None else self._base.snapshot
+        if snapshot is not None:
+            try:
+                yield from filter(None, map(self._read, snapshot.values))
+            except DecodeError as error:
+                raise StorageError(f"a snapshot of {METADATA_TOPIC}-0 cannot be read: {error}") from error
+            offset = snapshot.end_offset
         while offset < self._log.end_offset:
             data = self._log.read(offset, _READ_BYTES).to_bytes()
             try:
@@ -188,12 +231,26 @@ class MetadataLog:
                     f"{METADATA_TOPIC}-0 cannot be read near offset {offset}: {error}"
                 ) from error
 
-    @staticmethod
-    def _records(data: bytes, start: int, end: int) -> Iterator[Message]:
+    def _records(self, data: bytes, start: int, end: int) -> Iterator[Message]:
         for row in decode_batch(data, start, end, METADATA_TOPIC, 0):
-            record = unframe(row.value or b"")
+            record = self._read(row.value or b"")
             if record is not None:
                 yield record
+
+    def _read(self, value: bytes) -> Message | None:
+        """The record in the value of a log record, as `unframe`; of registrations the epoch is noted.
+
+        Raises:
+            DecodeError: as `unframe`.
+        """
+        if value[:2] == _REGISTRATION:
+            from penstock.protocol.messages.register_broker_record import RegisterBrokerRecord
+
+            _, version, position = record_head(value)
+            found = RegisterBrokerRecord.decode(value[position:], version)
+            self.registrations[found.broker_id] = found.broker_epoch
+            return None
+        return unframe(value)
 
     def append(self, records: Sequence[Message], now_ms: int) -> None:
         """Add records in one batch and force it to disk: either all of them happened or none.
@@ -201,12 +258,16 @@ class MetadataLog:
         Raises:
             StorageError: they could not be written.
         """
+        if not self._has_begun:
+            if self._base is not None:
+                self._base.begin_epoch(self.epoch)
+            self._has_begun = True
         first_offset = self._log.end_offset
         last_offset = first_offset + len(records) - 1
         batch = encode_batch(
             [(None, frame(record, self.level), (), now_ms) for record in records],
             base_offset=first_offset,
-            partition_leader_epoch=self._epoch,
+            partition_leader_epoch=self.epoch,
         )
         self._log.append(
             batch, first_offset=first_offset, last_offset=last_offset, max_timestamp=now_ms, now_ms=now_ms

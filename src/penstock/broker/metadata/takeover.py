@@ -1,6 +1,6 @@
 """Whether a data directory can be taken over whole, looked at before a byte in it is written.
 
-A directory of Apache Kafka may hold what this broker does not read: metadata in snapshots, partitions in
+A directory of Apache Kafka may hold what this broker does not read: partitions in
 further log directories or on other nodes, access rules that nothing would obey. Serving such a directory
 would lose settings, hand out producer ids again, and leave metadata with which Apache Kafka cannot start any
 more. It is refused with a message that says what was found. So is a metadata log that is damaged before its
@@ -12,6 +12,7 @@ Reads only. What a directory must look like: KIP-631, KIP-858, KIP-866, KIP-868.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -25,14 +26,16 @@ from penstock.log.segments.recovery import segments_in
 from penstock.log.segments.salvage import sound_batches
 from penstock.log.segments.segment import FileSegment
 from penstock.model import TopicPartition
+from penstock.records.batch import decode_batch
 from penstock.records.format.batch_header import read_header
 
 if TYPE_CHECKING:
+    from penstock.log.directory.metadata_snapshots import Snapshot
     from penstock.records.format.batch_header import BatchHeader
 
 BOOTSTRAP = "bootstrap.checkpoint"
 QUORUM_STATE = "quorum-state"
-SUFFIX_CHECKPOINT = ".checkpoint"
+_SNAPSHOT = re.compile(r"\d{20}-\d{10}\.checkpoint")
 
 
 def check_takeover(path: str, *, has_authorizer: bool = False, has_token_secret: bool = False) -> None:
@@ -58,20 +61,20 @@ def check_takeover(path: str, *, has_authorizer: bool = False, has_token_secret:
                 "have Apache Kafka move everything into one directory, and name that",
             )
     else:
-        batches = _metadata_of_kafka(path, metadata)
-        if batches is not None:
-            from penstock.broker.metadata.foreign_metadata import check_records, check_voters
+        records = _metadata_of_kafka(path, metadata)
+        if records is not None:
+            from penstock.broker.metadata.foreign_metadata import check_quorum, check_records, check_voters
 
             node_id = -1 if meta is None else meta.node_id
             _say(path, check_voters(_text(f"{metadata}/{QUORUM_STATE}"), node_id))
             found = check_records(
-                batches,
+                records.values(),
                 node_id,
                 meta and meta.directory_id,
                 has_authorizer=has_authorizer,
                 has_token_secret=has_token_secret,
             )
-            _say(path, found)
+            _say(path, found or check_quorum(records.quorum, node_id))
 
 
 def _refusal(path: str, found: str, remedy: str) -> StorageError:
@@ -83,8 +86,44 @@ def _refusal(path: str, found: str, remedy: str) -> StorageError:
 # --- the metadata log ------------------------------------------------------------------------------------
 
 
-def _metadata_of_kafka(path: str, directory: str) -> Iterator[memoryview] | None:
-    """The batches of a metadata log that is whole, if Apache Kafka has written some of it; else None.
+class _Records:
+    """The records of a metadata log: those of its newest snapshot, and those behind it."""
+
+    def __init__(self, path: str, directory: str, bases: list[int], snapshot: Snapshot | None) -> None:
+        self._path = path
+        self._directory = directory
+        self._bases = bases
+        from penstock.log.directory.metadata_snapshots import first_voters
+
+        self._snapshot = snapshot
+        self.quorum = first_voters(directory) if snapshot is None else snapshot.quorum
+        """The voters, as far as `values` has come to them."""
+
+    def values(self) -> Iterator[bytes]:
+        """Yield the records in their frames.
+
+        Raises:
+            StorageError: the log is damaged before its end.
+            DecodeError: a batch cannot be read.
+        """
+        from penstock.log.directory.metadata_snapshots import control_kind
+
+        first_offset = 0
+        if self._snapshot is not None:
+            yield from self._snapshot.values
+            first_offset = self._snapshot.end_offset
+        for _, batch, header in _sound(self._path, self._directory, self._bases):
+            if header.base_offset < first_offset:
+                continue
+            for row in decode_batch(batch, 0, len(batch), METADATA_TOPIC, 0, verify=False):
+                if header.is_control:
+                    self.quorum = self.quorum.after(control_kind(row.key), row.value or b"")
+                else:
+                    yield row.value or b""
+
+
+def _metadata_of_kafka(path: str, directory: str) -> _Records | None:
+    """The records of a metadata log that is whole, if Apache Kafka has written some of it; else None.
 
     Raises:
         StorageError: it is damaged, or not whole.
@@ -92,19 +131,12 @@ def _metadata_of_kafka(path: str, directory: str) -> Iterator[memoryview] | None
     with storage("read", directory):
         names = os.listdir(directory)
     bases = segments_in(names)
-    newest = max((_offset_of(name) for name in names if name.endswith(SUFFIX_CHECKPOINT)), default=0)
-    start = bases[0] if bases else newest
-    if start > 0:
-        raise _refusal(
-            path,
-            f"its metadata log begins at offset {start}, and what came before is in snapshots, "
-            "which are not read",
-            _COPY,
-        )
-    if not bases:
+    newest = max(map(_offset_of, names), default=0)
+    if not bases and not newest:
         return None
-    is_foreign = QUORUM_STATE in names or any(name.endswith(SUFFIX_CHECKPOINT) for name in names)
-    segment, end = bases[0], 0
+    is_foreign = QUORUM_STATE in names or newest > 0
+    start = bases[0] if bases else newest
+    segment, end = (bases[0], start) if bases else (0, newest)
     for base, _, header in _sound(path, directory, bases):
         if header.base_offset < end or (base != segment and base != end):
             raise _refusal(
@@ -114,7 +146,18 @@ def _metadata_of_kafka(path: str, directory: str) -> Iterator[memoryview] | None
         is_foreign = is_foreign or header.is_control
     if newest > end:
         raise _refusal(path, f"its metadata log ends at offset {end}, before its snapshot at {newest}", _COPY)
-    return (batch for _, batch, _ in _sound(path, directory, bases)) if is_foreign else None
+    if not is_foreign:
+        return None
+    from penstock.log.directory.metadata_snapshots import newest_whole
+
+    snapshot = newest_whole(directory, start, end)
+    if snapshot is None and start > 0:
+        raise _refusal(
+            path,
+            f"its metadata log begins at offset {start}, and no snapshot of what came before is whole",
+            _REPAIR,
+        )
+    return _Records(path, directory, bases, snapshot)
 
 
 def _say(path: str, found: tuple[str, str] | None) -> None:
@@ -131,8 +174,8 @@ def _text(path: str) -> str:
 
 
 def _offset_of(name: str) -> int:
-    digits = name[:20]
-    return int(digits) if len(digits) == 20 and digits.isdecimal() else 0
+    """The end offset of a snapshot, 0 for the name of any other file."""
+    return int(name[:20]) if _SNAPSHOT.fullmatch(name) else 0
 
 
 def _sound(path: str, directory: str, bases: list[int]) -> Iterator[tuple[int, memoryview, BatchHeader]]:

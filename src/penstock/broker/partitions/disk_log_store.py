@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -11,17 +13,23 @@ from penstock.broker.partitions.openings import Openings
 from penstock.broker.partitions.producers.producer_snapshots import ProducerSnapshots
 from penstock.common.logs import logger_named
 from penstock.errors import ConfigError, StorageError
+from penstock.log.directory.files import storage
 from penstock.log.disk.data_directory import DataDirectory
 from penstock.log.segments.closed import may_be_due, size_of
+from penstock.log.segments.recovery import segments_in
 from penstock.model import TopicPartition
 from penstock.protocol.uuid import ZERO_UUID, uuid_from_text
 
 if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig, TopicConfig
+    from penstock.broker.partitions.metadata_base import MetadataFiles
     from penstock.clock import Clock
     from penstock.log.contract import Log
 
 logger = logger_named("penstock.broker")
+
+_FOREIGN = re.compile(r"quorum-state|(?!0{20})\d{20}-\d{10}\.checkpoint")
+"""Files beside the metadata log that a start has to look into."""
 
 _UNNAMED = ZERO_UUID
 """Stands for a directory that has no id: releases before 3.7 gave none (KIP-858)."""
@@ -49,6 +57,7 @@ class DiskStore:
         self.directory_id = uuid_from_text(meta.directory_id) if meta.directory_id else _UNNAMED
         self.was_clean = self._directory.was_clean
         self.holds_transactions = False
+        self.metadata_files: MetadataFiles | None = None
         self._on_disk = set(self._directory.partitions)
         self._openings = Openings(clock, config.integer("penstock.log.open.ms.max"))
 
@@ -75,9 +84,36 @@ class DiskStore:
     def metadata_log(self) -> Log:
         partition = TopicPartition(METADATA_TOPIC, 0)
         now_ms = self._clock.now_ms()
-        if partition in self._on_disk:
-            return self._directory.open_log(partition, now_ms=now_ms)
-        return self._directory.create_log(partition, METADATA_TOPIC_ID, now_ms=now_ms)
+        path = f"{self._directory.path}/{partition}"
+        if partition not in self._on_disk:
+            log = self._directory.create_log(partition, METADATA_TOPIC_ID, now_ms=now_ms)
+            if self.directory_id != _UNNAMED:
+                from penstock.log.directory.metadata_snapshots import write_first_voters
+
+                write_first_voters(path, self.node_id, self.directory_id, now_ms)
+            return log
+        with storage("read", path):
+            names = os.listdir(path)
+        files = None
+        if any(map(_FOREIGN.fullmatch, names)):
+            from penstock.broker.partitions.metadata_base import MetadataFiles
+
+            files = MetadataFiles(path, self.node_id)
+            if not segments_in(names):
+                files.begin_log()
+        log = self._directory.open_log(partition, now_ms=now_ms)
+        if files is not None:
+            files.find_snapshot(log.start_offset, log.end_offset)
+            self.metadata_files = files
+        return log
+
+    @property
+    def broker_epoch(self) -> int:
+        return self._directory.broker_epoch
+
+    @broker_epoch.setter
+    def broker_epoch(self, epoch: int) -> None:
+        self._directory.broker_epoch = epoch
 
     def open_log(self, topic: str, partition: int, topic_id: bytes, config: TopicConfig) -> Log:
         if topic in INTERNAL_TOPICS:

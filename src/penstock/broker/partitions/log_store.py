@@ -15,11 +15,16 @@ from penstock.protocol.uuid import random_uuid, uuid_to_text
 
 if TYPE_CHECKING:
     from penstock.broker.config.values import TopicConfig
+    from penstock.broker.partitions.metadata_base import MetadataFiles
     from penstock.broker.partitions.producers.producer_snapshots import ProducerSnapshots
     from penstock.clock import Clock
     from penstock.errors import StorageError
     from penstock.log.contract import Log, PendingFlush
     from penstock.model import TopicPartition
+
+
+NOT_REGISTERED = -1
+"""The broker epoch where no controller of Apache Kafka has registered this node."""
 
 
 class UnflushedLog(NamedTuple):
@@ -37,6 +42,10 @@ class LogStore(Protocol):
     directory_id: bytes
     was_clean: bool
     """Whether the last broker on these logs has closed them."""
+    broker_epoch: int
+    """The epoch of this node's last registration, for the mark of a clean shutdown; `NOT_REGISTERED`."""
+    metadata_files: MetadataFiles | None
+    """What stands beside the cluster's own log, once that is open; None where there is nothing."""
     holds_transactions: bool
     """Whether partitions may have transactions: a topic for the state of transactions exists."""
 
@@ -114,6 +123,8 @@ class MemoryStore:
         self.node_id = node_id
         self.cluster_id = uuid_to_text(random_uuid())
         self.directory_id = random_uuid()
+        self.broker_epoch = NOT_REGISTERED
+        self.metadata_files: MetadataFiles | None = None
         self._clock = clock
         self._metadata = MemoryLog(now_ms=clock.now_ms())
         self._logs: dict[tuple[bytes, int], MemoryLog] = {}

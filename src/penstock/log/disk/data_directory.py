@@ -112,6 +112,8 @@ class DataDirectory:
         self._missing: set[TopicPartition] = set()
         self._remover = Remover()
         self._looked_at = 0
+        self.broker_epoch = -1
+        """What the mark of a clean shutdown names: the epoch of the last registration with a controller."""
         try:
             self.meta = self._identify(node_id, cluster_id)
             was_marked = os.path.exists(f"{self.path}/{CLEAN_SHUTDOWN}")
@@ -374,7 +376,7 @@ class DataDirectory:
             path = f"{self.path}/{CLEAN_SHUTDOWN}"
             # A partition on disk that was never opened has not been checked: the mark would vouch for it.
             if self.was_clean or self._paths.keys() == self.logs.keys():
-                write_text(path, '{"version":0,"brokerEpoch":-1}', sync=True)
+                write_text(path, f'{{"version":0,"brokerEpoch":{self.broker_epoch}}}', sync=True)
                 sync_directory(self.path)
         finally:
             self.abandon()

@@ -1,0 +1,83 @@
+"""Levels of `metadata.version`, by the releases of Apache Kafka that begin with them (KIP-584, KIP-778).
+
+A data directory has one level, which says in which versions its metadata records are written. A release of
+Apache Kafka starts on directories up to its own level: 3.9 on level 21, 4.3 on level 30.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from penstock.broker.metadata.image import (
+    GROUP_FEATURE,
+    GROUP_VERSION,
+    METADATA_FEATURE,
+    METADATA_VERSION,
+    TRANSACTION_FEATURE,
+    TRANSACTION_VERSION,
+)
+from penstock.errors import ConfigError
+
+LEVELS: Mapping[str, int] = {
+    "3.3-IV3": 7,
+    "3.4-IV0": 8,
+    "3.5-IV2": 11,
+    "3.6-IV2": 14,
+    "3.7-IV4": 19,
+    "3.8-IV0": 20,
+    "3.9-IV0": 21,
+    "4.0-IV3": METADATA_VERSION,
+    "4.1-IV1": 27,
+    "4.2-IV1": 29,
+    "4.3-IV0": 30,
+}
+"""The last level of each release, under the name that it has in Kafka's tools."""
+
+OTHER_FEATURES_SINCE = 25
+"""The level from which on new directories have the features of groups and transactions."""
+
+
+def level_of(name: str) -> int:
+    """Return the level that a release begins with: ``3.9``, ``3.9.1`` or ``3.9-IV0``.
+
+    Raises:
+        ConfigError: there is no such release.
+    """
+    found = LEVELS.get(name)
+    release = ".".join(name.split(".")[:2])
+    for known, level in LEVELS.items():
+        if found is None and known.partition("-")[0] == release:
+            found = level
+    if found is None:
+        raise ConfigError(
+            f"{name!r} is no release whose directories can be written; name one of "
+            f"{', '.join(known.partition('-')[0] for known in LEVELS)}"
+        )
+    return found
+
+
+def features_at(level: int) -> dict[str, int]:
+    """Return the levels of all features of a new directory at a level of `metadata.version`."""
+    found = {METADATA_FEATURE: level}
+    if level >= OTHER_FEATURES_SINCE:
+        found |= {TRANSACTION_FEATURE: TRANSACTION_VERSION, GROUP_FEATURE: GROUP_VERSION}
+    return found
+
+
+def first_features(wanted: str | None, behaves_as: tuple[int, ...] | None) -> dict[str, int]:
+    """Return the levels of features that a new directory gets.
+
+    `wanted` is the setting `penstock.metadata.version`. Without it the numbers of the release count that
+    the broker behaves as, if there is a level of that release.
+
+    Raises:
+        ConfigError: `wanted` names no release.
+    """
+    if wanted is not None:
+        return features_at(level_of(wanted))
+    if behaves_as is not None:
+        release = ".".join(map(str, behaves_as[:2]))
+        for name, level in LEVELS.items():
+            if name.partition("-")[0] == release:
+                return features_at(min(level, METADATA_VERSION))
+    return features_at(METADATA_VERSION)

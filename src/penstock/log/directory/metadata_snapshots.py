@@ -1,0 +1,245 @@
+"""Snapshots of the metadata log: the files `OFFSET-EPOCH.checkpoint` beside it (KIP-630, KIP-853).
+
+A snapshot holds everything that the log says below its offset. It is a file of batches with offsets of their
+own: a control batch with a SnapshotHeader and, for a quorum whose voters may change, KRaftVersion and
+KRaftVoters; batches of metadata records; a control batch with a SnapshotFooter. `0…0-0….checkpoint` has no
+metadata records: it names the first voters of a quorum.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from penstock.common.logs import logger_named
+from penstock.errors import DecodeError, StorageError
+from penstock.log.directory.files import storage, sync_directory, write_whole
+from penstock.protocol.messages.k_raft_version_record import KRaftVersionRecord
+from penstock.protocol.messages.snapshot_footer_record import SnapshotFooterRecord
+from penstock.protocol.messages.snapshot_header_record import SnapshotHeaderRecord
+from penstock.protocol.messages.voters_record import Endpoint, KRaftVersionFeature, Voter, VotersRecord
+from penstock.records.batch import decode_batch, encode_batch
+from penstock.records.format.batch_header import read_header, split_batches
+
+logger = logger_named("penstock.log")
+
+SUFFIX = ".checkpoint"
+
+HEADER, FOOTER, KRAFT_VERSION, VOTERS = 3, 4, 5, 6
+"""Types of control records. 2 is LeaderChange, which stands in the log alone."""
+
+RECORDS_PER_BATCH = 1000
+"""A batch of so many records stays far below the 8 MiB that Kafka's controllers allow."""
+
+CONTROLLER_LISTENER, CONTROLLER_PORT = "CONTROLLER", 9093
+"""Where Kafka's example configurations have a node's controller listen."""
+
+_NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
+
+
+class SnapshotFile(NamedTuple):
+    """A snapshot: it holds all before `end_offset`; `epoch` is the raft epoch of the last of it."""
+
+    end_offset: int
+    epoch: int
+    path: str
+
+
+class Quorum(NamedTuple):
+    """The voters of a quorum as control records have them; None where they are in the settings."""
+
+    kraft_version: bytes | None = None
+    voters: bytes | None = None
+
+    def after(self, kind: int, value: bytes) -> Quorum:
+        """What a further control record makes of it."""
+        if kind == KRAFT_VERSION:
+            return self._replace(kraft_version=value)
+        if kind == VOTERS:
+            return self._replace(voters=value)
+        return self
+
+    def voter_ids(self) -> set[int] | None:
+        """The node ids of the voters; None where no record names them.
+
+        Raises:
+            DecodeError: the record is damaged.
+        """
+        if self.voters is None:
+            return None
+        return {voter.voter_id for voter in VotersRecord.decode(self.voters, 0).voters}
+
+
+class Snapshot(NamedTuple):
+    """What a snapshot holds: metadata records in their frames, and the voters."""
+
+    file: SnapshotFile
+    values: Sequence[bytes]
+    quorum: Quorum
+
+    @property
+    def end_offset(self) -> int:
+        """The offset from which the log goes on."""
+        return self.file.end_offset
+
+    @property
+    def epoch(self) -> int:
+        """The raft epoch of the last record that it holds."""
+        return self.file.epoch
+
+
+def snapshots_in(directory: str) -> list[SnapshotFile]:
+    """Return the snapshots beside a metadata log, the newest first, but for the one of the first voters.
+
+    Raises:
+        StorageError: the directory cannot be read.
+    """
+    with storage("read", directory):
+        names = os.listdir(directory)
+    found = [
+        SnapshotFile(int(match[1]), int(match[2]), f"{directory}/{match[0]}")
+        for name in names
+        if (match := _NAME.fullmatch(name)) and int(match[1]) > 0
+    ]
+    return sorted(found, reverse=True)
+
+
+def newest_whole(directory: str, start_offset: int = 0, end_offset: int | None = None) -> Snapshot | None:
+    """Return the newest snapshot that is whole and from which a log goes on; None if there is none.
+
+    `start_offset` and `end_offset` are those of the log; without an end, every snapshot will do.
+
+    Raises:
+        StorageError: the file system fails.
+    """
+    for file in snapshots_in(directory):
+        if file.end_offset < start_offset or (end_offset is not None and file.end_offset > end_offset):
+            continue
+        try:
+            return read_snapshot(file)
+        except StorageError as error:
+            if error.errno is not None:
+                raise
+            logger.warning("%s; it is passed over", error)
+    return None
+
+
+def first_voters(directory: str) -> Quorum:
+    """Return the first voters of a quorum, where a checkpoint names them.
+
+    Raises:
+        StorageError: it cannot be read, or is not whole.
+    """
+    path = f"{directory}/{0:020d}-{0:010d}{SUFFIX}"
+    return read_snapshot(SnapshotFile(0, 0, path)).quorum if os.path.exists(path) else Quorum()
+
+
+def read_snapshot(file: SnapshotFile) -> Snapshot:
+    """Read a snapshot as a whole.
+
+    Raises:
+        StorageError: it cannot be read, or is not whole.
+    """
+    with storage("read", file.path), open(file.path, "rb") as opened:
+        data = opened.read()
+    values: list[bytes] = []
+    quorum = Quorum()
+    kinds: list[int] = []
+    try:
+        for start, end, _ in split_batches(data):
+            is_control = read_header(data, start).is_control
+            for row in decode_batch(data, start, end, file.path, 0):
+                if is_control:
+                    kinds.append(control_kind(row.key))
+                    quorum = quorum.after(kinds[-1], row.value or b"")
+                else:
+                    values.append(row.value or b"")
+    except DecodeError as error:
+        raise StorageError(f"{file.path} is damaged: {error}") from error
+    if not kinds or kinds[0] != HEADER or kinds[-1] != FOOTER:
+        raise StorageError(f"{file.path} is no whole snapshot: it has no header, or no footer")
+    return Snapshot(file, values, quorum)
+
+
+def control_kind(key: bytes | None) -> int:
+    """Return the type of a control record.
+
+    Raises:
+        DecodeError: the key is too short.
+    """
+    if key is None or len(key) < 4:
+        raise DecodeError("a control record whose key is too short")
+    return int.from_bytes(key[2:4], "big")
+
+
+def write_snapshot(
+    directory: str,
+    end_offset: int,
+    epoch: int,
+    values: Iterable[bytes],
+    *,
+    quorum: Quorum,
+    last_timestamp_ms: int,
+    now_ms: int,
+) -> SnapshotFile:
+    """Write a snapshot of what stands below `end_offset`: `values` are metadata records in their frames.
+
+    Raises:
+        StorageError: it cannot be written; there is none of that name then, or the one there was.
+    """
+    path = f"{directory}/{end_offset:020d}-{epoch:010d}{SUFFIX}"
+    header = SnapshotHeaderRecord(version=0, last_contained_log_timestamp=last_timestamp_ms)
+    controls = [(HEADER, header.encode(0))]
+    if quorum.kraft_version is not None:
+        controls.append((KRAFT_VERSION, quorum.kraft_version))
+    if quorum.voters is not None:
+        controls.append((VOTERS, quorum.voters))
+    write_whole(path, b"".join(_batches(controls, values, epoch, now_ms)), sync=True)
+    sync_directory(directory)
+    return SnapshotFile(end_offset, epoch, path)
+
+
+def _batches(
+    controls: list[tuple[int, bytes]], values: Iterable[bytes], epoch: int, now_ms: int
+) -> Iterator[bytes]:
+    offset = len(controls)
+    yield _control(0, controls, epoch, now_ms)
+    rows: list[tuple[None, bytes, tuple[()], int]] = []
+    for value in values:
+        rows.append((None, value, (), now_ms))
+        if len(rows) == RECORDS_PER_BATCH:
+            yield encode_batch(rows, base_offset=offset, partition_leader_epoch=epoch)
+            offset, rows = offset + len(rows), []
+    if rows:
+        yield encode_batch(rows, base_offset=offset, partition_leader_epoch=epoch)
+        offset += len(rows)
+    yield _control(offset, [(FOOTER, SnapshotFooterRecord(version=0).encode(0))], epoch, now_ms)
+
+
+def _control(offset: int, records: list[tuple[int, bytes]], epoch: int, now_ms: int) -> bytes:
+    rows = [(bytes(2) + kind.to_bytes(2, "big"), value, (), now_ms) for kind, value in records]
+    return encode_batch(rows, base_offset=offset, is_control=True, partition_leader_epoch=epoch)
+
+
+def write_first_voters(directory: str, node_id: int, directory_id: bytes, now_ms: int) -> None:
+    """Name this node as the one voter of the quorum, for a Kafka without static voters (KIP-853).
+
+    The address is that of Kafka's example configurations: a quorum of one sends no requests, and Apache Kafka
+    writes the address that it really has once it leads or joins another quorum.
+
+    Raises:
+        StorageError: it cannot be written.
+    """
+    voter = Voter(
+        voter_id=node_id,
+        voter_directory_id=directory_id,
+        endpoints=[Endpoint(name=CONTROLLER_LISTENER, host="localhost", port=CONTROLLER_PORT)],
+        k_raft_version_feature=KRaftVersionFeature(min_supported_version=0, max_supported_version=1),
+    )
+    quorum = Quorum(
+        KRaftVersionRecord(version=0, k_raft_version=1).encode(0),
+        VotersRecord(version=0, voters=[voter]).encode(0),
+    )
+    write_snapshot(directory, 0, 0, (), quorum=quorum, last_timestamp_ms=0, now_ms=now_ms)
