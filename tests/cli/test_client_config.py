@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from penstock.cli.client_config import completed, read_config, without_passwords
 from penstock.cli.options import bootstrap_option, client_settings, property_option
+from penstock.cli.settings import gathered
 from penstock.errors import ConfigError
 
 JAVA = r"""# client.properties
@@ -37,7 +38,8 @@ statistics.interval.ms=5
 
 
 @pytest.fixture(autouse=True)
-def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("PENSTOCK_CONFIG", raising=False)
     monkeypatch.delenv("PENSTOCK_SASL_PASSWORD", raising=False)
 
@@ -90,24 +92,32 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         read_config(str(tmp_path / "long"))
 
 
-def test_secrets_come_from_the_environment_where_security_is_asked_for() -> None:
-    environment = {"PENSTOCK_SASL_PASSWORD": "pw", "PENSTOCK_SSL_KEY_PASSWORD": "key", "PENSTOCK_OTHER": "x"}
-    assert completed({}, environment) == {}
-    asked = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "ann"}
-    assert completed(asked, environment) == {**asked, "sasl.password": "pw", "ssl.key.password": "key"}
-    assert completed({**asked, "sasl.password": "own"}, environment)["sasl.password"] == "own"
-    assert completed({"security.protocol": "SSL"}, environment) == {
-        "security.protocol": "SSL",
-        "ssl.key.password": "key",
+def test_secrets_come_from_the_environment_where_security_is_asked_for(tmp_path: Path) -> None:
+    environment = {
+        "PENSTOCK_SASL_PASSWORD": "pw",
+        "PENSTOCK_SSL_KEY_PASSWORD": "key",
+        "PENSTOCK_OTHER": "x",
+        "XDG_CONFIG_HOME": str(tmp_path),
     }
+
+    def values(**typed: str) -> dict[str, str]:
+        names = {name.replace("_", "."): value for name, value in typed.items()}
+        found = gathered(None, None, environment, names)
+        return {name: setting.value for name, setting in found.items() if name not in names}
+
+    assert values() == {}
+    asked = {"security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN", "sasl_username": "ann"}
+    assert values(**asked) == {"sasl.password": "pw", "ssl.key.password": "key"}
+    assert values(**asked, sasl_plain_password="own") == {"ssl.key.password": "key"}
+    assert values(security_protocol="SSL") == {"ssl.key.password": "key"}
 
 
 def test_a_password_is_asked_for_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = {"security.protocol": "SASL_SSL", "sasl.mechanisms": "scram-sha-256", "sasl.username": "ann"}
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr(click, "prompt", lambda text, **options: f"{text} {options['hide_input']}")
-    assert completed(asked, {})["sasl.password"] == "password of ann True"
-    assert "sasl.password" not in completed(asked, {}, may_ask=False)
+    assert completed(asked)["sasl.password"] == "password of ann True"
+    assert "sasl.password" not in completed(asked, may_ask=False)
 
 
 @pytest.mark.parametrize("name", ["sasl.password", "sasl.jaas.config", "ssl.key.password", "ssl.key.pem"])

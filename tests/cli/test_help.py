@@ -21,12 +21,16 @@ def commands(command: click.Command, words: tuple[str, ...]) -> Iterator[tuple[s
             yield from commands(inner, (*words, name))
 
 
+@pytest.mark.parametrize("columns", [80, 120])
 @pytest.mark.parametrize("words", list(commands(penstock, ())), ids=" ".join)
-def test_help_is_laid_out(words: tuple[str, ...]) -> None:
-    """Marks of layout are followed, not printed, and examples stay one a line."""
-    done = CliRunner().invoke(penstock, [*words, "--help"])
+def test_help_is_laid_out(words: tuple[str, ...], columns: int) -> None:
+    """Marks of layout are followed, not printed, examples stay one a line, and nothing is cut off."""
+    done = CliRunner().invoke(penstock, [*words, "--help"], terminal_width=columns)
     assert done.exit_code == 0
     assert "\b" not in done.output
     assert "\\b" not in done.output
+    assert "..." not in done.output.partition("\nCommands:\n")[2], "a summary that is cut off"
     for line in done.output.splitlines():
         assert line.count("penstock " + " ".join(words) + " -") <= 1, line
+        assert len(line) <= columns, line
+        assert line == line.rstrip(), line

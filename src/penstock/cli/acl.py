@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
 import click
 
+from penstock.cli.listing import json_option, put_rows
 from penstock.cli.options import bootstrap_option, client_settings, property_option
 from penstock.cli.outcome import put
 from penstock.errors import ConfigError
+
+if TYPE_CHECKING:
+    from penstock.security.acls import Acl
 
 
 @click.group("acl")
@@ -30,16 +38,18 @@ def command() -> None:
 @click.option("--topic", help="Only entries that apply to this topic.")
 @click.option("--group", help="Only entries that apply to this group.")
 @click.option("--principal", help="Only entries of this principal, such as User:ann.")
+@json_option()
 def list_entries(
     bootstrap: str,
     properties: tuple[str, ...],
     topic: str | None,
     group: str | None,
     principal: str | None,
+    as_json: bool,
 ) -> None:
     """Entries as rules, one per line."""
     from penstock.client import Admin
-    from penstock.security.acls import EVERY_ACL, PatternType, ResourceType, rule_of
+    from penstock.security.acls import EVERY_ACL, PatternType, ResourceType
 
     if topic is not None and group is not None:
         raise ConfigError("--topic and --group exclude each other")
@@ -48,15 +58,15 @@ def list_entries(
         if name is not None:
             wanted = wanted._replace(resource_type=kind, resource_name=name, pattern_type=PatternType.MATCH)
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
-        for acl in admin.list_acls(wanted):
-            put(rule_of(acl))
+        _put_acls(admin.list_acls(wanted), as_json)
 
 
 @command.command("add")
 @bootstrap_option()
 @property_option()
 @click.argument("words", metavar="RULE...", nargs=-1, required=True)
-def add_entries(bootstrap: str, properties: tuple[str, ...], words: tuple[str, ...]) -> None:
+@json_option()
+def add_entries(bootstrap: str, properties: tuple[str, ...], words: tuple[str, ...], as_json: bool) -> None:
     """Add the entries of a rule."""
     from penstock.client import Admin
     from penstock.security.acls import parse_rule, rule_of, warning_of
@@ -64,6 +74,9 @@ def add_entries(bootstrap: str, properties: tuple[str, ...], words: tuple[str, .
     acls = parse_rule(" ".join(words))
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
         admin.create_acls(acls)
+    if as_json:
+        _put_acls(acls, as_json)
+        return
     for acl in acls:
         warning = warning_of(acl)
         put(rule_of(acl) + (f"  # {warning}" if warning else ""))
@@ -73,12 +86,43 @@ def add_entries(bootstrap: str, properties: tuple[str, ...], words: tuple[str, .
 @bootstrap_option()
 @property_option()
 @click.argument("words", metavar="RULE...", nargs=-1, required=True)
-def remove_entries(bootstrap: str, properties: tuple[str, ...], words: tuple[str, ...]) -> None:
+@json_option()
+def remove_entries(
+    bootstrap: str, properties: tuple[str, ...], words: tuple[str, ...], as_json: bool
+) -> None:
     """Remove the entries of a rule; those that were there are shown."""
     from penstock.client import Admin
-    from penstock.security.acls import AclFilter, parse_rule, rule_of
+    from penstock.security.acls import AclFilter, parse_rule
 
     filters = [AclFilter(*acl) for acl in parse_rule(" ".join(words))]
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
-        for acl in admin.delete_acls(filters):
+        _put_acls(admin.delete_acls(filters), as_json)
+
+
+def _put_acls(acls: Iterable[Acl], as_json: bool) -> None:
+    """Entries as rules, or as rows of the noun `acl`."""
+    from penstock.security.acls import Operation, PatternType, Permission, ResourceType, rule_of
+
+    if not as_json:
+        for acl in acls:
             put(rule_of(acl))
+        return
+    rows = [
+        {
+            "permission": _word(Permission, acl.permission),
+            "principal": acl.principal,
+            "host": acl.host,
+            "operation": _word(Operation, acl.operation),
+            "resource_type": _word(ResourceType, acl.resource_type),
+            "resource": acl.resource_name,
+            "pattern_type": _word(PatternType, acl.pattern_type),
+            "rule": rule_of(acl),
+        }
+        for acl in acls
+    ]
+    put_rows("acl", rows, as_json)
+
+
+def _word(kind: type[IntEnum], code: int) -> str:
+    """The name of a code in lower case; the number of one that is not known."""
+    return kind(code).name.lower() if code in kind.__members__.values() else str(code)

@@ -8,7 +8,9 @@ from typing import Any
 import click
 
 from penstock.broker.command_line import OPTIONS, Option, run, settings_of
-from penstock.cli.options import pairs
+from penstock.cli.cluster import broker_row
+from penstock.cli.listing import json_option, put_rows
+from penstock.cli.options import bootstrap_option, client_settings, pairs, property_option
 
 
 def _click_option(option: Option) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -34,20 +36,44 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@click.command("broker")
+@click.group(
+    "broker",
+    short_help="Run a Kafka broker; list those of a cluster.",
+    invoke_without_command=True,
+    subcommand_metavar="[COMMAND]",
+)
 @_options
-def command(config: tuple[str, ...], **values: str | int | None) -> int:
-    """Run a Kafka broker until Ctrl-C or SIGTERM.
+@click.pass_context
+def command(context: click.Context, /, config: tuple[str, ...], **values: str | int | None) -> int | None:
+    """Run a Kafka broker until Ctrl-C or SIGTERM; or list those of a cluster.
 
     It serves Kafka's protocol to any Kafka client and prints one line when it is ready,
     with the address it listens on.
 
     \b
     Examples:
-      penstock broker                              in memory, on 127.0.0.1:9092
-      penstock broker --data-dir data --port 0     on disk, on any free port
-      penstock broker --as-version 0.10.2          what a program of 2017 would meet
+      penstock broker                            in memory, on 127.0.0.1:9092
+      penstock broker --data-dir data --port 0   on disk, on any free port
+      penstock broker --as-version 0.10.2        what a program of 2017 would meet
       penstock broker -o num.partitions=6 -o auto.create.topics.enable=false
+      penstock broker list -b kafka:9092         those of a cluster
     """
+    if context.invoked_subcommand is not None:
+        if config or any(value is not None for value in values.values()):
+            raise click.UsageError(f"options of a broker to run do not go with {context.invoked_subcommand}")
+        return None
     given = {name: str(value) for name, value in values.items() if value is not None}
     return run(settings_of(given, pairs(config, "--config")))
+
+
+@command.command("list")
+@bootstrap_option()
+@property_option()
+@json_option()
+def list_brokers(bootstrap: str, properties: tuple[str, ...], as_json: bool) -> None:
+    """The brokers of a cluster."""
+    from penstock.client import Admin
+
+    with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
+        cluster = admin.describe_cluster()
+    put_rows("broker", [broker_row(node, cluster.controller) for node in cluster.nodes], as_json)

@@ -8,7 +8,6 @@ come from the file, from the environment (``PENSTOCK_SASL_PASSWORD``), from wher
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Mapping
@@ -25,19 +24,19 @@ VARIABLE_PREFIX = "PENSTOCK_"
 ASKED = "PENSTOCK_ASKED"
 """Where the context of a command keeps passwords that were typed."""
 
-FROM_ENVIRONMENT = (
-    "sasl.username",
-    "sasl.password",
-    "sasl.jaas.config",
-    "ssl.key.password",
-    "ssl.keystore.password",
-    "ssl.truststore.password",
-    "sasl.oauthbearer.client.secret",
+SECRETS = frozenset(
+    (
+        "sasl.password",
+        "sasl.jaas.config",
+        "ssl.key.password",
+        "ssl.keystore.password",
+        "ssl.truststore.password",
+        "sasl.oauthbearer.client.secret",
+        "sasl.oauthbearer.client.credentials.client.secret",
+        "ssl.key.pem",
+        "ssl.keystore.key",
+    )
 )
-"""Settings that a variable may hold: its name is the setting's in upper case with underscores."""
-
-SECRETS = frozenset((*FROM_ENVIRONMENT[1:], "ssl.key.pem", "ssl.keystore.key",
-                     "sasl.oauthbearer.client.credentials.client.secret"))  # fmt: skip
 """Settings that may not stand on a command line."""
 
 JAVA_NAMES = ("sasl.jaas.config", "ssl.truststore.", "ssl.keystore.")
@@ -124,24 +123,10 @@ def _concerns_all(name: str) -> bool:
     return name.startswith(SECURITY_NAMES) or name in known_names(ClientConfig)
 
 
-def completed(
-    settings: Mapping[str, str], environment: Mapping[str, str] = os.environ, *, may_ask: bool = True
-) -> dict[str, str]:
-    """The settings with secrets from the environment, and with a password from the keyboard where one is
-    due.
-    """
+def completed(settings: Mapping[str, str], *, may_ask: bool = True) -> dict[str, str]:
+    """The settings, with a password from the keyboard where one is due."""
     made = dict(settings)
     protocol = made.get("security.protocol", "PLAINTEXT").upper()
-    if protocol == "PLAINTEXT":
-        return made
-    for name in FROM_ENVIRONMENT:
-        value = environment.get(VARIABLE_PREFIX + name.replace(".", "_").upper())
-        if (
-            value is not None
-            and name not in made
-            and (protocol.startswith("SASL") or name.startswith("ssl."))
-        ):
-            made[name] = value
     mechanism = made.get("sasl.mechanism", made.get("sasl.mechanisms", "")).upper()
     wants = mechanism in MECHANISMS_WITH_PASSWORD and protocol.startswith("SASL")
     if wants and "sasl.username" in made and "sasl.password" not in made and may_ask and sys.stdin.isatty():
@@ -172,26 +157,3 @@ def without_passwords(words: Mapping[str, str]) -> Mapping[str, str]:
                 f"--config, into the environment variable {variable}, or as -X {name}='${{file:PATH}}'"
             )
     return words
-
-
-def remember(context: click.Context, parameter: click.Parameter, path: str | None) -> None:
-    """Called by click for ``--config``, before other options: its addresses become the default of ``-b``."""
-    path = path or os.environ.get(FILE_VARIABLE)
-    if not path:
-        return
-    try:
-        settings = read_config(path)
-    except ConfigError as error:
-        raise click.UsageError(str(error), context) from None
-    addresses = [settings.pop(name, None) for name in ("bootstrap.servers", "metadata.broker.list")]
-    given = next((each for each in addresses if each), None)
-    if given is not None:
-        context.default_map = {**(context.default_map or {}), "bootstrap": given}
-    context.meta[FILE_VARIABLE] = settings
-
-
-def remembered() -> Mapping[str, str]:
-    """The settings of ``--config`` of the command that runs."""
-    context = click.get_current_context(silent=True)
-    found: Mapping[str, str] = {} if context is None else context.meta.get(FILE_VARIABLE, {})
-    return found

@@ -1,33 +1,68 @@
-"""What commands ask a cluster before they start."""
+"""``penstock cluster``: the cluster as a whole."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
 
-from penstock.errors import ConfigError
-from penstock.model import TopicPartition
+import click
+
+from penstock.cli.listing import json_option, put_json, put_rows
+from penstock.cli.options import bootstrap_option, client_settings, property_option
+from penstock.cli.outcome import put
+
+if TYPE_CHECKING:
+    from penstock.client.cluster.metadata import Node
 
 
-def partitions_of(
-    bootstrap: str, topic: str, chosen: Collection[int], config: Mapping[str, str]
-) -> list[TopicPartition]:
-    """The partitions of `topic`, or the `chosen` ones among them.
+@click.group("cluster")
+def command() -> None:
+    """Look at the cluster as a whole.
 
-    Raises:
-        ConfigError: a chosen partition does not exist.
-        PenstockError: the topic does not exist, or the cluster cannot be reached.
+    \b
+    Examples:
+      penstock cluster describe
+      penstock cluster describe --json
     """
-    from penstock.client import Admin
-    from penstock.client.config import ClientConfig, ConsumerConfig, known_names
 
-    consumers_only = known_names(ConsumerConfig).keys() - known_names(ClientConfig).keys()
-    shared = {name: value for name, value in config.items() if name not in consumers_only}
-    with Admin(bootstrap_servers=bootstrap, config=shared) as admin:
-        (description,) = admin.describe_topics([topic])
-    numbers = sorted(partition.partition for partition in description.partitions)
-    missing = sorted(set(chosen) - set(numbers))
-    if missing:
-        raise ConfigError(
-            f"topic {topic!r} has no partition {missing[0]}; its partitions are 0 to {numbers[-1]}"
-        )
-    return [TopicPartition(topic, number) for number in numbers if not chosen or number in chosen]
+
+@command.command("describe", short_help="The cluster's id and brokers; whether all is well.")
+@bootstrap_option()
+@property_option()
+@json_option()
+def describe(bootstrap: str, properties: tuple[str, ...], as_json: bool) -> None:
+    """The cluster's id, its brokers, and whether its partitions are well."""
+    from penstock.client import Admin
+
+    with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
+        cluster = admin.describe_cluster()
+        names = admin.list_topics()
+        topics = admin.describe_topics(names) if names else []
+    partitions = [partition for topic in topics for partition in topic.partitions]
+    row = {
+        "cluster_id": cluster.cluster_id,
+        "controller": cluster.controller,
+        "brokers": len(cluster.nodes),
+        "topics": len(topics),
+        "partitions": len(partitions),
+        "leaderless": sum(one.leader < 0 for one in partitions),
+        "under_replicated": sum(len(one.in_sync_replicas) < len(one.replicas) for one in partitions),
+    }
+    if as_json:
+        put_json(row)
+        return
+    put(f"cluster {cluster.cluster_id or 'without an id'}")
+    put(f"{row['topics']} topics with {row['partitions']} partitions")
+    put(f"{row['leaderless']} partitions without a leader, {row['under_replicated']} not fully in sync")
+    rows = [broker_row(node, cluster.controller) for node in cluster.nodes]
+    put_rows("broker", rows, as_json=False)
+
+
+def broker_row(node: Node, controller: int) -> dict[str, object]:
+    """A broker as a row of the noun `broker`."""
+    return {
+        "broker": node.node_id,
+        "host": node.host,
+        "port": node.port,
+        "rack": node.rack,
+        "is_controller": node.node_id == controller,
+    }

@@ -10,18 +10,22 @@ import click
 
 from penstock.cli import completion, waiting
 from penstock.cli.interrupts import be_interruptible
-from penstock.cli.options import is_text
+from penstock.cli.options import is_text, profile_option
 from penstock.cli.outcome import INTERRUPTED, WRONG_USE, say
 from penstock.errors import ConfigError, EncodeError
 
 NOUNS = {
     "broker": "penstock.cli.broker_command",
     "topic": "penstock.cli.topic",
+    "offsets": "penstock.cli.offsets",
     "config": "penstock.cli.config",
     "group": "penstock.cli.group",
     "transaction": "penstock.cli.transaction",
+    "cluster": "penstock.cli.cluster",
+    "logdir": "penstock.cli.logdir",
     "acl": "penstock.cli.acl",
     "user": "penstock.cli.user",
+    "quota": "penstock.cli.quota",
     "produce": "penstock.cli.produce",
     "consume": "penstock.cli.consume",
     "event": "penstock.cli.event",
@@ -52,6 +56,7 @@ class Nouns(click.Group):
     epilog="Every command explains itself: penstock consume --help",
 )
 @click.version_option(package_name="penstock", prog_name="penstock")
+@profile_option()
 def penstock() -> None:
     """Kafka for Python people: a broker, a client, and a pipeline on Spark.
 
@@ -78,9 +83,8 @@ def run(words: Sequence[str], *, is_process: bool = False) -> int:
     # code of its own, where `penstock.cli.outcome` has one way for every command.
     try:
         with ExitStack() as stack:
-            if is_process and words[:1] != [
-                "broker"
-            ]:  # which has its own way of ending, and waits for nothing
+            # A broker has its own way of ending, and waits for nothing.
+            if is_process and (words[:1] != ["broker"] or words[1:2] == ["list"]):
                 be_interruptible()
                 stack.enter_context(waiting.shown())
             context = stack.enter_context(penstock.make_context("penstock", list(words)))

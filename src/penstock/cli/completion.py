@@ -23,15 +23,15 @@ VARIABLE = "_PENSTOCK_COMPLETE"
 SHELLS = ("bash", "zsh", "fish")
 
 
-@click.command("completion")
+@click.command("completion", short_help="Print what makes the TAB key work.")
 @click.argument("shell", type=click.Choice(SHELLS))
 def command(shell: str) -> None:
     """Print what makes SHELL complete commands, options, topics and groups.
 
     \b
     Examples:
-      eval "$(penstock completion bash)"                                  # in ~/.bashrc
-      eval "$(penstock completion zsh)"                                   # in ~/.zshrc
+      eval "$(penstock completion bash)"           # in ~/.bashrc
+      eval "$(penstock completion zsh)"            # in ~/.zshrc
       penstock completion fish > ~/.config/fish/completions/penstock.fish
     """
     kind = get_completion_class(shell)

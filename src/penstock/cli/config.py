@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import click
 
 from penstock.cli import completion
-from penstock.cli.options import bootstrap_option, client_settings, pairs, property_option
+from penstock.cli.listing import json_option, put_rows
+from penstock.cli.options import (
+    DEFAULT_BOOTSTRAP,
+    bootstrap_option,
+    client_settings,
+    pairs,
+    profile_in_force,
+    profile_option,
+    property_option,
+    settings_in_force,
+)
 from penstock.cli.outcome import put, say
+from penstock.cli.profiles import profiles_path, read_profiles
+from penstock.cli.settings import (
+    BOOTSTRAP,
+    HIDDEN,
+    Setting,
+    is_readable_by_others,
+    meaning,
+    shown,
+    unread_variables,
+)
 from penstock.common.suggestions import did_you_mean
 
 if TYPE_CHECKING:
@@ -18,18 +39,82 @@ if TYPE_CHECKING:
     from penstock.client.admin.admin import ConfigValue
 
 
-@click.group("config")
-def command() -> None:
-    """Show and change the settings of topics and brokers.
+@click.group("config", invoke_without_command=True)
+@click.pass_context
+def command(context: click.Context) -> None:
+    """Settings of topics and brokers, and those of this client.
+
+    Without a command: the settings that commands of this client have, and where each comes from.
 
     \b
     Examples:
+      penstock config
+      penstock config show --profile staging
+      penstock config profiles
       penstock config describe delays
       penstock config get delays retention.ms
       penstock config set delays retention.ms=60000 cleanup.policy=compact,delete
       penstock config set delays --delete retention.ms
       penstock config set --all-brokers log.retention.ms=3600000
     """
+
+    if context.invoked_subcommand is None:
+        context.invoke(show)
+
+
+@command.command("show")
+@click.option("-b", "--bootstrap-server", "--broker", "bootstrap", metavar="HOST:PORT")
+@property_option()
+@json_option()
+def show(bootstrap: str | None = None, properties: tuple[str, ...] = (), as_json: bool = False) -> None:
+    """The settings of this client, and where each comes from.
+
+    What stands further up wins: -b and -X; --config FILE; --profile NAME; the environment, as in
+    PENSTOCK_BOOTSTRAP_SERVERS; the file that PENSTOCK_CONFIG names; the profile that PENSTOCK_PROFILE
+    names, or else config.toml. Passwords are not shown.
+    """
+    found = dict(settings_in_force(properties))
+    if bootstrap is not None:
+        found = {name: one for name, one in found.items() if meaning(name) != meaning(BOOTSTRAP)}
+        found[BOOTSTRAP] = Setting(bootstrap, "-b")
+    elif all(meaning(name) != meaning(BOOTSTRAP) for name in found):
+        found[BOOTSTRAP] = Setting(DEFAULT_BOOTSTRAP, "default")
+    rows = [
+        {"name": name, "value": shown(name, found[name].value), "origin": found[name].origin}
+        for name in sorted(found)
+    ]
+    put_rows("client setting", rows, as_json)
+    path = profiles_path()
+    has_secrets = any(
+        shown(name, one.value) == HIDDEN and str(path) in one.origin for name, one in found.items()
+    )
+    if has_secrets and is_readable_by_others(path):
+        say(f"{path} holds passwords, and other users of this machine can read it: chmod 600 {path}")
+    for line in unread_variables(os.environ):
+        say(line)
+
+
+@command.command("profiles", short_help="Profiles in config.toml, and which is used.")
+@profile_option()
+@json_option()
+def list_profiles(as_json: bool) -> None:
+    """Profiles in ~/.config/penstock/config.toml, and which of them is used."""
+    profiles = read_profiles(profiles_path())
+    used = profile_in_force() or profiles.default
+    rows = [
+        {
+            "profile": name,
+            "is_used": name == used,
+            "bootstrap_servers": next(
+                (value for key, value in settings.items() if meaning(key) == meaning(BOOTSTRAP)), None
+            ),
+        }
+        for name, settings in sorted(profiles.sections.items())
+    ]
+    if not rows and not as_json:
+        put(f"there are no profiles; {profiles.path} may have them, as sections like [local]")
+        return
+    put_rows("profile", rows, as_json)
 
 
 _topic = click.argument("topic", required=False, shell_complete=completion.topics)
@@ -58,15 +143,36 @@ def _where(topic: str | None, broker: int | None) -> None:
 @_topic
 @_broker
 @click.option("--all", "show_all", is_flag=True, help="Defaults, too.")
+@json_option()
 def describe(
-    bootstrap: str, properties: tuple[str, ...], topic: str | None, broker: int | None, show_all: bool
+    bootstrap: str,
+    properties: tuple[str, ...],
+    topic: str | None,
+    broker: int | None,
+    show_all: bool,
+    as_json: bool,
 ) -> None:
     """What is set for TOPIC or a broker, one NAME=VALUE a line."""
     _where(topic, broker)
     settings = _describe(bootstrap, properties, topic, broker)
-    for name in sorted(settings):
-        if show_all or not settings[name].is_default:
-            put(f"{name}={_shown(settings[name])}")
+    chosen = [name for name in sorted(settings) if show_all or not settings[name].is_default]
+    if as_json:
+        put_rows("setting", [_row(topic, broker, name, settings[name]) for name in chosen], as_json)
+        return
+    for name in chosen:
+        put(f"{name}={_shown(settings[name])}")
+
+
+def _row(topic: str | None, broker: int | None, name: str, setting: ConfigValue) -> dict[str, object]:
+    return {
+        "topic": topic,
+        "broker": broker,
+        "name": name,
+        "value": None if setting.is_sensitive else setting.value,
+        "is_default": setting.is_default,
+        "is_read_only": setting.is_read_only,
+        "is_sensitive": setting.is_sensitive,
+    }
 
 
 @command.command("get")

@@ -12,10 +12,10 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from penstock.cli import completion, waiting
-from penstock.cli.cluster import partitions_of
 from penstock.cli.formats import Printer, format_printer, json_printer
 from penstock.cli.options import bootstrap_option, client_settings, delimiter, property_option
 from penstock.cli.outcome import is_terminal, note
+from penstock.cli.partitions import partitions_of
 from penstock.cli.positions import Span, parse_span, resolve
 from penstock.cli.times import TIME_HELP
 from penstock.clock import SystemClock
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 POLL_MS = 200
 
 
-@click.command("consume")
+@click.command("consume", short_help="Print the messages of a topic.")
 @bootstrap_option()
 @click.option(
     "-t",
@@ -104,18 +104,19 @@ def command(
 
     \b
     Examples:
-      penstock consume -t delays -e                      everything there is, then exit
-      penstock consume -t delays -o -5 -e                the last five of each partition
-      penstock consume -t delays -o '1h ago' -e          the last hour
+      penstock consume -t delays -e              everything there is, then exit
+      penstock consume -t delays -o -5 -e        the last five of each partition
+      penstock consume -t delays -o '1h ago' -e  the last hour
       penstock consume -t delays -o s@2026-01-31 -o e@2026-02-01
-      penstock consume -t delays -J -c 1                 one message as JSON
-      penstock consume -t delays -G billing              as a member of a group
+      penstock consume -t delays -J -c 1         one message as JSON
+      penstock consume -t delays -G billing      as a member of a group
       penstock consume -t delays -f '%t/%p/%o %k: %s\\n'
 
     \b
     Tokens of -f:
       %s value   %S its length   %R its length in 4 bytes   %k key   %K its length
-      %t topic   %p partition    %o offset   %T timestamp   %h headers   %% a percent sign
+      %t topic   %p partition    %o offset   %T timestamp   %h headers
+      %% a percent sign
     """
     if as_json and (layout is not None or key_delimiter is not None):
         raise ConfigError("-J is a format of its own: leave out -f and -K")

@@ -34,29 +34,31 @@ if TYPE_CHECKING:
     from penstock.model import Record
 
 
-@click.group("event")
+@click.group("event", short_help="Read CloudEvents, check them and convert them.")
 def command() -> None:
     """Read CloudEvents, check them, convert them between modes and formats.
 
     \b
     A Kafka record is an event in one of two modes:
-      binary       header ce_ID for each attribute, content-type for that of the data,
-                   and the data as the value
+      binary       header ce_ID for each attribute, content-type for that of
+                   the data, and the data as the value
       structured   header content-type: application/cloudevents+FORMAT,
                    and the whole event as the value
 
     \b
     Examples:
-      penstock event read -t readings -e                  what the records of a topic are
-      penstock event validate event.json                  or which rule is broken
-      penstock event encode --mode binary event.json      the record that carries it
+      penstock event read -t readings -e               what records are
+      penstock event validate event.json               or which rule is broken
+      penstock event encode --mode binary event.json   the record that carries it
       penstock event convert --to protobuf event.json > event.bin
-      penstock event read -t readings -e --jsonl | penstock event convert --jsonl --mode structured
+      penstock event read -t readings -e --jsonl |
+        penstock event convert --jsonl --mode structured
 
     \b
     With --jsonl a record is one line, bytes in base64:
-      {"key": null, "value": "e30=", "headers": [["ce_id", "MQ=="], ["ce_type", "dA=="], ...]}
-    decode adds "mode" and "event", or "error" and "rule"; encode turns "event" into a record.
+      {"key": null, "value": "e30=", "headers": [["ce_id", "MQ=="]]}
+    decode adds "mode" and "event", or "error" and "rule"; encode turns "event"
+    into a record.
     The rules are explained in docs/reference/cloudevents.md.
     """
 
@@ -84,11 +86,12 @@ def decode(
 
     \b
     One record, whose value is FILE or stdin:
-      echo '{"reading": 21.5}' | penstock event decode -H ce_specversion=1.0 -H ce_id=1 \\
+      echo '{"reading": 21.5}' | penstock event decode -H ce_specversion=1.0 \\
+        -H ce_id=1 \\
         -H ce_source=/s -H ce_type=t -H content-type=application/json
 
     \b
-    Many, one a line; each comes back with "mode" and "event", or "error" and "rule":
+    Many, one a line; each gets "mode" and "event", or "error" and "rule":
       penstock event decode --jsonl records.jsonl
     """
     from penstock.cloudevents import Event
@@ -135,7 +138,7 @@ def encode(
       penstock event encode --mode structured event.json
 
     \b
-    Many, one a line, each with an "event", and a "key" and more "headers" if you like:
+    Many, one a line, each with an "event", and perhaps "key" and "headers":
       penstock event encode --jsonl --mode binary events.jsonl
     """
     from penstock.cloudevents.lines import encode_line
@@ -181,9 +184,9 @@ def validate(
 
     \b
     Examples:
-      penstock event validate a.json b.json               one event each, or a batch
+      penstock event validate a.json b.json         one event each, or a batch
       penstock event validate --format avro event.avro
-      penstock event validate --jsonl records.jsonl       records, one a line
+      penstock event validate --jsonl records.jsonl records, one a line
 
     Exits with 1 when anything is not valid.
     """
@@ -296,12 +299,12 @@ def read(
 
     \b
     Examples:
-      penstock event read -t readings -e             a line for each
-      penstock event read -t readings -o -5 -e       the last five of each partition
-      penstock event read -t readings -e --jsonl     as decode writes it, with topic and offset
+      penstock event read -t readings -e           a line for each
+      penstock event read -t readings -o -5 -e     the last five of each partition
+      penstock event read -t readings -e --jsonl   as decode writes it
     """
-    from penstock.cli.cluster import partitions_of
     from penstock.cli.consume import Reading
+    from penstock.cli.partitions import partitions_of
     from penstock.cli.positions import parse_span
     from penstock.client import Consumer
 

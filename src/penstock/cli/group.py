@@ -9,8 +9,10 @@ import click
 
 from penstock.cli import completion
 from penstock.cli.group_reset import Target, parse_target, parse_topics, planned
+from penstock.cli.listing import json_option, put_rows
 from penstock.cli.options import bootstrap_option, client_settings, property_option
 from penstock.cli.outcome import put, put_table
+from penstock.cli.partitions import numbered
 from penstock.cli.times import DURATION_HELP, TIME_HELP
 from penstock.errors import ConfigError
 from penstock.model import EARLIEST, LATEST, TopicPartition
@@ -40,16 +42,20 @@ def command() -> None:
 @property_option()
 @click.option("--state", "states", multiple=True, help="Only groups in this state: Stable, Empty, ...")
 @click.option("-v", "--verbose", is_flag=True, help="Show states and protocol types, too.")
-def list_groups(bootstrap: str, properties: tuple[str, ...], states: tuple[str, ...], verbose: bool) -> None:
+@json_option()
+def list_groups(
+    bootstrap: str, properties: tuple[str, ...], states: tuple[str, ...], verbose: bool, as_json: bool
+) -> None:
     """Names of the groups, one per line."""
     from penstock.client import Admin
 
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
         groups = admin.list_groups(states=states)
-    if verbose:
-        put_table(
-            ("group", "state", "type"), [(g.group_id, g.state or "-", g.protocol_type or "-") for g in groups]
-        )
+    if verbose or as_json:
+        rows = [
+            {"group": g.group_id, "state": g.state or None, "type": g.protocol_type or None} for g in groups
+        ]
+        put_rows("group", rows, as_json)
         return
     for group in groups:
         put(group.group_id)
@@ -59,13 +65,41 @@ def list_groups(bootstrap: str, properties: tuple[str, ...], states: tuple[str, 
 @bootstrap_option()
 @property_option()
 @click.argument("names", metavar="GROUP...", nargs=-1, required=True, shell_complete=completion.groups)
-def describe_groups(bootstrap: str, properties: tuple[str, ...], names: tuple[str, ...]) -> None:
+@json_option()
+def describe_groups(
+    bootstrap: str, properties: tuple[str, ...], names: tuple[str, ...], as_json: bool
+) -> None:
     """Members of GROUP and what each of them reads."""
     from penstock.client import Admin
 
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
-        for group in admin.describe_groups(names):
-            _print_group(group)
+        groups = admin.describe_groups(names)
+    if as_json:
+        put_rows("member", [row for group in groups for row in _member_rows(group)], as_json)
+        return
+    for group in groups:
+        _print_group(group)
+
+
+def _member_rows(group: GroupDescription) -> list[dict[str, object]]:
+    """A row for each member; one with nothing about a member for a group that has none."""
+    about = {
+        "group": group.group_id,
+        "state": group.state,
+        "assignor": group.assignor or None,
+        "coordinator": group.coordinator.node_id,
+    }
+    return [
+        {
+            **about,
+            "member": m.member_id,
+            "instance": m.group_instance_id,
+            "client": m.client_id,
+            "host": m.host,
+            "partitions": [str(tp) for tp in m.partitions],
+        }
+        for m in group.members
+    ] or [{**about, **dict.fromkeys(("member", "instance", "client", "host")), "partitions": []}]
 
 
 def _print_group(group: GroupDescription) -> None:
@@ -81,11 +115,12 @@ def _print_group(group: GroupDescription) -> None:
         put_table(("member", "instance", "client", "host", "partitions"), rows)
 
 
-@command.command("lag")
+@command.command("lag", short_help="How far GROUP is behind the ends of partitions.")
 @bootstrap_option()
 @property_option()
 @click.argument("name", metavar="GROUP", shell_complete=completion.groups)
-def show_lag(bootstrap: str, properties: tuple[str, ...], name: str) -> None:
+@json_option()
+def show_lag(bootstrap: str, properties: tuple[str, ...], name: str, as_json: bool) -> None:
     """How far GROUP is behind the end of each partition that it reads or has read."""
     from penstock.client import Admin
     from penstock.client.admin.groups import lags
@@ -101,17 +136,19 @@ def show_lag(bootstrap: str, properties: tuple[str, ...], name: str) -> None:
     for tp in tps:
         offset, lag, reader = committed.get(tp), behind.get(tp), readers.get(tp)
         rows.append(
-            (
-                tp.topic,
-                str(tp.partition),
-                "-" if offset is None else str(offset.offset),
-                str(ends.get(tp, "-")),
-                "-" if lag is None else str(lag),
-                "-" if reader is None else reader.group_instance_id or reader.member_id,
-            )
+            {
+                "group": name,
+                "topic": tp.topic,
+                "partition": tp.partition,
+                "committed": None if offset is None else offset.offset,
+                "end": ends.get(tp),
+                "lag": lag,
+                "member": None if reader is None else reader.group_instance_id or reader.member_id,
+            }
         )
-    put_table(("topic", "partition", "committed", "end", "lag", "member"), rows)
-    put(f"total lag {sum(filter(None, behind.values()))}")
+    put_rows("lag", rows, as_json, ("topic", "partition", "committed", "end", "lag", "member"))
+    if not as_json:
+        put(f"total lag {sum(filter(None, behind.values()))}")
 
 
 @command.command("reset")
@@ -139,6 +176,7 @@ def show_lag(bootstrap: str, properties: tuple[str, ...], name: str) -> None:
     help="So many records on, or back where negative.",
 )
 @click.option("--execute", is_flag=True, help="Do it. Without this the plan is shown, and nothing changed.")
+@json_option()
 def reset_offsets(
     bootstrap: str,
     properties: tuple[str, ...],
@@ -151,6 +189,7 @@ def reset_offsets(
     by_duration: str | None,
     shift_by: int | None,
     execute: bool,
+    as_json: bool,
 ) -> None:
     """Move the offsets of GROUP, which must have no members for that.
 
@@ -160,10 +199,12 @@ def reset_offsets(
     from penstock.client import Admin
 
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
-        _reset(admin, name, topics, target, execute)
+        _reset(admin, name, topics, target, execute, as_json)
 
 
-def _reset(admin: Admin, name: str, topics: Sequence[str], target: Target, execute: bool) -> None:
+def _reset(
+    admin: Admin, name: str, topics: Sequence[str], target: Target, execute: bool, as_json: bool
+) -> None:
     committed = {tp: at.offset for tp, at in admin.list_group_offsets(name).items()}
     tps = _partitions_to_reset(admin, name, topics, committed)
     first = _known(admin.list_offsets(dict.fromkeys(tps, EARLIEST)))
@@ -174,10 +215,22 @@ def _reset(admin: Admin, name: str, topics: Sequence[str], target: Target, execu
         else {}
     )
     plan = planned(target, tps, committed, first, last, at_time)
-    put_table(
-        ("topic", "partition", "committed", "new"),
-        [(p.topic, str(p.partition), str(committed.get(p, "-")), str(plan[p])) for p in tps],
-    )
+    rows = [
+        {
+            "group": name,
+            "topic": tp.topic,
+            "partition": tp.partition,
+            "committed": committed.get(tp),
+            "new": plan[tp],
+            "is_done": execute,
+        }
+        for tp in tps
+    ]
+    if execute and as_json:
+        admin.alter_group_offsets(name, plan)
+    put_rows("reset", rows, as_json, ("topic", "partition", "committed", "new"))
+    if as_json:
+        return
     if not execute:
         put("nothing has been changed; add --execute to do it")
         return
@@ -193,15 +246,7 @@ def _partitions_to_reset(
         if not tps:
             raise ConfigError(f"group {name!r} has committed nothing: give the --topic to set")
         return tps
-    asked = parse_topics(topics)
-    counts = {t.name: len(t.partitions) for t in admin.describe_topics(list(asked))}
-    tps = []
-    for topic, numbers in asked.items():
-        for number in range(counts[topic]) if numbers is None else numbers:
-            if number >= counts[topic]:
-                raise ConfigError(f"topic {topic!r} has no partition {number}, only 0 to {counts[topic] - 1}")
-            tps.append(TopicPartition(topic, number))
-    return sorted(tps)
+    return numbered(admin, parse_topics(topics))
 
 
 @command.command("delete")

@@ -46,7 +46,8 @@ def command(
     \b
     Examples:
       penstock mirror --from-0.7 old:9092 -t events -b new:9092
-      penstock mirror --from-0.7 zookeeper://zk:2181/kafka -t events -b new:9092 -z zstd --follow
+      penstock mirror --from-0.7 zookeeper://zk:2181/kafka -t events \\
+        -b new:9092 -z zstd --follow
     """
     from penstock.tables.mirror import Mirror
 

@@ -9,7 +9,9 @@ from typing import Any
 
 import click
 
-from penstock.cli.client_config import completed, remember, remembered, without_passwords
+from penstock.cli.client_config import completed, without_passwords
+from penstock.cli.profiles import PROFILE_VARIABLE
+from penstock.cli.settings import BOOTSTRAP, Setting, gathered, meaning
 from penstock.errors import ConfigError
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -27,14 +29,40 @@ def bootstrap_option() -> Decorator:
         "--broker",
         "bootstrap",
         metavar="HOST:PORT",
-        default=DEFAULT_BOOTSTRAP,
-        show_default=True,
+        default=_known_bootstrap,
+        show_default=f"as configured, or {DEFAULT_BOOTSTRAP}",
         help="Where the cluster is; several addresses separated by commas.",
     )
 
 
+CONFIG_PATH, PROFILE = "penstock.config", "penstock.profile"
+"""Where the context of a command keeps what ``--config`` and ``--profile`` say."""
+
+
+def _remember(key: str) -> Callable[[click.Context, click.Parameter, str | None], None]:
+    """A callback for click that keeps what an option says, for `settings_in_force`."""
+
+    def keep(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+        if value is not None:
+            context.meta[key] = value
+
+    return keep
+
+
+def profile_option() -> Decorator:
+    """``--profile NAME``: a section of the user's file of settings."""
+    return click.option(
+        "--profile",
+        metavar="NAME",
+        is_eager=True,
+        expose_value=False,
+        callback=_remember(PROFILE),
+        help="A section of ~/.config/penstock/config.toml with settings of the client.",
+    )
+
+
 def property_option(*, has_config: bool = True) -> Decorator:
-    """``-X name=value`` and ``--config FILE``: client settings under Kafka's own dotted names.
+    """``-X name=value``, ``--config FILE`` and ``--profile NAME``: settings of the client by dotted names.
 
     `has_config`: False for a command whose ``--config`` means something else; there, it is ``-F`` only.
     """
@@ -46,7 +74,7 @@ def property_option(*, has_config: bool = True) -> Decorator:
         metavar="FILE",
         is_eager=True,
         expose_value=False,
-        callback=remember,
+        callback=_remember(CONFIG_PATH),
         type=click.Path(),
         help="Client settings: client.properties, or a file of librdkafka or kcat.",
     )
@@ -58,21 +86,59 @@ def property_option(*, has_config: bool = True) -> Decorator:
         help="A client setting under its dotted name, as in -X client.id=me. May be repeated.",
     )
 
-    def both(function: Callable[..., Any]) -> Callable[..., Any]:
-        return file_option(property_option(function))
+    def all_three(function: Callable[..., Any]) -> Callable[..., Any]:
+        return profile_option()(file_option(property_option(function)))
 
-    return both
+    return all_three
+
+
+def settings_in_force(words: Iterable[str] = ()) -> dict[str, Setting]:
+    """Settings of the command that runs, and where each came from; `words` are those of ``-X``.
+
+    Raises:
+        ConfigError: as `pairs`, a password stands on the command line, or a file or profile is not there.
+    """
+    context = click.get_current_context(silent=True)
+    meta = {} if context is None else context.meta
+    typed = without_passwords(pairs(words, "-X"))
+    return gathered(meta.get(CONFIG_PATH), meta.get(PROFILE), typed=typed)
+
+
+def profile_in_force() -> str | None:
+    """The profile that ``--profile`` or PENSTOCK_PROFILE names; None where neither does."""
+    context = click.get_current_context(silent=True)
+    typed = None if context is None else context.meta.get(PROFILE)
+    return typed or os.environ.get(PROFILE_VARIABLE) or None
+
+
+def _known_bootstrap() -> str:
+    """The addresses that files, profile or environment name; the broker of this machine where none does."""
+    try:
+        found = settings_in_force()
+    except ConfigError as error:
+        raise click.UsageError(str(error), click.get_current_context(silent=True)) from None
+    return next(
+        (setting.value for name, setting in found.items() if meaning(name) == meaning(BOOTSTRAP)),
+        DEFAULT_BOOTSTRAP,
+    )
 
 
 def client_settings(words: Iterable[str], *, may_ask: bool = True) -> dict[str, str]:
-    """Settings of the client: of ``--config``, of ``-X`` over them, and secrets from where they are kept.
+    """Settings of the client, but for its addresses: see `penstock.cli.settings` for where they may stand.
 
     `may_ask`: whether a password that is missing may be asked for on the terminal.
 
     Raises:
-        ConfigError: as `pairs`, or a password stands on the command line.
+        ConfigError: as `settings_in_force`.
     """
-    return completed({**remembered(), **without_passwords(pairs(words, "-X"))}, may_ask=may_ask)
+    words = tuple(words)
+    typed = pairs(words, "-X")
+    found = {
+        name: setting.value
+        for name, setting in settings_in_force(words).items()
+        if name in typed or meaning(name) != meaning(BOOTSTRAP)
+    }
+    return completed(found, may_ask=may_ask)
 
 
 def pairs(values: Iterable[str], option: str) -> dict[str, str]:

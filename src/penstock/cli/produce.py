@@ -23,7 +23,7 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 READ_BYTES = 1 << 16
 
 
-@click.command("produce")
+@click.command("produce", short_help="Send messages to a topic, from stdin or files.")
 @bootstrap_option()
 @click.option("-t", "--topic", required=True, shell_complete=completion.topics, help="Topic to write to.")
 @click.option(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from penstock.protocol.schema.definition import Definition
 
 
-@click.group("schema")
+@click.group("schema", short_help="Look at the definitions of messages.")
 def command() -> None:
     """Look at the definitions of messages: grammar, code, evolution, sizes.
 
@@ -37,7 +37,7 @@ def command() -> None:
     """
 
 
-@command.command("show")
+@command.command("show", short_help="The grammar of a message, and its fields.")
 @click.argument("api", metavar="API", shell_complete=completion.definitions)
 @click.argument("version", type=int, required=False)
 def show(api: str, version: int | None) -> None:
@@ -68,7 +68,7 @@ def show(api: str, version: int | None) -> None:
             _print_table([HEADINGS, *fields])
 
 
-@command.command("code")
+@command.command("code", short_help="The source that reads and writes a message.")
 @click.argument("api", metavar="API", shell_complete=completion.definitions)
 @click.argument("version", type=int)
 def code(api: str, version: int) -> None:
@@ -94,7 +94,7 @@ def code(api: str, version: int) -> None:
             number = 1
 
 
-@command.command("check")
+@command.command("check", short_help="Whether a definition evolved compatibly.")
 @click.argument("old", metavar="OLD")
 @click.argument("new", metavar="NEW")
 @click.option("-q", "--quiet", is_flag=True, help="Say only what breaks.")

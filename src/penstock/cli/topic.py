@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING
 import click
 
 from penstock.cli import completion
+from penstock.cli.listing import json_option, put_json, put_rows
 from penstock.cli.options import bootstrap_option, client_settings, pairs, property_option
 from penstock.cli.outcome import put
+from penstock.cli.times import TIME_HELP, parse_time
 from penstock.errors import KafkaError
 from penstock.model import EARLIEST, LATEST, TopicPartition
 
 if TYPE_CHECKING:
     from penstock.client import OffsetAt
+    from penstock.client.admin.admin import TopicDescription
+    from penstock.client.cluster.metadata import PartitionInfo
 
 TOPIC_ALREADY_EXISTS = 36
 
@@ -39,13 +43,33 @@ def command() -> None:
 @bootstrap_option()
 @property_option()
 @click.option("--internal", is_flag=True, help="Topics of the cluster itself, too.")
-def list_topics(bootstrap: str, properties: tuple[str, ...], internal: bool) -> None:
+@click.option("-v", "--verbose", is_flag=True, help="Show ids and numbers of partitions and replicas, too.")
+@json_option()
+def list_topics(
+    bootstrap: str, properties: tuple[str, ...], internal: bool, verbose: bool, as_json: bool
+) -> None:
     """Names of the topics, one per line."""
     from penstock.client import Admin
 
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
-        for name in admin.list_topics(include_internal=internal):
-            put(name)
+        names = admin.list_topics(include_internal=internal)
+        if not (verbose or as_json):
+            for name in names:
+                put(name)
+            return
+        topics = admin.describe_topics(names) if names else []
+    put_rows("topic", map(_topic_row, topics), as_json)
+
+
+def _topic_row(topic: TopicDescription) -> dict[str, object]:
+    first = topic.partitions[0] if topic.partitions else None
+    return {
+        "topic": topic.name,
+        "topic_id": topic.topic_id,
+        "partitions": len(topic.partitions),
+        "replicas": len(first.replicas) if first is not None else 0,
+        "is_internal": topic.is_internal,
+    }
 
 
 @command.command("create")
@@ -117,7 +141,7 @@ def grow_topic(bootstrap: str, properties: tuple[str, ...], name: str, partition
         admin.create_partitions(name, partitions)
 
 
-@command.command("trim")
+@command.command("trim", short_help="Delete the oldest records of TOPIC, or all.")
 @bootstrap_option()
 @property_option()
 @click.argument("name", metavar="TOPIC", shell_complete=completion.topics)
@@ -127,19 +151,42 @@ def grow_topic(bootstrap: str, properties: tuple[str, ...], name: str, partition
     multiple=True,
     help="Delete the records below this offset; may be repeated. Without it, all records of TOPIC.",
 )
-def trim_topic(bootstrap: str, properties: tuple[str, ...], name: str, before: tuple[str, ...]) -> None:
+@click.option(
+    "--before-time",
+    metavar="TIME",
+    help=f"Delete the records before the first at or after this time: {TIME_HELP}.",
+)
+@json_option()
+def trim_topic(
+    bootstrap: str,
+    properties: tuple[str, ...],
+    name: str,
+    before: tuple[str, ...],
+    before_time: str | None,
+    as_json: bool,
+) -> None:
     """Delete the oldest records of TOPIC, or all; print where its partitions begin then."""
     from penstock.client import Admin
     from penstock.client.admin.alterations import HIGH_WATERMARK
 
+    if before and before_time is not None:
+        raise click.UsageError("--before and --before-time exclude each other")
+    time_ms = None if before_time is None else parse_time(before_time, "--before-time")
     bounds = dict(_bound(word) for word in before)
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
         if not bounds:
             (topic,) = admin.describe_topics([name])
             bounds = {partition.partition: HIGH_WATERMARK for partition in topic.partitions}
+            if time_ms is not None:
+                found = admin.list_offsets({TopicPartition(name, number): time_ms for number in bounds})
+                bounds |= {tp.partition: at.offset for tp, at in found.items() if at is not None}
         starts = admin.delete_records({(name, index): offset for index, offset in bounds.items()})
     for tp in sorted(starts):
-        put(f"{tp.topic} {tp.partition} {starts[tp]}")
+        if as_json:
+            row = {"topic": tp.topic, "partition": tp.partition, "offset": starts[tp], "timestamp_ms": None}
+            put_json(row)
+        else:
+            put(f"{tp.topic} {tp.partition} {starts[tp]}")
 
 
 def _bound(word: str) -> tuple[int, int]:
@@ -154,7 +201,8 @@ def _bound(word: str) -> tuple[int, int]:
 @bootstrap_option()
 @property_option()
 @click.argument("name", metavar="TOPIC", shell_complete=completion.topics)
-def describe_topic(bootstrap: str, properties: tuple[str, ...], name: str) -> None:
+@json_option()
+def describe_topic(bootstrap: str, properties: tuple[str, ...], name: str, as_json: bool) -> None:
     """Partitions of TOPIC, where each begins and ends, and the settings that are not the default."""
     from penstock.client import Admin
 
@@ -164,6 +212,16 @@ def describe_topic(bootstrap: str, properties: tuple[str, ...], name: str) -> No
         first = admin.list_offsets(dict.fromkeys(tps, EARLIEST))
         last = admin.list_offsets(dict.fromkeys(tps, LATEST))
         settings = admin.describe_config(name)
+    if as_json:
+        put_rows(
+            "partition",
+            [
+                _partition_row(tp, one, first[tp], last[tp])
+                for tp, one in zip(tps, topic.partitions, strict=True)
+            ],
+            as_json,
+        )
+        return
     put(f"topic {name}, id {topic.topic_id or 'none'}")
     rows = [("partition", "leader", "replicas", "in sync", "first offset", "next offset")]
     for tp, partition in zip(tps, topic.partitions, strict=True):
@@ -176,6 +234,20 @@ def describe_topic(bootstrap: str, properties: tuple[str, ...], name: str) -> No
     for setting in sorted(settings):
         if not settings[setting].is_default:
             put(f"{setting}={settings[setting].value}")
+
+
+def _partition_row(
+    tp: TopicPartition, partition: PartitionInfo, first: OffsetAt | None, last: OffsetAt | None
+) -> dict[str, object]:
+    return {
+        "topic": tp.topic,
+        "partition": tp.partition,
+        "leader": partition.leader,
+        "replicas": list(partition.replicas),
+        "in_sync": list(partition.in_sync_replicas),
+        "first_offset": None if first is None else first.offset,
+        "next_offset": None if last is None else last.offset,
+    }
 
 
 def _numbers(nodes: Iterable[int]) -> str:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
 from penstock.cli import completion
 from penstock.cli.group_reset import parse_topics
+from penstock.cli.listing import json_option, put_json, put_rows
 from penstock.cli.options import bootstrap_option, client_settings, property_option
-from penstock.cli.outcome import put, put_table, readable
+from penstock.cli.outcome import put, readable
+from penstock.cli.partitions import numbered
+from penstock.cli.times import DURATION_HELP, parse_duration
 from penstock.errors import ConfigError
 from penstock.model import TopicPartition
 
@@ -21,17 +22,15 @@ if TYPE_CHECKING:
 
 MINUTE_MS = 60_000
 
-json_option = click.option("-J", "--json", "as_json", is_flag=True, help="One line of JSON for each.")
 
-
-@click.group("transaction")
+@click.group("transaction", short_help="List, describe and abort transactions; find those that hang.")
 def command() -> None:
     """List, describe and abort transactions, and find those that hang.
 
     \b
     Examples:
       penstock transaction list
-      penstock transaction list --state Ongoing --longer-than 60000
+      penstock transaction list --state Ongoing --longer-than 1m
       penstock transaction describe orders-1
       penstock transaction producers orders:0
       penstock transaction hanging
@@ -48,20 +47,23 @@ def command() -> None:
 )
 @click.option("--producer-id", "producer_ids", type=int, multiple=True, help="Only of this producer id.")
 @click.option(
-    "--longer-than", "longer_than_ms", type=int, metavar="MS", help="Only running for longer than so."
+    "--longer-than",
+    metavar="DURATION",
+    help=f"Only running for longer than so: {DURATION_HELP}; a number alone is milliseconds.",
 )
 @click.option("--pattern", metavar="REGEX", help="Only ids that match this as a whole.")
-@json_option
+@json_option()
 def list_transactions(
     bootstrap: str,
     properties: tuple[str, ...],
     states: tuple[str, ...],
     producer_ids: tuple[int, ...],
-    longer_than_ms: int | None,
+    longer_than: str | None,
     pattern: str | None,
     as_json: bool,
 ) -> None:
     """Transactional ids, their producer ids and states."""
+    longer_than_ms = None if longer_than is None else parse_duration(longer_than, "--longer-than", 1)
     with _admin(bootstrap, properties) as admin:
         found = admin.list_transactions(
             states=states, producer_ids=producer_ids, longer_than_ms=longer_than_ms, pattern=pattern
@@ -75,7 +77,7 @@ def list_transactions(
         }
         for one in found
     ]
-    _print(rows, ("transactional_id", "coordinator", "producer_id", "state"), as_json)
+    put_rows("transaction", rows, as_json)
 
 
 @command.command("describe")
@@ -84,7 +86,7 @@ def list_transactions(
 @click.argument(
     "names", metavar="ID...", nargs=-1, required=True, shell_complete=completion.transactional_ids
 )
-@json_option
+@json_option()
 def describe_transactions(
     bootstrap: str, properties: tuple[str, ...], names: tuple[str, ...], as_json: bool
 ) -> None:
@@ -93,7 +95,8 @@ def describe_transactions(
         found = admin.describe_transactions(names)
     rows = [_described(one) for one in found]
     if as_json:
-        _print(rows, (), as_json)
+        for row in rows:
+            put_json(row)
         return
     for one, row in zip(found, rows, strict=True):
         put(f"transactional id {readable(one.transactional_id)}, {one.state}, coordinator {one.coordinator}")
@@ -120,22 +123,22 @@ def _described(one: TransactionDescription) -> dict[str, object]:
     }
 
 
-@command.command("producers")
+@command.command("producers", short_help="The producers that partitions keep.")
 @bootstrap_option()
 @property_option()
 @click.argument("topics", metavar="TOPIC[:P,P]...", nargs=-1, required=True, shell_complete=completion.topics)
-@json_option
+@json_option()
 def describe_producers(
     bootstrap: str, properties: tuple[str, ...], topics: tuple[str, ...], as_json: bool
 ) -> None:
     """The producers that partitions keep, and the starts of their open transactions."""
     with _admin(bootstrap, properties) as admin:
-        found = admin.describe_producers(_partitions(admin, topics))
+        found = admin.describe_producers(numbered(admin, parse_topics(topics)))
     rows = [_producer(tp, each) for tp, producers in found.items() for each in producers]
-    _print(rows, PRODUCER_COLUMNS, as_json)
+    put_rows("producer", rows, as_json)
 
 
-@command.command("hanging")
+@command.command("hanging", short_help="Transactions that no coordinator will end.")
 @bootstrap_option()
 @property_option()
 @click.option(
@@ -149,26 +152,26 @@ def describe_producers(
 )
 @click.option(
     "--older-than",
-    type=click.IntRange(0),
-    default=15,
+    default="15m",
     show_default=True,
-    metavar="MINUTES",
-    help="The longest transaction.timeout.ms that the brokers allow.",
+    metavar="DURATION",
+    help=f"The longest transaction.timeout.ms of the brokers: {DURATION_HELP}; minutes without unit.",
 )
-@json_option
+@json_option()
 def find_hanging(
-    bootstrap: str, properties: tuple[str, ...], topics: tuple[str, ...], older_than: int, as_json: bool
+    bootstrap: str, properties: tuple[str, ...], topics: tuple[str, ...], older_than: str, as_json: bool
 ) -> None:
     """Transactions that are open in a partition, and that no coordinator will end."""
+    older_than_ms = parse_duration(older_than, "--older-than", MINUTE_MS)
     with _admin(bootstrap, properties) as admin:
         wanted = topics or admin.list_topics(include_internal=True)
         found: list[HangingTransaction] = admin.find_hanging_transactions(
-            _partitions(admin, wanted), older_than_ms=older_than * MINUTE_MS
+            numbered(admin, parse_topics(wanted)), older_than_ms=older_than_ms
         )
-    _print([_producer(one.partition, one.producer) for one in found], PRODUCER_COLUMNS, as_json)
+    put_rows("producer", [_producer(one.partition, one.producer) for one in found], as_json)
 
 
-@command.command("abort")
+@command.command("abort", short_help="Abort a transaction, and fence its producer.")
 @bootstrap_option()
 @property_option()
 @click.argument("name", metavar="[ID]", required=False, shell_complete=completion.transactional_ids)
@@ -217,18 +220,6 @@ def abort(
     put(f"{tp}: the transaction of producer {producer_id} is aborted")
 
 
-PRODUCER_COLUMNS = (
-    "topic",
-    "partition",
-    "producer_id",
-    "producer_epoch",
-    "coordinator_epoch",
-    "last_sequence",
-    "last_timestamp_ms",
-    "start_offset",
-)
-
-
 def _producer(tp: TopicPartition, one: PartitionProducer) -> dict[str, object]:
     return {
         "topic": tp.topic,
@@ -253,23 +244,3 @@ def _partition(word: str) -> TopicPartition:
     if not (topic and colon and number.isascii() and number.isdigit()):
         raise ConfigError(f"--partition {word!r}: give TOPIC:NUMBER")
     return TopicPartition(topic, int(number))
-
-
-def _partitions(admin: Admin, words: Sequence[str]) -> list[TopicPartition]:
-    wanted = parse_topics(words)
-    described = {topic.name: topic for topic in admin.describe_topics(list(wanted))}
-    return [
-        TopicPartition(name, number)
-        for name, numbers in wanted.items()
-        for number in (numbers if numbers is not None else range(len(described[name].partitions)))
-    ]
-
-
-def _print(rows: Sequence[Mapping[str, object]], columns: Sequence[str], as_json: bool) -> None:
-    """Rows as a table with these columns, or each as a line of JSON."""
-    if as_json:
-        for row in rows:
-            put(json.dumps(row))
-        return
-    cells = [["-" if row[name] is None else str(row[name]) for name in columns] for row in rows]
-    put_table([name.replace("_", " ") for name in columns], cells)

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.options import bootstrap_option, client_settings, pairs, property_option
+from penstock.cli.listing import json_option, put_rows
+from penstock.cli.options import bootstrap_option, client_settings, property_option
 from penstock.cli.outcome import put
+from penstock.cli.quota import parse_quotas
 from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -38,13 +40,23 @@ def command() -> None:
 @command.command("list")
 @bootstrap_option()
 @property_option()
-def list_users(bootstrap: str, properties: tuple[str, ...]) -> None:
+@json_option()
+def list_users(bootstrap: str, properties: tuple[str, ...], as_json: bool) -> None:
     """Users that have passwords, with mechanisms and iterations."""
     from penstock.client import Admin
 
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
-        for name, mechanisms in sorted(admin.list_users().items()):
-            put(f"{name}: " + ", ".join(f"{each} ({count})" for each, count in mechanisms.items()))
+        users = sorted(admin.list_users().items())
+    if as_json:
+        rows = [
+            {"user": name, "mechanism": mechanism, "iterations": iterations}
+            for name, mechanisms in users
+            for mechanism, iterations in mechanisms.items()
+        ]
+        put_rows("user", rows, as_json)
+        return
+    for name, mechanisms in users:
+        put(f"{name}: " + ", ".join(f"{each} ({count})" for each, count in mechanisms.items()))
 
 
 def _password_command(name: str, help_text: str, *, is_new: bool) -> None:
@@ -123,13 +135,8 @@ def set_quotas(bootstrap: str, properties: tuple[str, ...], user: str, quotas: t
 
     Names are producer_byte_rate and consumer_byte_rate (bytes a second), and request_percentage.
     """
+    wanted = parse_quotas(quotas)
     from penstock.client import Admin
 
-    wanted: dict[str, float | None] = {}
-    for name, text in pairs(quotas, "NAME=VALUE").items():
-        try:
-            wanted[name] = float(text) if text else None
-        except ValueError:
-            raise ConfigError(f"quota {name}: {text!r} is no number") from None
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
         admin.set_user_quotas(user, wanted)

@@ -118,7 +118,8 @@ def encode(
     \b
     Examples:
       penstock wire encode -n ResponseHeader -v 0 '{"correlationId": 7}'
-      penstock wire decode talk.pcap --json > talk.jsonl; penstock wire encode talk.jsonl --binary
+      penstock wire decode talk.pcap --json > talk.jsonl
+      penstock wire encode talk.jsonl --binary
       penstock wire encode --jsonl < lines.jsonl > completed.jsonl
     """
     if jsonl:

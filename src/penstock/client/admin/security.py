@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 MECHANISMS = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
 """Mechanisms with passwords that a cluster stores, by their codes (KIP-554)."""
 
+QuotaEntity = tuple[tuple[str, str | None], ...]
+"""Kinds with names, sorted: what a quota is set for. None is the default of a kind."""
+
 T = TypeVar("T")
 
 
@@ -185,12 +188,41 @@ class SecurityAdministration:
 
     async def set_user_quotas(self, user: str | None, quotas: Mapping[str, float | None]) -> None:
         """Set quotas of a user (None: of all that have none of their own); None for a quota removes it."""
+        await self.set_quotas({"user": user}, quotas)
+
+    async def set_quotas(self, entity: Mapping[str, str | None], quotas: Mapping[str, float | None]) -> None:
+        """Set quotas of an entity; None for a quota removes it (KIP-546).
+
+        `entity` has names by their kinds, which are ``user``, ``client-id`` and ``ip``; None is the default
+        of a kind, for all that have no quotas of their own.
+        """
         operations = [
             OpData(key=key, value=value or 0.0, remove=value is None) for key, value in quotas.items()
         ]
-        entry = EntryData(entity=[EntityData(entity_type="user", entity_name=user)], ops=operations)
+        parts = [EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()]
+        entry = EntryData(entity=parts, ops=operations)
         request = AlterClientQuotasRequest(entries=[entry])
         await self._asked("setting quotas", request, lambda answer: _check(answer.entries))
+
+    async def list_quotas(self) -> dict[QuotaEntity, dict[str, float]]:
+        """All quotas that are set: by entity, and then by name. See `set_quotas` for entities."""
+        from penstock.protocol.messages.describe_client_quotas_request import DescribeClientQuotasRequest
+
+        def read(answer: Any) -> dict[QuotaEntity, dict[str, float]]:
+            _check([answer])
+            return {
+                tuple(
+                    sorted(
+                        ((part.entity_type, part.entity_name) for part in entry.entity),
+                        key=lambda part: part[0],
+                    )
+                ): {each.key: each.value for each in entry.values}
+                for entry in answer.entries or ()
+            }
+
+        request = DescribeClientQuotasRequest(components=[], strict=False)
+        found = await self._asked("listing quotas", request, read)
+        return dict(sorted(found.items(), key=lambda item: [(kind, name or "") for kind, name in item[0]]))
 
 
 def _check(results: Iterable[Any]) -> None:

@@ -23,6 +23,7 @@ from penstock.model import TopicPartition
 from penstock.security.acls import EVERY_ACL, Acl, AclFilter
 
 if TYPE_CHECKING:
+    from penstock.client.admin.security import QuotaEntity
     from penstock.security.secrets import Secret
 
 
@@ -78,6 +79,14 @@ class Admin(BlockingTransactionAdministration):
     def set_user_quotas(self, user: str | None, quotas: Mapping[str, float | None]) -> None:
         """Set quotas of a user (None: of all that have none of their own); None for a quota removes it."""
         self._run(self._admin.set_user_quotas(user, quotas))
+
+    def set_quotas(self, entity: Mapping[str, str | None], quotas: Mapping[str, float | None]) -> None:
+        """Set quotas of an entity; None for a quota removes it. See `AsyncAdmin.set_quotas`."""
+        self._run(self._admin.set_quotas(entity, quotas))
+
+    def list_quotas(self) -> dict[QuotaEntity, dict[str, float]]:
+        """All quotas that are set: by entity, and then by name."""
+        return self._run(self._admin.list_quotas())
 
     def create_topic(
         self,

@@ -1,0 +1,274 @@
+"""What commands list: one schema for each noun, as a table for people and as lines of JSON for programs.
+
+The schemas are a promise: fields may be added, and are neither renamed, retyped nor taken away.
+``docs/reference/command-line-json.md`` has them, and a test compares.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import click
+
+from penstock.cli.outcome import is_terminal, put, put_table
+
+
+class Field(NamedTuple):
+    """A field of a noun: its name, its type in JSON, and what it says."""
+
+    name: str
+    type: str
+    meaning: str
+
+
+def _fields(*rows: tuple[str, str, str]) -> tuple[Field, ...]:
+    return tuple(Field(*row) for row in rows)
+
+
+TOPIC = ("topic", "text", "the name of the topic")
+PARTITION = ("partition", "number", "the number of the partition")
+GROUP = ("group", "text", "the group's id")
+PRODUCER_ID = ("producer_id", "number", "the id that brokers know the producer by")
+
+NOUNS: Mapping[str, tuple[Field, ...]] = {
+    "broker": _fields(
+        ("broker", "number", "the broker's id"),
+        ("host", "text", "where clients reach it"),
+        ("port", "number", "the port there"),
+        ("rack", "text or null", "its rack"),
+        ("is_controller", "boolean", "whether the cluster names it as the controller"),
+    ),
+    "cluster": _fields(
+        ("cluster_id", "text or null", "the cluster's id; null before Kafka 0.10.1"),
+        ("controller", "number", "the id of the controller, -1 where none is known"),
+        ("brokers", "number", "how many brokers there are"),
+        ("topics", "number", "how many topics, without internal ones"),
+        ("partitions", "number", "how many partitions these have"),
+        ("leaderless", "number", "how many of them have no leader"),
+        ("under_replicated", "number", "how many have replicas that are not in sync"),
+    ),
+    "topic": _fields(
+        TOPIC,
+        ("topic_id", "text or null", "its id; null before Kafka 2.8"),
+        ("partitions", "number", "how many partitions it has"),
+        ("replicas", "number", "how many replicas its first partition has"),
+        ("is_internal", "boolean", "whether it belongs to the cluster itself"),
+    ),
+    "partition": _fields(
+        TOPIC,
+        PARTITION,
+        ("leader", "number", "the broker that leads it, -1 for none"),
+        ("replicas", "numbers", "the brokers that have it"),
+        ("in_sync", "numbers", "those of them that are in sync"),
+        ("first_offset", "number or null", "the first offset there is; null without a leader"),
+        ("next_offset", "number or null", "the offset of the next record"),
+    ),
+    "offset": _fields(
+        TOPIC,
+        PARTITION,
+        ("offset", "number or null", "the offset that was asked for; null where no record is that young"),
+        ("timestamp_ms", "number or null", "the time of the record there, where the question was a time"),
+    ),
+    "setting": _fields(
+        ("topic", "text or null", "the topic it is set for"),
+        ("broker", "number or null", "the broker it is set for"),
+        ("name", "text", "its name"),
+        ("value", "text or null", "its value; null where it is hidden or has none"),
+        ("is_default", "boolean", "whether that is the default"),
+        ("is_read_only", "boolean", "whether it takes a restart to change it"),
+        ("is_sensitive", "boolean", "whether its value is hidden"),
+    ),
+    "client setting": _fields(
+        ("name", "text", "its name"),
+        ("value", "text", "its value; secrets are `(hidden)`"),
+        ("origin", "text", "where it stands"),
+    ),
+    "profile": _fields(
+        ("profile", "text", "its name"),
+        ("is_used", "boolean", "whether this command would use it"),
+        ("bootstrap_servers", "text or null", "the cluster it is about"),
+    ),
+    "logdir": _fields(
+        ("broker", "number", "the broker that has it"),
+        ("path", "text", "where it is there"),
+        ("partitions", "number", "how many partitions are in it"),
+        ("bytes", "number", "their size"),
+        ("total_bytes", "number or null", "the size of the volume; null before Kafka 3.3"),
+        ("usable_bytes", "number or null", "what is free of it"),
+    ),
+    "partition size": _fields(
+        TOPIC,
+        PARTITION,
+        ("broker", "number", "the broker that has it"),
+        ("path", "text", "the data directory there"),
+        ("bytes", "number", "its size"),
+    ),
+    "group": _fields(
+        GROUP,
+        ("state", "text or null", "its state; null before Kafka 2.6"),
+        ("type", "text or null", "the type of its protocol: `consumer`, or that of another kind of group"),
+    ),
+    "member": _fields(
+        GROUP,
+        ("state", "text", "the state of the group"),
+        ("assignor", "text or null", "the assignor that its members agreed on"),
+        ("coordinator", "number", "the broker that coordinates it"),
+        ("member", "text or null", "the member's id; null in a line for a group without members"),
+        ("instance", "text or null", "its static id"),
+        ("client", "text or null", "its client id"),
+        ("host", "text or null", "where it runs"),
+        ("partitions", "texts", "what it reads, as `topic-partition`"),
+    ),
+    "lag": _fields(
+        GROUP,
+        TOPIC,
+        PARTITION,
+        ("committed", "number or null", "the offset that the group has committed"),
+        ("end", "number or null", "the offset of the next record"),
+        ("lag", "number or null", "how far the first is behind the second"),
+        ("member", "text or null", "the member that reads it"),
+    ),
+    "reset": _fields(
+        GROUP,
+        TOPIC,
+        PARTITION,
+        ("committed", "number or null", "the offset that the group has committed"),
+        ("new", "number", "where it is moved, or would be"),
+        ("is_done", "boolean", "whether it was moved"),
+    ),
+    "transaction": _fields(
+        ("transactional_id", "text", "its id"),
+        ("coordinator", "number", "the broker that coordinates it"),
+        PRODUCER_ID,
+        ("state", "text", "its state"),
+    ),
+    "transaction description": _fields(
+        ("transactional_id", "text", "its id"),
+        ("coordinator", "number", "the broker that coordinates it"),
+        PRODUCER_ID,
+        ("producer_epoch", "number", "its epoch"),
+        ("state", "text", "its state"),
+        ("timeout_ms", "number", "after how long the coordinator aborts it"),
+        ("start_time_ms", "number or null", "when it began"),
+        ("duration_ms", "number or null", "how long it has been running; null where none is open"),
+        ("partitions", "texts", "what it has written to, as `topic-partition`"),
+    ),
+    "producer": _fields(
+        TOPIC,
+        PARTITION,
+        PRODUCER_ID,
+        ("producer_epoch", "number", "its epoch"),
+        ("coordinator_epoch", "number", "the epoch of its last marker"),
+        ("last_sequence", "number", "the sequence number of its last record"),
+        ("last_timestamp_ms", "number", "the time of its last batch"),
+        ("start_offset", "number or null", "where its open transaction begins; null where none is open"),
+    ),
+    "acl": _fields(
+        ("permission", "text", "`allow` or `deny`"),
+        ("principal", "text", "for whom, as `User:ann`"),
+        ("host", "text", "from where; `*` for everywhere"),
+        ("operation", "text", "what"),
+        ("resource_type", "text", "the kind of resource"),
+        ("resource", "text", "its name, or the beginning of names"),
+        ("pattern_type", "text", "`literal` or `prefixed`"),
+        ("rule", "text", "all of that as `penstock acl add` takes it"),
+    ),
+    "user": _fields(
+        ("user", "text", "the name"),
+        ("mechanism", "text", "the mechanism that it has a password for"),
+        ("iterations", "number", "iterations of the hash"),
+    ),
+    "quota": _fields(
+        ("user", "text or null", "the user; `<default>` for all that have none of their own"),
+        ("client_id", "text or null", "the client id, likewise"),
+        ("ip", "text or null", "the address, likewise"),
+        ("quota", "text", "the name of the quota"),
+        ("value", "number", "its value"),
+    ),
+    "topic rate": _fields(
+        ("time_ms", "number", "when it was measured"),
+        TOPIC,
+        ("partitions", "number", "how many partitions it has"),
+        ("records", "number", "offsets from the first to the next, over all partitions"),
+        ("records_per_s", "number or null", "what was added a second since the line before; null at first"),
+        ("bytes", "number or null", "its size on all brokers; null where they do not report it"),
+        ("bytes_per_s", "number or null", "by how much that grew a second"),
+    ),
+    "group rate": _fields(
+        ("time_ms", "number", "when it was measured"),
+        GROUP,
+        ("state", "text or null", "its state"),
+        ("partitions", "number", "how many partitions it has committed offsets of"),
+        ("lag", "number", "how far it is behind their ends"),
+        ("records_per_s", "number or null", "what it committed a second since the line before, or null"),
+    ),
+    "perf": _fields(
+        ("what", "text", "`produce` or `consume`"),
+        ("records", "number", "how many there were"),
+        ("bytes", "number", "of keys and values"),
+        ("seconds", "number", "how long it took"),
+        ("records_per_s", "number", "the rate"),
+        ("bytes_per_s", "number", "the rate in bytes"),
+        ("p50_ms", "number or null", "half took no longer; null where there is nothing to measure"),
+        ("p95_ms", "number or null", "95 in 100 took no longer"),
+        ("p99_ms", "number or null", "99 in 100 took no longer"),
+        ("max_ms", "number or null", "the longest"),
+        ("is_total", "boolean", "whether this is about all of it, and not about the last second"),
+    ),
+    "mirror": _fields(
+        TOPIC,
+        PARTITION,
+        ("target", "text", "the topic that the copy goes to"),
+        ("copied", "number", "records copied by this command"),
+        ("position", "number", "the next offset to be copied"),
+        ("end", "number", "the end of the partition when it was looked at last"),
+    ),
+}  # fmt: skip
+
+
+def json_option() -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """``-J`` or ``--json``, of every command that lists."""
+    return click.option("-J", "--json", "as_json", is_flag=True, help="One line of JSON for each.")
+
+
+def put_rows(
+    noun: str,
+    rows: Iterable[Mapping[str, object]],
+    as_json: bool,
+    columns: Sequence[str] | None = None,
+    *,
+    is_always_shown: bool = True,
+) -> None:
+    """Print rows of a noun: each as a line of JSON, or all as a table of some columns, by default all.
+
+    `is_always_shown`: whether a table without rows has its head all the same.
+    """
+    fields = NOUNS[noun]
+    if as_json:
+        for row in rows:
+            put_json({field.name: row[field.name] for field in fields})
+        return
+    names = columns or [field.name for field in fields]
+    cells = [[_cell(row[name]) for name in names] for row in rows]
+    if cells or is_always_shown:
+        put_table([name.replace("_", " ") for name in names], cells)
+
+
+def put_json(row: Mapping[str, object]) -> None:
+    """Print a line of JSON; ASCII only where a terminal could be steered by what is in it."""
+    line = json.dumps(row, ensure_ascii=False)
+    put(json.dumps(row) if is_terminal() and not line.isprintable() else line)
+
+
+def _cell(value: object) -> str:
+    if value is None or value == [] or value == "":
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(str, value))
+    if isinstance(value, float):
+        return f"{value:,.1f}".rstrip("0").rstrip(".")
+    return str(value)

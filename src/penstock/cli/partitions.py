@@ -1,0 +1,54 @@
+"""What commands ask a cluster before they start."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+from penstock.errors import ConfigError
+from penstock.model import TopicPartition
+
+if TYPE_CHECKING:
+    from penstock.client import Admin
+
+
+def partitions_of(
+    bootstrap: str, topic: str, chosen: Collection[int], config: Mapping[str, str]
+) -> list[TopicPartition]:
+    """The partitions of `topic`, or the `chosen` ones among them.
+
+    Raises:
+        ConfigError: a chosen partition does not exist.
+        PenstockError: the topic does not exist, or the cluster cannot be reached.
+    """
+    from penstock.client import Admin
+    from penstock.client.config import ClientConfig, ConsumerConfig, known_names
+
+    consumers_only = known_names(ConsumerConfig).keys() - known_names(ClientConfig).keys()
+    shared = {name: value for name, value in config.items() if name not in consumers_only}
+    with Admin(bootstrap_servers=bootstrap, config=shared) as admin:
+        (description,) = admin.describe_topics([topic])
+    numbers = sorted(partition.partition for partition in description.partitions)
+    missing = sorted(set(chosen) - set(numbers))
+    if missing:
+        raise ConfigError(
+            f"topic {topic!r} has no partition {missing[0]}; its partitions are 0 to {numbers[-1]}"
+        )
+    return [TopicPartition(topic, number) for number in numbers if not chosen or number in chosen]
+
+
+def numbered(admin: Admin, wanted: Mapping[str, Collection[int] | None]) -> list[TopicPartition]:
+    """The partitions of topics, all where none are named, in order.
+
+    Raises:
+        ConfigError: a partition that is named does not exist.
+        PenstockError: a topic does not exist, or the cluster cannot be reached.
+    """
+    counts = {topic.name: len(topic.partitions) for topic in admin.describe_topics(list(wanted))}
+    tps = []
+    for topic, numbers in wanted.items():
+        for number in range(counts[topic]) if numbers is None else numbers:
+            if number >= counts[topic]:
+                raise ConfigError(f"topic {topic!r} has no partition {number}, only 0 to {counts[topic] - 1}")
+            tps.append(TopicPartition(topic, number))
+    return sorted(tps)

@@ -1,0 +1,97 @@
+"""``penstock quota``: limits of users, client ids and addresses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import click
+
+from penstock.cli.listing import json_option, put_rows
+from penstock.cli.options import bootstrap_option, client_settings, pairs, property_option
+from penstock.errors import ConfigError
+
+DEFAULT = "<default>"
+"""How the entity is written that stands for all which have no quotas of their own, as Kafka's tools do."""
+
+KINDS = {"user": "user", "client-id": "client_id", "ip": "ip"}
+"""Kinds of entities, by their names in the protocol, and what they are called in rows."""
+
+
+@click.group("quota")
+def command() -> None:
+    """List and set quotas of users, client ids and addresses.
+
+    \b
+    Examples:
+      penstock quota list
+      penstock quota set --user ann producer_byte_rate=1000000
+      penstock quota set --user ann --client-id loader consumer_byte_rate=5000000
+      penstock quota set --user '<default>' request_percentage=50
+      penstock quota set --user ann producer_byte_rate=
+    """
+
+
+@command.command("list")
+@bootstrap_option()
+@property_option()
+@json_option()
+def list_quotas(bootstrap: str, properties: tuple[str, ...], as_json: bool) -> None:
+    """All quotas that are set."""
+    from penstock.client import Admin
+
+    with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
+        found = admin.list_quotas()
+    rows = []
+    for entity, quotas in found.items():
+        names = {kind: DEFAULT if name is None else name for kind, name in entity}
+        about = {column: names.get(kind) for kind, column in KINDS.items()}
+        rows += [{**about, "quota": quota, "value": value} for quota, value in sorted(quotas.items())]
+    put_rows("quota", rows, as_json)
+
+
+@command.command("set")
+@bootstrap_option()
+@property_option()
+@click.option("--user", help="Of this user; '<default>' for all that have none of their own.")
+@click.option("--client-id", help="Of this client id, likewise; of this user's, beside --user.")
+@click.option("--ip", help="Of this address, likewise.")
+@click.argument("quotas", metavar="NAME=VALUE...", nargs=-1, required=True)
+def set_quotas(
+    bootstrap: str,
+    properties: tuple[str, ...],
+    user: str | None,
+    client_id: str | None,
+    ip: str | None,
+    quotas: tuple[str, ...],
+) -> None:
+    """Set quotas; an empty VALUE removes one.
+
+    Names are producer_byte_rate and consumer_byte_rate (bytes a second), and request_percentage.
+    """
+    given = {"user": user, "client-id": client_id, "ip": ip}
+    entity = {kind: None if name == DEFAULT else name for kind, name in given.items() if name is not None}
+    if not entity or (ip is not None and len(entity) > 1):
+        raise ConfigError("say whose quotas: --user, --client-id, both of them, or --ip alone")
+    wanted = parse_quotas(quotas)
+    from penstock.client import Admin
+
+    with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
+        admin.set_quotas(entity, wanted)
+
+
+def parse_quotas(words: Iterable[str]) -> dict[str, float | None]:
+    """Quotas by name; None for those to be removed.
+
+    Raises:
+        ConfigError: a value is no number.
+    """
+    wanted: dict[str, float | None] = {}
+    for name, text in pairs(words, "NAME=VALUE").items():
+        try:
+            wanted[name] = float(text) if text else None
+        except ValueError:
+            raise ConfigError(f"quota {name}: {text!r} is no number") from None
+        if not math.isfinite(wanted[name] or 0.0):
+            raise ConfigError(f"quota {name}: {text!r} is no number that counts bytes or per cent")
+    return wanted

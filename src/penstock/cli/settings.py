@@ -1,0 +1,170 @@
+"""Settings of the client from everywhere they may stand, and where each came from.
+
+What stands further up wins: ``-X`` (and ``-b``), ``--config FILE``, ``--profile NAME``, the environment
+(``PENSTOCK_BOOTSTRAP_SERVERS`` and so on), the file that ``PENSTOCK_CONFIG`` names, the profile that
+``PENSTOCK_PROFILE`` names or else the user's file does. What is typed wins over what is set around it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from penstock.cli.client_config import FILE_VARIABLE, SECRETS, VARIABLE_PREFIX, read_config
+from penstock.cli.profiles import PROFILE_VARIABLE, Profiles, profiles_path, read_profiles
+from penstock.common.suggestions import did_you_mean
+from penstock.errors import ConfigError
+
+OTHER_VARIABLES = frozenset((FILE_VARIABLE, PROFILE_VARIABLE, "PENSTOCK_TRACEBACK", "PENSTOCK_NEW_PASSWORD"))
+"""Variables that are no settings of clients."""
+
+BOOTSTRAP = "bootstrap.servers"
+HIDDEN = "(hidden)"
+SECRET_WORDS = re.compile(
+    r"password|secret|jaas|token\.provider|\.pem$|keystore\.key$|oauthbearer\.(config|ext)"
+)
+REFERENCE = re.compile(r"\$\{(?:env|file):[^}]*\}")
+
+
+class Setting(NamedTuple):
+    """A value, and where it came from, in words."""
+
+    value: str
+    origin: str
+
+
+Layer = Mapping[str, Setting]
+
+
+def gathered(
+    config_path: str | None,
+    profile: str | None,
+    environment: Mapping[str, str] = os.environ,
+    typed: Mapping[str, str] | None = None,
+) -> dict[str, Setting]:
+    """Every setting in force by its name, with its origin; `typed` are those of ``-X``.
+
+    Of names that mean one thing, the one that wins is there. Settings of TLS and SASL in the environment
+    count where the protocol has use for them.
+
+    Raises:
+        ConfigError: a file or a profile cannot be read, or is not there.
+    """
+    layers: list[Layer] = [_layer(typed or {}, "-X")]
+    if config_path:
+        layers.append(_layer(read_config(config_path), f"--config {config_path}"))
+    profiles = read_profiles(profiles_path(environment))
+    if profile is not None:
+        layers.append(_of_profile(profiles, profile, "--profile"))
+    variables = from_environment(environment)
+    layers.append(variables)
+    if path := environment.get(FILE_VARIABLE):
+        layers.append(_layer(read_config(path), f"{path} ({FILE_VARIABLE})"))
+    if profile is None:
+        if named := environment.get(PROFILE_VARIABLE):
+            layers.append(_of_profile(profiles, named, PROFILE_VARIABLE))
+        elif profiles.default is not None:
+            layers.append(_of_profile(profiles, profiles.default, f"{profiles.path}, profile"))
+    found: dict[str, Setting] = {}
+    taken: set[str] = set()
+    for layer in layers:
+        found |= {name: setting for name, setting in layer.items() if meaning(name) not in taken}
+        taken.update(map(meaning, layer))
+    protocol = found.get("security.protocol", Setting("PLAINTEXT", "")).value.upper()
+    return {
+        name: setting
+        for name, setting in found.items()
+        if not (setting is variables.get(name) and _has_no_use(name, protocol))
+    }
+
+
+def from_environment(environment: Mapping[str, str]) -> dict[str, Setting]:
+    """Settings that stand in variables: their names in upper case with underscores, after ``PENSTOCK_``."""
+    variables = {name: variable_of(name) for name in client_names()}
+    return {
+        name: Setting(environment[variable], variable)
+        for name, variable in variables.items()
+        if environment.get(variable)
+    }
+
+
+def unread_variables(environment: Mapping[str, str]) -> list[str]:
+    """Sentences about variables that look like settings and are none, with the nearest that is one."""
+    known = {variable_of(name) for name in client_names()} | OTHER_VARIABLES
+    told = []
+    for variable in sorted(environment):
+        if variable.startswith(VARIABLE_PREFIX) and variable not in known:
+            hint = did_you_mean(variable, known)
+            if hint:
+                told.append(f"{variable} is not read{hint}")
+    return told
+
+
+def variable_of(name: str) -> str:
+    """The environment variable for a setting."""
+    return VARIABLE_PREFIX + name.replace(".", "_").upper()
+
+
+def client_names() -> list[str]:
+    """Every name of a setting that concerns clients of all kinds and can be written as text."""
+    from penstock.client.config import ClientConfig, known_names
+    from penstock.client.security.options import OPTIONS
+
+    no_text = {"ssl.context", "oauth.cb"}
+    return [*known_names(ClientConfig), *(name for name in OPTIONS if name not in no_text)]
+
+
+def meaning(name: str) -> str:
+    """What a name means: the one of several names for a setting under which it is kept."""
+    from penstock.client.config import ClientConfig, known_names
+    from penstock.client.security.options import OPTIONS
+
+    if name in OPTIONS:
+        return f"security {OPTIONS[name][0]}"
+    option = known_names(ClientConfig).get(name)
+    return name if option is None else option.name
+
+
+def shown(name: str, value: str) -> str:
+    """A value as it may be shown: secrets are hidden, references to where they are kept are not."""
+    if (name in SECRETS or SECRET_WORDS.search(name)) and not REFERENCE.fullmatch(value):
+        return HIDDEN
+    return value
+
+
+def _layer(settings: Mapping[str, str], origin: str) -> Layer:
+    return {name: Setting(value, origin) for name, value in settings.items()}
+
+
+def _of_profile(profiles: Profiles, name: str, asked_by: str) -> Layer:
+    """The settings of a profile that concern every client, as `read_config` has those of a file."""
+    from penstock.client.config import SECURITY_NAMES, ConsumerConfig, ProducerConfig, known_names
+
+    mine = set(client_names())
+    others = {*known_names(ConsumerConfig), *known_names(ProducerConfig)}
+    settings = profiles.named(name, asked_by)
+    for each in settings:
+        if each not in mine and each not in others and not each.startswith(SECURITY_NAMES):
+            hint = did_you_mean(each, mine | others)
+            raise ConfigError(f"{profiles.path}, [{name}]: clients have no setting {each!r}{hint}")
+    concerning = {
+        each: value for each, value in settings.items() if each in mine or each.startswith(SECURITY_NAMES)
+    }
+    return _layer(concerning, f"profile {name} in {profiles.path}")
+
+
+def _has_no_use(name: str, protocol: str) -> bool:
+    if name.startswith(("sasl.", "oauth.", "enable.sasl.")):
+        return not protocol.startswith("SASL")
+    return name.startswith(("ssl.", "enable.ssl.", "https.")) and protocol == "PLAINTEXT"
+
+
+def is_readable_by_others(path: Path) -> bool:
+    """Whether other users of the machine may read a file."""
+    try:
+        return bool(path.stat().st_mode & 0o044)
+    except OSError:
+        return False
