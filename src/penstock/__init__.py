@@ -25,9 +25,12 @@ if TYPE_CHECKING:
     from penstock.model import TopicPartition as TopicPartition
     from penstock.tables import read_log as read_log
     from penstock.tables import read_topic as read_topic
+    from penstock.tables import read_topic_async as read_topic_async
     from penstock.tables import scan_log as scan_log
     from penstock.tables import scan_topic as scan_topic
+    from penstock.tables import scan_topic_async as scan_topic_async
     from penstock.tables import write_topic as write_topic
+    from penstock.tables import write_topic_async as write_topic_async
 
 
 _HOMES = {
@@ -43,9 +46,12 @@ _HOMES = {
     "TopicPartition": "model",
     "read_log": "tables",
     "read_topic": "tables",
+    "read_topic_async": "tables",
     "scan_log": "tables",
     "scan_topic": "tables",
+    "scan_topic_async": "tables",
     "write_topic": "tables",
+    "write_topic_async": "tables",
 }
 
 __all__ = sorted([*_HOMES, "__version__"])

@@ -418,7 +418,7 @@ def ranged(
             async with AsyncClient(parsed) as client:
                 batches = [
                     batch
-                    async for batch in fetch_ranges_async(
+                    async for _, batch in fetch_ranges_async(
                         client, [OffsetRange(*one) for one in ranges], ["partition", "offset"], **options
                     )
                 ]

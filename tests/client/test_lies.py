@@ -48,7 +48,7 @@ from penstock.protocol.messages.offset_fetch_response import OffsetFetchResponse
 from penstock.protocol.messages.sync_group_response import SyncGroupResponse
 from penstock.records.batch import encode_batch
 from penstock.records.format.batch_header import set_base_offset
-from penstock.tables.topics import _ranges
+from penstock.tables.bounds import checked_bounds, plan_reading
 
 T0 = TopicPartition("t", 0)
 BROKER = r"127\.0\.0\.1:\d+"
@@ -91,8 +91,10 @@ async def read(servers: str) -> int:
     """What `read_topic` does; the number of rows."""
     config = ConsumerConfig.parse({"bootstrap.servers": servers}, {})
     async with AsyncClient(config) as client:
-        ranges = await _ranges(client, "t", "earliest", "latest", None, "read_uncommitted")
-        return sum([batch.num_rows async for batch in fetch_ranges_async(client, ranges, ["offset"])])
+        bounds = checked_bounds("earliest", "latest")
+        plan = await plan_reading(client, "t", bounds, None, "read_uncommitted")
+        found = fetch_ranges_async(client, plan.ranges, ["offset"])
+        return sum([batch.num_rows async for _, batch in found])
 
 
 async def read_range(servers: str) -> int:
@@ -100,7 +102,7 @@ async def read_range(servers: str) -> int:
     config = ConsumerConfig.parse({"bootstrap.servers": servers}, {})
     async with AsyncClient(config) as client:
         found = fetch_ranges_async(client, [OffsetRange("t", 0, 4, 10)], ["offset"])
-        return sum([batch.num_rows async for batch in found])
+        return sum([batch.num_rows async for _, batch in found])
 
 
 async def consume(servers: str) -> None:

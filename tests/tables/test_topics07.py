@@ -112,7 +112,7 @@ def test_mistakes_are_told(broker: Broker07) -> None:
     for arguments, message in [
         ({"protocol": "0.6"}, "it is one of kafka, 0.7"),
         ({"protocol": "0.7", "partitions": [3]}, "no partition 3; it has 0, 1, 2"),
-        ({"protocol": "0.7", "start": "first"}, "'first' is no position in a topic"),
+        ({"protocol": "0.7", "start": "first"}, "start is 'first', which is no position in a topic"),
         ({"protocol": "0.7", "columns": ["body"]}, "has no column 'body'"),
     ]:
         with pytest.raises(ConfigError, match=message):

@@ -193,7 +193,7 @@ def _cast(array: pa.Array, kind: pa.DataType, name: str) -> pa.Array:
 def _bytes_from(array: pa.Array, name: str) -> BytesColumn:
     if not (pa.types.is_binary(array.type) or pa.types.is_string(array.type)):
         if pa.types.is_dictionary(array.type):
-            array = array.dictionary_decode()
+            array = _decoded(array)
         if (
             pa.types.is_integer(array.type)
             or pa.types.is_floating(array.type)
@@ -214,6 +214,15 @@ def _bytes_from(array: pa.Array, name: str) -> BytesColumn:
         array.null_count,
         array.offset,
     )
+
+
+def _decoded(array: pa.Array) -> pa.Array:
+    """The values of a dictionary array, one for each row."""
+    if array.type.value_type in (pa.string_view(), pa.binary_view()):
+        # As Polars has them; pyarrow cannot take elements out of them.
+        values = array.dictionary.cast(pa.large_binary())
+        array = pa.DictionaryArray.from_arrays(array.indices, values)
+    return array.dictionary_decode()
 
 
 def _headers_from(array: pa.Array) -> HeadersColumn:

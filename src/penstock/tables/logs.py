@@ -8,17 +8,24 @@ starts.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING
 
+from penstock.client.arguments import column_names, partition_numbers, whole
 from penstock.common.extras import need_arrow
 from penstock.errors import ConfigError
 from penstock.log.disk import scan
-from penstock.log.disk.scan import BATCH_BYTES, Position
+from penstock.log.disk.scan import BATCH_BYTES
+from penstock.model import COLUMN_NAMES
 from penstock.records.compression.budget import DEFAULT_LIMITS, UnpackLimits
+from penstock.tables.bounds import Bound, Bounds, KnownBound, Last, checked_bounds
+from penstock.tables.scans import ArrowScan, limited
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from penstock.tables.scans import Batches
 
 
 def read_log(
@@ -26,8 +33,10 @@ def read_log(
     topic: str | None = None,
     *,
     partitions: int | Iterable[int] | None = None,
-    start: Position = "earliest",
-    end: Position = "latest",
+    start: Bound = "earliest",
+    end: Bound = "latest",
+    last: Last | None = None,
+    limit: int | None = None,
     columns: Sequence[str] | None = None,
     isolation: str = "read_uncommitted",
     unpack_max_bytes: int = DEFAULT_LIMITS.max_bytes,
@@ -37,18 +46,20 @@ def read_log(
 
     Arguments and errors are those of `scan_log`.
     """
-    batches = scan_log(
+    found = scan_log(
         directory,
         topic,
         partitions=partitions,
         start=start,
         end=end,
+        last=last,
+        limit=limit,
         columns=columns,
         isolation=isolation,
         unpack_max_bytes=unpack_max_bytes,
         unpack_max_records=unpack_max_records,
     )
-    return scan.as_table(batches, columns)
+    return found.read_all()
 
 
 def scan_log(
@@ -56,26 +67,34 @@ def scan_log(
     topic: str | None = None,
     *,
     partitions: int | Iterable[int] | None = None,
-    start: Position = "earliest",
-    end: Position = "latest",
+    start: Bound = "earliest",
+    end: Bound = "latest",
+    last: Last | None = None,
+    limit: int | None = None,
     columns: Sequence[str] | None = None,
     isolation: str = "read_uncommitted",
     batch_bytes: int = BATCH_BYTES,
     unpack_max_bytes: int = DEFAULT_LIMITS.max_bytes,
     unpack_max_records: int = DEFAULT_LIMITS.max_records,
-) -> Iterator[pa.RecordBatch]:
-    """Yield records of a topic in a data directory as Arrow batches, in bounded memory.
+) -> ArrowScan:
+    """Records of a topic in a data directory in bounded memory: batches to iterate over, and an Arrow stream.
+
+    The stream is Arrow's PyCapsule interface, which DuckDB, Polars, pandas and pyarrow read; each such use
+    reads the directory anew.
 
     Args:
         directory: a broker's data directory (`log.dirs`, with Kafka 0.7 `log.dir`), or one partition's
             directory in it.
         topic: may be left out where there is only one.
         partitions: their numbers; all by default.
-        start: where to begin: "earliest", "latest", an offset, a `datetime` (the first record at or
-            after it), or offsets by partition number, the partitions not named beginning at the
-            earliest. Offsets before the log's start mean its start. With Kafka 0.7 offsets are bytes, at
+        start: where to begin: "earliest", "latest", an offset, a time ("2026-01-31T12:00:00Z", a `datetime`
+            with a zone, a `date`), a duration before now ("1h", a `timedelta`), or one of these by partition
+            number, the partitions not named beginning at the earliest. A time means the first record at or
+            after it. Offsets before the log's start mean its start. With Kafka 0.7 offsets are bytes, at
             which a message must begin, and there are no times.
         end: where to stop, exclusive; likewise, the partitions not named ending at the latest.
+        last: in place of `start`: so many offsets before the end of each partition, or a duration before now.
+        limit: how many records at most: the first by partition and offset.
         columns: names of `COLUMN_NAMES`, in the order wanted; all by default.
         isolation: "read_committed" leaves out aborted transactions, and stops at the first that is
             still open. It takes a walk over all headers of the partition.
@@ -96,41 +115,60 @@ def scan_log(
         raise ConfigError(f"{directory!r} is no directory: a path is needed")
     if topic is not None and not isinstance(topic, str):
         raise ConfigError(f"{topic!r} is no name of a topic: it must be text")
-    path = os.fspath(directory)
-    found = _directories_07(path)
-    if found:
-        need_arrow("reading into Arrow")
-        from penstock.tables.topics07 import scan_log07
+    need_arrow("reading into Arrow")
+    from penstock.records.arrow import schema_for
 
-        wanted = _chosen(path, found, topic, partitions)
-        names = scan.checked_columns(columns)
-        for position in (start, end):
-            _check_07(position)
-        return (
-            batch
-            for (name, number), place in wanted.items()
-            for batch in scan_log07(
-                place,
-                name,
-                number,
-                names,
-                start=_byte(start, number, 0) or 0,
-                end=_byte(end, number, None),
-                unpack=UnpackLimits(unpack_max_bytes, unpack_max_records),
-            )
-        )
-    return scan.scan_log(
-        path,
-        topic,
-        partitions=partitions,
-        start=start,
-        end=end,
-        columns=columns,
-        isolation=isolation,
-        batch_bytes=batch_bytes,
-        unpack_max_bytes=unpack_max_bytes,
-        unpack_max_records=unpack_max_records,
+    path = os.fspath(directory)
+    names = COLUMN_NAMES if columns is None else column_names(columns, COLUMN_NAMES)
+    bounds = checked_bounds(start, end, last, limit, needs_zones=True)
+    numbers = None if partitions is None else partition_numbers(partitions)
+    limits = UnpackLimits(
+        whole(unpack_max_bytes, "unpack_max_bytes"), whole(unpack_max_records, "unpack_max_records")
     )
+    old = _directories_07(path)
+    if old:
+        chosen = _chosen(path, old, topic, numbers)
+        _check_07(bounds)
+
+    def begin() -> Batches:
+        if old:
+            return _scan_07(chosen, names, bounds, limits)
+        return scan.scan_log(
+            path,
+            topic,
+            partitions=numbers,
+            start=bounds.start,
+            end=bounds.end,
+            columns=names,
+            isolation=isolation,
+            batch_bytes=whole(batch_bytes, "batch_bytes"),
+            unpack_max_bytes=limits.max_bytes,
+            unpack_max_records=limits.max_records,
+            last=bounds.last,
+        )
+
+    def begin_limited(_: bool) -> Batches:
+        return begin() if bounds.limit is None else limited(begin(), bounds.limit)
+
+    begin().close()  # its arguments are checked now
+    return ArrowScan(schema_for(names), begin_limited, f"{topic or 'the log'} in {path}")
+
+
+def _scan_07(
+    wanted: Mapping[tuple[str, int], str], names: tuple[str, ...], bounds: Bounds, limits: UnpackLimits
+) -> Batches:
+    from penstock.tables.topics07 import scan_log07
+
+    for (name, number), directory in wanted.items():
+        yield from scan_log07(
+            directory,
+            name,
+            number,
+            names,
+            start=_byte(bounds.start, number, 0) or 0,
+            end=_byte(bounds.end, number, None),
+            unpack=limits,
+        )
 
 
 def _directories_07(path: str) -> dict[tuple[str, int], str]:
@@ -141,9 +179,9 @@ def _directories_07(path: str) -> dict[tuple[str, int], str]:
         return {partition_of(os.path.basename(os.path.abspath(path))) or ("", 0): path}
     try:
         return {
-            partition: where
+            partition: directory
             for partition in partition_directories(path)
-            if is_log_directory(where := os.path.join(path, f"{partition[0]}-{partition[1]}"))
+            if is_log_directory(directory := os.path.join(path, f"{partition[0]}-{partition[1]}"))
         }
     except OSError:
         return {}
@@ -159,7 +197,7 @@ def _chosen(
     if topic is None and len(names) > 1:
         raise ConfigError(f"{path} holds several topics, name one: {', '.join(names)}")
     name = names[0] if topic is None else topic
-    there = {key: where for key, where in found.items() if key[0] == name}
+    there = {key: directory for key, directory in found.items() if key[0] == name}
     if not there:
         raise ConfigError(f"{path} holds no topic {name}; it holds {', '.join(names)}")
     if partitions is None:
@@ -172,22 +210,24 @@ def _chosen(
     return {(name, number): there[name, number] for number in wanted}
 
 
-def _check_07(position: Position) -> None:
-    values = position.values() if hasattr(position, "values") else [position]
-    for value in values:
-        if value not in ("earliest", "latest") and (not isinstance(value, int) or value < 0):
-            raise ConfigError(
-                f"{value!r} is no position in a log of Kafka 0.7: earliest, latest or a byte offset; its "
-                "messages have no times"
-            )
+def _check_07(bounds: Bounds) -> None:
+    if bounds.last is not None:
+        raise ConfigError("last is a number of records, which Kafka 0.7 does not count: give start")
+    for bound in (bounds.start, bounds.end):
+        for point in bound.values() if isinstance(bound, Mapping) else [bound]:
+            if isinstance(point, datetime):
+                raise ConfigError(
+                    f"{point} is no position in a log of Kafka 0.7: earliest, latest or a byte offset; its "
+                    "messages have no times"
+                )
 
 
-def _byte(position: Position, partition: int, latest: int | None) -> int | None:
-    """A position as a byte offset; `latest` stands for where it was not named."""
-    value = position.get(partition, None) if hasattr(position, "get") else position
-    if value is None or (value == "earliest" and latest == 0) or (value == "latest" and latest is None):
+def _byte(bound: KnownBound, partition: int, latest: int | None) -> int | None:
+    """A checked bound as a byte offset; `latest` stands for where it was not named."""
+    point = bound.get(partition) if isinstance(bound, Mapping) else bound
+    if point is None or (point == "earliest" and latest == 0) or (point == "latest" and latest is None):
         return latest
-    if value in ("earliest", "latest"):
-        return 0 if value == "earliest" else 1 << 62
-    assert isinstance(value, int)
-    return value
+    if point in ("earliest", "latest"):
+        return 0 if point == "earliest" else 1 << 62
+    assert isinstance(point, int)
+    return point

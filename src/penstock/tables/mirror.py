@@ -166,20 +166,20 @@ def _with_places(messages: Iterator[Message]) -> Iterator[tuple[Position07, Mess
             yield Position07(offset, place), message
 
 
-def _last_copied(consumer: Consumer, where: TopicPartition) -> Position07 | None:
-    """Where the last record of a partition came from; None where there is no record."""
-    end = consumer.end_offsets([where])[where]
-    begin = consumer.beginning_offsets([where])[where]
+def _last_copied(consumer: Consumer, tp: TopicPartition) -> Position07 | None:
+    """Where the last record of a partition came from; None tp there is no record."""
+    end = consumer.end_offsets([tp])[tp]
+    begin = consumer.beginning_offsets([tp])[tp]
     if begin >= end:
         return None
-    consumer.assign([where])
+    consumer.assign([tp])
     found: Record | None = None
     # The last offset may be a marker, or compacted away: go back until there is a record.
     distance = 1
     while found is None and distance < 2 * (end - begin):
-        consumer.seek(where, max(begin, end - distance))
+        consumer.seek(tp, max(begin, end - distance))
         deadline = time.monotonic() + LAST_RECORD_TIMEOUT_S
-        while consumer.position(where) < end and time.monotonic() < deadline:
+        while consumer.position(tp) < end and time.monotonic() < deadline:
             for record in consumer.poll(timeout_ms=500):
                 found = record
         distance *= 10
@@ -190,6 +190,6 @@ def _last_copied(consumer: Consumer, where: TopicPartition) -> Position07 | None
         return Position07(int(headers[OFFSET_HEADER] or b""), int(headers[PLACE_HEADER] or b""))
     except (KeyError, ValueError):
         raise ConfigError(
-            f"the last record of {where} is no copy from Kafka 0.7 (it has no header {OFFSET_HEADER}); "
+            f"the last record of {tp} is no copy from Kafka 0.7 (it has no header {OFFSET_HEADER}); "
             "name a target topic that no other program writes to"
         ) from None

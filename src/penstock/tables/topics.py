@@ -1,41 +1,31 @@
 """Whole topics as tables: read, scanned in bounded memory, written.
 
-Blocking. What is read is fixed when the call begins: the records between two bounds that the log holds
-then, so that a topic written all the time is still read to an end.
+Blocking; `penstock.tables.async_topics` has the same for asyncio. What is read is fixed when reading begins:
+the records between two bounds that the log holds then, so that a topic written all the time is still read to
+an end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from penstock.client.arguments import column_names, partition_numbers, topic_name
-from penstock.client.background_loop import run
-from penstock.client.cluster.client import AsyncClient
-from penstock.client.cluster.metadata import no_such_partition
-from penstock.client.config import ConsumerConfig
-from penstock.client.fetch.offsets import fetch_known_offsets, fetch_offsets
-from penstock.client.fetch.ranges import BATCH_BYTES, scan_ranges
+from penstock.client.arguments import topic_name, whole
+from penstock.client.fetch.ranges import BATCH_BYTES
 from penstock.common.extras import need_arrow
-from penstock.errors import ConfigError, EncodeError, ProtocolViolationError
-from penstock.model import COLUMN_NAMES, EARLIEST, LATEST, OffsetRange, TopicPartition
+from penstock.errors import EncodeError
+from penstock.tables.progress import Progress
+from penstock.tables.reading import KAFKA, Reading
+from penstock.tables.scans import ArrowScan
+from penstock.tables.sources import Tabular, row_count, tables_in
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.client.produce.columns import WriteSummary
-
-Bound = str | int | datetime | Mapping[int, "str | int | datetime"]
-"""``"earliest"``, ``"latest"``, an offset, a time, or one of these for each partition."""
-
-KAFKA = "kafka"
-PROTOCOLS = (KAFKA, "0.7")
-"""The protocol of brokers: that of Kafka since 0.8, or that of 0.7, which shares nothing with it."""
+    from penstock.tables.bounds import Bound, Last
 
 READ_BATCH_BYTES = 4 << 20
-WRITE_BATCH_BYTES = 8 << 20
-"""Small batches are put together up to this size before they are written."""
 
 
 def read_topic(
@@ -44,25 +34,45 @@ def read_topic(
     *,
     start: Bound = "earliest",
     end: Bound = "latest",
+    last: Last | None = None,
+    limit: int | None = None,
     columns: Sequence[str] | None = None,
-    partitions: Collection[int] | None = None,
+    partitions: int | Collection[int] | None = None,
     isolation: str = "read_uncommitted",
     config: Mapping[str, object] | None = None,
     protocol: str = "kafka",
+    progress: bool | None = None,
 ) -> pa.Table:
     """Return the records of a topic between two bounds as a table, by partition and offset.
 
-    `start` is inclusive, `end` exclusive; a datetime means the first record that is not older, and for
-    `end` the latest when there is none. Offsets outside the log are cut to what it holds. `columns` are
-    names of `penstock.model.COLUMN_NAMES`; fewer are faster. `partitions` default to all.
+    Args:
+        topic: its name.
+        bootstrap_servers: ``host:port``, or several.
+        start: where to begin: ``"earliest"``, ``"latest"``, an offset, a time (``"2026-01-31T12:00:00Z"``, a
+            `datetime` or `date`), a duration before now (``"1h"``, ``"7d"``, a `timedelta`), or one of these
+            for each partition by its number, those left out beginning at the earliest. A time means the
+            first record that is not older. Offsets outside the log are cut to what it holds. Text without a
+            zone is UTC, a `datetime` without one local time.
+        end: where to stop, exclusive; likewise, where no record is as young as a time the latest.
+        last: in place of `start`: so many records of each partition (as offsets count, which compaction and
+            transactions leave gaps in), or a duration before now.
+        limit: how many records at most: the first by partition and offset.
+        columns: names of `penstock.model.COLUMN_NAMES`; fewer are faster. All by default.
+        partitions: their numbers, or one; all by default.
+        isolation: ``"read_committed"`` leaves out what aborted transactions wrote, and what open ones have.
+        config: further options of a consumer, by their dotted names.
+        protocol: ``"0.7"`` for brokers of Kafka 0.7: ``host:port``, ``id:host:port,id:host:port`` or
+            ``zookeeper://host:port/chroot``. Offsets are bytes then, a time means the segment written at that
+            time, and with several brokers a partition's number is the broker's id times 65,536 plus its own.
+        progress: whether to show how far it is on stderr; by default where that is a terminal or a notebook,
+            after a second (see docs/how-to/tables.md).
 
-    With `protocol` ``"0.7"`` the brokers are of Kafka 0.7: ``host:port``, ``id:host:port,id:host:port`` or
-    ``zookeeper://host:port/chroot``. Offsets are bytes then, a datetime means the segment written at that
-    time, and with several brokers a partition's number is the broker's id times 65,536 plus its own.
+    Records that retention removes between the start of the call and their turn are left out, with a warning;
+    where `start` is an offset that is an error.
 
     Raises:
-        ConfigError: an unknown column, option or partition.
-        KafkaError: the topic does not exist, or records vanished while it was read.
+        ConfigError: an argument of a wrong type, an unknown column, option or partition.
+        KafkaError: the topic does not exist, or records from a named offset on vanished while it was read.
         NetworkError: no broker answers.
         RequestTimeoutError: nothing comes any more for ``default.api.timeout.ms``; the message has the last
             obstacle.
@@ -73,16 +83,13 @@ def read_topic(
 
     from penstock.records.arrow import schema_for
 
-    topic_name(topic)
-    names = COLUMN_NAMES if columns is None else column_names(columns, COLUMN_NAMES)
-    if protocol != KAFKA:
-        found = _scan07(topic, bootstrap_servers, start, end, names, partitions, protocol, config)
-        return pa.Table.from_batches([batch for _, batch in found], schema_for(names))
-    batches = list(
-        _scan(topic, bootstrap_servers, start, end, names, partitions, isolation, READ_BATCH_BYTES, config)
+    reading = Reading.checked(
+        topic, bootstrap_servers, start, end, last, limit, columns, partitions, isolation, config, protocol
     )
-    batches.sort(key=lambda found: found[0])
-    return pa.Table.from_batches([batch for _, batch in batches], schema_for(names))
+    found = list(reading.placed_batches(READ_BATCH_BYTES, progress))
+    if protocol == KAFKA:
+        found.sort(key=lambda placed: placed[0])
+    return pa.Table.from_batches([batch for _, batch in found], schema_for(reading.columns))
 
 
 def scan_topic(
@@ -91,51 +98,73 @@ def scan_topic(
     *,
     start: Bound = "earliest",
     end: Bound = "latest",
+    last: Last | None = None,
+    limit: int | None = None,
     columns: Sequence[str] | None = None,
-    partitions: Collection[int] | None = None,
+    partitions: int | Collection[int] | None = None,
     isolation: str = "read_uncommitted",
     batch_bytes: int = BATCH_BYTES,
     config: Mapping[str, object] | None = None,
     protocol: str = "kafka",
-) -> Iterator[pa.RecordBatch]:
-    """Yield the same records as `read_topic` as batches of about `batch_bytes`, in bounded memory.
+    progress: bool | None = None,
+) -> ArrowScan:
+    """The records between two bounds in bounded memory: batches to iterate over, and an Arrow stream.
 
-    Each batch belongs to one partition; those of one partition come in offset order.
+    ``for batch in scan_topic(...)`` yields a `pyarrow.RecordBatch` of about `batch_bytes` at a time. Each
+    belongs to one partition; those of one partition come in offset order. The scan is also what DuckDB,
+    Polars, pandas and pyarrow read by Arrow's PyCapsule interface, as in
+    ``duckdb.sql("SELECT count(*) FROM scan")``; each such use reads the topic anew.
 
-    Raises: as `read_topic`.
+    The other arguments and the errors are those of `read_topic`; arguments are checked at once, the rest is
+    raised when batches are taken. A library that takes them gets errors as its own (`pyarrow.ArrowException`,
+    `duckdb.Error`), with the text. `progress` is shown by default only for a library, since a loop may print.
     """
     need_arrow("scan_topic")
-    topic_name(topic)
-    names = COLUMN_NAMES if columns is None else column_names(columns, COLUMN_NAMES)
-    if protocol != KAFKA:
-        old = _scan07(topic, bootstrap_servers, start, end, names, partitions, protocol, config)
-        return (batch for _, batch in old)
-    found = _scan(topic, bootstrap_servers, start, end, names, partitions, isolation, batch_bytes, config)
-    return (batch for _, batch in found)
+    from penstock.records.arrow import schema_for
+
+    batch_bytes = whole(batch_bytes, "batch_bytes")
+    reading = Reading.checked(
+        topic, bootstrap_servers, start, end, last, limit, columns, partitions, isolation, config, protocol
+    )
+
+    def begin(is_library: bool) -> Generator[pa.RecordBatch, None, None]:
+        return reading.batches(batch_bytes, progress if is_library else bool(progress))
+
+    return ArrowScan(schema_for(reading.columns), begin, f"topic {topic}")
 
 
 def write_topic(
-    data: pa.Table | pa.RecordBatch | Iterable[pa.Table | pa.RecordBatch],
+    data: Tabular | Iterable[Tabular],
     topic: str,
     bootstrap_servers: str | Sequence[str],
     *,
     compression: str = "none",
     fields: Mapping[str, str] | None = None,
     config: Mapping[str, object] | None = None,
+    progress: bool | None = None,
 ) -> WriteSummary:
     """Write a table, or several, and return what was written once all of it is acknowledged.
 
-    The columns ``key``, ``value``, ``headers``, ``partition`` and ``timestamp`` count, as far as they are
+    `data` is a table of any library with Arrow's PyCapsule interface (``__arrow_c_stream__`` or
+    ``__arrow_c_array__``) or the dataframe interchange protocol: of pyarrow, pandas, Polars, DuckDB, or a
+    `scan_topic` of another topic; or an iterable of such. Streams are written in bounded memory.
+
+    The columns are ``key``, ``value``, ``headers``, ``partition`` and ``timestamp``, as far as they are
     there; `fields` maps these names to others, as in ``fields={"key": "user"}``. Rows with a partition go
-    there, those with a key where Java would send them, the others are spread over all partitions.
+    there, those with a key where Java would send them, the others are spread over all partitions. Any other
+    column would be lost, and is refused; ``topic``, ``offset`` and ``timestampType`` of a topic that was read
+    are not, nor is the unnamed index of a pandas frame.
 
     With ``transactional.id`` in `config` everything is written in one transaction: all of it, or nothing.
 
     A broker removes records that are older than the topic's ``retention.ms``, a week by default, whenever
     they were written: a warning says so where that is about to happen.
 
+    `progress` is that of `read_topic`.
+
     Raises:
-        EncodeError: a column is missing or has a type that records cannot hold.
+        EncodeError: a column is missing, would be lost, or has a type that records cannot hold; or `data` is
+            no table.
         KafkaError: the topic does not exist and is not created, or a record is refused.
         NetworkError, RequestTimeoutError: the brokers cannot be reached, or not in time.
         TransactionError: the transaction was not committed; see `Producer.transaction`.
@@ -146,164 +175,32 @@ def write_topic(
     from penstock.client.produce.columns import TableDelivery, oldest_time_ms
 
     topic_name(topic)
-
-    options: dict[str, object] = {"compression_type": compression}
-    if config is not None and {"compression.type", "compression.codec"} & config.keys():
-        options.clear()
+    if data is None:
+        raise EncodeError("there is no data to write: it is None")
     delivery = TableDelivery(topic)
-    with Producer(bootstrap_servers, config, **options) as producer, producer.at_once():
+    with (
+        Producer(bootstrap_servers, config, **compressing(compression, config)) as producer,
+        Progress(topic, "rows", row_count(data), progress) as shown,
+        producer.at_once(),
+    ):
         oldest_ms: int | None = None
-        for table in _tables(data):
+        for table in tables_in(data):
             producer.send_arrow(topic, table, fields=fields, delivery=delivery)
-            oldest_ms = _older(oldest_ms, oldest_time_ms(table, fields or {}))
+            oldest_ms = older(oldest_ms, oldest_time_ms(table, fields or {}))
+            if shown.is_wanted:
+                shown.add(table.num_rows, table.nbytes)
         written = delivery.result()
         producer.warn_of_retention(topic, oldest_ms)
         return written
 
 
-def _older(one: int | None, other: int | None) -> int | None:
+def compressing(compression: str, config: Mapping[str, object] | None) -> dict[str, str]:
+    """The option that says how to compress; none where `config` has it."""
+    if config is not None and {"compression.type", "compression.codec", "compression_type"} & config.keys():
+        return {}
+    return {"compression_type": compression}
+
+
+def older(one: int | None, other: int | None) -> int | None:
+    """The smaller of two times, of which None is none."""
     return other if one is None else one if other is None else min(one, other)
-
-
-def _tables(
-    data: pa.Table | pa.RecordBatch | Iterable[pa.Table | pa.RecordBatch],
-) -> Iterator[pa.Table | pa.RecordBatch]:
-    """Put small batches together: what is written at once is grouped by partition."""
-    import pyarrow as pa
-
-    if isinstance(data, (pa.Table, pa.RecordBatch)):
-        yield data
-        return
-    held: list[pa.Table] = []
-    size = 0
-    for item in data:
-        table = pa.Table.from_batches([item]) if isinstance(item, pa.RecordBatch) else item
-        if not isinstance(table, pa.Table):
-            raise EncodeError(f"pyarrow tables or record batches are needed, not {type(item).__name__}")
-        if held and (table.schema != held[0].schema or size >= WRITE_BATCH_BYTES):
-            yield pa.concat_tables(held)
-            held, size = [], 0
-        held.append(table)
-        size += table.nbytes
-    if held:
-        yield pa.concat_tables(held)
-
-
-def _scan(
-    topic: str,
-    bootstrap_servers: str | Sequence[str],
-    start: Bound,
-    end: Bound,
-    columns: Sequence[str],
-    partitions: Collection[int] | None,
-    isolation: str,
-    batch_bytes: int,
-    config: Mapping[str, object] | None,
-) -> Iterator[tuple[tuple[int, int], pa.RecordBatch]]:
-    """Yield batches, each with its partition and its place among those of the partition."""
-    parsed = ConsumerConfig.parse(config, {"bootstrap_servers": bootstrap_servers})
-    client = AsyncClient(parsed)
-    places: dict[int, int] = {}
-    try:
-        ranges = run(_ranges(client, topic, start, end, partitions, isolation))
-        for where, batch in scan_ranges(
-            client,
-            ranges,
-            columns,
-            isolation=isolation,
-            batch_bytes=batch_bytes,
-            check_crcs=parsed.check_crcs,
-            unpack=parsed.unpack_limits,
-        ):
-            place = places.get(where.partition, 0)
-            places[where.partition] = place + 1
-            yield (where.partition, place), batch
-    finally:
-        run(client.close())
-
-
-def _scan07(
-    topic: str,
-    bootstrap_servers: str | Sequence[str],
-    start: Bound,
-    end: Bound,
-    columns: Sequence[str],
-    partitions: Collection[int] | None,
-    protocol: str,
-    config: Mapping[str, object] | None,
-) -> Iterator[tuple[int, pa.RecordBatch]]:
-    if protocol not in PROTOCOLS:
-        raise ConfigError(f"protocol is {protocol!r}: it is one of {', '.join(PROTOCOLS)}")
-    from penstock.tables.topics07 import scan_topic07
-
-    # Of a client's settings only this one means anything here; where the brokers are is said otherwise.
-    parsed = ConsumerConfig.parse(config, {"bootstrap_servers": "localhost:9092"})
-    return scan_topic07(
-        topic,
-        bootstrap_servers,
-        start=start,
-        end=end,
-        columns=columns,
-        partitions=partitions,
-        check_crcs=parsed.check_crcs,
-        unpack=parsed.unpack_limits,
-    )
-
-
-async def _ranges(
-    client: AsyncClient,
-    topic: str,
-    start: Bound,
-    end: Bound,
-    partitions: Collection[int] | None,
-    isolation: str,
-) -> list[OffsetRange]:
-    """What lies between two bounds, and in the log, at this moment."""
-    await client.bootstrap()
-    info = await client.topic(topic)
-    chosen = sorted(info.partitions if partitions is None else set(partition_numbers(partitions)))
-    places = [TopicPartition(topic, partition) for partition in chosen]
-    for where in places:
-        if where.partition not in info.partitions:
-            raise no_such_partition(where, len(info.partitions))
-    first = await fetch_known_offsets(client, places, EARLIEST)
-    last = await fetch_known_offsets(client, places, LATEST, isolation=isolation)
-    for where in places:
-        if first[where] > last[where]:
-            broker = client.address_of(await client.leader(where))
-            raise ProtocolViolationError(
-                f"broker {broker} says that {where} begins at {first[where]} and ends at {last[where]}"
-            )
-    starts = await _offsets_at(client, places, start, "earliest", first, last)
-    ends = await _offsets_at(client, places, end, "latest", first, last)
-    return [
-        OffsetRange(*where, starts[where], ends[where]) for where in places if starts[where] < ends[where]
-    ]
-
-
-async def _offsets_at(
-    client: AsyncClient,
-    places: Sequence[TopicPartition],
-    bound: Bound,
-    default: str,
-    first: Mapping[TopicPartition, int],
-    last: Mapping[TopicPartition, int],
-) -> dict[TopicPartition, int]:
-    """Where a bound is in each partition, `default` in those it leaves out; never outside the log."""
-    known: dict[TopicPartition, int] = {}
-    times: dict[TopicPartition, int] = {}
-    for where in places:
-        wanted = bound.get(where.partition, default) if isinstance(bound, Mapping) else bound
-        if isinstance(wanted, datetime):
-            times[where] = int(wanted.timestamp() * 1000)
-        elif wanted in ("earliest", EARLIEST):
-            known[where] = first[where]
-        elif wanted in ("latest", LATEST):
-            known[where] = last[where]
-        elif isinstance(wanted, int) and not isinstance(wanted, bool) and wanted >= 0:
-            known[where] = min(max(wanted, first[where]), last[where])
-        else:
-            raise ConfigError(f"{wanted!r} is no position in a topic: earliest, latest, an offset or a time")
-    for where, found in (await fetch_offsets(client, times)).items() if times else ():
-        known[where] = last[where] if found is None else min(found.offset, last[where])
-    return known

@@ -24,6 +24,8 @@ from penstock.errors import PenstockError
 from penstock.model import Header
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     import pyarrow as pa
 
     from penstock.client.produce.columns import TableDelivery
@@ -69,7 +71,7 @@ class Producer(BlockingTransactionCalls):
         *,
         key: bytes | None = None,
         partition: int | None = None,
-        timestamp: int | None = None,
+        timestamp: int | datetime | None = None,
         headers: Sequence[Header] = (),
         event: Event | None = None,
         mode: Mode = "binary",

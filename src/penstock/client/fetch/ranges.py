@@ -8,7 +8,7 @@ end, where a broker would make it wait for records that are not wanted.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.client.background_loop import run
@@ -18,6 +18,7 @@ from penstock.client.fetch.cursors import ISOLATION_LEVELS, Cursor, FetchedPart,
 from penstock.client.fetch.fetcher import Fetcher
 from penstock.client.fetch.offsets import fetch_known_offsets
 from penstock.common.extras import need_arrow
+from penstock.common.logs import logger_named
 from penstock.errors import ConfigError, KafkaError, NetworkError, RequestTimeoutError
 from penstock.model import COLUMN_NAMES, EARLIEST, OffsetRange, TopicPartition
 from penstock.protocol.error_codes import ErrorCode
@@ -38,6 +39,8 @@ MAX_WAIT_MS = 100
 START_AGAIN_AFTER_S = 1.0
 """Seconds between two first contacts, where there is patience for more than one."""
 
+log = logger_named("penstock.client")
+
 _GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 """The errors of a topic that was deleted."""
 
@@ -55,13 +58,16 @@ class RangeReader:
         fail_on_data_loss: bool = True,
         patience_s: float | None = None,
         start_patience_s: float = 0.0,
+        may_begin_later: Collection[TopicPartition] = (),
     ) -> None:
         """`patience_s` is how long a partition may make no progress (default ``default.api.timeout.ms``),
-        `start_patience_s` how long the first contact may fail.
+        `start_patience_s` how long the first contact may fail. In partitions of `may_begin_later`, records
+        that retention removes before they are read are not missed: a warning says how many.
         """
         self._client = client
         self._start_patience_s = start_patience_s
         self._fail_on_data_loss = fail_on_data_loss
+        self._may_begin_later = may_begin_later
         self._unfinished: dict[TopicPartition, Cursor] = {}
         self._waiting: list[Cursor] = []
         """Further ranges of partitions that have one under way."""
@@ -165,7 +171,16 @@ class RangeReader:
             raise error
         tp, end = cursor.tp, cursor.end or 0
         first = (await fetch_known_offsets(self._client, [tp], EARLIEST))[tp]
-        if self._fail_on_data_loss:
+        if cursor.offset < first and tp in self._may_begin_later:
+            log.warning(
+                "offsets %d to %d of %s were removed while it was read, by retention or DeleteRecords: "
+                "reading goes on at offset %d",
+                cursor.offset,
+                min(first, end) - 1,
+                tp,
+                first,
+            )
+        elif self._fail_on_data_loss:
             raise KafkaError(
                 error.code,
                 error.name,
@@ -270,7 +285,8 @@ def scan_ranges(
     unpack: UnpackLimits = DEFAULT_LIMITS,
     patience_s: float | None = None,
     start_patience_s: float = 0.0,
-) -> Iterator[tuple[TopicPartition, pa.RecordBatch]]:
+    may_begin_later: Collection[TopicPartition] = (),
+) -> Generator[tuple[TopicPartition, pa.RecordBatch], None, None]:
     """Fetch ranges with a client of the background loop, which stays open; yield batches with their
     partitions. The options are those of `fetch_ranges` and `RangeReader`.
     """
@@ -284,6 +300,7 @@ def scan_ranges(
             fail_on_data_loss=fail_on_data_loss,
             patience_s=patience_s,
             start_patience_s=start_patience_s,
+            may_begin_later=may_begin_later,
         )
         await reader.start()
         return reader
@@ -315,10 +332,19 @@ async def fetch_ranges_async(
     fail_on_data_loss: bool = True,
     check_crcs: bool = True,
     unpack: UnpackLimits = DEFAULT_LIMITS,
-) -> AsyncIterator[pa.RecordBatch]:
-    """Fetch ranges on the running loop, with a client that stays open; decode in another thread."""
+    may_begin_later: Collection[TopicPartition] = (),
+) -> AsyncGenerator[tuple[TopicPartition, pa.RecordBatch], None]:
+    """Fetch ranges on the running loop, with a client that stays open; decode in another thread.
+
+    Yields batches with their partitions. The options are those of `fetch_ranges` and `RangeReader`.
+    """
     reader = RangeReader(
-        client, ranges, isolation=isolation, fetch_bytes=fetch_bytes, fail_on_data_loss=fail_on_data_loss
+        client,
+        ranges,
+        isolation=isolation,
+        fetch_bytes=fetch_bytes,
+        fail_on_data_loss=fail_on_data_loss,
+        may_begin_later=may_begin_later,
     )
     try:
         await reader.start()
@@ -326,6 +352,6 @@ async def fetch_ranges_async(
             for part in parts:
                 batches = decode_part(part, columns, batch_bytes, check_crcs=check_crcs, unpack=unpack)
                 for batch in await asyncio.to_thread(list, batches):
-                    yield batch
+                    yield part.tp, batch
     finally:
         await reader.close()

@@ -38,6 +38,12 @@ CHUNK_BYTES = 8 << 20
 FIELDS = ("key", "value", "headers", "partition", "timestamp")
 """The columns that mean something to a producer."""
 
+POSITIONS = frozenset(("topic", "offset", "timestampType"))
+"""Columns of a topic that was read, which the broker gives each record: nothing is lost without them."""
+
+UNNAMED_INDEX = "__index_level_"
+"""How pandas begins the names of columns for an index without a name."""
+
 _RECORD_COUNT = struct.Struct(">i")
 
 SPREAD_ROWS_MIN = 1_000
@@ -203,7 +209,8 @@ def record_batches(data: pa.Table | pa.RecordBatch, fields: Mapping[str, str]) -
     `fields` maps `FIELDS` to names of columns; those left out are taken under their own names.
 
     Raises:
-        EncodeError: neither a key nor a value among the columns, or a column that is not there.
+        EncodeError: neither a key nor a value among the columns, a column that is not there, or one that
+            would be lost.
     """
     if not isinstance(data, (pa.Table, pa.RecordBatch)):
         raise EncodeError(f"a pyarrow Table or RecordBatch is needed, not {type(data).__name__}")
@@ -228,6 +235,16 @@ def _field_names(present: Sequence[str], fields: Mapping[str, str]) -> dict[str,
         raise EncodeError(
             f"neither a column 'key' nor 'value' among {', '.join(present) or 'no columns'}: "
             "rename one, or say which column is what"
+        )
+    lost = [
+        name
+        for name in present
+        if name not in found.values() and name not in POSITIONS and not name.startswith(UNNAMED_INDEX)
+    ]
+    if lost:
+        raise EncodeError(
+            f"column {lost[0]!r} would be lost: a record has {', '.join(FIELDS)}. Leave it out, make it part "
+            "of the value, or say which column is what, as in fields={'value': " + repr(lost[0]) + "}"
         )
     return found
 

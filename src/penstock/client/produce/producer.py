@@ -31,6 +31,8 @@ from penstock.errors import EncodeError, NetworkError, PenstockError, RequestTim
 from penstock.model import Header, RecordMetadata, TopicPartition
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     import pyarrow as pa
 
     from penstock.client.produce.columns import ColumnEncoder, EncodedBatch, TableDelivery
@@ -138,7 +140,7 @@ class AsyncProducer(TransactionCalls):
         *,
         key: bytes | None = None,
         partition: int | None = None,
-        timestamp: int | None = None,
+        timestamp: int | datetime | None = None,
         headers: Sequence[Header] = (),
         event: Event | None = None,
         mode: Mode = "binary",
@@ -148,7 +150,7 @@ class AsyncProducer(TransactionCalls):
         """Accept one record and return its delivery: await that to know where the record went.
 
         Waits only while ``buffer.memory`` is full or the topic is not known yet. `timestamp` is in
-        milliseconds since 1970, now by default.
+        milliseconds since 1970, or a datetime (without a zone: local time); now by default.
 
         `event` takes the place of `value`: a CloudEvent, sent in `mode` ``"binary"`` or ``"structured"``
         (in `event_format`), with the event's headers before the others. The key
@@ -180,7 +182,7 @@ class AsyncProducer(TransactionCalls):
         *,
         key: bytes | None = None,
         partition: int | None = None,
-        timestamp: int | None = None,
+        timestamp: int | datetime | None = None,
         headers: Sequence[Header] = (),
         event: Event | None = None,
         mode: Mode = "binary",
@@ -200,7 +202,7 @@ class AsyncProducer(TransactionCalls):
         value: bytes | None,
         key: bytes | None,
         partition: int | None,
-        timestamp: int | None,
+        timestamp: int | datetime | None,
         headers: Sequence[Header],
     ) -> tuple[Delivery, bool] | None:
         """Accept one record if that is possible at once, from any thread; None if it is not."""
@@ -253,7 +255,7 @@ class AsyncProducer(TransactionCalls):
         value: bytes | None,
         key: bytes | None,
         partition: int | None,
-        timestamp: int | None,
+        timestamp: int | datetime | None,
         headers: Sequence[Header],
     ) -> Delivery:
         """Do what `try_send` could not: reach the cluster, get the topic's metadata, wait for room."""
@@ -302,12 +304,18 @@ class AsyncProducer(TransactionCalls):
     # -- columns
 
     async def send_arrow(
-        self, topic: str, data: pa.Table | pa.RecordBatch, *, fields: Mapping[str, str] | None = None
+        self,
+        topic: str,
+        data: pa.Table | pa.RecordBatch,
+        *,
+        fields: Mapping[str, str] | None = None,
+        delivery: TableDelivery | None = None,
     ) -> TableDelivery:
         """Accept a table and return its delivery: await that to know which offsets the rows got.
 
         The columns ``key``, ``value``, ``headers``, ``partition`` and ``timestamp`` count, as far as they
-        are there; `fields` maps these names to others. Keys and values are binary or string.
+        are there; `fields` maps these names to others. Keys and values are binary or string. Other columns
+        are refused, since they would be lost (see `penstock.write_topic`). `delivery` collects several.
 
         Rows with a partition go there, those with a key where Java would send them, and the others are
         spread over all partitions, a batch's worth at a time.
@@ -317,7 +325,7 @@ class AsyncProducer(TransactionCalls):
         need_arrow("send_arrow")
         from penstock.client.produce.columns import TableDelivery, record_batches
 
-        delivery = TableDelivery(topic)
+        delivery = delivery or TableDelivery(topic)
         deadline = self._clock.monotonic() + self.config.max_block_ms / 1000
         await self.get_ready(topic, deadline)
         for chunk in record_batches(data, fields or {}):
@@ -436,14 +444,21 @@ def _as_bytes(what: str, value: object) -> bytes | None:
 
 
 def _whole_ms(timestamp: object) -> int:
-    """The timestamp as a plain int: other integers are taken, what spoils a whole batch later is refused."""
+    """The timestamp as an int: other integers and datetimes are taken, what spoils a batch is refused."""
+    if hasattr(timestamp, "tzinfo"):
+        from datetime import datetime
+
+        from penstock.moments import moment_ms
+
+        if isinstance(timestamp, datetime):
+            return moment_ms(timestamp, 0)
     if not isinstance(timestamp, bool):
         with contextlib.suppress(TypeError):
             whole = operator.index(timestamp)  # type: ignore[arg-type]  # raises unless this is an integer
             if -(1 << 63) <= whole < 1 << 63:
                 return whole
     raise EncodeError(
-        "a record's timestamp is milliseconds since 1970, a whole number of 64 bits, "
+        "a record's timestamp is milliseconds since 1970, a whole number of 64 bits, or a datetime, "
         f"not {short_repr(timestamp)}"
     )
 

@@ -11,7 +11,7 @@ pages away, which ends the process with SIGBUS; deleting segments does not.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from mmap import ACCESS_READ, MADV_SEQUENTIAL, mmap
 from typing import TYPE_CHECKING
@@ -43,8 +43,8 @@ NAMES_SHOWN_MAX = 20
 LIMITS_ADVICE = ", here the arguments unpack_max_bytes and unpack_max_records"
 """What an `UnpackLimitError` says besides: these functions take no settings by their dotted names."""
 
-Position = int | str | datetime | Mapping[int, int]
-"""Where to start or end: an offset, one for each partition by number, "earliest", "latest" or a time."""
+Position = int | str | datetime | Mapping[int, int | str | datetime]
+"""Where to start or end: an offset, "earliest", "latest" or a time, or one for each partition by number."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NAMED = {"earliest": EARLIEST, "latest": LATEST}
@@ -103,7 +103,8 @@ def scan_log(
     batch_bytes: int = BATCH_BYTES,
     unpack_max_bytes: int = DEFAULT_LIMITS.max_bytes,
     unpack_max_records: int = DEFAULT_LIMITS.max_records,
-) -> Iterator[pa.RecordBatch]:
+    last: int | None = None,
+) -> Generator[pa.RecordBatch, None, None]:
     """Yield records of a topic in a data directory as Arrow batches, in bounded memory.
 
     Args:
@@ -121,6 +122,7 @@ def scan_log(
             decompressed, stays whole.
         unpack_max_bytes: how many bytes one compressed batch may take when it is decompressed.
         unpack_max_records: how many records one compressed batch may hold.
+        last: how many offsets before the end of each partition to start, in place of `start`.
 
     Raises:
         ConfigError: no such topic, partition or column; a time without a time zone; other arguments
@@ -140,7 +142,7 @@ def scan_log(
     _check_position("end", end, wanted)
     need_arrow("reading into Arrow")
     limits = UnpackLimits(unpack_max_bytes, unpack_max_records)
-    return _scan(wanted, names, start, end, isolation == "read_committed", batch_bytes, limits)
+    return _scan(wanted, names, start, end, isolation == "read_committed", batch_bytes, limits, last)
 
 
 def find_topic(
@@ -221,11 +223,11 @@ def _check_position(which: str, position: Position, wanted: Mapping[TopicPartiti
         unknown = [number for number in position if number not in numbers]
         if unknown:
             raise ConfigError(f"{which} names partition {unknown[0]!r}, which is not among those read")
-        offsets = list(position.values())
+        points: list[object] = list(position.values())
     else:
-        offsets = [position] if isinstance(position, int) else []
-    for offset in offsets:
-        if offset < EARLIEST:
+        points = [position]
+    for offset in points:
+        if isinstance(offset, int) and offset < EARLIEST:
             raise ConfigError(f"{which} is offset {offset}: offsets are not negative")
 
 
@@ -237,7 +239,8 @@ def _scan(
     committed: bool,
     batch_bytes: int,
     limits: UnpackLimits,
-) -> Iterator[pa.RecordBatch]:
+    last: int | None,
+) -> Generator[pa.RecordBatch, None, None]:
     from penstock.records.arrow import to_arrow
     from penstock.records.decode import iter_columns
 
@@ -246,8 +249,12 @@ def _scan(
         first = _resolve(log, partition, start, EARLIEST)
         stop = _resolve(log, partition, end, LATEST)
         aborted: list[tuple[int, int]] = []
+        transactions: list[tuple[int, int, int]] = []
         if committed:
             stop, transactions = log.committed(stop)
+        if last is not None:
+            first = max(log.start_offset, stop - last)
+        if committed:
             # One that ended before the first offset would never be seen to end.
             aborted = [(producer_id, since) for producer_id, since, until in transactions if until >= first]
         source = path

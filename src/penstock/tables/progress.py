@@ -1,0 +1,108 @@
+"""A line that says how far a call is, for those that take seconds, on terminals and in notebooks.
+
+It goes to stderr, begins after a second, is written anew four times a second at most, and is gone when the
+call ends. No thread, no library. Elsewhere (pipes, files, services) nothing is written.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from types import TracebackType
+
+SHOWN_AFTER_S = 1.0
+"""What is faster shows nothing."""
+
+INTERVAL_S = 0.25
+BAR_COLUMNS = 24
+SWITCH = "PENSTOCK_PROGRESS"
+"""The environment variable that decides where a call does not: 0 never, 1 always."""
+
+
+def is_wanted(wanted: bool | None) -> bool:
+    """Whether to show progress; None leaves it to the environment, and to what stderr is."""
+    if wanted is not None:
+        return wanted
+    switch = os.environ.get(SWITCH, "")
+    if switch in ("0", "1"):
+        return switch == "1"
+    try:
+        return sys.stderr.isatty() or _is_notebook()
+    except (AttributeError, ValueError):  # no stderr, or one that is closed
+        return False
+
+
+def _is_notebook() -> bool:
+    shell = sys.modules.get("IPython")
+    get_shell = getattr(shell, "get_ipython", None)
+    return type(get_shell()).__name__ == "ZMQInteractiveShell" if callable(get_shell) else False
+
+
+class Progress:
+    """How many of `total` steps are done: a context manager, fed by `add`."""
+
+    def __init__(self, what: str, unit: str, total: int | None, wanted: bool | None = None) -> None:
+        """`total` None means that it is not known: what is done is shown without a bar."""
+        self._what = what
+        self._unit = unit
+        self.total = total
+        self.is_wanted = is_wanted(wanted)
+        self._done = 0
+        self._bytes = 0
+        self._began_at = time.monotonic()
+        self._next_at = self._began_at + SHOWN_AFTER_S
+        self._shown = 0
+        """Columns of the line that is shown; 0 where there is none."""
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._shown:
+            self._write("")
+
+    def add(self, count: int, size_bytes: int) -> None:
+        """So much more is done."""
+        if not self.is_wanted:
+            return
+        self._done += count
+        self._bytes += size_bytes
+        now = time.monotonic()
+        if now >= self._next_at:
+            self._next_at = now + INTERVAL_S
+            self._write(self.line(now - self._began_at))
+
+    def line(self, elapsed_s: float) -> str:
+        """What is shown after so many seconds."""
+        rate = self._bytes / 1e6 / elapsed_s
+        said = f"{self._done:,} {self._unit}, {rate:,.0f} MB/s"
+        if not self.total:
+            return f"{self._what}: {said}, {_clock(elapsed_s)}"
+        part = min(1.0, self._done / self.total)
+        filled = round(part * BAR_COLUMNS)
+        bar = "█" * filled + "░" * (BAR_COLUMNS - filled)
+        left = f", {_clock(elapsed_s * (1 - part) / part)} left" if part else ""
+        return f"{self._what} {bar} {part:4.0%}  {said}{left}"
+
+    def _write(self, line: str) -> None:
+        room = shutil.get_terminal_size().columns - 1
+        line = line[:room]
+        try:
+            sys.stderr.write(f"\r{line:<{self._shown}}" + ("" if line else "\r"))
+            sys.stderr.flush()
+        except UnicodeEncodeError:
+            ascii_line = line.replace("█", "#").replace("░", "-").encode("ascii", "replace").decode()
+            sys.stderr.write(f"\r{ascii_line:<{self._shown}}")
+        except (OSError, ValueError):  # the terminal is gone
+            self.is_wanted = False
+        self._shown = len(line)
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,0 +1,97 @@
+"""The line that says how far a call is: when it is shown, what it says, and that it goes away."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pytest
+
+from penstock import read_topic, scan_topic, write_topic
+from penstock.tables import progress
+from penstock.tables.progress import Progress, is_wanted
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """Stderr is a terminal, and every step is shown."""
+    shown = Terminal()
+    monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=shown, modules=sys.modules))
+    monkeypatch.setattr(progress, "SHOWN_AFTER_S", 0.0)
+    monkeypatch.setattr(progress, "INTERVAL_S", 0.0)
+    monkeypatch.delenv(progress.SWITCH, raising=False)
+    return shown
+
+
+def test_a_line_has_part_count_rate_and_time() -> None:
+    shown = Progress("orders", "records", 1_000, False)
+    shown._done, shown._bytes = 250, 5_000_000
+    assert shown.line(10.0) == "orders ██████░░░░░░░░░░░░░░░░░░  25%  250 records, 0 MB/s, 0:30 left"
+    shown.total = None
+    assert shown.line(3_700.0) == "orders: 250 records, 0 MB/s, 1:01:40"
+    shown.total, shown._done = 100, 250
+    assert " 100% " in shown.line(1.0), "never beyond the end"
+
+
+def test_it_is_shown_on_terminals_and_gone_at_the_end(terminal: Terminal) -> None:
+    with Progress("orders", "rows", 2) as shown:
+        shown.add(1, 10)
+        assert "orders ████████████░░░░░░░░░░░░  50%  1 rows" in terminal.getvalue()
+    assert terminal.getvalue().endswith("\r")
+    assert terminal.getvalue().rsplit("\r", 2)[1].strip() == ""
+
+
+def test_where_it_is_shown(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert is_wanted(None)
+    assert not is_wanted(False)
+    monkeypatch.setenv(progress.SWITCH, "0")
+    assert not is_wanted(None)
+    monkeypatch.delenv(progress.SWITCH)
+    monkeypatch.setattr(progress.sys, "stderr", io.StringIO())
+    assert not is_wanted(None)
+    assert is_wanted(True)
+    monkeypatch.setenv(progress.SWITCH, "1")
+    assert is_wanted(None)
+    monkeypatch.delenv(progress.SWITCH)
+    monkeypatch.setattr(progress.sys, "stderr", None)
+    assert not is_wanted(None)
+
+
+def test_what_is_fast_shows_nothing(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "SHOWN_AFTER_S", 60.0)
+    with Progress("orders", "rows", 2) as shown:
+        shown.add(1, 10)
+    assert terminal.getvalue() == ""
+
+
+def test_a_terminal_that_goes_away_harms_nothing(monkeypatch: pytest.MonkeyPatch, terminal: Terminal) -> None:
+    with Progress("orders", "rows", 2) as shown:
+        terminal.close()
+        shown.add(1, 10)
+        shown.add(1, 10)
+
+
+def test_calls_show_it(servers: str, new_topic: Callable[..., str], terminal: Terminal) -> None:
+    topic = new_topic()
+    write_topic(pa.table({"value": ["x"] * 1_000}), topic, servers)
+    assert f"{topic} ████████████████████████ 100%  1,000 rows" in terminal.getvalue()
+    for call in (
+        lambda: read_topic(topic, servers),
+        lambda: pa.table(scan_topic(topic, servers)),
+        lambda: list(scan_topic(topic, servers, progress=True)),
+    ):
+        terminal.truncate(0)
+        call()
+        assert "1,000 records" in terminal.getvalue()
+    terminal.truncate(0)
+    list(scan_topic(topic, servers))
+    read_topic(topic, servers, progress=False)
+    assert terminal.getvalue() == ""
