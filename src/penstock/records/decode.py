@@ -39,7 +39,7 @@ from penstock.records.format.batch_header import (
     TRANSACTIONAL_BIT,
     split_batches,
 )
-from penstock.records.format.crc import crc32c_array
+from penstock.records.format.crc import crc32c
 from penstock.records.growing import GrowingColumns, problem
 from penstock.records.kernels import decode_kernels as kernels
 from penstock.records.kernels.jit import Bytes, Ints
@@ -476,7 +476,7 @@ def _verify_crcs(data: Bytes, table: Ints, lines: int) -> None:
     ends = table[:lines, kernels.END].tolist()
     expected = table[:lines, kernels.CRC].tolist()
     for line in range(lines):
-        actual = crc32c_array(data[positions[line] + ATTRIBUTES_POSITION : ends[line]])
+        actual = crc32c(data[positions[line] + ATTRIBUTES_POSITION : ends[line]].data)
         if actual != expected[line]:
             raise CorruptRecordError(
                 f"the batch with base offset {table[line, kernels.BASE_OFFSET]} has checksum {actual:#010x}, "

@@ -23,7 +23,7 @@ from penstock.records.format.batch_header import (
     TRANSACTIONAL_BIT,
     pack_header,
 )
-from penstock.records.format.crc import crc32c_array
+from penstock.records.format.crc import crc32c
 from penstock.records.kernels import encode_kernels as kernels
 from penstock.records.kernels.jit import Bytes, Int32s, Ints
 from penstock.records.kernels.memory import empty
@@ -102,7 +102,7 @@ def encode_columns(
             producer_epoch=producer_epoch,
             base_sequence=sequence,
         )
-        checksum = crc32c_array(batch[ATTRIBUTES_POSITION:])
+        checksum = crc32c(batch[ATTRIBUTES_POSITION:].data)
         batch.data[CRC_POSITION:ATTRIBUTES_POSITION] = checksum.to_bytes(4, "big")
         batches.append(batch.data)
         if base_offset is not None:
