@@ -20,7 +20,7 @@ import pytest
 import penstock.broker.groups.service
 import penstock.broker.network.metrics
 import penstock.broker.requests.dispatch
-import penstock.common.accepting
+import penstock.common.listening.accepting
 import penstock.v07.server
 from broker.bench_node import batch_of, produce_request
 from broker.good_client import GoodClient, fetch_request
@@ -36,7 +36,7 @@ from penstock.broker.node import Node
 from penstock.broker.partitions.partition import Partition
 from penstock.broker.partitions.upkeep.cleaner import Compactor
 from penstock.broker.requests.purgatory import Purgatory
-from penstock.common.accepting import Acceptor
+from penstock.common.listening.accepting import Acceptor
 from penstock.log.disk.disk_log import DiskLog, FileFlush
 from penstock.protocol.codec import Codec
 from penstock.protocol.message import Message

@@ -17,7 +17,7 @@ import pytest
 from broker.bench_node import batch_of, produce_request
 from broker.test_process import BROKER
 from broker.wire_client import WireClient, is_well
-from penstock.common.accepting import DESCRIPTORS_RESERVED, listening_sockets
+from penstock.common.listening.accepting import DESCRIPTORS_RESERVED, listening_sockets
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 

@@ -15,7 +15,7 @@ from penstock import Broker, Producer
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.metadata.stores import open_store
 from penstock.clock import ManualClock
-from penstock.common.exposure import is_loopback
+from penstock.common.listening.exposure import is_loopback
 from penstock.v07.byte_log import ByteLog, ByteLogConfig
 from penstock.v07.settings import Settings
 from penstock.v07.topics import Topics

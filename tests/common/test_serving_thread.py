@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from penstock.common.serving_thread import ServingThread
+from penstock.common.listening.serving_thread import ServingThread
 
 
 def test_it_serves_from_start_to_stop_as_often_as_wanted() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from log.log_laws import T0, add
+from penstock.common import operating_system
 from penstock.errors import StorageError
 from penstock.log.compaction import compactor as compaction
 from penstock.log.compaction.compactor import CompactionPolicy, compact, plan
@@ -22,6 +23,7 @@ from penstock.log.disk.disk_log import DiskLog
 from penstock.log.memory import MemoryLog
 from penstock.records.batch import decode_batch, encode_batch
 from penstock.records.format.batch_header import refresh_crc, split_batches
+from system_calls import owner_of
 
 ALWAYS = CompactionPolicy(min_dirty_ratio=0)
 CONFIG = LogConfig(segment_bytes=700, index_interval_bytes=150, compacted=True)
@@ -46,7 +48,7 @@ ERRORS: list[tuple[Callable[[], BaseException], int]] = [
 def no_waiting_for_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
     """What survives a power cut is `test_power_cut`'s; here thousands of flushes would only take time."""
     for name in ("fsync", "fdatasync"):
-        monkeypatch.setattr(os, name, lambda fd: None)
+        monkeypatch.setattr(owner_of(name), name, lambda fd: None)
 
 
 class Faults:
@@ -59,7 +61,8 @@ class Faults:
         self.at = -1
         self.error: Callable[[], BaseException] = MemoryError
         for name in self.CALLS:
-            monkeypatch.setattr(os, name, self._counted(getattr(os, name)))
+            owner = owner_of(name)
+            monkeypatch.setattr(owner, name, self._counted(getattr(owner, name)))
 
     def _counted(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def counted(*args: Any, **kwargs: Any) -> Any:
@@ -235,7 +238,7 @@ def test_what_was_written_but_cannot_be_read_back_replaces_nothing(
 ) -> None:
     """A device that loses or changes what it was given."""
     expected = state_of(fresh())
-    pwrite = os.pwrite
+    pwrite = operating_system.pwrite
 
     def half(fd: int, data: bytes, position: int) -> int:
         pwrite(fd, bytes(data)[: len(data) // 2] + bytes(len(data) - len(data) // 2), position)
@@ -244,7 +247,7 @@ def test_what_was_written_but_cannot_be_read_back_replaces_nothing(
     log = fresh()
     work = plan(log, ALWAYS, T0)
     assert work is not None
-    monkeypatch.setattr(os, "pwrite", half)
+    monkeypatch.setattr(operating_system, "pwrite", half)
     with pytest.raises(StorageError, match=r"checksum|read back|damaged"):
         work.run()
     monkeypatch.undo()

@@ -22,6 +22,7 @@ from penstock.log.disk.disk_log import DiskLog
 from penstock.model import TopicPartition
 from penstock.records.batch import decode_batch, encode_batch
 from penstock.records.format.batch_header import read_header, split_batches, verify_crc
+from system_calls import owner_of
 
 TOPIC_ID = bytes(range(16))
 CONFIG = LogConfig(segment_bytes=900, index_interval_bytes=200)
@@ -41,9 +42,10 @@ class Disk:
         self._names: dict[int, dict[str, int]] = {}
         self._is_busy = False
         for name in ("pwrite", "ftruncate", "unlink", "replace", "close"):
-            monkeypatch.setattr(os, name, self._watched(getattr(os, name)))
+            owner = owner_of(name)
+            monkeypatch.setattr(owner, name, self._watched(getattr(owner, name)))
         for name in ("fsync", "fdatasync"):
-            monkeypatch.setattr(os, name, self._forced)
+            monkeypatch.setattr(owner_of(name), name, self._forced)
 
     def _watched(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def watched(*args: Any, **kwargs: Any) -> Any:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.common import operating_system
 from penstock.errors import StorageError
 from penstock.v07.byte_log import HOUR_MS, ByteLog, ByteLogConfig, OffsetOutOfRange, segment_starts
 from penstock.v07.message_set import encode_set
@@ -146,14 +147,14 @@ def test_offsets_before_a_time_have_the_granularity_of_segments(tmp_path: Path) 
 def test_a_full_disk_leaves_the_log_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = opened(tmp_path)
     fill(log, 1)
-    write = os.pwrite
+    write = operating_system.pwrite
 
     def full(number: int, data: bytes, position: int) -> int:
         write(number, bytes(data)[:30], position)
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(os, "pwrite", full)
+        patched.setattr(operating_system, "pwrite", full)
         with pytest.raises(StorageError, match="the disk is full"):
             fill(log, 1)
     fill(log, 1)

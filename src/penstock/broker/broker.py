@@ -21,7 +21,7 @@ from penstock.broker.network.listeners import listening_at
 from penstock.broker.network.serving import serving
 from penstock.broker.partitions.log_store import MemoryStore
 from penstock.clock import Clock, SystemClock
-from penstock.common.serving_thread import ServingThread
+from penstock.common.listening.serving_thread import ServingThread
 from penstock.model import setting_text
 
 if TYPE_CHECKING:

@@ -14,9 +14,10 @@ from penstock.broker.metadata.stores import open_store
 from penstock.broker.network.listeners import listening_at
 from penstock.broker.network.serving import serving
 from penstock.clock import SystemClock
-from penstock.common.accepting import raise_descriptor_limit
+from penstock.common.listening.accepting import raise_descriptor_limit
+from penstock.common.listening.serving_thread import run_to_the_end
 from penstock.common.logs import PrintableFormatter, logger_named
-from penstock.common.serving_thread import run_to_the_end
+from penstock.common.operating_system import on_signal
 from penstock.printable import printable
 
 logger = logger_named("penstock.broker")
@@ -76,7 +77,7 @@ async def serve(config: BrokerConfig, host: str, port: int, announce: Callable[[
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
+        on_signal(loop, number, stopping.set)
     clock = SystemClock()
     store = open_store(config, clock)
     async with serving(config, store, clock, host, port) as server:

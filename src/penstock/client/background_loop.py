@@ -8,12 +8,12 @@ its own when it first needs one.
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 from collections.abc import Coroutine
 from typing import Any, Generic, TypeVar
 
 from penstock.common.logs import logger_named
+from penstock.common.operating_system import after_fork_in_child
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ def _forget_parent() -> None:
     _starting = threading.Lock()
 
 
-os.register_at_fork(after_in_child=_forget_parent)
+after_fork_in_child(_forget_parent)
 
 
 def background_loop() -> asyncio.AbstractEventLoop:

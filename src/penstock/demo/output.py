@@ -6,7 +6,6 @@ with others, the directory is refused, because half of what is in it would be ab
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from penstock.common.operating_system import try_lock
 from penstock.errors import ConfigError
 from penstock.spark.sinks.atomic_files import make_directory, storage_error, write_whole
 
@@ -101,12 +101,8 @@ class Output:
 
 def _lock(handle: int, directory: Path) -> None:
     """Lock an open file until it is closed, which the end of the process does in any case."""
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise ConfigError(
-            f"another demo is running in {directory}; wait for it, or choose another --output"
-        ) from None
+    if not try_lock(handle):
+        raise ConfigError(f"another demo is running in {directory}; wait for it, or choose another --output")
 
 
 def refuse_other_intent(output: Output, before: Intent, now: Intent) -> None:

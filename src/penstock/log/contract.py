@@ -11,11 +11,11 @@ thread. The regions of a `Slice` may be read anywhere, at any later time.
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from penstock.common import operating_system
 from penstock.errors import StorageError
 
 if TYPE_CHECKING:
@@ -89,7 +89,21 @@ class FileRegion:
 
     def read(self) -> bytes:
         """Return the bytes. Fewer come back only if the file was cut meanwhile."""
-        return os.pread(self.file.fileno(), self.size, self.position)
+        return operating_system.pread(self.file.fileno(), self.size, self.position)
+
+    def blocks(self, size: int) -> Iterator[memoryview]:
+        """Yield the bytes in blocks of `size`, for connections that cannot be given a file.
+
+        Raises:
+            OSError: the file cannot be read, or has become shorter.
+        """
+        end = self.position + self.size
+        for position in range(self.position, end, size):
+            wanted = min(size, end - position)
+            block = operating_system.pread(self.file.fileno(), wanted, position)
+            if len(block) < wanted:
+                raise OSError(f"{self!r} has become shorter")
+            yield memoryview(block)
 
 
 class Slice:

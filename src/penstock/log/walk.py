@@ -8,12 +8,12 @@ not an error, the walk ends before it.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Generator, Iterator
 from io import FileIO
 from struct import Struct
 from typing import NamedTuple
 
+from penstock.common import operating_system
 from penstock.errors import CorruptRecordError
 from penstock.model import NO_TIMESTAMP
 from penstock.records.format.batch_header import (
@@ -140,7 +140,7 @@ def fetch_from(buffer: bytes | memoryview) -> Fetch:
 
 def fetch_file(file: FileIO) -> Fetch:
     """Return a `Fetch` over an open file, which it keeps open."""
-    return lambda position, size: os.pread(file.fileno(), size, position)
+    return lambda position, size: operating_system.pread(file.fileno(), size, position)
 
 
 def walk_buffer(buffer: bytes | memoryview) -> Iterator[Entry]:

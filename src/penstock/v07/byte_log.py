@@ -16,6 +16,7 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple
 
+from penstock.common import operating_system
 from penstock.errors import DecodeError, StorageError
 from penstock.log.contract import NEVER, FileRegion
 from penstock.log.directory.files import (
@@ -118,7 +119,7 @@ class ByteLog:
     def _recover(self) -> None:
         last = self._segments[-1]
         with storage("read", last.path):
-            data = os.pread(last.file.fileno(), last.size, 0)
+            data = operating_system.pread(last.file.fileno(), last.size, 0)
             sound = sound_size(memoryview(data))
             if sound < last.size:
                 os.ftruncate(last.file.fileno(), sound)
@@ -209,7 +210,7 @@ class ByteLog:
         number, done = segment.file.fileno(), 0
         try:
             while done < len(messages):
-                done += os.pwrite(number, messages[done:], segment.size + done)
+                done += operating_system.pwrite(number, messages[done:], segment.size + done)
         except OSError:
             os.ftruncate(number, segment.size)
             raise
@@ -226,7 +227,7 @@ class ByteLog:
         last = self._segments[-1]
         if self._forced < last.stop:
             with storage("flush", last.path):
-                os.fdatasync(last.file.fileno())
+                operating_system.fdatasync(last.file.fileno())
         self._readable = self._forced = last.stop
         self._unflushed_messages = 0
         self._flushed_at_ms = now_ms

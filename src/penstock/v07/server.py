@@ -7,11 +7,9 @@ connection ends, as release 0.7.2 does it. Data goes from the segment file to th
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import logging
 import os
 import socket
-import termios
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -19,11 +17,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
 from penstock.clock import Clock, SystemClock
-from penstock.common.accepting import Acceptor, listening_sockets, streaming
-from penstock.common.exposure import warn_if_exposed
 from penstock.common.failures import Failures, LimitedLog
+from penstock.common.listening.accepting import Acceptor, listening_sockets, streaming
+from penstock.common.listening.exposure import warn_if_exposed
+from penstock.common.listening.serving_thread import ServingThread
 from penstock.common.logs import logger_named
-from penstock.common.serving_thread import ServingThread
+from penstock.common.operating_system import HAS_SENDFILE, TCP_CORK, has_unread
 from penstock.common.thread_pause import pause
 from penstock.errors import DecodeError, NetworkError, StorageError, UnpackLimitError
 from penstock.log.contract import FileRegion
@@ -74,8 +73,6 @@ TURNS = 4
 
 DRAIN_S = 1.0
 """How long closing waits for what has arrived to be taken in."""
-
-TCP_CORK: int | None = getattr(socket, "TCP_CORK", None)
 
 
 class Server:
@@ -265,6 +262,10 @@ class Server:
             if len(region) <= INLINE_BYTES_MAX:
                 writer.write(_whole(region))
                 await writer.drain()  # a request may ask for thousands of parts
+            elif not HAS_SENDFILE:
+                for block in region.blocks(INLINE_BYTES_MAX):
+                    writer.write(block)
+                    await writer.drain()
             else:
                 sent = await loop.sendfile(
                     writer.transport, cast(Any, region.file), region.position, region.size
@@ -277,12 +278,7 @@ class Server:
 
 def _has_unread(writer: asyncio.StreamWriter) -> bool:
     """Whether the kernel has bytes from this peer that were not read yet."""
-    waiting = bytearray(4)
-    try:
-        fcntl.ioctl(writer.get_extra_info("socket").fileno(), termios.FIONREAD, waiting)
-    except (OSError, ValueError):
-        return False  # closed meanwhile
-    return any(waiting)
+    return has_unread(writer.get_extra_info("socket").fileno())
 
 
 def _whole(region: FileRegion) -> bytes:

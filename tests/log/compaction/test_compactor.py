@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from log.log_laws import T0, add, batch
+from penstock.common import operating_system
 from penstock.errors import StorageError
 from penstock.log.compaction import compactor as compaction
 from penstock.log.compaction.compactor import CompactionPolicy, Kept, compact, find_dirt, plan
@@ -345,7 +346,7 @@ def test_a_full_disk_leaves_the_log_as_it_was(tmp_path: Path, monkeypatch: pytes
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, "pwrite", full)
+        patch.setattr(operating_system, "pwrite", full)
         with pytest.raises(StorageError, match="disk is full"):
             compact(log, ALWAYS, now_ms=T0)
     assert contents(log) == found

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from log.log_laws import SMALL, T0, fill, read_all
+from penstock.common import operating_system
 from penstock.errors import StorageError
 from penstock.log import DataDirectory, LogConfig
 from penstock.log.disk.data_directory import find_partitions, parse_partition_name
@@ -215,7 +216,7 @@ def test_a_close_that_fails_leaves_no_mark_and_no_lock(
     def fail(fd: int) -> None:
         raise OSError(5, "I/O error")
 
-    monkeypatch.setattr(os, "fdatasync", fail)
+    monkeypatch.setattr(operating_system, "fdatasync", fail)
     with pytest.raises(StorageError, match="cannot flush"):
         directory.close()
     monkeypatch.undo()

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from log.log_laws import SMALL, T0, add, batch, cut, fill, message, read_all
+from penstock.common import operating_system
 from penstock.errors import StorageError
 from penstock.log import DiskLog, LogConfig
 from penstock.log.contract import FileRegion
@@ -197,7 +198,7 @@ def test_flush_forces_files_and_directory(tmp_path: Path, monkeypatch: pytest.Mo
     def note(fd: int) -> None:
         synced.append(os.path.basename(os.readlink(f"/proc/self/fd/{fd}")))
 
-    monkeypatch.setattr(os, "fdatasync", note)
+    monkeypatch.setattr(operating_system, "fdatasync", note)
     monkeypatch.setattr(os, "fsync", note)
     log = open_log(tmp_path / "t-0")
     made = fill(log, 20)
@@ -589,7 +590,7 @@ class FullDisk:
 
     def __init__(self, room: int, number: int) -> None:
         self.room, self.number = room, number
-        self._write = os.pwrite
+        self._write = operating_system.pwrite
 
     def __call__(self, fd: int, data: bytes | memoryview, position: int) -> int:
         if self.room == 0:
@@ -608,13 +609,13 @@ def test_what_did_not_fit_has_not_happened(
     made = fill(log, 3)
     size = log.size_bytes
     one = batch(9)
-    real = os.pwrite
+    real = operating_system.pwrite
     for room in range(len(one)):
-        monkeypatch.setattr(os, "pwrite", FullDisk(room, number))
+        monkeypatch.setattr(operating_system, "pwrite", FullDisk(room, number))
         with pytest.raises(StorageError, match=r"cannot append to .*00\.log: the ") as caught:
             add(log, one, first=9, last=9)
         assert caught.value.errno == number
-        monkeypatch.setattr(os, "pwrite", real)
+        monkeypatch.setattr(operating_system, "pwrite", real)
         assert last_log_file(path).stat().st_size == size
         assert (log.end_offset, log.size_bytes) == (9, size)
     add(log, one, first=9, last=9)
@@ -627,12 +628,12 @@ def test_a_torn_write_that_cannot_be_cut_is_harmless(tmp_path: Path, monkeypatch
     path = tmp_path / "t-0"
     log = open_log(path, LogConfig())
     made = fill(log, 3)
-    real, real_cut = os.pwrite, os.ftruncate
-    monkeypatch.setattr(os, "pwrite", FullDisk(30, errno.ENOSPC))
+    real, real_cut = operating_system.pwrite, os.ftruncate
+    monkeypatch.setattr(operating_system, "pwrite", FullDisk(30, errno.ENOSPC))
     monkeypatch.setattr(os, "ftruncate", lambda fd, size: (_ for _ in ()).throw(OSError(errno.EIO, "no")))
     with pytest.raises(StorageError, match="the disk is full"):
         add(log, batch(9), first=9, last=9)
-    monkeypatch.setattr(os, "pwrite", real)
+    monkeypatch.setattr(operating_system, "pwrite", real)
     monkeypatch.setattr(os, "ftruncate", real_cut)
     assert read_all(log) == b"".join(made)
     assert open_log(path, LogConfig()).recovery.bytes_cut == 30
@@ -640,8 +641,8 @@ def test_a_torn_write_that_cannot_be_cut_is_harmless(tmp_path: Path, monkeypatch
 
 def test_short_writes_are_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = open_log(tmp_path / "t-0", LogConfig())
-    real: Callable[..., int] = os.pwrite
-    monkeypatch.setattr(os, "pwrite", lambda fd, data, at: real(fd, bytes(data)[:7], at))
+    real: Callable[..., int] = operating_system.pwrite
+    monkeypatch.setattr(operating_system, "pwrite", lambda fd, data, at: real(fd, bytes(data)[:7], at))
     made = fill(log, 3)
     assert read_all(log) == b"".join(made)
 
@@ -704,7 +705,7 @@ def test_a_failing_device_is_told_when_flushing(tmp_path: Path, monkeypatch: pyt
 
     log = open_log(tmp_path / "t-0", LogConfig())
     fill(log, 1)
-    monkeypatch.setattr(os, "fdatasync", fail)
+    monkeypatch.setattr(operating_system, "fdatasync", fail)
     with pytest.raises(StorageError, match=r"cannot flush .*\.log: the device reports"):
         log.flush()
     assert log.recovery_point == 0

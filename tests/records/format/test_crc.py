@@ -40,3 +40,12 @@ def test_every_kind_of_buffer_gives_the_same(size: int) -> None:
 
 def test_crc32_is_the_one_of_zlib() -> None:
     assert crc32(memoryview(b"123456789")) == 0xCBF43926 == zlib.crc32(b"123456789")
+
+
+def test_the_library_beside_it_agrees() -> None:
+    """The extension module is loaded without its package; a program may import that as well."""
+    import crc32c as library
+
+    data = bytes(range(256)) * 40
+    assert library.crc32c(data) == crc32c(data)
+    assert library.hardware_based is not None

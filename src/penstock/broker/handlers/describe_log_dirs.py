@@ -6,7 +6,7 @@ there are none. A broker that keeps everything in memory has a directory of that
 
 from __future__ import annotations
 
-import os
+import shutil
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol
 
@@ -80,7 +80,7 @@ def _volume(path: str | None) -> tuple[int, int]:
     if path is None:
         return UNKNOWN, UNKNOWN
     try:
-        volume = os.statvfs(path)
+        volume = shutil.disk_usage(path)
     except OSError:
         return UNKNOWN, UNKNOWN
-    return volume.f_blocks * volume.f_frsize, volume.f_bavail * volume.f_frsize
+    return volume.total, volume.free

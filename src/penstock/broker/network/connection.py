@@ -21,6 +21,7 @@ from penstock.broker.network.large_answer import INLINE_BYTES_MAX, LargeAnswer
 from penstock.broker.requests.dispatch import Unanswered, answer
 from penstock.broker.requests.purgatory import DelayedOperation
 from penstock.broker.security.session import Session
+from penstock.common.operating_system import HAS_SENDFILE
 from penstock.log.contract import FileRegion
 from penstock.protocol.connection.errors import FrameSizeError
 from penstock.protocol.connection.server import ServerConnection
@@ -396,7 +397,7 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def sends_from_files(self) -> bool:
         """Whether the bytes of files can go to the socket as they are, which TLS does not allow."""
-        return self.security is None or self.security.tls is None
+        return HAS_SENDFILE and (self.security is None or self.security.tls is None)
 
     # --- the end -----------------------------------------------------------------------------------------
 

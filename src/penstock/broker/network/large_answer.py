@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from penstock.broker.network.regions import blocks_of, cork
+from penstock.broker.network.regions import cork
 from penstock.log.contract import FileRegion
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class LargeAnswer:
 
     async def _send_region(self, region: FileRegion) -> None:
         if not self._sender.sends_from_files:
-            for block in blocks_of(region, WRITE_BYTES_MAX):
+            for block in region.blocks(WRITE_BYTES_MAX):
                 await self._send_memory(block)
             return
         sent = await self._loop.sendfile(

@@ -6,8 +6,6 @@ page is asked for (logs, groups, memory) is not counted at all.
 
 from __future__ import annotations
 
-import os
-import resource
 import time
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Iterable, Iterator, Sized
@@ -16,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from penstock.broker.network.metrics_server import MetricsServer
 from penstock.broker.requests.routes import when_answered
+from penstock.common.operating_system import cpu_seconds, resident_bytes
 from penstock.errors import NetworkError
 from penstock.protocol.api import API_TABLE
 
@@ -304,17 +303,6 @@ def _kept(server: Observed) -> Iterator[_Family]:
 
 
 def _process(metrics: Metrics) -> Iterator[_Family]:
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    cpu_s = usage.ru_utime + usage.ru_stime
-    yield _single("process_cpu_seconds_total", "counter", "CPU time, user and system.", cpu_s)
+    yield _single("process_cpu_seconds_total", "counter", "CPU time, user and system.", cpu_seconds())
     yield _single("process_start_time_seconds", "gauge", "When counting began.", metrics.started_s)
     yield _single("process_resident_memory_bytes", "gauge", "Memory in use.", resident_bytes())
-
-
-def resident_bytes() -> float:
-    """Resident memory in bytes; the peak, where the system does not report the present value."""
-    try:
-        with open("/proc/self/statm", encoding="ascii") as file:
-            return float(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) * 1024

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from penstock.common.accepting import Acceptor, listening_sockets, streaming
-from penstock.common.exposure import warn_if_exposed
+from penstock.common.listening.accepting import Acceptor, listening_sockets, streaming
+from penstock.common.listening.exposure import warn_if_exposed
 from penstock.common.logs import logger_named
 
 if TYPE_CHECKING:

@@ -18,9 +18,10 @@ from penstock.broker.network.kept_answers import KeptAnswers
 from penstock.broker.network.listeners import PLAINTEXT, Listener, listeners_of
 from penstock.broker.node import Node
 from penstock.broker.security.login_limits import LoginLimits
-from penstock.common.accepting import Acceptor
-from penstock.common.exposure import warn_if_exposed
+from penstock.common.listening.accepting import Acceptor
+from penstock.common.listening.exposure import warn_if_exposed
 from penstock.common.logs import logger_named
+from penstock.common.operating_system import REUSE_ADDRESS
 from penstock.errors import NetworkError, StorageError
 
 if TYPE_CHECKING:
@@ -224,7 +225,8 @@ class Server:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listener = socket.socket(family, socket.SOCK_STREAM)
         try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if REUSE_ADDRESS is not None:
+                listener.setsockopt(socket.SOL_SOCKET, REUSE_ADDRESS, 1)
             # Connections inherit this; a peer whose machine is gone is noticed some day.
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             for name, option in _SOCKET_BUFFERS:

@@ -13,6 +13,7 @@ from io import FileIO
 
 from penstock.common.errno_advice import reason_of
 from penstock.common.logs import logger_named
+from penstock.common.operating_system import OPEN_FLAGS, sync_directory_entries
 from penstock.errors import StorageError
 
 logger = logger_named("penstock.log")
@@ -122,7 +123,7 @@ def warn_if_others_may_read(path: str) -> None:
 def create_file(path: str) -> None:
     """Make an empty file, or an existing one empty."""
     with storage("create", path):
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE))
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | OPEN_FLAGS, FILE_MODE))
 
 
 def read_text(path: str) -> str | None:
@@ -157,7 +158,7 @@ def write_whole(path: str, data: bytes, *, sync: bool) -> None:
     fresh = path + ".tmp"
     with storage("write", path):
         try:
-            fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
+            fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | OPEN_FLAGS, FILE_MODE)
             try:
                 written = os.write(fd, data)
                 while written < len(data):
@@ -186,8 +187,4 @@ def remove_file(path: str) -> None:
 def sync_directory(path: str) -> None:
     """Make creations and renames in a directory last."""
     with storage("flush", path):
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+        sync_directory_entries(path)

@@ -9,12 +9,11 @@ at the next start, while `-stray` and `-future` (Kafka's own affairs) are left a
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import os
 from collections.abc import Callable, Iterator
 
 from penstock.common.logs import logger_named
+from penstock.common.operating_system import OPEN_FLAGS, try_lock
 from penstock.errors import StorageError
 from penstock.log.contract import LogConfig
 from penstock.log.directory.checkpoint import (
@@ -401,14 +400,15 @@ def _lock(path: str) -> int:
     if path in _in_use:
         raise StorageError(taken)
     with storage("open", lock):
-        fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+        fd = os.open(lock, os.O_RDWR | os.O_CREAT | OPEN_FLAGS, FILE_MODE)
     try:
-        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        is_ours = try_lock(fd)
     except OSError as error:
         os.close(fd)
-        if error.errno in (errno.EACCES, errno.EAGAIN):
-            raise StorageError(taken) from None
         raise storage_error("lock", lock, error) from error
+    if not is_ours:
+        os.close(fd)
+        raise StorageError(taken)
     _in_use.add(path)
     return fd
 

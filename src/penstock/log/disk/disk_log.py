@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from zlib import crc32
 
+from penstock.common import operating_system
 from penstock.common.logs import logger_named
 from penstock.errors import StorageError
 from penstock.log.contract import LogConfig, PendingFlush, Segment
@@ -51,7 +52,7 @@ class FileFlush:
         """
         for file in self._files:
             try:
-                os.fdatasync(file.fileno())
+                operating_system.fdatasync(file.fileno())
                 is_gone = not os.fstat(file.fileno()).st_nlink
             except OSError as error:
                 raise storage_error("flush", str(file.name), error) from error

@@ -13,10 +13,11 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from mmap import ACCESS_READ, MADV_SEQUENTIAL, mmap
+from mmap import ACCESS_READ, mmap
 from typing import TYPE_CHECKING
 
 from penstock.common.extras import need_arrow
+from penstock.common.operating_system import advise_sequential
 from penstock.errors import (
     ConfigError,
     CorruptRecordError,
@@ -311,6 +312,6 @@ def _mapped(region: Region) -> memoryview | WholeBatches:
         if isinstance(error, OSError):
             raise storage_error("map", str(file.name), error) from error
         raise StorageError(f"cannot map {file.name}: it is shorter than it was a moment ago") from error
-    mapping.madvise(MADV_SEQUENTIAL)
+    advise_sequential(mapping)
     data = memoryview(mapping)[position:]
     return data if end_offset < 0 else WholeBatches(data, end_offset)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from penstock.common import operating_system
 from penstock.common.logs import logger_named
 from penstock.errors import CorruptRecordError, StorageError
 from penstock.log.directory.files import open_file, storage
@@ -78,7 +79,7 @@ def _place_of(index_path: str, base: int, offset: int, size: int) -> int:
 
 def _begins_batch(fd: int, position: int, base: int, offset: int) -> bool:
     """Whether a batch of the segment that is not past `offset` begins at `position`."""
-    head = os.pread(fd, HEAD_BYTES, position)
+    head = operating_system.pread(fd, HEAD_BYTES, position)
     try:
         entry = next(walk(lambda at, size: head[at : at + size], 0, 1 << 62, HEAD_BYTES), None)
     except CorruptRecordError:

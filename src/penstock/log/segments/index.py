@@ -22,6 +22,8 @@ from operator import le, lt
 from struct import Struct
 from struct import error as struct_error
 
+from penstock.common import operating_system
+from penstock.common.operating_system import OPEN_FLAGS
 from penstock.errors import StorageError
 from penstock.log.directory.files import FILE_MODE, storage
 from penstock.model import NO_TIMESTAMP
@@ -84,10 +86,10 @@ def last_entry_in(path: str) -> tuple[int, int] | None:
 def _write(path: str, entry_bytes: int, data: bytes, at_entry: int, entries: int) -> None:
     """Write entries from the one numbered `at_entry`, and end the file after `entries`."""
     with storage("write", path):
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | OPEN_FLAGS, FILE_MODE)
         try:
             if data:
-                os.pwrite(fd, data, at_entry * entry_bytes)
+                operating_system.pwrite(fd, data, at_entry * entry_bytes)
             os.ftruncate(fd, entries * entry_bytes)
         finally:
             os.close(fd)

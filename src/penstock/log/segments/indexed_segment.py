@@ -13,11 +13,11 @@ segment that grows holds its own: however many segments are read, no more are op
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from weakref import ref
 
+from penstock.common import operating_system
 from penstock.common.logs import logger_named
 from penstock.errors import CorruptRecordError, StorageError
 from penstock.log.contract import NEVER, DamagedLogError, LogConfig, Segment
@@ -181,7 +181,7 @@ class IndexedSegment(Segment):
     def load(self, position: int, size: int) -> bytes:
         file = self.file
         try:
-            return os.pread(file.fileno(), size, position)
+            return operating_system.pread(file.fileno(), size, position)
         except OSError as error:
             raise storage_error("read", self.path, error) from error
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 
+from penstock.common import operating_system
 from penstock.common.logs import logger_named
 from penstock.errors import CorruptRecordError, StorageError
 from penstock.log.contract import (
@@ -141,9 +142,9 @@ class FileSegment(IndexedSegment):
         """Write all of `data`, or nothing: what was written of it before a failure is cut off again."""
         fd = self._fd if self._fd >= 0 else self.file.fileno()
         try:
-            written = os.pwrite(fd, data, position)
+            written = operating_system.pwrite(fd, data, position)
             while written < size:
-                written += os.pwrite(fd, memoryview(data)[written:], position + written)
+                written += operating_system.pwrite(fd, memoryview(data)[written:], position + written)
         except OSError as error:
             try:
                 os.ftruncate(fd, position)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
+from penstock.common import operating_system
 from penstock.errors import CorruptRecordError, StorageError
 from penstock.log.contract import DamagedLogError
 from penstock.log.directory.files import OpenFile, remove_file, storage, storage_error
@@ -59,4 +59,4 @@ class FileSource:
 
     def load(self, position: int, size: int) -> bytes:
         with storage("read", str(self._file.name)):
-            return os.pread(self._file.fileno(), size, position)
+            return operating_system.pread(self._file.fileno(), size, position)

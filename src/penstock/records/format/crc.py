@@ -5,13 +5,36 @@ CRC-32C (Castagnoli) guards batches of magic 2, CRC-32 (IEEE, zlib's) the messag
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from importlib.machinery import PathFinder
+from importlib.util import find_spec, module_from_spec
+from typing import TYPE_CHECKING, Any
 from zlib import crc32 as _crc32
-
-from crc32c import crc32c as _crc32c
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
+
+
+def _load() -> Callable[[Any], int]:
+    """Return the function of the library `crc32c`.
+
+    Its package reads the metadata of installed distributions and builds a command line when it is imported,
+    which takes longer than all else that a client needs. The extension module within is loaded alone.
+    """
+    package = find_spec("crc32c")
+    places = package.submodule_search_locations if package is not None else None
+    found = PathFinder.find_spec("_crc32c", places) if places is not None else None
+    if found is None or found.loader is None:
+        from crc32c import crc32c as whole
+
+        return whole
+    module: Any = module_from_spec(found)
+    found.loader.exec_module(module)
+    function: Callable[[Any], int] = module.crc32c
+    return function
+
+
+_crc32c = _load()
 
 
 def crc32c(data: Buffer) -> int:

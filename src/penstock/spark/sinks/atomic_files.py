@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from penstock.common.errno_advice import reason_of
+from penstock.common.operating_system import OPEN_FLAGS, sync_directory_entries
 from penstock.errors import StorageError
 
 TEMPORARY_SUFFIX = ".unfinished"
@@ -27,7 +28,7 @@ def write_whole(target: Path, write: Callable[[Path], None]) -> None:
     try:
         write(hidden)
         _flush(hidden)
-        hidden.rename(target)
+        hidden.replace(target)
         _flush(target.parent)
     except BaseException as error:
         with suppress(OSError):
@@ -63,7 +64,10 @@ def storage_error(path: Path, error: OSError) -> StorageError:
 
 
 def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
+    if path.is_dir():
+        sync_directory_entries(str(path))
+        return
+    descriptor = os.open(path, os.O_RDWR | OPEN_FLAGS)
     try:
         os.fsync(descriptor)
     finally:

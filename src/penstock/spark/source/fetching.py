@@ -6,12 +6,12 @@ the metadata known.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.fetch.ranges import FETCH_BYTES, scan_ranges
+from penstock.common.operating_system import after_fork_in_child
 from penstock.errors import KafkaError
 from penstock.model import OffsetRange
 from penstock.protocol.error_codes import ErrorCode
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _clients: dict[tuple[object, ...], AsyncClient] = {}
-os.register_at_fork(after_in_child=_clients.clear)
+after_fork_in_child(_clients.clear)
 
 
 def fetch(

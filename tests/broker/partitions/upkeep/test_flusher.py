@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from broker.bench_node import batch_of, produce_request
 from broker.wire_client import WireClient, is_well
 from penstock import Admin, Broker
+from penstock.common import operating_system
 from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 
 
@@ -23,7 +23,7 @@ class Device:
         self.flushes = 0
         self.is_broken = False
         self.is_asked = threading.Event()
-        real = os.fdatasync
+        real = operating_system.fdatasync
 
         def flush(fd: int) -> None:
             if not threading.current_thread().name.startswith("penstock-flush"):
@@ -36,7 +36,7 @@ class Device:
                 raise OSError(5, "Input/output error")
             real(fd)
 
-        monkeypatch.setattr(os, "fdatasync", flush)
+        monkeypatch.setattr(operating_system, "fdatasync", flush)
 
 
 @pytest.fixture

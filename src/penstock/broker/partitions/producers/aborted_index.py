@@ -16,6 +16,7 @@ from struct import Struct
 
 from penstock.broker.partitions.producers.transactions import AbortedTransaction
 from penstock.common.logs import logger_named
+from penstock.common.operating_system import OPEN_FLAGS
 from penstock.log.directory.files import remove_file, storage, write_whole
 
 logger = logger_named("penstock.broker")
@@ -177,7 +178,7 @@ class AbortedIndex:
         for base in self._bases()[-1:]:
             path = self._path(base)
             with storage("flush", path):
-                fd = os.open(path, os.O_RDONLY)
+                fd = os.open(path, os.O_RDONLY | OPEN_FLAGS)
                 try:
                     os.fsync(fd)
                 finally:

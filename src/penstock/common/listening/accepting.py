@@ -11,13 +11,13 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-import resource
 import socket
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 from penstock.common.failures import REPEAT_S, Failures
 from penstock.common.logs import logger_named
+from penstock.common.operating_system import REUSE_ADDRESS, descriptor_limits, raise_descriptor_limit_to
 
 logger = logger_named("penstock.broker")
 
@@ -42,16 +42,12 @@ def raise_descriptor_limit() -> int:
 
     For programs that are a broker and nothing else: the limit is that of the whole process.
     """
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = DESCRIPTORS_WANTED if hard == resource.RLIM_INFINITY else min(hard, DESCRIPTORS_WANTED)
-    if soft == resource.RLIM_INFINITY or soft >= wanted:
-        return soft
+    soft, hard = descriptor_limits()
+    if soft is None:
+        return -1
+    wanted = DESCRIPTORS_WANTED if hard is None else min(hard, DESCRIPTORS_WANTED)
     for limit in (wanted, 10_240):  # macOS allows no more than this, although its hard limit is higher
-        if limit > soft:
-            try:
-                resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
-            except (OSError, ValueError):
-                continue
+        if limit > soft and raise_descriptor_limit_to(limit):
             return limit
     return soft
 
@@ -73,9 +69,11 @@ class Acceptor:
         self._retry: asyncio.TimerHandle | None = None
         self._said_at = -REPEAT_S
         self._is_stopped = False
-        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        reserve = min(DESCRIPTORS_RESERVED, soft // 4)
-        self._number_max = DESCRIPTORS_WANTED * 1024 if soft == resource.RLIM_INFINITY else soft - reserve
+        soft = descriptor_limits().soft
+        if soft is None:
+            self._number_max = DESCRIPTORS_WANTED * 1024
+        else:
+            self._number_max = soft - min(DESCRIPTORS_RESERVED, soft // 4)
 
     def start(self, listener: socket.socket, backlog: int) -> None:
         """Listen on a bound socket, which is the acceptor's from now on.
@@ -196,7 +194,8 @@ def listening_sockets(host: str, port: int) -> list[socket.socket]:
             except OSError:
                 continue  # a family that this machine does not have
             bound.append(one)
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if REUSE_ADDRESS is not None:
+                one.setsockopt(socket.SOL_SOCKET, REUSE_ADDRESS, 1)
             if family == socket.AF_INET6:
                 one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
             one.bind(address)

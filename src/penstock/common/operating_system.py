@@ -1,0 +1,227 @@
+"""Calls that not every operating system has, each with what takes its place.
+
+Linux has them all. macOS lacks `fdatasync` and `TCP_CORK`; Windows lacks those, positioned reads and writes,
+`sendfile`, `fcntl`, `resource`, `fork`, and directories that can be opened. A call is chosen once, at import:
+Linux pays nothing. `tests/test_other_systems.py` takes away what the others lack, and runs both ends.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable
+from sys import platform
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+IS_MACOS: bool = platform.startswith("darwin")
+
+OPEN_FLAGS: int = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+"""For `os.open`, with every file of data: no child process inherits it, and no byte is translated."""
+
+TCP_CORK: int | None = getattr(socket, "TCP_CORK", None)
+"""The socket option that keeps segments of less than full size back, None where there is none."""
+
+LOOPS_TAKE_SIGNALS = os.name == "posix"
+"""Whether an event loop of asyncio can have handlers for signals."""
+
+HAS_SENDFILE = hasattr(os, "sendfile")
+"""Whether files go to sockets without a copy. What asyncio has in its place moves the position of a file that
+several answers share, so it must not be used where this is False."""
+
+REUSE_ADDRESS: int | None = socket.SO_REUSEADDR if os.name == "posix" else None
+"""The socket option for listening where connections of an earlier process still linger. Elsewhere an address
+is free at once, and the option of that name would share it with other processes."""
+
+_positions = threading.Lock()
+"""Held while a file is moved to a position and read or written there."""
+
+
+def _read_at(fd: int, size: int, position: int) -> bytes:
+    with _positions:
+        os.lseek(fd, position, os.SEEK_SET)
+        return os.read(fd, size)
+
+
+def _write_at(fd: int, data: Any, position: int) -> int:
+    with _positions:
+        os.lseek(fd, position, os.SEEK_SET)
+        return os.write(fd, data)
+
+
+def _no_advice(mapping: Any) -> None:
+    """Map without a hint to the system."""
+
+
+def _advise_sequential(mapping: Any) -> None:
+    mapping.madvise(mmap.MADV_SEQUENTIAL)
+
+
+def _sync_by_fcntl() -> Callable[[int], object] | None:
+    """On macOS `fsync` leaves data in the drive's cache: only `F_FULLFSYNC` waits for the medium."""
+    if not IS_MACOS:
+        return None
+    import fcntl
+
+    calls: Any = fcntl  # the system of the type checker may lack it
+    return lambda fd: calls.fcntl(fd, calls.F_FULLFSYNC)
+
+
+pread: Callable[[int, int, int], bytes] = getattr(os, "pread", _read_at)
+"""Read up to `size` bytes of a descriptor at a position: `pread(fd, size, position)`."""
+
+pwrite: Callable[[int, Any, int], int] = getattr(os, "pwrite", _write_at)
+"""Write bytes to a descriptor at a position, and return how many: `pwrite(fd, data, position)`."""
+
+fdatasync: Callable[[int], object] = getattr(os, "fdatasync", None) or _sync_by_fcntl() or os.fsync
+"""Wait until the data of a descriptor is on the medium."""
+
+advise_sequential: Callable[[Any], None] = (
+    _advise_sequential if hasattr(mmap, "MADV_SEQUENTIAL") else _no_advice
+)
+"""Announces to the system that a mapping is read from front to back."""
+
+
+def after_fork_in_child(action: Callable[[], object]) -> None:
+    """Run `action` in each child that this process forks; nothing to do where processes are not forked."""
+    register: Any = getattr(os, "register_at_fork", None)
+    if register is not None:
+        register(after_in_child=action)
+
+
+def sync_directory_entries(path: str) -> None:
+    """Make creations and renames in a directory last. Where directories cannot be opened the system does it.
+
+    Raises:
+        OSError: the directory cannot be opened, or the device failed.
+    """
+    flag: int | None = getattr(os, "O_DIRECTORY", None)
+    if flag is None:
+        return
+    fd = os.open(path, os.O_RDONLY | flag | OPEN_FLAGS)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def try_lock(fd: int) -> bool:
+    """Take the lock of an open file without waiting; return False if another process has it.
+
+    It ends with the descriptor, or the process. Kafka takes the lock of its directories likewise.
+
+    Raises:
+        OSError: the file system has no locks.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        return _try_lock_msvcrt(fd)
+    try:
+        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EACCES, errno.EAGAIN):
+            return False
+        raise
+    return True
+
+
+def _try_lock_msvcrt(fd: int) -> bool:
+    try:
+        import msvcrt
+    except ImportError:
+        raise OSError(errno.ENOLCK, "this system has no locks for files") from None
+    locking: Any = msvcrt
+    try:
+        locking.locking(fd, locking.LK_NBLCK, 1)
+    except OSError as error:
+        if error.errno in (errno.EACCES, errno.EDEADLOCK):
+            return False
+        raise
+    return True
+
+
+def has_unread(descriptor: int) -> bool:
+    """Return whether the system has bytes of a socket that were not read yet; False for a closed one."""
+    try:
+        import fcntl
+        import termios
+    except ImportError:
+        import select
+
+        try:
+            return bool(select.select([descriptor], [], [], 0)[0])
+        except (OSError, ValueError):
+            return False
+    waiting = bytearray(4)
+    try:
+        fcntl.ioctl(descriptor, termios.FIONREAD, waiting)
+    except (OSError, ValueError):
+        return False
+    return any(waiting)
+
+
+def on_signal(loop: AbstractEventLoop, number: int, action: Callable[[], object]) -> None:
+    """Run `action` in an event loop of the main thread each time a signal comes."""
+    if LOOPS_TAKE_SIGNALS:
+        loop.add_signal_handler(number, action)
+    else:
+        signal.signal(number, lambda *_: loop.call_soon_threadsafe(action))
+
+
+class DescriptorLimits(NamedTuple):
+    """How many files a process may have open: now, and at most after `raise_to`. None: no limit."""
+
+    soft: int | None
+    hard: int | None
+
+
+def descriptor_limits() -> DescriptorLimits:
+    """Return the limits of open files of this process; both None where the system has no such limit."""
+    try:
+        import resource
+    except ImportError:
+        return DescriptorLimits(None, None)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    unlimited = resource.RLIM_INFINITY
+    return DescriptorLimits(None if soft == unlimited else soft, None if hard == unlimited else hard)
+
+
+def raise_descriptor_limit_to(limit: int) -> bool:
+    """Set the soft limit of open files of this process; return whether the system has accepted it."""
+    try:
+        import resource
+    except ImportError:
+        return False
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def cpu_seconds() -> float:
+    """Return the CPU time of this process so far, user and system."""
+    times = os.times()
+    return times.user + times.system
+
+
+def resident_bytes() -> float:
+    """Return the resident memory of this process; its peak if no more is known, NaN if not even that."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return float(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        pass
+    try:
+        import resource
+    except ImportError:
+        return float("nan")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return float(peak) * (1 if IS_MACOS else 1024)
