@@ -21,6 +21,7 @@ CAPTIONS = {
     "spark": "data source, session, exactly-once tables",
     "testing": "faults, fixtures for pytest",
     "tables": "read_topic, scan_log, write_topic",
+    "landing": "Parquet files and their manifests",
     "client": "producer, consumer, admin",
     "broker": "dispatch, partitions, groups",
     "explorer": "bytes to readable, and back",

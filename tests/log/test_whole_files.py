@@ -13,12 +13,12 @@ import pytest
 from penstock.broker.partitions.producers.producer_snapshots import ProducerSnapshots
 from penstock.broker.partitions.producers.producer_state import Producers, SeenBatch
 from penstock.errors import StorageError
+from penstock.landing.atomic_files import write_whole
 from penstock.log.directory.checkpoint import write_offsets
 from penstock.log.directory.epoch_checkpoint import load_epochs, new_epochs
 from penstock.log.directory.files import write_text
 from penstock.log.directory.identity_files import MetaProperties, write_meta_properties, write_topic_id
 from penstock.model import TopicPartition
-from penstock.spark.sinks.atomic_files import write_whole
 
 
 def snapshot(directory: Path, number: int) -> None:

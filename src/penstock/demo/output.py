@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from penstock.common.operating_system import try_lock
 from penstock.errors import ConfigError
-from penstock.spark.sinks.atomic_files import make_directory, storage_error, write_whole
+from penstock.landing.atomic_files import make_directory, storage_error, write_whole
 
 FORMAT = 1
 

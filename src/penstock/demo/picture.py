@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.spark.sinks.atomic_files import write_whole
+from penstock.landing.atomic_files import write_whole
 
 FIRST_HOUR, LAST_HOUR = 5, 23
 """Hours of the day at which flights are scheduled, local time."""

@@ -28,7 +28,7 @@ from penstock.demo.events import delay_events
 from penstock.demo.output import Output, write_json
 from penstock.demo.replay import PRODUCER_CONFIG
 from penstock.errors import PenstockError
-from penstock.spark.sinks.atomic_files import make_directory
+from penstock.landing.atomic_files import make_directory
 from penstock.spark.sinks.progress import Progress, progress_of, reason
 from penstock.spark.sinks.tables import ParquetTable
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from penstock.spark.functions.to_cloudevents import to_cloudevents as to_cloudevents
     from penstock.spark.runtime.java import find_java as find_java
     from penstock.spark.runtime.session import session as session
+    from penstock.spark.sinks.land import land as land
     from penstock.spark.sinks.progress import Progress as Progress
     from penstock.spark.sinks.progress import follow as follow
     from penstock.spark.sinks.progress import progress_of as progress_of
@@ -31,6 +32,7 @@ _HOMES = {
     "find_java": "runtime.java",
     "follow": "sinks.progress",
     "from_cloudevents": "functions.from_cloudevents",
+    "land": "sinks.land",
     "progress_of": "sinks.progress",
     "reason": "sinks.progress",
     "session": "runtime.session",

@@ -1,4 +1,4 @@
-"""Topics, log directories and topics of Kafka 0.7 as Arrow tables: the analyst's calls.
+"""Topics, log directories, landed tables and topics of Kafka 0.7 as Arrow tables: the analyst's calls.
 
 Every name is imported on first use, since Arrow tables need numpy and pyarrow.
 """
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from penstock.tables.async_topics import read_topic_async as read_topic_async
     from penstock.tables.async_topics import scan_topic_async as scan_topic_async
     from penstock.tables.async_topics import write_topic_async as write_topic_async
+    from penstock.tables.landed import landed_dataset as landed_dataset
+    from penstock.tables.landed import landed_files as landed_files
     from penstock.tables.logs import read_log as read_log
     from penstock.tables.logs import scan_log as scan_log
     from penstock.tables.scans import ArrowScan as ArrowScan
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "ArrowScan": "scans",
     "AsyncArrowScan": "scans",
+    "landed_dataset": "landed",
+    "landed_files": "landed",
     "read_log": "logs",
     "read_topic": "topics",
     "read_topic_async": "async_topics",

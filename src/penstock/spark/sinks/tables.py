@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.errors import ConfigError
-from penstock.spark.sinks.atomic_files import make_directory, remove_unfinished, write_whole
+from penstock.landing.atomic_files import make_directory, remove_unfinished, write_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,7 +11,7 @@ reference to their classes, and stay light to import: numpy and numba are not lo
 
 from __future__ import annotations
 
-from pyspark.sql.datasource import DataSource, DataSourceStreamWriter
+from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceStreamWriter
 from pyspark.sql.types import StructType
 
 from penstock.errors import ConfigError
@@ -19,6 +19,14 @@ from penstock.spark.runtime.daemon import leave_planner_quietly
 from penstock.spark.runtime.releases import HAS_READ_LIMITS, HAS_STREAM_ARROW_WRITERS
 from penstock.spark.runtime.worker_errors import plain_errors
 from penstock.spark.source.exactly_once_writer import ExactlyOnceBatchWriter, ExactlyOnceStreamWriter
+from penstock.spark.source.landing.options import lands
+from penstock.spark.source.landing.reader import (
+    LandingBatchReader,
+    LandingStreamReader,
+    LandingUnlimitedStreamReader,
+)
+from penstock.spark.source.landing.rows import FILES_SCHEMA
+from penstock.spark.source.landing.writer import LandingBatchWriter, LandingStreamWriter
 from penstock.spark.source.options import read_options, schema_options, write_options
 from penstock.spark.source.reader import BatchReader
 from penstock.spark.source.row_writer import RowStreamWriter
@@ -39,21 +47,32 @@ class PenstockDataSource(DataSource):
 
     def schema(self) -> StructType:
         with plain_errors():
+            if lands(self.options):
+                return FILES_SCHEMA
             include_headers, cloudevents = schema_options(self.options)
             return schema_for(include_headers, cloudevents)
 
     def reader(self, schema: StructType) -> BatchReader:
         with plain_errors():
+            if lands(self.options):
+                return LandingBatchReader(self.options, schema)
             options = read_options(self.options, streaming=False)
             return BatchReader(options, Projection(schema, options.cloudevents))
 
     def streamReader(self, schema: StructType) -> StreamPlanner:
         # No checks here: Spark hides what this method raises behind an error of its own.
+        if lands(self.options):
+            landing = LandingStreamReader if HAS_READ_LIMITS else LandingUnlimitedStreamReader
+            return landing(self.options, schema)
         kind = StreamReader if HAS_READ_LIMITS else UnlimitedStreamReader
         return kind(self.options, schema)
 
-    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter | ExactlyOnceBatchWriter:
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         with plain_errors():
+            if lands(self.options):
+                if overwrite:
+                    raise ConfigError("landed files are not overwritten; use mode('append')")
+                return LandingBatchWriter(self.options, schema)
             if overwrite:
                 raise ConfigError("records of a topic cannot be overwritten; use mode('append')")
             options = write_options(self.options)
@@ -62,6 +81,9 @@ class PenstockDataSource(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         with plain_errors():
+            if lands(self.options):
+                landing = LandingStreamWriter(self.options, schema)
+                return landing if HAS_STREAM_ARROW_WRITERS else RowStreamWriter(landing, schema)
             options = write_options(self.options)
             if options.job is not None:
                 raise ConfigError(

@@ -27,9 +27,9 @@ def write_whole(target: Path, write: Callable[[Path], None]) -> None:
     hidden = target.with_name(f".{target.name}.{os.getpid()}{TEMPORARY_SUFFIX}")
     try:
         write(hidden)
-        _flush(hidden)
+        sync(hidden)
         hidden.replace(target)
-        _flush(target.parent)
+        sync(target.parent)
     except BaseException as error:
         with suppress(OSError):
             hidden.unlink(missing_ok=True)
@@ -63,7 +63,8 @@ def storage_error(path: Path, error: OSError) -> StorageError:
     return StorageError(f"cannot write {path}: {reason_of(error)}")
 
 
-def _flush(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Bring a file to the disk, or the names in a directory. Raises OSError."""
     if path.is_dir():
         sync_directory_entries(str(path))
         return

@@ -1,0 +1,30 @@
+"""The Arrow schema of a landed table: that of its files, and the partition columns. Needs pyarrow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from penstock.errors import StorageError
+from penstock.landing.layout import Layout
+
+PARTITION_TYPES = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64(), "date": pa.date32()}
+
+
+def table_schema(file: Path, layout: Layout) -> pa.Schema:
+    """The columns in one of the files, followed by those of directories. Raises StorageError."""
+    try:
+        schema = pq.read_schema(file).remove_metadata()
+    except OSError as error:
+        raise StorageError(f"cannot read {file}: {error}") from error
+    for field in partition_schema(layout):
+        if field.name not in schema.names:
+            schema = schema.append(field)
+    return schema
+
+
+def partition_schema(layout: Layout) -> pa.Schema:
+    """The partition columns with their types."""
+    return pa.schema([(name, PARTITION_TYPES[kind]) for name, kind in layout.partition_types().items()])

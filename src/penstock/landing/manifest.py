@@ -1,0 +1,111 @@
+"""Manifests: which files a batch consists of, decided once and never changed. JSON, version 1."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.errors import ConfigError, DecodeError
+from penstock.landing.layout import FORMAT_VERSION, versioned_object
+from penstock.model import OffsetRange
+
+
+@dataclass(frozen=True, slots=True)
+class LandedFile:
+    """One Parquet file. Paths are relative to the table: where it is to be read, and where it was written."""
+
+    path: str
+    staged: str
+    rows: int
+    size_bytes: int
+    partition: Mapping[str, str | None]
+    """Values of partition columns as texts; null is None."""
+
+    def to_object(self) -> dict[str, object]:
+        """What stands for the file in a manifest."""
+        return {
+            "path": self.path,
+            "staged": self.staged,
+            "rows": self.rows,
+            "bytes": self.size_bytes,
+            "partition": dict(self.partition),
+        }
+
+    @classmethod
+    def from_object(cls, found: Mapping[str, Any]) -> LandedFile:
+        """The inverse of `to_object`. Raises KeyError and TypeError."""
+        return cls(found["path"], found["staged"], found["rows"], found["bytes"], dict(found["partition"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """Batch number `batch` of `writer`: its files, and the ranges of offsets that were read for it."""
+
+    writer: str
+    batch: int
+    files: tuple[LandedFile, ...]
+    ranges: tuple[OffsetRange, ...] = ()
+
+    def to_object(self) -> dict[str, object]:
+        """What stands for the batch in JSON."""
+        return {
+            "formatVersion": FORMAT_VERSION,
+            "writer": self.writer,
+            "batch": self.batch,
+            "ranges": [list(each) for each in self.ranges],
+            "files": [each.to_object() for each in self.files],
+        }
+
+    def to_json(self) -> str:
+        """The text of the manifest."""
+        return json.dumps(self.to_object(), indent=1)
+
+    @classmethod
+    def from_object(cls, found: Mapping[str, Any]) -> Manifest:
+        """The inverse of `to_object`. Raises KeyError and TypeError."""
+        return cls(
+            found["writer"],
+            found["batch"],
+            tuple(LandedFile.from_object(each) for each in found["files"]),
+            tuple(OffsetRange(*each) for each in found["ranges"]),
+        )
+
+
+def manifests_from_json(text: str | bytes, what: str) -> list[Manifest]:
+    """The batches in a file of manifests, which has one or, where old ones were put together, many.
+
+    Raises:
+        DecodeError: the text is something else, or of a newer version.
+    """
+    document: Mapping[str, Any] = versioned_object(text, what)
+    try:
+        if "manifests" in document:
+            return [Manifest.from_object(each) for each in document["manifests"]]
+        return [Manifest.from_object(document)]
+    except (KeyError, TypeError) as error:
+        raise DecodeError(f"{what} is damaged: {error!r}") from None
+
+
+def manifests_to_json(manifests: Sequence[Manifest]) -> str:
+    """Several batches as one file."""
+    return json.dumps(
+        {"formatVersion": FORMAT_VERSION, "manifests": [each.to_object() for each in manifests]}
+    )
+
+
+def refuse_overlaps(ranges: Sequence[OffsetRange]) -> None:
+    """Check that no record was read twice for one batch.
+
+    Raises:
+        ConfigError: two ranges have an offset in common.
+    """
+    previous: OffsetRange | None = None
+    for each in sorted(ranges):
+        if previous is not None and each[:2] == previous[:2] and each.start < previous.end:
+            raise ConfigError(
+                f"{each.topic}-{each.partition} was read twice for one batch, from offset {each.start} on: "
+                "write the rows of a landing source as they are, each of them once"
+            )
+        previous = each

@@ -1,0 +1,377 @@
+"""A landed table: a directory with Parquet files, and in ``_penstock`` what says which of them count.
+
+    orders/date=2026-01-31/00000000000000000012-00003-4f1c9a2b7d3e-0000.parquet
+    orders/_penstock/table.json                                        columns and partitions
+    orders/_penstock/manifests/WRITER/00000000000000000012.json        what batch 12 consists of
+    orders/_penstock/staging/WRITER/12/...parquet.unfinished           files that may come to count
+
+A batch counts from the moment its manifest is there, which one link of the file system decides. Its files
+then get their names. An interruption between the two is made good by the next commit; `files` finds them in
+either place.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from penstock.errors import ConfigError, StorageError
+from penstock.landing.atomic_files import make_directory, storage_error, sync, write_whole
+from penstock.landing.layout import Layout
+from penstock.landing.manifest import (
+    LandedFile,
+    Manifest,
+    manifests_from_json,
+    manifests_to_json,
+    refuse_overlaps,
+)
+from penstock.model import OffsetRange
+
+HIDDEN = "_penstock"
+"""Readers of directories leave out names that begin so."""
+
+KEPT_SINGLE = 100
+"""So many manifests are put together into one file, when there are twice as many."""
+
+STALE_STAGING_S = 7 * 24 * 3600
+"""After so many seconds without a change, files of a writer that is gone are removed."""
+
+WRITER_CHARACTERS_MAX = 200
+
+_SINGLE = re.compile(r"(\d{20})\.json")
+_FOLDED = re.compile(r"(\d{20})-(\d{20})\.json")
+
+Register = Callable[[Manifest], None]
+"""Adds the files of a batch to a table of another format, unless they are there."""
+
+
+class LandingTable:
+    """The table in directory `root`."""
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        self.root = Path(root)
+        self._hidden = self.root / HIDDEN
+
+    # -- what all files have in common
+
+    def layout(self) -> Layout | None:
+        """Columns and partitions; None where nothing has been landed.
+
+        Raises:
+            DecodeError: table.json is damaged, or of a newer release.
+            StorageError: it cannot be read.
+        """
+        text = _read(self._hidden / "table.json")
+        return None if text is None else Layout.from_json(text)
+
+    def require(self, layout: Layout) -> None:
+        """Check that rows with `layout` fit the table.
+
+        Raises:
+            ConfigError: the table has other columns or partitions.
+        """
+        there = self.layout()
+        found = there.differences(layout) if there is not None else []
+        if found:
+            raise ConfigError(
+                f"{self.root} has other columns or partitions than this query: {'; '.join(found)}. "
+                "Land into another directory, or set the landing options as the table has them"
+            )
+
+    def declare(self, layout: Layout) -> None:
+        """Create the table where it is missing. Raises ConfigError, as `require`, and StorageError."""
+        if self.layout() is None:
+            _create(self._hidden / "table.json", layout.to_json())
+        self.require(layout)
+
+    # -- files on their way
+
+    def staging(self, writer: str, batch: int) -> Path:
+        """Where the tasks of a batch write their files."""
+        return self._hidden / "staging" / checked_writer(writer) / str(batch)
+
+    def discard(self, files: Iterable[LandedFile]) -> None:
+        """Remove files that no batch will consist of."""
+        for file in files:
+            with suppress(OSError):
+                (self.root / file.staged).unlink(missing_ok=True)
+
+    def clean(self, names: Iterable[str], *, now: float | None = None) -> None:
+        """Remove the staging directories `names`, and those of writers that have left long ago.
+
+        For the moment after a batch is committed, when no task of these writers runs that is not given up.
+        """
+        staging = self._hidden / "staging"
+        for name in names:
+            shutil.rmtree(staging / checked_writer(name), ignore_errors=True)
+        moment = time.time() if now is None else now
+        with suppress(OSError):
+            stale = [each for each in staging.iterdir() if moment - _last_change(each) > STALE_STAGING_S]
+            owed = self._owed() if stale else set()
+            for each in stale:
+                if each.name not in owed:
+                    shutil.rmtree(each, ignore_errors=True)
+
+    def _owed(self) -> set[str]:
+        """Staging directories with files of batches that count, and were interrupted before the end."""
+        newest = [self.newest(writer) for writer in self.writers()]
+        return {
+            staging_name(file)
+            for manifest in newest
+            if manifest is not None
+            for file in manifest.files
+            if (self.root / file.staged).exists()
+        }
+
+    # -- batches
+
+    def newest(self, writer: str) -> Manifest | None:
+        """The last batch of `writer` that counts. Raises DecodeError and StorageError."""
+        batches = self._batches(checked_writer(writer))
+        return self._manifest(checked_writer(writer), max(batches)) if batches else None
+
+    def commit(
+        self,
+        writer: str,
+        batch: int,
+        layout: Layout,
+        files: Sequence[LandedFile],
+        ranges: Sequence[OffsetRange] = (),
+        register: Register | None = None,
+    ) -> Manifest:
+        """Make `files` the content of a batch, unless it has one; return what it consists of.
+
+        A batch that is committed again keeps its first content, and the files given are removed. When this
+        returns, all of the batch is under its names, and in the table of `register` where there is one.
+
+        Raises:
+            ConfigError: the table has other columns or a later batch, or records were read twice.
+            StorageError: the disk is full, a file is missing, or the like.
+        """
+        checked_writer(writer)
+        self.declare(layout)
+        newest = self.newest(writer)
+        if newest is not None and newest.batch > batch:
+            raise ConfigError(
+                f"batch {batch} is to be landed, but {self.root} has batch {newest.batch} of {writer}: the "
+                "checkpoint is older than the table. Go on with the newer checkpoint, or land into another "
+                "directory"
+            )
+        if newest is not None and newest.batch < batch:
+            self._complete(newest, register)
+        if newest is None or newest.batch < batch:
+            refuse_overlaps(ranges)
+            self._refuse_missing(files)
+            mine = Manifest(writer, batch, tuple(files), tuple(sorted(ranges)))
+            _create(self._single(writer, batch), mine.to_json())
+        decided = self._manifest(writer, batch)
+        self._complete(decided, register)
+        self.clean({writer, *map(staging_name, files), *map(staging_name, decided.files)})
+        self._fold(writer)
+        return decided
+
+    def files(self) -> Iterator[tuple[LandedFile, Path]]:
+        """The files that count, in the order of their batches, with where they are.
+
+        Raises:
+            DecodeError: a manifest is damaged, or of a newer release.
+            StorageError: a manifest cannot be read, or a file is missing.
+        """
+        for writer in self.writers():
+            for manifest in self.manifests(writer):
+                for file in manifest.files:
+                    yield file, self._place(file)
+
+    def writers(self) -> list[str]:
+        """The writers with batches that count."""
+        with suppress(OSError):
+            return sorted(path.name for path in (self._hidden / "manifests").iterdir())
+        return []
+
+    def manifests(self, writer: str) -> list[Manifest]:
+        """The batches of `writer` that count, in their order. Raises DecodeError and StorageError."""
+        while True:
+            found: dict[int, Manifest] = {}
+            texts = {name: _read(self._manifests(writer) / name) for name in self._names(writer)}
+            if None in texts.values():
+                continue  # put together with others meanwhile
+            for name, text in texts.items():
+                found |= {each.batch: each for each in manifests_from_json(text or b"", name)}
+            return [found[batch] for batch in sorted(found)]
+
+    # -- the steps of a commit
+
+    def _refuse_missing(self, files: Iterable[LandedFile]) -> None:
+        for file in files:
+            staging_name(file)
+            try:
+                size_bytes = (self.root / file.staged).stat().st_size
+            except OSError:
+                size_bytes = -1
+            if size_bytes != file.size_bytes:
+                found = "not there" if size_bytes < 0 else f"{size_bytes} bytes, not {file.size_bytes}"
+                raise StorageError(
+                    f"{self.root / file.staged}, which a task has written, is {found}: "
+                    "the directory has to be the same file system for the driver and all executors"
+                )
+
+    def _complete(self, manifest: Manifest, register: Register | None) -> None:
+        """Give the files of a batch their names, and add them to the other table. Again, it has no effect."""
+        directories: set[Path] = set()
+        for file in manifest.files:
+            target, staged = self.root / file.path, self.root / file.staged
+            # A file that is gone from here has its name, since nothing removes it before that.
+            if staged.exists():
+                make_directory(target.parent)
+                try:
+                    staged.rename(target)
+                except OSError as error:
+                    raise storage_error(target, error) from error
+                directories |= {target.parent, *_between(self.root, target.parent)}
+        for each in directories:
+            sync(each)
+        if register is not None and manifest.files:
+            register(manifest)
+
+    def _fold(self, writer: str) -> None:
+        """Put the oldest manifests together into one file: a directory gets one for each hundred batches."""
+        single = sorted(name for name in self._names(writer) if _SINGLE.fullmatch(name))
+        if len(single) < 2 * KEPT_SINGLE:
+            return
+        oldest = single[:KEPT_SINGLE]
+        batches = [self._manifest(writer, int(name[:20])) for name in oldest]
+        target = self._manifests(writer) / f"{oldest[0][:20]}-{oldest[-1][:20]}.json"
+        write_whole(target, lambda hidden: _write(hidden, manifests_to_json(batches)))
+        for name in oldest:
+            with suppress(OSError):
+                (self._manifests(writer) / name).unlink()
+
+    # -- names
+
+    def _place(self, file: LandedFile) -> Path:
+        for name in (file.path, file.staged, file.path):
+            if (self.root / name).exists():
+                return self.root / name
+        raise StorageError(f"{self.root / file.path} is missing, which a manifest names: was it deleted?")
+
+    def _manifests(self, writer: str) -> Path:
+        return self._hidden / "manifests" / checked_writer(writer)
+
+    def _single(self, writer: str, batch: int) -> Path:
+        if batch < 0:
+            raise ConfigError(f"a batch counts from 0, not {batch}")
+        return self._manifests(writer) / f"{batch:020d}.json"
+
+    def _names(self, writer: str) -> list[str]:
+        """The files of manifests that say something that no other does."""
+        try:
+            names = os.listdir(self._manifests(writer))
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise storage_error(self._manifests(writer), error) from error
+        folded = [found for name in names if (found := _FOLDED.fullmatch(name))]
+        last = max((found[2] for found in folded), default="")
+        return [
+            name
+            for name in names
+            if _FOLDED.fullmatch(name) or (_SINGLE.fullmatch(name) and name[:20] > last)
+        ]
+
+    def _batches(self, writer: str) -> list[int]:
+        return [int(name.removesuffix(".json")[-20:]) for name in self._names(writer)]
+
+    def _manifest(self, writer: str, batch: int) -> Manifest:
+        text = _read(self._single(writer, batch))
+        found = manifests_from_json(text, f"batch {batch}") if text is not None else self.manifests(writer)
+        for each in found:
+            if each.batch == batch:
+                return each
+        raise StorageError(
+            f"batch {batch} of {writer} is missing in {self._manifests(writer)}: was it deleted?"
+        )
+
+
+def staging_name(file: LandedFile) -> str:
+    """The name of the staging directory of a file. Raises ConfigError where it is in none."""
+    parts = file.staged.split("/")
+    strange = {"", ".", ".."} & {*parts, *file.path.split("/")}
+    if strange or len(parts) != 5 or parts[:2] != [HIDDEN, "staging"]:
+        raise ConfigError(f"{file.staged!r} is no file on its way into a landed table")
+    return checked_writer(parts[2])
+
+
+def checked_writer(writer: str) -> str:
+    """`writer`, which names a directory.
+
+    Raises:
+        ConfigError: it cannot.
+    """
+    if not writer or writer[0] == "." or not re.fullmatch(r"[\w.+=@-]+", writer, re.ASCII):
+        raise ConfigError(f"{writer!r} cannot name the writer of a table: use letters, digits, '-', '_', '.'")
+    if len(writer) > WRITER_CHARACTERS_MAX:
+        raise ConfigError(
+            f"the name of a writer has at most {WRITER_CHARACTERS_MAX} characters, not {len(writer)}"
+        )
+    return writer
+
+
+def _create(target: Path, text: str) -> bool:
+    """Write a file that is there whole or not at all, unless there is one; whether it was written.
+
+    Raises:
+        StorageError: the disk is full, the directory not writable, or the like.
+    """
+    hidden = target.with_name(f".{target.name}.{uuid.uuid4().hex}.unfinished")
+    make_directory(target.parent)
+    try:
+        with hidden.open("x", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            # Of two drivers, one succeeds: a rename would replace the other one's file.
+            os.link(hidden, target)
+        except FileExistsError:
+            return False
+        sync(target.parent)
+        return True
+    except OSError as error:
+        raise storage_error(target, error) from error
+    finally:
+        with suppress(OSError):
+            hidden.unlink(missing_ok=True)
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _between(root: Path, directory: Path) -> Iterator[Path]:
+    """The directories above `directory`, up to `root`."""
+    while directory != root:
+        directory = directory.parent
+        yield directory
+
+
+def _last_change(directory: Path) -> float:
+    found = [directory.stat().st_mtime]
+    for parent, _, names in os.walk(directory):
+        found.append(os.stat(parent).st_mtime)
+        found += [os.stat(os.path.join(parent, name)).st_mtime for name in names]
+    return max(found)

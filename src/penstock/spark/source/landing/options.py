@@ -1,0 +1,193 @@
+"""Options of landing: where to, which columns, how files are cut. The source and the sink have the same."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark.sql.types import StringType, StructField, StructType
+
+from penstock.common.suggestions import nearest
+from penstock.errors import ConfigError
+from penstock.landing.layout import FORMATS, Layout
+from penstock.security.secrets import Secret
+from penstock.spark.source.option_values import choice, count
+from penstock.spark.source.schema import (
+    EVENT_COLUMNS,
+    EXTENSION_PREFIX,
+    KAFKA_COLUMNS,
+    TEXT_OR_BYTES,
+    schema_for,
+)
+
+if TYPE_CHECKING:
+    from penstock.spark.source.options import CloudEventsOptions
+
+NAMES = (
+    "landing",
+    "landing.format",
+    "landing.columns",
+    "landing.partitionBy",
+    "landing.time",
+    "landing.compression",
+    "landing.fileBytes",
+    "landing.maxPartitions",
+    "landing.table",
+    "landing.catalog",
+)
+CATALOG_PREFIX = "landing.catalog."
+COMPRESSIONS = ("zstd", "snappy", "gzip", "lz4", "none")
+
+FILE_BYTES = 128 << 20
+FILE_BYTES_LEAST = 1 << 16
+PARTITIONS_MAX = 256
+"""Every partition is a file, in each batch of each task."""
+
+_CANONICAL = {name.lower(): name for name in NAMES}
+
+
+@dataclass(frozen=True, slots=True)
+class LandingOptions:
+    """The options that begin with ``landing``, checked. `columns` is None where all are to be landed."""
+
+    path: str
+    format: str
+    columns: tuple[tuple[str, str | None], ...] | None
+    partition_by: tuple[str, ...]
+    time_column: str
+    compression: str
+    file_bytes: int
+    partitions_max: int
+    table: str | None = None
+    catalog: str | None = None
+    catalog_properties: Mapping[str, Secret] = field(default_factory=dict)
+
+
+def lands(options: Mapping[str, str]) -> bool:
+    """Whether records are landed: an option begins with ``landing``."""
+    return any(map(_is_ours, options))
+
+
+def split_options(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """The options of landing, and the others."""
+    landing = {key: value for key, value in options.items() if _is_ours(key)}
+    return landing, {key: value for key, value in options.items() if key not in landing}
+
+
+def _is_ours(key: str) -> bool:
+    return key.lower() == "landing" or key.lower().startswith("landing.")
+
+
+def landing_options(options: Mapping[str, str]) -> LandingOptions:
+    """Check the options of landing.
+
+    Raises:
+        ConfigError: an option is unknown, malformed, missing, or contradicts another one.
+    """
+    given: dict[str, str] = {}
+    properties: dict[str, Secret] = {}
+    for key, value in options.items():
+        lowered = key.lower()
+        if lowered.startswith(CATALOG_PREFIX):
+            properties[lowered.removeprefix(CATALOG_PREFIX)] = Secret(str(value))
+        elif lowered not in _CANONICAL:
+            near = nearest(lowered, _CANONICAL)
+            advice = f"; did you mean {_CANONICAL[near[0]]!r}?" if near else f"; there are {', '.join(NAMES)}"
+            raise ConfigError(f"unknown option {key!r}{advice}")
+        else:
+            given[_CANONICAL[lowered]] = str(value).strip()
+    kind = choice(given, "landing.format", FORMATS)
+    for name in ("landing.table", "landing.catalog"):
+        if name in given and kind != "iceberg":
+            raise ConfigError(f"{name} means something only with landing.format = iceberg")
+    if properties and kind != "iceberg":
+        raise ConfigError("landing.catalog.* mean something only with landing.format = iceberg")
+    if kind == "iceberg" and not given.get("landing.table"):
+        raise ConfigError("landing.format = iceberg needs the option landing.table, such as 'db.orders'")
+    file_bytes = count(given, "landing.fileBytes", least=FILE_BYTES_LEAST) or FILE_BYTES
+    return LandingOptions(
+        path=_directory(given.get("landing", "")),
+        format=kind,
+        columns=_columns(given.get("landing.columns")),
+        partition_by=tuple(_names(given.get("landing.partitionBy", ""))),
+        time_column=choice(given, "landing.time", ("timestamp", "time")),
+        compression=choice(given, "landing.compression", COMPRESSIONS),
+        file_bytes=file_bytes,
+        partitions_max=count(given, "landing.maxPartitions") or PARTITIONS_MAX,
+        table=given.get("landing.table"),
+        catalog=given.get("landing.catalog"),
+        catalog_properties=properties,
+    )
+
+
+def record_schema(
+    landing: LandingOptions, include_headers: bool, cloudevents: CloudEventsOptions | None
+) -> StructType:
+    """The columns that are landed, with their types. Raises ConfigError."""
+    natural = schema_for(include_headers, cloudevents)
+    if landing.columns is None:
+        return natural
+    types = {**KAFKA_COLUMNS, **(EVENT_COLUMNS if cloudevents else {})}
+    spellings = {name.lower(): name for name in types}
+    fields = []
+    for given, kind in landing.columns:
+        name = spellings.get(given.lower(), given)
+        if kind is not None and name not in TEXT_OR_BYTES:
+            raise ConfigError(
+                f"landing.columns: {name!r} takes no type; {', '.join(TEXT_OR_BYTES)} may be 'string'"
+            )
+        is_extension = cloudevents is not None and name.lower().startswith(EXTENSION_PREFIX)
+        found = StringType() if kind is not None or is_extension else types.get(name)
+        if found is None:
+            raise ConfigError(f"landing.columns: no column {name!r}; there are {', '.join(types)}")
+        fields.append(StructField(name, found))
+    if len({each.name.lower() for each in fields}) < len(fields):
+        raise ConfigError("landing.columns names a column twice")
+    return StructType(fields)
+
+
+def layout_of(landing: LandingOptions, records: StructType) -> Layout:
+    """What the files have in common. Raises ConfigError where the partition columns do not fit."""
+    spellings = {each.name.lower(): each.name for each in records.fields}
+    layout = Layout(
+        columns=tuple((each.name, each.dataType.simpleString()) for each in records.fields),
+        partition_by=tuple(spellings.get(name.lower(), name) for name in landing.partition_by),
+        time_column=landing.time_column,
+        format=landing.format,
+    )
+    layout.check()
+    return layout
+
+
+def _directory(text: str) -> str:
+    scheme, separator, rest = text.partition("://")
+    if separator and scheme.lower() != "file":
+        raise ConfigError(
+            f"landing {text!r}: files are landed in directories that the driver and all executors share; "
+            f"mount what is behind {scheme}://, or write with Spark's own Parquet sink"
+        )
+    path = rest if separator else text.removeprefix("file:")
+    if not path:
+        raise ConfigError("landing names no directory")
+    return os.path.abspath(path)
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _columns(text: str | None) -> tuple[tuple[str, str | None], ...] | None:
+    if text is None:
+        return None
+    found: list[tuple[str, str | None]] = []
+    for part in _names(text):
+        name, *kinds = part.split()
+        kind = " ".join(kinds).lower()
+        if kind not in ("", "string", "binary"):
+            raise ConfigError(f"landing.columns: {part!r} is neither a name nor a name with 'string'")
+        found.append((name, kind if kind == "string" else None))
+    if not found:
+        raise ConfigError("landing.columns names no column")
+    return tuple(found)

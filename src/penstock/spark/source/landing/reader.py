@@ -1,0 +1,187 @@
+"""Reading for landing: a task writes what it decodes as Parquet, and gives Spark the names of the files."""
+
+from __future__ import annotations
+
+import importlib
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import StructType
+
+from penstock.common.extras import missing
+from penstock.errors import ConfigError
+from penstock.landing.layout import Layout
+from penstock.landing.table import LandingTable
+from penstock.spark.runtime.worker_errors import plain_errors
+from penstock.spark.source.landing.options import (
+    LandingOptions,
+    landing_options,
+    layout_of,
+    record_schema,
+    split_options,
+)
+from penstock.spark.source.landing.rows import FILES_SCHEMA, batch_of, file_row, ranges_row
+from penstock.spark.source.options import ReadOptions, read_options, schema_options
+from penstock.spark.source.reader import BatchReader, RangePartition, settle
+from penstock.spark.source.schema import Projection
+from penstock.spark.source.stream_reader import StreamPlanner, StreamReader, UnlimitedStreamReader
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+QUERY_ID = "sql.streaming.queryId"
+BATCH_ID = "streaming.sql.batchId"
+
+
+@dataclass(frozen=True)
+class LandingPlan:
+    """What tasks have to know to land what they decode."""
+
+    options: ReadOptions
+    landing: LandingOptions
+    projection: Projection
+    layout: Layout
+
+    def check(self) -> None:
+        """Check on the driver that the rows fit the table that is there, and that its library is installed.
+
+        Raises:
+            ConfigError: the table has other columns or partitions.
+            MissingDependencyError: the library is not installed.
+        """
+        library = {"delta": "deltalake", "iceberg": "pyiceberg"}.get(self.layout.format)
+        if library is not None:
+            try:
+                importlib.import_module(library)
+            except ImportError as error:
+                raise missing(error, f"landing.format = {self.layout.format}") from None
+        LandingTable(self.landing.path).require(self.layout)
+
+
+def plan_of(given: Mapping[str, str], schema: StructType, *, streaming: bool) -> LandingPlan:
+    """The plan that the options of a query make. Raises ConfigError."""
+    if schema.simpleString() != FILES_SCHEMA.simpleString():
+        raise ConfigError(
+            "a source with the option landing gives the names of files: name columns of records with the "
+            "option landing.columns instead of schema(...)"
+        )
+    ours, others = split_options(given)
+    landing = landing_options(ours)
+    include_headers, cloudevents = schema_options(others)
+    records = record_schema(landing, include_headers, cloudevents)
+    options = read_options(others, streaming=streaming)
+    return LandingPlan(options, landing, Projection(records, cloudevents), layout_of(landing, records))
+
+
+class LandingBatchReader(BatchReader):
+    """Lands what lies between two bounds, once."""
+
+    def __init__(self, given: Mapping[str, str], schema: StructType) -> None:
+        self._plan = plan_of(given, schema, streaming=False)
+        self._job = uuid.uuid4().hex
+        super().__init__(self._plan.options, self._plan.projection)
+
+    def partitions(self) -> list[InputPartition]:
+        with plain_errors():
+            self._plan.check()
+        return super().partitions()
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return land(self._plan, partition, self._job)
+
+
+class _Landing(StreamPlanner):
+    """What streams that land have in common. No checks in the constructor, as Spark would hide them."""
+
+    def __init__(self, given: Mapping[str, str], schema: StructType) -> None:
+        super().__init__(given, schema)
+        self._job = uuid.uuid4().hex
+
+    @cached_property
+    def _plan(self) -> LandingPlan:
+        return plan_of(self._given, self._schema, streaming=True)
+
+    @cached_property
+    def _options(self) -> ReadOptions:
+        return self._plan.options
+
+    @cached_property
+    def _projection(self) -> Projection:
+        return self._plan.projection
+
+    def partitions(self, start: Any, end: Any) -> list[InputPartition]:
+        with plain_errors():
+            self._plan.check()
+        return super().partitions(start, end)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return land(self._plan, partition, self._job)
+
+
+class LandingStreamReader(_Landing, StreamReader):
+    """Lands a topic in micro-batches."""
+
+
+class LandingUnlimitedStreamReader(_Landing, UnlimitedStreamReader):
+    """Lands a topic in micro-batches under Spark 4.0 and 4.1."""
+
+
+def land(plan: LandingPlan, partition: InputPartition, job: str) -> Iterator[pa.RecordBatch]:
+    """Write the Parquet files of one task; yield a row for each, and one for what was read.
+
+    Raises:
+        StorageError: the disk is full, the directory not writable, or the like.
+        PenstockError: as from `read_range`.
+    """
+    if not isinstance(partition, RangePartition):
+        return  # Spark makes up an empty partition where there are none
+    from penstock.landing.files import FileSettings, TaskFiles
+
+    if plan.options.protocol == "0.7":
+        from penstock.spark.source.brokers07 import fetch07 as fetch
+    else:
+        from penstock.spark.source.fetching import fetch
+
+    query, batch, task = _place()
+    table = LandingTable(plan.landing.path)
+    settings = FileSettings(
+        plan.landing.compression,
+        plan.landing.file_bytes,
+        plan.landing.partitions_max,
+        all_statistics=plan.layout.format == "iceberg",
+    )
+    with plain_errors():
+        files = TaskFiles(
+            table.root,
+            table.staging(query or job, batch),
+            plan.layout,
+            f"{batch:020d}-{task:05d}",
+            settings,
+        )
+        try:
+            for records in fetch(plan.options, plan.projection.fetched, partition.spans, partition.patience):
+                for rows in plan.projection.batches(records):
+                    for file in files.add(rows):
+                        yield batch_of([file_row(query, plan.layout, file)])
+            rest = [file_row(query, plan.layout, file) for file in files.finish()]
+            yield batch_of([*rest, ranges_row(query, plan.layout, partition.spans)])
+        finally:
+            files.abandon()
+            settle()
+
+
+def _place() -> tuple[str | None, int, int]:
+    """Query and micro-batch that the task belongs to, and its number; (None, 0, number) in a batch query."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    if context is None:
+        return None, 0, 0
+    query, batch = context.getLocalProperty(QUERY_ID), context.getLocalProperty(BATCH_ID)
+    if query is None or batch is None:
+        return None, 0, context.partitionId()
+    return query, int(batch), context.partitionId()

@@ -1,0 +1,83 @@
+"""Rows of a landing source: one for each file that a task has written, and one for what it has read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from penstock.errors import ConfigError
+from penstock.landing.layout import Layout
+from penstock.landing.manifest import LandedFile
+from penstock.model import OffsetRange
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FILES_SCHEMA = StructType(
+    [
+        StructField("file", StringType()),
+        StructField("rows", LongType()),
+        StructField("bytes", LongType()),
+        StructField("entry", StringType()),
+    ]
+)
+"""`file` is where it will be, null in the row of what was read; `entry` is for the sink."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEntries:
+    """What the rows of some tasks say: for which batch of which query, and what they have written."""
+
+    writer: str | None
+    layout: Layout | None
+    files: tuple[LandedFile, ...] = ()
+    ranges: tuple[OffsetRange, ...] = ()
+
+    def with_entry(self, text: str) -> TaskEntries:
+        """These and what one more row says. Raises ConfigError where it is no row of a landing source."""
+        try:
+            found: dict[str, Any] = json.loads(text)
+            files = tuple(LandedFile.from_object(each) for each in found.get("files", []))
+            ranges = tuple(OffsetRange(*each) for each in found.get("ranges", []))
+            layout = Layout.from_json(found["layout"])
+            writer = found["writer"]
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise ConfigError(f"{NOT_LANDED}: a row has the entry {text[:80]!r}") from None
+        if self.layout is not None and (layout != self.layout or writer != self.writer):
+            raise ConfigError(f"{NOT_LANDED}: the rows come from more than one source")
+        return TaskEntries(writer, layout, self.files + files, self.ranges + ranges)
+
+
+NOT_LANDED = "a sink with the option landing takes the rows of one source with that option, unchanged"
+
+
+def file_row(writer: str | None, layout: Layout, file: LandedFile) -> tuple[str | None, int, int, str]:
+    """The row of a file."""
+    return file.path, file.rows, file.size_bytes, _entry(writer, layout, files=[file.to_object()])
+
+
+def ranges_row(
+    writer: str | None, layout: Layout, ranges: Sequence[OffsetRange]
+) -> tuple[str | None, int, int, str]:
+    """The row of what a task has read."""
+    return None, 0, 0, _entry(writer, layout, ranges=[list(each) for each in ranges])
+
+
+def _entry(writer: str | None, layout: Layout, **parts: object) -> str:
+    return json.dumps({"writer": writer, "layout": layout.to_json(), **parts})
+
+
+def batch_of(rows: Iterable[tuple[str | None, int, int, str]]) -> pa.RecordBatch:
+    """Rows as Spark takes them."""
+    import pyarrow as pa
+
+    from penstock.spark.runtime.releases import arrow_schema_of
+
+    schema = arrow_schema_of(FILES_SCHEMA)
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(column, each.type) for column, each in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -1,0 +1,157 @@
+"""The sink of landing: tasks pass on which files were written, the driver commits them as one batch."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from penstock.errors import ConfigError
+from penstock.landing.layout import Layout
+from penstock.landing.manifest import LandedFile, Manifest
+from penstock.landing.table import LandingTable, Register
+from penstock.model import OffsetRange
+from penstock.spark.runtime.releases import DataSourceStreamArrowWriter
+from penstock.spark.runtime.worker_errors import plain_errors
+from penstock.spark.source.landing.options import LandingOptions, landing_options, split_options
+from penstock.spark.source.landing.rows import FILES_SCHEMA, NOT_LANDED, TaskEntries
+from penstock.spark.source.option_values import count
+from penstock.spark.source.reader import settle
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BESIDE = ("checkpointlocation", "queryname", "outputmode", "txnappid", "txnversion")
+"""Options of a query that come to the sink along with those of landing."""
+
+
+@dataclass
+class Landed(WriterCommitMessage):
+    """What one task has passed on."""
+
+    entries: TaskEntries
+
+
+def sink_options(
+    given: Mapping[str, str], schema: StructType
+) -> tuple[LandingOptions, tuple[str, int] | None]:
+    """The options of a sink that lands, and what a batch query is where it may be run again.
+
+    Raises:
+        ConfigError: an option is wrong, or the rows are no landing source's.
+    """
+    ours, others = split_options(given)
+    options = landing_options(ours)
+    for key in others:
+        # What is set for the source as well does no harm: `land` gives both ends the same options.
+        if key.lower() in ("topic", "exactlyonce"):
+            raise ConfigError(f"{key} and landing contradict each other: rows go to a topic or into files")
+    if schema.simpleString() != FILES_SCHEMA.simpleString():
+        raise ConfigError(f"{NOT_LANDED}: these have the columns {', '.join(schema.fieldNames())}")
+    lowered = {key.lower(): value for key, value in others.items()}
+    job = {name: lowered[name.lower()] for name in ("txnAppId", "txnVersion") if name.lower() in lowered}
+    version = count(job, "txnVersion", least=0)
+    if ("txnAppId" in job) != (version is not None):
+        raise ConfigError("txnAppId and txnVersion belong together: whose rows these are, and which batch")
+    return options, None if version is None else (job["txnAppId"], version)
+
+
+class LandingBatchWriter(DataSourceArrowWriter):
+    """Commits the files of one job."""
+
+    def __init__(self, given: Mapping[str, str], schema: StructType) -> None:
+        self._options, job = sink_options(given, schema)
+        self._writer, self._batch = job or (uuid.uuid4().hex, 0)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Landed:
+        return pass_on(iterator)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        with plain_errors():
+            commit(self._options, self._writer, self._batch, joined(messages))
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        with plain_errors():
+            LandingTable(self._options.path).discard(joined(messages).files)
+
+
+class LandingStreamWriter(DataSourceStreamArrowWriter):
+    """Commits the files of every micro-batch."""
+
+    def __init__(self, given: Mapping[str, str], schema: StructType) -> None:
+        self._options, job = sink_options(given, schema)
+        if job is not None:
+            raise ConfigError("a stream has its checkpoint: txnAppId and txnVersion are for batch queries")
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Landed:
+        return pass_on(iterator)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batch_id: int) -> None:
+        with plain_errors():
+            entries = joined(messages)
+            if entries.layout is None:
+                return
+            if entries.writer is None:
+                raise ConfigError(f"{NOT_LANDED}: these come from a source without a query")
+            commit(self._options, entries.writer, batch_id, entries)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batch_id: int) -> None:
+        with plain_errors():
+            LandingTable(self._options.path).discard(joined(messages).files)
+
+
+def pass_on(batches: Iterator[pa.RecordBatch]) -> Landed:
+    """What the rows of one task say. Raises ConfigError."""
+    with plain_errors():
+        entries = TaskEntries(None, None)
+        for batch in batches:
+            for text in batch.column(3).to_pylist():
+                entries = entries.with_entry(text if text is not None else "null")
+    settle()
+    return Landed(entries)
+
+
+def joined(messages: Sequence[WriterCommitMessage | None]) -> TaskEntries:
+    """What all tasks of a job say. Raises ConfigError where they speak of several queries."""
+    found = [
+        each.entries for each in messages if isinstance(each, Landed) and each.entries.layout is not None
+    ]
+    if not found:
+        return TaskEntries(None, None)
+    files: list[LandedFile] = []
+    ranges: list[OffsetRange] = []
+    for each in found:
+        if (each.writer, each.layout) != (found[0].writer, found[0].layout):
+            raise ConfigError(f"{NOT_LANDED}: the rows come from more than one source")
+        files += each.files
+        ranges += each.ranges
+    return TaskEntries(found[0].writer, found[0].layout, tuple(files), tuple(ranges))
+
+
+def commit(options: LandingOptions, writer: str, batch: int, entries: TaskEntries) -> Manifest | None:
+    """Make the files of a job a batch of the table. Raises ConfigError and StorageError."""
+    if entries.layout is None:
+        return None
+    table = LandingTable(options.path)
+    register = register_of(options, entries.layout)
+    return table.commit(writer, batch, entries.layout, entries.files, entries.ranges, register)
+
+
+def register_of(options: LandingOptions, layout: Layout) -> Register | None:
+    """What adds files to a table of another format; None for plain files. Raises MissingDependencyError."""
+    root = Path(options.path)
+    if options.format == "delta":
+        from penstock.landing.delta import DeltaRegister
+
+        return DeltaRegister(root, layout)
+    if options.format == "iceberg":
+        from penstock.landing.iceberg import IcebergRegister
+
+        properties = {name: value.reveal() for name, value in options.catalog_properties.items()}
+        return IcebergRegister(root, layout, options.table or "", options.catalog, properties)
+    return None
