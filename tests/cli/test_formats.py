@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from penstock.cli.formats import format_printer, json_printer
+from penstock.cli.envelopes import json_printer
+from penstock.cli.formats import format_printer
 from penstock.errors import ConfigError
 from penstock.model import Record, TimestampType
 

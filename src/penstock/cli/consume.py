@@ -12,7 +12,9 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from penstock.cli import completion, waiting
-from penstock.cli.formats import Printer, format_printer, json_printer
+from penstock.cli.consume_table import consume_table
+from penstock.cli.envelopes import json_printer
+from penstock.cli.formats import Printer, format_printer
 from penstock.cli.options import bootstrap_option, client_settings, delimiter, property_option
 from penstock.cli.outcome import is_terminal, note
 from penstock.cli.partitions import partitions_of
@@ -64,8 +66,18 @@ POLL_MS = 200
     "-e", "--exit", "exit_at_end", is_flag=True, help="Exit when everything there is has been printed."
 )
 @click.option(
-    "-f", "--format", "layout", metavar="FORMAT", help="How to print a message; the tokens are above."
+    "-f",
+    "--format",
+    "layout",
+    metavar="FORMAT",
+    help="How to print a message: tokens, see above; or json, csv, parquet.",
 )
+@click.option(
+    "--output",
+    metavar="FILE",
+    help="Write into FILE, which is there once it is whole. Its ending says the format.",
+)
+@click.option("--base64", "in_base64", is_flag=True, help="In CSV: keys, values and headers in base64.")
 @click.option("-J", "--json", "as_json", is_flag=True, help="Print each message as one line of JSON.")
 @click.option("-K", "--key-delimiter", metavar="TEXT", help="Print the key and this text before the value.")
 @click.option(
@@ -90,6 +102,8 @@ def command(
     count: int | None,
     exit_at_end: bool,
     layout: str | None,
+    output: str | None,
+    in_base64: bool,
     as_json: bool,
     key_delimiter: str | None,
     between: str,
@@ -111,6 +125,7 @@ def command(
       penstock consume -t delays -J -c 1         one message as JSON
       penstock consume -t delays -G billing      as a member of a group
       penstock consume -t delays -f '%t/%p/%o %k: %s\\n'
+      penstock consume -t delays -e --output delays.parquet
 
     \b
     Tokens of -f:
@@ -118,6 +133,32 @@ def command(
       %t topic   %p partition    %o offset   %T timestamp   %h headers
       %% a percent sign
     """
+    kind = _file_kind(layout, output)
+    if kind in TABLES:
+        if group is not None or as_json or key_delimiter is not None or len(topics) > 1:
+            raise ConfigError(f"{kind} takes one topic as a whole: leave out -G, -J and -K")
+        config = client_settings(properties)
+        consume_table(
+            bootstrap,
+            topics[0],
+            chosen,
+            parse_span(offsets),
+            config,
+            kind,
+            output or "-",
+            isolation or config.get("isolation.level", "read_uncommitted"),
+            count=count,
+            exit_at_end=exit_at_end,
+            in_base64=in_base64,
+            quiet=quiet,
+        )
+        return
+    if output is not None:
+        raise ConfigError("--output is for Parquet and CSV; the shell writes the rest into a file: > FILE")
+    if in_base64:
+        raise ConfigError("--base64 is for CSV; consume -J has base64 beside what is not UTF-8")
+    if kind == "json":
+        as_json, layout = True, None
     if as_json and (layout is not None or key_delimiter is not None):
         raise ConfigError("-J is a format of its own: leave out -f and -K")
     printer = _printer(
@@ -162,6 +203,25 @@ def command(
     with errors_only(quiet), Consumer(bootstrap_servers=bootstrap, config=config) as consumer:
         reading = Reading(consumer, partitions, span, exit_at_end=exit_at_end, quiet=quiet)
         reading.print_to(sys.stdout.buffer, printer, count, unbuffered=unbuffered)
+
+
+TABLES = ("parquet", "csv")
+
+
+def _file_kind(layout: str | None, output: str | None) -> str | None:
+    """``parquet``, ``csv`` or ``json``, as ``-f`` says or else the ending of the file; None for neither.
+
+    Raises:
+        ConfigError: a file whose format nothing says.
+    """
+    if layout in (*TABLES, "json"):
+        return layout
+    if output is None:
+        return None
+    kind = output.rpartition(".")[2].lower()
+    if kind not in TABLES:
+        raise ConfigError(f"--output {output}: name it .parquet or .csv, or say which with -f")
+    return kind
 
 
 @contextmanager

@@ -1,21 +1,18 @@
-"""How `penstock consume` prints a record: kcat's format strings, and its JSON envelope."""
+"""How `penstock consume` prints a record: kcat's format strings."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 
 from penstock.cli.options import unescape
 from penstock.errors import ConfigError
-from penstock.model import Header, Record, TimestampType
+from penstock.model import Header, Record
 from penstock.printable import printable_bytes
 
 Printer = Callable[[Record], bytes]
 
 TOKENS = "sSRkKTtpoh"
 """The letters that may follow % in a format string, besides % itself."""
-
-_TIMESTAMP_NAMES = {TimestampType.CREATE_TIME: "create", TimestampType.LOG_APPEND_TIME: "logappend"}
 
 
 def format_printer(text: str, null: bytes = b"", *, for_terminal: bool = False) -> Printer:
@@ -47,28 +44,6 @@ def format_printer(text: str, null: bytes = b"", *, for_terminal: bool = False) 
         return line
 
     return render
-
-
-def json_printer(record: Record, *, for_terminal: bool = False) -> bytes:
-    """One line of JSON with kcat's names. Bytes that are not UTF-8 are shown with replacement characters.
-
-    JSON escapes some control characters. With `for_terminal`, a line with any other is ASCII throughout.
-    """
-    envelope = {
-        "topic": record.topic,
-        "partition": record.partition,
-        "offset": record.offset,
-        "tstype": _TIMESTAMP_NAMES.get(record.timestamp_type, "unknown"),
-        "ts": record.timestamp,
-        "key": _text(record.key),
-        "payload": _text(record.value),
-    }
-    if record.headers:
-        envelope["headers"] = [text for name, value in record.headers for text in (name, _text(value))]
-    line = json.dumps(envelope, ensure_ascii=False, separators=(",", ":"))
-    if for_terminal and not line.isprintable():
-        line = json.dumps(envelope, separators=(",", ":"))
-    return line.encode("utf-8", "surrogatepass") + b"\n"
 
 
 def _spelled_out(read: Printer) -> Printer:
@@ -105,7 +80,3 @@ def _length(value: bytes | None) -> bytes:
 
 def _headers(headers: Sequence[Header], null: bytes) -> bytes:
     return b",".join(name.encode() + b"=" + (null if value is None else value) for name, value in headers)
-
-
-def _text(value: bytes | None) -> str | None:
-    return None if value is None else value.decode("utf-8", "replace")

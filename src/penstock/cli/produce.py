@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from penstock.cli import completion
+from penstock.cli.envelopes import Message, parse_envelope
 from penstock.cli.options import bootstrap_option, client_settings, delimiter, property_option
 from penstock.cli.outcome import say
 from penstock.errors import ConfigError, PenstockError
@@ -25,9 +26,17 @@ READ_BYTES = 1 << 16
 
 @click.command("produce", short_help="Send messages to a topic, from stdin or files.")
 @bootstrap_option()
-@click.option("-t", "--topic", required=True, shell_complete=completion.topics, help="Topic to write to.")
 @click.option(
-    "-p", "--partition", type=click.IntRange(-1), default=-1, help="Partition; -1 lets the key decide."
+    "-t",
+    "--topic",
+    shell_complete=completion.topics,
+    help="Topic to write to. With -J, each message may name its own.",
+)
+@click.option(
+    "-p",
+    "--partition",
+    type=click.IntRange(-1),
+    help="Partition; -1 lets the key decide. Default: -1, or with -J, Parquet and CSV that of each message.",
 )
 @click.option("-k", "--key", metavar="TEXT", help="The key of every message.")
 @click.option(
@@ -45,12 +54,25 @@ READ_BYTES = 1 << 16
 )
 @click.option("-c", "--count", type=click.IntRange(1), help="Stop after so many messages.")
 @click.option("-l", "--lines", "split_file", is_flag=True, help="Split FILE into messages, as stdin is.")
+@click.option("-J", "--json", "as_json", is_flag=True, help="Lines of JSON, as of consume -J and kcat -J.")
+@click.option(
+    "-f",
+    "--format",
+    "layout",
+    type=click.Choice(("text", "json", "csv", "parquet")),
+    default="text",
+    help="What stdin or FILE holds; json is -J. csv and parquet have columns as consume writes them.",
+)
+@click.option(
+    "--rows", is_flag=True, help="With csv and parquet: each row as a JSON object, with any columns."
+)
+@click.option("--key-column", metavar="NAME", help="With --rows: the column that is the key.")
 @property_option()
 @click.argument("files", nargs=-1, metavar="[FILE]...", type=click.Path(exists=True, dir_okay=False))
 def command(
     bootstrap: str,
-    topic: str,
-    partition: int,
+    topic: str | None,
+    partition: int | None,
     key: str | None,
     key_delimiter: str | None,
     headers: tuple[str, ...],
@@ -59,6 +81,10 @@ def command(
     codec: str,
     count: int | None,
     split_file: bool,
+    as_json: bool,
+    layout: str,
+    rows: bool,
+    key_column: str | None,
     properties: tuple[str, ...],
     files: tuple[str, ...],
 ) -> None:
@@ -71,29 +97,99 @@ def command(
       penstock produce -t letters -l lines.txt          one message per line
       penstock produce -t pictures -k cat cat.png       the file is the message
       echo hi | penstock produce -t letters -H lang=en -z zstd
+      penstock consume -t a -e -J | penstock produce -t b -J
+      penstock produce -t delays -f parquet delays.parquet
+      penstock produce -t flights -f csv --rows --key-column origin flights.csv
     """
+    layout = "json" if as_json and layout == "text" else layout
+    if layout != "text":
+        _refuse(
+            layout,
+            {
+                "-k": key is not None,
+                "-K": key_delimiter is not None,
+                "-H": bool(headers),
+                "-l": split_file,
+                "-Z": empty_is_null,
+                "-J": as_json and layout != "json",
+                "-c": count is not None and layout != "json",
+            },
+        )
+    if (rows or key_column is not None) and layout not in ("csv", "parquet"):
+        raise ConfigError("--rows and --key-column are for -f csv and -f parquet")
+    if key_column is not None and not rows:
+        raise ConfigError("--key-column goes with --rows; otherwise the column 'key' is the key")
+    if topic is None and layout != "json":
+        raise click.UsageError("Missing option '-t': which topic?")
+    config = {"compression.type": codec, **client_settings(properties)}
+    if layout in ("csv", "parquet"):
+        from penstock.cli.produce_table import produce_tables
+
+        produce_tables(files, layout, topic or "", partition, bootstrap, config, rows, key_column)
+        return
+    most = _message_bytes_max(bootstrap, config)
+    if layout == "json":
+        messages = _envelopes(files, topic, partition, most)
+    else:
+        messages = _texts(
+            files, topic, partition, key, key_delimiter, headers, between, empty_is_null, split_file, most
+        )
+    _send(islice(messages, count), bootstrap, config)
+
+
+def _refuse(layout: str, given: Mapping[str, bool]) -> None:
+    """Raise ConfigError for an option that messages of this format have no use for."""
+    wrong = [option for option, is_given in given.items() if is_given]
+    if wrong:
+        raise ConfigError(f"{wrong[0]} does not go with {layout}, whose messages have all of that themselves")
+
+
+def _texts(
+    files: tuple[str, ...],
+    topic: str | None,
+    partition: int | None,
+    key: str | None,
+    key_delimiter: str | None,
+    headers: tuple[str, ...],
+    between: str,
+    empty_is_null: bool,
+    split_file: bool,
+    most: int,
+) -> Iterator[Message]:
+    """Messages out of text, as the options say."""
     if key is not None and key_delimiter is not None:
         raise ConfigError("-k gives every message one key, -K takes keys from the messages: choose one")
     if split_file and len(files) != 1:
         raise ConfigError("-l splits exactly one FILE into messages")
     header_list = [_header(word) for word in headers]
-    config = {"compression.type": codec, **client_settings(properties)}
-    values = _messages(files, split_file, delimiter(between, "-D"), _message_bytes_max(bootstrap, config))
+    where = None if partition is None or partition < 0 else partition
     keyed = _with_keys(
-        values,
+        _messages(files, split_file, delimiter(between, "-D"), most),
         None if key is None else os.fsencode(key),
         None if key_delimiter is None else delimiter(key_delimiter, "-K"),
     )
     if empty_is_null:
         keyed = ((k or None, v or None) for k, v in keyed)
-    _send(
-        islice(keyed, count),
-        topic,
-        None if partition < 0 else partition,
-        header_list,
-        bootstrap,
-        config,
-    )
+    return (Message(k, v, where, None, header_list, topic) for k, v in keyed)
+
+
+def _envelopes(
+    files: tuple[str, ...], topic: str | None, partition: int | None, most: int
+) -> Iterator[Message]:
+    """Messages out of lines of JSON. Topic and partition of the command go over theirs."""
+    # A byte takes six characters at most in JSON, and once more its share of base64.
+    lines = _messages(files, True, b"\n", 8 * most + READ_BYTES)
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            message = parse_envelope(line)
+        except ConfigError as error:
+            raise ConfigError(f"line {number}: {error}") from None
+        if topic is None and message.topic is None:
+            raise ConfigError(f'line {number}: say which topic with -t, or as "topic" in the line')
+        chosen = message.partition if partition is None else None if partition < 0 else partition
+        yield message._replace(topic=topic or message.topic, partition=chosen)
 
 
 def _message_bytes_max(bootstrap: str, config: Mapping[str, str]) -> int:
@@ -163,14 +259,7 @@ def _header(word: str) -> Header:
     return name, os.fsencode(value) if equals else None
 
 
-def _send(
-    messages: Iterable[tuple[bytes | None, bytes | None]],
-    topic: str,
-    partition: int | None,
-    headers: list[Header],
-    bootstrap: str,
-    config: dict[str, str],
-) -> None:
+def _send(messages: Iterable[Message], bootstrap: str, config: dict[str, str]) -> None:
     """Send everything and wait for every acknowledgement; the first failure ends it.
 
     With ``transactional.id`` it is one transaction, which a failure aborts.
@@ -185,8 +274,16 @@ def _send(
             failures.append(error)
 
     with Producer(bootstrap_servers=bootstrap, config=config) as producer, producer.at_once():
-        for key, value in messages:
-            producer.send(topic, value, key=key, partition=partition, headers=headers).add_done_callback(note)
+        for one in messages:
+            sent = producer.send(
+                one.topic or "",
+                one.value,
+                key=one.key,
+                partition=one.partition,
+                timestamp=one.timestamp_ms,
+                headers=one.headers,
+            )
+            sent.add_done_callback(note)
             if failures:
                 break
         producer.flush()

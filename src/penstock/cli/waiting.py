@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from penstock.client.cluster.obstacles import Observer, Obstacle
 from penstock.printable import printable
@@ -38,7 +38,7 @@ class Waiting:
         self._told_since = 0.0
         self._has_told_idle = False
         self.is_quiet = False
-        self.idle_text: str | None = None
+        self.idle_text: str | Callable[[], str] | None = None
         """What the command does when nothing is in its way; None where it is done soon."""
         self._active_at = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="penstock-waiting", daemon=True)
@@ -79,7 +79,7 @@ class Waiting:
         if obstacle is not None:
             text, since = f"waiting: {obstacle.text}", obstacle.since
         elif self.idle_text is not None and now - self._active_at >= SILENCE_S:
-            text, since = self.idle_text, self._active_at
+            text, since = _said(self.idle_text), self._active_at
         else:
             self._wipe()
             return
@@ -97,12 +97,16 @@ class Waiting:
             self._told = None
         elif self.idle_text is not None and not self._has_told_idle and now - self._active_at >= SILENCE_S:
             self._has_told_idle = True
-            _write(f"penstock: {_cut(self.idle_text)}\n")
+            _write(f"penstock: {_cut(_said(self.idle_text))}\n")
 
     def _wipe(self) -> None:
         if self._is_line_shown:
             self._is_line_shown = False
             _write(WIPE)
+
+
+def _said(text: str | Callable[[], str]) -> str:
+    return text if isinstance(text, str) else text()
 
 
 def _columns() -> int:
@@ -148,8 +152,8 @@ def step_aside() -> None:
         _present.step_aside()
 
 
-def idle(text: str) -> None:
-    """What the command does from now on when nothing is in its way."""
+def idle(text: str | Callable[[], str]) -> None:
+    """What the command does from now on when nothing is in its way; a function returns it anew each time."""
     if _present is not None:
         _present.idle_text = text
 

@@ -1,0 +1,160 @@
+"""Records as lines of JSON, in kcat's envelope: what ``consume -J`` prints and ``produce -J`` reads.
+
+Promises that a record which is printed and read again is the same, byte for byte: what is not UTF-8 stands
+beside its readable form in base64, as ``key_base64``, ``payload_base64`` and ``headers_base64``.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from penstock.errors import ConfigError
+from penstock.model import Header, Record, TimestampType
+
+_TIMESTAMP_NAMES = {TimestampType.CREATE_TIME: "create", TimestampType.LOG_APPEND_TIME: "logappend"}
+
+
+class Message(NamedTuple):
+    """A record to be sent. What is None is left to the producer, or is null (key and value)."""
+
+    key: bytes | None
+    value: bytes | None
+    partition: int | None = None
+    timestamp_ms: int | None = None
+    headers: Sequence[Header] = ()
+    topic: str | None = None
+
+
+def json_printer(record: Record, *, for_terminal: bool = False) -> bytes:
+    """One line of JSON with kcat's names, and with base64 beside what is not UTF-8.
+
+    JSON escapes some control characters. With `for_terminal`, a line with any other is ASCII throughout.
+    """
+    envelope: dict[str, object] = {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "tstype": _TIMESTAMP_NAMES.get(record.timestamp_type, "unknown"),
+        "ts": record.timestamp,
+    }
+    for name, value in (("key", record.key), ("payload", record.value)):
+        envelope[name] = _text(value)
+        if not _is_utf8(value):
+            envelope[f"{name}_base64"] = _base64(value)
+    if record.headers:
+        envelope["headers"] = [text for name, value in record.headers for text in (name, _text(value))]
+        if not all(_is_utf8(value) for _, value in record.headers):
+            envelope["headers_base64"] = [
+                text for name, value in record.headers for text in (name, _base64(value))
+            ]
+    line = json.dumps(envelope, ensure_ascii=False, separators=(",", ":"))
+    if for_terminal and not line.isprintable():
+        line = json.dumps(envelope, separators=(",", ":"))
+    return line.encode("utf-8", "surrogatepass") + b"\n"
+
+
+def parse_envelope(line: bytes) -> Message:
+    """The record of a line that ``penstock consume -J`` or ``kcat -J`` has printed.
+
+    kcat prints bytes that are not UTF-8 as they are, which no JSON can be: they are taken as they are.
+
+    Raises:
+        ConfigError: the line is no such envelope.
+    """
+    try:
+        envelope = json.loads(line.decode("utf-8", "surrogateescape"))
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"this is no JSON: {error}") from None
+    if not isinstance(envelope, dict):
+        raise ConfigError("a JSON object is expected, as penstock consume -J and kcat -J print it")
+    if not envelope.keys() & {"key", "payload", "key_base64", "payload_base64"}:
+        raise ConfigError('neither "key" nor "payload" is there, so this is no record of consume -J')
+    topic = envelope.get("topic")
+    if topic is not None and not isinstance(topic, str):
+        raise ConfigError('"topic" is text')
+    timestamp_ms = _whole(envelope, "ts", -1)
+    return Message(
+        _bytes(envelope, "key"),
+        _bytes(envelope, "payload"),
+        _whole(envelope, "partition", 0),
+        None if timestamp_ms is None or timestamp_ms < 0 else timestamp_ms,
+        _headers(envelope),
+        topic,
+    )
+
+
+def _whole(envelope: Mapping[str, Any], name: str, least: int) -> int | None:
+    value = envelope.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 1 << 63:
+        raise ConfigError(f'"{name}" is {json.dumps(value)[:80]}: a whole number from {least} on is expected')
+    return value
+
+
+def _bytes(envelope: Mapping[str, Any], name: str) -> bytes | None:
+    exact = envelope.get(f"{name}_base64")
+    if exact is not None:
+        return _of_base64(exact, f"{name}_base64")
+    return _of_text(envelope.get(name), name)
+
+
+def _headers(envelope: Mapping[str, Any]) -> list[Header]:
+    exact, plain = envelope.get("headers_base64"), envelope.get("headers")
+    name = "headers" if exact is None else "headers_base64"
+    flat = plain if exact is None else exact
+    if flat is None:
+        return []
+    names = flat[::2] if isinstance(flat, list) else [None]
+    if not isinstance(flat, list) or len(flat) % 2 or not all(isinstance(each, str) for each in names):
+        raise ConfigError(f'"{name}" is a list of names and values in turn, as in ["lang","en"]')
+    read = _of_text if exact is None else _of_base64
+    return [(key, read(value, name)) for key, value in zip(names, flat[1::2], strict=True)]
+
+
+def _of_text(value: object, name: str) -> bytes | None:
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise ConfigError(
+            f'"{name}" is {json.dumps(value)[:80]}: text or null is expected (jq makes text of it by tojson)'
+        )
+    try:
+        return value.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise ConfigError(f'"{name}" has half of a surrogate pair, which is no text') from None
+
+
+def _of_base64(value: object, name: str) -> bytes | None:
+    if value is None:
+        return None
+    try:
+        return base64.b64decode(value, validate=True) if isinstance(value, str) else _refuse_base64(name)
+    except (binascii.Error, ValueError):
+        return _refuse_base64(name)
+
+
+def _refuse_base64(name: str) -> bytes:
+    raise ConfigError(f'"{name}" is no base64') from None
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode("utf-8", "replace")
+
+
+def _base64(value: bytes | None) -> str | None:
+    return None if value is None else base64.b64encode(value).decode("ascii")
+
+
+def _is_utf8(value: bytes | None) -> bool:
+    if value is None:
+        return True
+    try:
+        value.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,0 +1,280 @@
+"""Records in Parquet and CSV files: the columns of a topic out, and in again; or rows of any table as JSON.
+
+Promises that a file is whole or not there, that a value which a format cannot hold is an error, and that a
+column which would be lost is one, too. Needs pyarrow.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from datetime import date, datetime, time
+from decimal import Decimal
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
+
+from penstock.cli.interrupts import before_the_end
+from penstock.errors import ConfigError
+
+FORMATS = ("parquet", "csv")
+READ_ROWS = 1 << 16
+CSV_COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
+BYTES_COLUMNS = ("key", "value", "headers")
+ENCODED = "_base64"
+"""The end of the names of CSV columns whose bytes stand in base64."""
+
+KNOWN = {"topic", "partition", "offset", "timestamp", "timestampType", "key", "value", "headers"}
+KNOWN |= {name + ENCODED for name in BYTES_COLUMNS}
+MILLISECONDS = pa.timestamp("ms", tz="UTC")
+
+
+@contextlib.contextmanager
+def output_file(path: str) -> Iterator[IO[bytes]]:
+    """A file that gets its name when the block has ended well; before, and after an error, there is none.
+
+    ``-`` is stdout.
+    """
+    if path == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    target = Path(path)
+    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    before_the_end(lambda: partial.unlink(missing_ok=True))
+    try:
+        opened = partial.open("wb")
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from None  # not the name of the partial file
+    try:
+        with opened as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def write_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema, file: IO[bytes]) -> int:
+    """Write batches of records as Parquet; return how many records they had."""
+    rows = 0
+    with pa.parquet.ParquetWriter(file, schema, compression="zstd") as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+            rows += batch.num_rows
+    return rows
+
+
+def write_csv(batches: Iterable[pa.RecordBatch], file: IO[bytes], *, in_base64: bool) -> int:
+    """Write batches of records as CSV; return how many records they had.
+
+    Texts stand in quotes and null does not, so that an empty text and null differ.
+
+    Raises:
+        ConfigError: a key, value or header is not UTF-8, and `in_base64` is not set.
+    """
+    rows = 0
+    names = [name + ENCODED if in_base64 and name in BYTES_COLUMNS else name for name in CSV_COLUMNS]
+    types = {"partition": pa.int32(), "offset": pa.int64(), "timestamp": MILLISECONDS}
+    schema = pa.schema([pa.field(name, types.get(name, pa.string())) for name in names])
+    with pa.csv.CSVWriter(file, schema) as writer:
+        for batch in batches:
+            columns = [_csv_column(batch, name, in_base64=in_base64) for name in CSV_COLUMNS]
+            writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
+            rows += batch.num_rows
+    return rows
+
+
+def _csv_column(batch: pa.RecordBatch, name: str, *, in_base64: bool) -> pa.Array:
+    column = batch.column(name)
+    if name == "timestamp":
+        return pc.cast(column, MILLISECONDS, safe=False)
+    if name == "headers":
+        texts = [_header_text(headers, batch, in_base64=in_base64) for headers in column.to_pylist()]
+        return pa.array(texts, pa.string())
+    if name not in BYTES_COLUMNS:
+        return column
+    if in_base64:
+        encoded = [
+            None if value is None else base64.b64encode(value).decode() for value in column.to_pylist()
+        ]
+        return pa.array(encoded, pa.string())
+    try:
+        return pc.cast(column, pa.string())
+    except pa.ArrowInvalid:
+        raise _not_text(batch, name) from None
+
+
+def _header_text(
+    headers: list[dict[str, Any]] | None, batch: pa.RecordBatch, *, in_base64: bool
+) -> str | None:
+    """Headers as JSON, [[name, value], ...]; None where there are none."""
+    if not headers:
+        return None
+    try:
+        pairs = [
+            [
+                one["key"],
+                _encoded(one["value"]) if in_base64 or one["value"] is None else one["value"].decode(),
+            ]
+            for one in headers
+        ]
+    except UnicodeDecodeError:
+        raise _not_text(batch, "headers") from None
+    return json.dumps(pairs, ensure_ascii=False)
+
+
+def _encoded(value: bytes | None) -> str | None:
+    return None if value is None else base64.b64encode(value).decode()
+
+
+def _not_text(batch: pa.RecordBatch, name: str) -> ConfigError:
+    topic, partition = batch.column("topic")[0].as_py(), batch.column("partition")[0].as_py()
+    first, last = (batch.column("offset")[row].as_py() for row in (0, -1))
+    return ConfigError(
+        f"a record of {topic} [{partition}] from offset {first} to {last} has a {name.removesuffix('s')} "
+        "that is not UTF-8 text, which CSV cannot hold: --base64 writes base64, and Parquet holds any bytes"
+    )
+
+
+def tables(path: str, kind: str) -> Iterator[pa.Table]:
+    """The tables of a file, in bounded memory; ``-`` is stdin, for CSV.
+
+    Raises:
+        ConfigError: the file is not of this kind.
+    """
+    try:
+        if kind == "parquet":
+            if path == "-":
+                raise ConfigError("Parquet is read from a file: its end has to be read first")
+            with pa.parquet.ParquetFile(path) as file:
+                for batch in file.iter_batches(batch_size=READ_ROWS):
+                    yield pa.Table.from_batches([batch])
+            return
+        texts = dict.fromkeys(
+            ("key", "value", "headers", "topic", *(n + ENCODED for n in BYTES_COLUMNS)), pa.string()
+        )
+        options = pa.csv.ConvertOptions(
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+            null_values=[""],
+            column_types={**texts, "partition": pa.int32(), "timestamp": MILLISECONDS},
+        )
+        source = sys.stdin.buffer if path == "-" else path
+        parsing = pa.csv.ParseOptions(newlines_in_values=True)
+        with pa.csv.open_csv(source, parse_options=parsing, convert_options=options) as reader:
+            for batch in reader:
+                yield pa.Table.from_batches([batch])
+    except (pa.ArrowException, pa.ArrowInvalid) as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def records_of(table: pa.Table, path: str) -> pa.Table:
+    """The columns of a file that records are made of, as a producer takes them.
+
+    Raises:
+        ConfigError: a column is in the way, or there is neither key nor value.
+    """
+    names = set(table.schema.names)
+    lost = [name for name in table.schema.names if name not in KNOWN]
+    if lost or not names & {"key", "value", "key" + ENCODED, "value" + ENCODED}:
+        why = f"column {lost[0]!r} would be lost" if lost else "there is neither a column 'key' nor 'value'"
+        raise ConfigError(f"{path}: {why}; --rows makes each row a JSON object, with all of its columns")
+    columns: dict[str, pa.ChunkedArray] = {}
+    for name in ("key", "value", "headers"):
+        if name + ENCODED in names:
+            if name in names:
+                raise ConfigError(f"{path} has both {name!r} and {name + ENCODED!r}: which one is meant?")
+            columns[name] = _decoded(table.column(name + ENCODED), name, path)
+        elif name in names:
+            column = table.column(name)
+            is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+            columns[name] = _mapped(column, _headers, path) if name == "headers" and is_text else column
+    for name in ("partition", "timestamp"):
+        if name in names:
+            columns[name] = table.column(name)
+    return pa.table(columns)
+
+
+def rows_as_json(table: pa.Table, key_column: str | None, path: str) -> pa.Table:
+    """Each row as a JSON object of its columns; its key is the text of one of them, if that is named.
+
+    Raises:
+        ConfigError: there is no such column, or a value has no form in JSON.
+    """
+    if key_column is not None and key_column not in table.schema.names:
+        raise ConfigError(f"{path} has no column {key_column!r}; there are {', '.join(table.schema.names)}")
+    rows = table.to_pylist()
+    try:
+        values = [json.dumps(row, ensure_ascii=False, default=_plain, allow_nan=False) for row in rows]
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{path}: a value has no form in JSON: {error}") from None
+    columns = {"value": pa.array(values, pa.string())}
+    if key_column is not None:
+        keys = [row[key_column] for row in rows]
+        columns["key"] = pa.array([None if key is None else _key_text(key) for key in keys], pa.string())
+    return pa.table(columns)
+
+
+def _key_text(value: object) -> str:
+    return (
+        value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=_plain).strip('"')
+    )
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, (datetime, date, time)):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, bytes):
+        return value.decode()
+    raise TypeError(f"{type(value).__name__} {value!r}")
+
+
+def _decoded(column: pa.ChunkedArray, name: str, path: str) -> pa.ChunkedArray:
+    if name == "headers":
+        return _mapped(column, lambda text: _headers(text, in_base64=True), path)
+    return _mapped(column, lambda text: base64.b64decode(text, validate=True), path, pa.binary())
+
+
+def _mapped(
+    column: pa.ChunkedArray, read: Callable[[str], Any], path: str, kind: pa.DataType | None = None
+) -> pa.ChunkedArray:
+    from penstock.records.arrow import HEADERS_TYPE
+
+    values = []
+    for row, text in enumerate(column.to_pylist()):
+        try:
+            values.append(None if text is None else read(text))
+        except (ValueError, TypeError, AttributeError) as error:
+            raise ConfigError(
+                f"{path}: {text[:80]!r} cannot be read (row {row} of its block): {error}"
+            ) from None
+    return pa.chunked_array([pa.array(values, HEADERS_TYPE if kind is None else kind)])
+
+
+def _headers(text: str, *, in_base64: bool = False) -> list[dict[str, object]]:
+    """Headers out of JSON, [[name, value], ...].
+
+    Raises:
+        ValueError: it is something else.
+    """
+    pairs = json.loads(text)
+    if not isinstance(pairs, list) or not all(
+        isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs
+    ):
+        raise ValueError('headers are JSON such as [["lang", "en"]]')
+    read: Callable[[str], bytes] = (
+        (lambda value: base64.b64decode(value, validate=True)) if in_base64 else str.encode
+    )
+    return [{"key": name, "value": None if value is None else read(value)} for name, value in pairs]
