@@ -194,14 +194,29 @@ def test_transactions(tmp_path: Path) -> None:
         assert values(broker, "b") == [b"ours"]
 
 
-def test_one_of_two_log_directories(tmp_path: Path) -> None:
+def test_two_log_directories(tmp_path: Path) -> None:
     first, second = tmp_path / "data", tmp_path / "second"
     settings = {"log.dirs": f"{first},{second}"}
     with real_kafka(VERSION, settings, directory=tmp_path, in_order=True) as servers:
         admin = AdminClient({"bootstrap.servers": servers})
         admin.create_topics([NewTopic("a", 4, 1)])["a"].result(30)
-        assert send(servers, "a", 3) == [0, 1, 2]
+        for partition in range(4):
+            assert send(servers, "a", 3, partition) == [0, 1, 2]
     assert list(first.glob("a-*"))
     assert list(second.glob("a-*"))
     refused(first, "lies in another directory of log.dirs")
     refused(second, "its metadata are elsewhere")
+    with Broker(config={"log.dirs": f"{second},{first}"}) as broker:
+        servers = broker.bootstrap_servers
+        with Admin(servers) as ours:
+            ours.create_topic("b", 4)
+        for partition in range(4):
+            assert send(servers, "a", 3, partition) == [3, 4, 5]
+            assert send(servers, "b", 1, partition) == [0]
+    assert len(list(first.glob("b-*"))) == len(list(second.glob("b-*"))) == 2
+    with real_kafka(VERSION, settings, directory=tmp_path, in_order=True) as servers:
+        for partition in range(4):
+            assert send(servers, "a", 1, partition) == [6]
+            assert send(servers, "b", 1, partition) == [1]
+    log = (tmp_path / "server.log").read_text(errors="replace")
+    assert "stray" not in log.lower()

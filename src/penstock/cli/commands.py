@@ -16,6 +16,7 @@ from penstock.errors import ConfigError, EncodeError
 
 NOUNS = {
     "broker": "penstock.cli.broker_command",
+    "directory": "penstock.cli.directory",
     "topic": "penstock.cli.topic",
     "offsets": "penstock.cli.offsets",
     "config": "penstock.cli.config",

@@ -85,8 +85,9 @@ def test_data_directory() -> None:
     assert BrokerConfig().data_dir is None
     assert BrokerConfig({"log.dir": "/a"}).data_dir == "/a"
     assert BrokerConfig({"log.dir": "/a", "log.dirs": "/b"}).data_dir == "/b"
-    with pytest.raises(ConfigError, match="names 2 directories"):
-        _ = BrokerConfig({"log.dirs": "/a,/b"}).data_dir
+    assert BrokerConfig({"log.dirs": "/a, /b,,/a"}).data_dirs == ["/a", "/b"]
+    assert BrokerConfig({"log.dirs": "/a,/b"}).data_dir == "/a"
+    assert BrokerConfig().data_dirs == []
 
 
 def test_what_a_produce_needs_is_worked_out_once() -> None:

@@ -13,7 +13,7 @@ from penstock.broker.config.values import BrokerConfig
 from penstock.broker.metadata.folding import FoldedMetadata
 from penstock.broker.metadata.image import METADATA_FEATURE
 from penstock.broker.metadata.metadata_log import frame
-from penstock.broker.metadata.stores import open_disk_store
+from penstock.broker.metadata.stores import open_disk_store, open_store
 from penstock.broker.node import Node
 from penstock.clock import ManualClock
 from penstock.errors import StorageError
@@ -27,6 +27,7 @@ from penstock.protocol.messages.access_control_entry_record import AccessControl
 from penstock.protocol.messages.begin_transaction_record import BeginTransactionRecord
 from penstock.protocol.messages.config_record import ConfigRecord
 from penstock.protocol.messages.delegation_token_record import DelegationTokenRecord
+from penstock.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from penstock.protocol.messages.end_transaction_record import EndTransactionRecord
 from penstock.protocol.messages.feature_level_record import FeatureLevelRecord
 from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
@@ -43,7 +44,7 @@ from penstock.protocol.messages.topic_record import TopicRecord
 from penstock.protocol.messages.unregister_broker_record import UnregisterBrokerRecord
 from penstock.protocol.messages.user_scram_credential_record import UserScramCredentialRecord
 from penstock.protocol.messages.voters_record import Voter, VotersRecord
-from penstock.protocol.uuid import uuid_from_text
+from penstock.protocol.uuid import uuid_from_text, uuid_to_text
 from penstock.records.batch import decode_batch, encode_batch, encode_marker
 from penstock.records.format.batch_header import BatchHeader, read_header, split_batches
 from penstock.records.format.crc import crc32c
@@ -288,6 +289,99 @@ def test_it_is_refused_and_nothing_is_written(
     with pytest.raises(StorageError, match=f"cannot be taken over whole, and nothing in it was.*{said}.*; "):
         open_node(tmp_path)
     assert directory.state() == before
+
+
+# --- several log directories -----------------------------------------------------------------------------
+
+
+def with_another(directory: Directory, path: Path) -> None:
+    """A second directory of `log.dirs`, with partition 1 of topic t."""
+    path.mkdir()
+    (path / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":12}')
+    lines = (directory.path / "meta.properties").read_text().splitlines()
+    kept = [line for line in lines if not line.startswith("directory.id")]
+    (path / "meta.properties").write_text("\n".join([*kept, f"directory.id={uuid_to_text(ELSEWHERE)}\n"]))
+    directory.append([directory.partition(1, directories=[ELSEWHERE])])
+    directory.append([directory.partition(2, directories=[ELSEWHERE])])
+    directory.data("t", T_ID, batch_at(0))
+    place = path / "t-1"
+    place.mkdir()
+    (place / SEGMENT).write_bytes(batch_at(0) + batch_at(1))
+    (place / "partition.metadata").write_text(f"version: 0\ntopic_id: {uuid_to_text(T_ID)}")
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_partitions_lie_in_any_of_several_directories(order: int, tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    with_another(Directory(first), second)
+    paths = [str(first), str(second)]
+    paths = paths[order:] + paths[:order]
+    for number in range(2):
+        clock = ManualClock(NOW_MS)
+        config = BrokerConfig({"log.dirs": ",".join(paths)})
+        node = Node(config, open_store(config, clock), clock)
+        topic = node.cluster.topic("t")
+        assert [each.high_watermark for each in topic.partitions] == [1, 2, number]
+        produce(node, batch_of(b"v"), partition=2)
+        made = make_topic(node, f"made-{number}", 4)
+        for index in range(4):
+            produce(node, batch_of(b"v"), topic=made.name, partition=index)
+        found = {each.log_dir: each for each in ask(node, DescribeLogDirsRequest(topics=None), 4).results}
+        assert set(found) == set(paths)
+        assert {t.name for t in found[str(second)].topics} >= {"t", f"made-{number}"}
+        node.store.close()
+        assert (second / f"t-{2}" / SEGMENT).stat().st_size > 0, "where its record says"
+        for each in (first, second):
+            assert len(list(each.glob(f"made-{number}-*"))) == 2
+            assert json.loads((each / ".kafka_cleanshutdown").read_text())["version"] == 0
+
+
+def in_another_too(first: Path, second: Path) -> None:
+    (second / "t-0").mkdir()
+
+
+def of_another_cluster(first: Path, second: Path) -> None:
+    text = (second / "meta.properties").read_text()
+    (second / "meta.properties").write_text(text.replace("cluster.id=", "cluster.id=x"))
+
+
+def without_an_owner(first: Path, second: Path) -> None:
+    (second / "meta.properties").unlink()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (in_another_too, "it holds t-0, which is in .*first as well"),
+        (of_another_cluster, "it is not of the cluster and the node of .*"),
+        (without_an_owner, "no meta.properties, which says whose they are"),
+    ],
+)
+def test_directories_that_do_not_belong_together_are_refused(
+    change: Callable[[Path, Path], None], said: str, tmp_path: Path
+) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    directory = Directory(first)
+    with_another(directory, second)
+    change(first, second)
+    before = directory.state()
+    config = BrokerConfig({"log.dirs": f"{first},{second}"})
+    with pytest.raises(StorageError, match=f"cannot be taken over whole, and nothing in it was.*{said}.*; "):
+        open_store(config, ManualClock(NOW_MS))
+    assert directory.state() == before
+    assert (second / ".kafka_cleanshutdown").exists()
+
+
+def test_a_new_directory_is_added_to_one_that_exists(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    Directory(first)
+    config = BrokerConfig({"log.dirs": f"{first},{second}"})
+    open_store(config, ManualClock(NOW_MS)).close()
+    one, two = read_meta_properties(str(first)), read_meta_properties(str(second))
+    assert one is not None
+    assert two is not None
+    assert one[:2] == two[:2]
+    assert one.directory_id != two.directory_id
 
 
 # --- snapshots -------------------------------------------------------------------------------------------

@@ -273,16 +273,14 @@ class BrokerConfig:
 
     @property
     def data_dir(self) -> str | None:
-        """The one data directory, None for a broker that keeps everything in memory.
+        """The first data directory, None for a broker that keeps everything in memory."""
+        return next(iter(self.data_dirs), None)
 
-        Raises:
-            ConfigError: more than one directory was named.
-        """
+    @property
+    def data_dirs(self) -> list[str]:
+        """The data directories, each once; none for a broker that keeps everything in memory."""
         text = self.text("log.dirs") or self.text("log.dir") or ""
-        directories = [part.strip() for part in text.split(",") if part.strip()]
-        if len(directories) > 1:
-            raise ConfigError(f"log.dirs names {len(directories)} directories; Penstock uses one")
-        return directories[0] if directories else None
+        return list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
 
     def settings_of(self, name: str, key: ConfigKey | None = None) -> Iterator[Setting]:
         """Yield every value of the setting, the one in force first.

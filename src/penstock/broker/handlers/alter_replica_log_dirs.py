@@ -1,4 +1,4 @@
-"""AlterReplicaLogDirs (34): move partitions to another directory. There is one."""
+"""AlterReplicaLogDirs (34): move partitions to another directory. They stay where they are."""
 
 from __future__ import annotations
 
@@ -54,10 +54,11 @@ def alter_replica_log_dirs(
 
 
 def _code(path: str, topic: str, index: int, context: Context[Needs]) -> int:
-    if path != context.node.store.describe():
+    store = context.node.store
+    if path not in store.log_dirs():
         return ErrorCode.LOG_DIR_NOT_FOUND
     try:
         context.node.cluster.topic(topic).partition(index)
     except KafkaError as error:
         return error.code
-    return ErrorCode.NONE
+    return ErrorCode.NONE if path == store.log_dir_of(topic, index) else ErrorCode.LOG_DIR_NOT_FOUND

@@ -41,36 +41,49 @@ class Needs(Parts, Protocol):
 
 
 def describe_log_dirs(request: DescribeLogDirsRequest, context: Context[Needs]) -> DescribeLogDirsResponse:
-    """Describe the one directory there is."""
+    """Describe each directory; without a data directory there is one, the memory."""
+    return DescribeLogDirsResponse(
+        results=[_describe_directory(path, request, context) for path in context.node.store.log_dirs()]
+    )
+
+
+def _describe_directory(
+    path: str, request: DescribeLogDirsRequest, context: Context[Needs]
+) -> DescribeLogDirsResult:
     node = context.node
-    result = DescribeLogDirsResult(log_dir=node.store.describe())
+    result = DescribeLogDirsResult(log_dir=path)
     asked = request.topics
     topics = node.cluster.topics
     try:
         if asked is None:
-            result.topics = [_describe(t, range(len(t.partitions))) for t in topics.values()]
+            result.topics = [
+                _describe(t, range(len(t.partitions)), path, node.store) for t in topics.values()
+            ]
         else:
             known = [topic for topic in asked if topic.topic in topics]
             result.topics = [
-                _describe(topics[topic.topic], topic.partitions)
+                _describe(topics[topic.topic], topic.partitions, path, node.store)
                 for topic in merged(known, lambda topic: topic.topic, "partitions")
             ]
+        result.topics = [
+            topic for topic in result.topics if topic.partitions or len(node.store.log_dirs()) < 2
+        ]
     except StorageError:
         result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
         result.topics = []
     if context.version >= VOLUME_SINCE:
-        result.total_bytes, result.usable_bytes = _volume(node.config.data_dir)
-    return DescribeLogDirsResponse(results=[result])
+        result.total_bytes, result.usable_bytes = _volume(None if node.config.data_dir is None else path)
+    return result
 
 
-def _describe(topic: Topic, indexes: Iterable[int]) -> DescribeLogDirsTopic:
+def _describe(topic: Topic, indexes: Iterable[int], path: str, store: LogStore) -> DescribeLogDirsTopic:
     known = range(len(topic.partitions))
     return DescribeLogDirsTopic(
         name=topic.name,
         partitions=[
             DescribeLogDirsPartition(partition_index=index, partition_size=topic.partitions[index].size_bytes)
             for index in indexes
-            if index in known
+            if index in known and store.log_dir_of(topic.name, index) == path
         ],
     )
 

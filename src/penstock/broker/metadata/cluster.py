@@ -110,7 +110,7 @@ class Cluster:
             topic_id = found_id or random_uuid()
             logger.warning("taking in topic %s, whose data were found in %s", name, self._store.describe())
             records.append(TopicRecord(name=name, topic_id=topic_id))
-            records.extend(self._partition_record(topic_id, index) for index in range(partitions))
+            records.extend(self._partition_record(name, topic_id, index) for index in range(partitions))
         if records:
             self._commit(records, now_ms)
 
@@ -198,13 +198,15 @@ class Cluster:
             records.append(TopicRecord(name=new.name, topic_id=topic_id))
             for name, text in new.config.overrides.items():
                 records.append(_config_record(new.name, name, text))
-            records.extend(self._partition_record(topic_id, index) for index in range(new.partitions))
+            records.extend(
+                self._partition_record(new.name, topic_id, index) for index in range(new.partitions)
+            )
         if records:
             self._commit(records, now_ms)
             _tell("created", [f"{new.name} with {new.partitions} partitions" for new in topics])
         return [self.topics[new.name] for new in topics]
 
-    def _partition_record(self, topic_id: bytes, index: int) -> PartitionRecord:
+    def _partition_record(self, name: str, topic_id: bytes, index: int) -> PartitionRecord:
         return PartitionRecord(
             partition_id=index,
             topic_id=topic_id,
@@ -213,7 +215,9 @@ class Cluster:
             leader=self.node_id,
             leader_epoch=0,
             partition_epoch=0,
-            directories=[self._store.directory_id] if self._metadata.level >= DIRECTORIES_SINCE else None,
+            directories=[self._store.directory_id_of(name, index)]
+            if self._metadata.level >= DIRECTORIES_SINCE
+            else None,
         )
 
     # --- changing --------------------------------------------------------------------------------------
@@ -228,7 +232,7 @@ class Cluster:
         for name, count in wanted.items():
             topic = self.topics[name]
             added = range(len(topic.partitions), count)
-            records.extend(self._partition_record(topic.id, index) for index in added)
+            records.extend(self._partition_record(name, topic.id, index) for index in added)
         if records:
             self._commit(records, now_ms)
 

@@ -245,6 +245,16 @@ class FoldedMetadata:
     def _producer_ids(self, record: ProducerIdsRecord) -> None:
         self._next_producer_id = max(self._next_producer_id, record.next_producer_id)
 
+    @property
+    def topics(self) -> list[str]:
+        """The names of the topics, in order."""
+        return sorted(self._topics.values())
+
+    def broker_epoch(self, broker_id: int) -> int:
+        """The epoch in which a broker is registered; -1 if it is not."""
+        broker = self._brokers.get(broker_id)
+        return -1 if broker is None else broker.broker_epoch
+
     # --- the fewest records ------------------------------------------------------------------------------
 
     def lower(self, level: int, known: Mapping[str, int]) -> None:

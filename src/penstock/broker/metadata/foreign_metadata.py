@@ -6,7 +6,7 @@ Each check returns what was found and what to do about it, or None. Source: KIP-
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.broker.metadata.metadata_log import METADATA_LEVEL_MAX, NEWEST_VERSIONS, record_head
@@ -97,13 +97,13 @@ def _found_voters(voters: set[int], node_id: int) -> Found:
 def check_records(
     values: Iterable[bytes],
     node_id: int,
-    directory_id: str | None,
+    directory_ids: Collection[str],
     *,
     has_authorizer: bool,
     has_token_secret: bool,
 ) -> Found:
     """Look at every record of a metadata log; `values` are the records in their frames."""
-    image = _Image(node_id, uuid_from_text(directory_id) if directory_id else None)
+    image = _Image(node_id, set(map(uuid_from_text, directory_ids)))
     try:
         for value in values:
             image.replay(value)
@@ -115,9 +115,9 @@ def check_records(
 class _Image:
     """What the records add up to, as far as it decides whether it can be taken over."""
 
-    def __init__(self, node_id: int, directory_id: bytes | None) -> None:
+    def __init__(self, node_id: int, directory_ids: set[bytes]) -> None:
         self._node_id = node_id
-        self._directory_id = directory_id
+        self._directory_ids = directory_ids
         self._topics: dict[bytes, str] = {}
         self._partitions: dict[tuple[bytes, int], tuple[list[int], list[bytes]]] = {}
         self._brokers: set[int] = set()
@@ -227,10 +227,10 @@ class _Image:
             where = f"{self._topics.get(topic_id, '?')}-{index}"
             if replicas != [self._node_id]:
                 return f"{where} has its replicas on the nodes {replicas}", _COPY
-            if self._directory_id is not None and set(_directories_in(directories)) - {self._directory_id}:
+            if self._directory_ids and set(_directories_in(directories)) - self._directory_ids:
                 return (
                     f"{where} lies in another directory of log.dirs",
-                    "have Apache Kafka move everything into one directory (kafka-reassign-partitions)",
+                    "name all of them in log.dirs, as Apache Kafka had them",
                 )
         return None
 

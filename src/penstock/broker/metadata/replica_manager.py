@@ -69,6 +69,7 @@ class ReplicaManager:
         self.opened: dict[Partition, None] = {}
         """The partitions whose logs are open: nothing else needs upkeep."""
         self._plain_config: TopicConfig | None = None
+        self._has_several_directories = len(store.log_dirs()) > 1
 
     @property
     def plain_config(self) -> TopicConfig:
@@ -107,6 +108,8 @@ class ReplicaManager:
         if record.partition_id >= len(images):
             return
         image = images[record.partition_id]
+        if record.directories and self._has_several_directories:
+            self._store.assign(topic.name, image.index, record.directories[0])
         if record.partition_id == len(topic.partitions):
             partition = Partition(topic.name, topic.id, image.index, topic.config, self._store, self.opened)
             topic.partitions.append(partition)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from penstock.broker.partitions.internal_topics import METADATA_TOPIC
 from penstock.broker.partitions.log_store import MemoryStore
+from penstock.errors import StorageError
 
 if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig
@@ -27,7 +29,7 @@ def open_store(config: BrokerConfig, clock: Clock) -> LogStore:
 
 
 def open_disk_store(directory: str, config: BrokerConfig, clock: Clock) -> DiskStore:
-    """The store of a data directory that this broker or another has written.
+    """The store of a data directory that this broker or another has written, and of the others in `log.dirs`.
 
     Raises:
         StorageError: the directory cannot be used, or not be taken over whole, or another broker uses it.
@@ -36,12 +38,31 @@ def open_disk_store(directory: str, config: BrokerConfig, clock: Clock) -> DiskS
     # A broker in memory starts without them, and one with a new directory has nothing to take over.
     from penstock.broker.partitions.disk_log_store import DiskStore
 
-    if os.path.isdir(directory):
+    others = [each for each in config.data_dirs if each != directory]
+    if others:
+        directory, others = _metadata_first([directory, *others])
+    if any(map(os.path.isdir, (directory, *others))):
         from penstock.broker.metadata.takeover import check_takeover
 
         check_takeover(
             directory,
+            others,
             has_authorizer=bool((config.settings.get("authorizer.class.name") or "").strip()),
             has_token_secret="delegation.token.secret.key" in config.settings,
         )
-    return DiskStore(directory, config, clock)
+    return DiskStore(directory, config, clock, others)
+
+
+def _metadata_first(directories: list[str]) -> tuple[str, list[str]]:
+    """The directory that has the cluster's own log, by default the first, and the others.
+
+    Raises:
+        StorageError: more than one has it.
+    """
+    found = [each for each in directories if os.path.isdir(f"{each}/{METADATA_TOPIC}-0")]
+    if len(found) > 1:
+        raise StorageError(
+            f"{found[0]} and {found[1]} both have metadata of a cluster; name the directories of one broker"
+        )
+    first = found[0] if found else directories[0]
+    return first, [each for each in directories if each != first]

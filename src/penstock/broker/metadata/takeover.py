@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.broker.partitions.internal_topics import METADATA_TOPIC
@@ -30,6 +30,7 @@ from penstock.records.batch import decode_batch
 from penstock.records.format.batch_header import read_header
 
 if TYPE_CHECKING:
+    from penstock.log.directory.identity_files import MetaProperties
     from penstock.log.directory.metadata_snapshots import Snapshot
     from penstock.records.format.batch_header import BatchHeader
 
@@ -38,8 +39,10 @@ QUORUM_STATE = "quorum-state"
 _SNAPSHOT = re.compile(r"\d{20}-\d{10}\.checkpoint")
 
 
-def check_takeover(path: str, *, has_authorizer: bool = False, has_token_secret: bool = False) -> None:
-    """Look at a data directory that may be another program's.
+def check_takeover(
+    path: str, others: Sequence[str] = (), *, has_authorizer: bool = False, has_token_secret: bool = False
+) -> None:
+    """Look at a data directory that may be another program's, and at `others` that belong to it.
 
     `has_authorizer` says whether access rules in it will be obeyed, `has_token_secret` whether delegation
     tokens can be verified.
@@ -47,6 +50,7 @@ def check_takeover(path: str, *, has_authorizer: bool = False, has_token_secret:
     Raises:
         StorageError: it cannot be taken over whole, or cannot be read.
     """
+    known = _check_others(path, others)
     if not os.path.isdir(path):
         return
     meta = read_meta_properties(path)
@@ -58,10 +62,10 @@ def check_takeover(path: str, *, has_authorizer: bool = False, has_token_secret:
                 path,
                 "Apache Kafka has made it, and its metadata are elsewhere (metadata.log.dir, or the first of "
                 "several log.dirs)",
-                "have Apache Kafka move everything into one directory, and name that",
+                "name that directory, too, in log.dirs",
             )
     else:
-        records = _metadata_of_kafka(path, metadata)
+        records = metadata_of(path, metadata)
         if records is not None:
             from penstock.broker.metadata.foreign_metadata import check_quorum, check_records, check_voters
 
@@ -70,11 +74,39 @@ def check_takeover(path: str, *, has_authorizer: bool = False, has_token_secret:
             found = check_records(
                 records.values(),
                 node_id,
-                meta and meta.directory_id,
+                known,
                 has_authorizer=has_authorizer,
                 has_token_secret=has_token_secret,
             )
             _say(path, found or check_quorum(records.quorum, node_id))
+
+
+def _check_others(path: str, others: Sequence[str]) -> set[str]:
+    """Return the ids of all directories. See that they are one node's, and that none has what another has.
+
+    Raises:
+        StorageError: they are not; nothing was changed.
+    """
+    found: dict[str, MetaProperties] = {}
+    places: dict[TopicPartition, str] = {}
+    for each in filter(os.path.isdir, (path, *others)):
+        meta = read_meta_properties(each)
+        partitions = find_partitions(each)
+        if meta is not None:
+            found[each] = meta
+        elif partitions and others:
+            raise _refusal(
+                each, "it holds partitions, but no meta.properties, which says whose they are", _PUT
+            )
+        for partition in partitions:
+            if partition in places:
+                raise _refusal(each, f"it holds {partition}, which is in {places[partition]} as well", _AWAY)
+            places[partition] = each
+    for each, meta in found.items():
+        for before, other in found.items():
+            if (other.cluster_id, other.node_id) != (meta.cluster_id, meta.node_id):
+                raise _refusal(each, f"it is not of the cluster and the node of {before}", _ONE_NODE)
+    return {meta.directory_id for meta in found.values() if meta.directory_id}
 
 
 def _refusal(path: str, found: str, remedy: str) -> StorageError:
@@ -86,7 +118,7 @@ def _refusal(path: str, found: str, remedy: str) -> StorageError:
 # --- the metadata log ------------------------------------------------------------------------------------
 
 
-class _Records:
+class MetadataRecords:
     """The records of a metadata log: those of its newest snapshot, and those behind it."""
 
     def __init__(self, path: str, directory: str, bases: list[int], snapshot: Snapshot | None) -> None:
@@ -98,6 +130,10 @@ class _Records:
         self._snapshot = snapshot
         self.quorum = first_voters(directory) if snapshot is None else snapshot.quorum
         """The voters, as far as `values` has come to them."""
+        self.end_offset = 0 if snapshot is None else snapshot.end_offset
+        """The offset behind the last record that `values` has come to."""
+        self.epoch = -1 if snapshot is None else snapshot.epoch
+        """The raft epoch of the last record that `values` has come to."""
 
     def values(self) -> Iterator[bytes]:
         """Yield the records in their frames.
@@ -115,6 +151,8 @@ class _Records:
         for _, batch, header in _sound(self._path, self._directory, self._bases):
             if header.base_offset < first_offset:
                 continue
+            self.end_offset = header.next_offset
+            self.epoch = max(self.epoch, header.partition_leader_epoch)
             for row in decode_batch(batch, 0, len(batch), METADATA_TOPIC, 0, verify=False):
                 if header.is_control:
                     self.quorum = self.quorum.after(control_kind(row.key), row.value or b"")
@@ -122,8 +160,11 @@ class _Records:
                     yield row.value or b""
 
 
-def _metadata_of_kafka(path: str, directory: str) -> _Records | None:
+def metadata_of(path: str, directory: str, *, written_by_any: bool = False) -> MetadataRecords | None:
     """The records of a metadata log that is whole, if Apache Kafka has written some of it; else None.
+
+    `path` is the data directory, `directory` that of the metadata log in it. With `written_by_any` the
+    records of a log come that this broker alone has written, too.
 
     Raises:
         StorageError: it is damaged, or not whole.
@@ -146,7 +187,7 @@ def _metadata_of_kafka(path: str, directory: str) -> _Records | None:
         is_foreign = is_foreign or header.is_control
     if newest > end:
         raise _refusal(path, f"its metadata log ends at offset {end}, before its snapshot at {newest}", _COPY)
-    if not is_foreign:
+    if not is_foreign and not written_by_any:
         return None
     from penstock.log.directory.metadata_snapshots import newest_whole
 
@@ -157,7 +198,7 @@ def _metadata_of_kafka(path: str, directory: str) -> _Records | None:
             f"its metadata log begins at offset {start}, and no snapshot of what came before is whole",
             _REPAIR,
         )
-    return _Records(path, directory, bases, snapshot)
+    return MetadataRecords(path, directory, bases, snapshot)
 
 
 def _say(path: str, found: tuple[str, str] | None) -> None:
@@ -212,6 +253,12 @@ def _damaged(path: str, damage: list[tuple[int, int, int]]) -> StorageError:
         _REPAIR,
     )
 
+
+_PUT = "put it back from a copy"
+
+_AWAY = "move one of the two away"
+
+_ONE_NODE = "name the directories of one node in log.dirs, and no other"
 
 _COPY = "let Apache Kafka serve it, and copy its topics into a new directory"
 

@@ -18,13 +18,14 @@ from penstock.log.disk.data_directory import DataDirectory
 from penstock.log.segments.closed import may_be_due, size_of
 from penstock.log.segments.recovery import segments_in
 from penstock.model import TopicPartition
-from penstock.protocol.uuid import ZERO_UUID, uuid_from_text
+from penstock.protocol.uuid import ZERO_UUID, uuid_from_text, uuid_to_text
 
 if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig, TopicConfig
     from penstock.broker.partitions.metadata_base import MetadataFiles
     from penstock.clock import Clock
     from penstock.log.contract import Log
+    from penstock.log.disk.log_directories import LogDirectories
 
 logger = logger_named("penstock.broker")
 
@@ -36,7 +37,7 @@ _UNNAMED = ZERO_UUID
 
 
 class DiskStore:
-    """Logs in one directory, which no other process uses meanwhile.
+    """Logs in one directory, or several, which no other process uses meanwhile.
 
     `penstock.broker.metadata.stores` checks first that what is in it can be taken over.
 
@@ -45,9 +46,17 @@ class DiskStore:
         ConfigError: it belongs to another node.
     """
 
-    def __init__(self, path: str, config: BrokerConfig, clock: Clock) -> None:
+    def __init__(self, path: str, config: BrokerConfig, clock: Clock, others: Sequence[str] = ()) -> None:
+        """`path` is the directory for the cluster's own log; `others` are further ones for partitions."""
         self._clock = clock
-        self._directory = DataDirectory(path, node_id=config.node_id)
+        self._directory: DataDirectory | LogDirectories
+        self._several: LogDirectories | None = None
+        if others:
+            from penstock.log.disk.log_directories import LogDirectories
+
+            self._directory = self._several = LogDirectories((path, *others), node_id=config.node_id)
+        else:
+            self._directory = DataDirectory(path, node_id=config.node_id)
         meta = self._directory.meta
         self.node_id = meta.node_id if meta.node_id >= 0 else config.node_id
         if config.names_node and config.node_id != self.node_id:
@@ -71,7 +80,26 @@ class DiskStore:
         return iter([partition for partition in sorted(self._on_disk) if partition.topic != METADATA_TOPIC])
 
     def directories(self) -> Sequence[str]:
-        return [f"{self._directory.path}/{topic}-{index}" for topic, index in self.partitions()]
+        return [self._path(TopicPartition(topic, index)) for topic, index in self.partitions()]
+
+    def log_dirs(self) -> Sequence[str]:
+        return [each.path for each in self._directory.all]
+
+    def log_dir_of(self, topic: str, partition: int) -> str:
+        return self._directory.home_of(TopicPartition(topic, partition)).path
+
+    def directory_id_of(self, topic: str, partition: int) -> bytes:
+        if self._several is None:
+            return self.directory_id
+        found = self._several.home_of(TopicPartition(topic, partition)).meta.directory_id
+        return uuid_from_text(found) if found else _UNNAMED
+
+    def assign(self, topic: str, partition: int, directory_id: bytes) -> None:
+        if self._several is not None:
+            self._several.assign(TopicPartition(topic, partition), uuid_to_text(directory_id))
+
+    def _path(self, partition: TopicPartition) -> str:
+        return f"{self._directory.home_of(partition).path}/{partition}"
 
     def topic_id(self, topic: str, partition: int) -> bytes | None:
         try:
@@ -84,7 +112,7 @@ class DiskStore:
     def metadata_log(self) -> Log:
         partition = TopicPartition(METADATA_TOPIC, 0)
         now_ms = self._clock.now_ms()
-        path = f"{self._directory.path}/{partition}"
+        path = f"{self._directory.all[0].path}/{partition}"
         if partition not in self._on_disk:
             log = self._directory.create_log(partition, METADATA_TOPIC_ID, now_ms=now_ms)
             if self.directory_id != _UNNAMED:
@@ -130,9 +158,7 @@ class DiskStore:
             return log
         found = self._directory.topic_id(tp)
         if found not in (None, topic_id):
-            raise StorageError(
-                f"{self._directory.path}/{tp} holds another topic of that name; move the directory away"
-            )
+            raise StorageError(f"{self._path(tp)} holds another topic of that name; move the directory away")
         log = self._directory.open_log(tp, log_config(config), now_ms=now_ms)
         if found is None:
             self._directory.note_topic_id(tp, topic_id)
@@ -144,14 +170,14 @@ class DiskStore:
     def size_of(self, topic: str, partition: int, topic_id: bytes) -> int:
         if not self.has_log(topic, partition, topic_id):
             return 0
-        return size_of(f"{self._directory.path}/{topic}-{partition}")
+        return size_of(self._path(TopicPartition(topic, partition)))
 
     def may_shrink(
         self, topic: str, partition: int, topic_id: bytes, config: TopicConfig, now_ms: int
     ) -> bool:
         if not self.has_log(topic, partition, topic_id):
             return False
-        path = f"{self._directory.path}/{topic}-{partition}"
+        path = self._path(TopicPartition(topic, partition))
         return may_be_due(path, config.integer("retention.ms"), config.integer("retention.bytes"), now_ms)
 
     def producer_snapshots(self, topic: str, partition: int) -> ProducerSnapshots | None:
@@ -165,7 +191,7 @@ class DiskStore:
             self._directory.delete_log(tp)
 
     def side_directory(self, name: str) -> str:
-        return f"{self._directory.path}/{name}"
+        return f"{self._directory.all[0].path}/{name}"
 
     def problems(self, known: Callable[[TopicPartition], bool]) -> Iterator[str]:
         return self._directory.problems(known)

@@ -61,6 +61,18 @@ class LogStore(Protocol):
     def directories(self) -> Sequence[str]:
         """The directories of the partitions that were there at the start, but for the cluster's own log."""
 
+    def log_dirs(self) -> Sequence[str]:
+        """The directories in which partitions lie; one name where they lie in memory."""
+
+    def log_dir_of(self, topic: str, partition: int) -> str:
+        """In which of `log_dirs` a partition lies, or will lie once it is written to."""
+
+    def directory_id_of(self, topic: str, partition: int) -> bytes:
+        """The id of the directory in which a partition lies, or will lie."""
+
+    def assign(self, topic: str, partition: int, directory_id: bytes) -> None:
+        """Note in which directory a partition is to lie once it is written to, unless it is there already."""
+
     def topic_id(self, topic: str, partition: int) -> bytes | None:
         """The id that a partition which is there notes; None if it has none."""
 
@@ -143,6 +155,18 @@ class MemoryStore:
     def directories(self) -> Sequence[str]:
         """None: the logs and the metadata that counts producer ids live and die together."""
         return ()
+
+    def log_dirs(self) -> Sequence[str]:
+        return (self.describe(),)
+
+    def log_dir_of(self, topic: str, partition: int) -> str:
+        return self.describe()
+
+    def directory_id_of(self, topic: str, partition: int) -> bytes:
+        return self.directory_id
+
+    def assign(self, topic: str, partition: int, directory_id: bytes) -> None:
+        """There is one place only."""
 
     def topic_id(self, topic: str, partition: int) -> bytes | None:
         return None

@@ -10,7 +10,7 @@ at the next start, while `-stray` and `-future` (Kafka's own affairs) are left a
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from penstock.common.logs import logger_named
 from penstock.common.operating_system import OPEN_FLAGS, try_lock
@@ -170,6 +170,15 @@ class DataDirectory:
                 logger.warning("leaving %s/%s alone", self.path, name)
 
     # --- partitions -------------------------------------------------------------------------------
+
+    def home_of(self, partition: TopicPartition) -> DataDirectory:
+        """Where a partition lies, or will lie: here."""
+        return self
+
+    @property
+    def all(self) -> Sequence[DataDirectory]:
+        """The directories of the broker: this one."""
+        return (self,)
 
     @property
     def partitions(self) -> list[TopicPartition]:

@@ -1,0 +1,123 @@
+"""The level of a data directory that no broker uses: what it is, and another one.
+
+A snapshot of the metadata log takes the place of the records below it: the next start, of this broker or of
+Apache Kafka, reads the snapshot and the log behind it. So a directory can go to a release that does not
+accept the level of its first records. Nothing is removed.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from penstock.broker.metadata.folding import METADATA_FEATURE, FoldedMetadata
+from penstock.broker.metadata.levels import LEVELS, OTHER_FEATURES_SINCE, features_at, level_of
+from penstock.broker.metadata.takeover import MetadataRecords, check_takeover, metadata_of
+from penstock.broker.partitions.internal_topics import METADATA_TOPIC
+from penstock.errors import ConfigError, DecodeError, StorageError
+from penstock.log.directory.identity_files import read_meta_properties
+from penstock.log.directory.metadata_snapshots import write_snapshot
+from penstock.log.disk.data_directory import CLEAN_SHUTDOWN, DataDirectory
+from penstock.model import TopicPartition
+
+_METADATA = TopicPartition(METADATA_TOPIC, 0)
+
+
+class DirectoryState(NamedTuple):
+    """What a data directory says about itself. `features` has levels by name; `topics` are names."""
+
+    cluster_id: str
+    node_id: int
+    directory_id: str | None
+    features: dict[str, int]
+    topics: Sequence[str]
+    was_clean: bool
+
+    @property
+    def level(self) -> int:
+        """The level of `metadata.version`; 0 where there is none."""
+        return self.features.get(METADATA_FEATURE, 0)
+
+    @property
+    def releases(self) -> list[str]:
+        """The releases of Apache Kafka that start on it, as far as levels decide."""
+        return [
+            name.partition("-")[0]
+            for name, level in LEVELS.items()
+            if level >= self.level and (level >= OTHER_FEATURES_SINCE or len(self.features) == 1)
+        ]
+
+
+def describe(path: str) -> DirectoryState:
+    """Look at a data directory, without a change to it.
+
+    Raises:
+        ConfigError: it is no data directory.
+        StorageError: its metadata cannot be read.
+    """
+    state, _, _ = _read(path)
+    return state
+
+
+def set_level(path: str, release: str) -> DirectoryState:
+    """Have the metadata of a directory stand at the level of a release; return its state after that.
+
+    Features that the release does not have are dropped with a lower level. A higher level brings those that
+    new directories of the release have.
+
+    Raises:
+        ConfigError: there is no such release, or it is no data directory.
+        StorageError: the directory is in use, cannot be taken over whole, or cannot be written.
+    """
+    level = level_of(release)
+    check_takeover(path, has_authorizer=True, has_token_secret=True)
+    before, _, _ = _read(path)
+    directory = DataDirectory(path, node_id=before.node_id)
+    try:
+        _, folded, records = _read(path)
+        if folded.features.get(METADATA_FEATURE, 0) > level:
+            folded.lower(level, features_at(level))
+        else:
+            folded.features = {**folded.features, **features_at(level)}
+        now_ms = time.time_ns() // 1_000_000
+        write_snapshot(
+            f"{path}/{_METADATA}",
+            records.end_offset,
+            max(records.epoch, 0),
+            folded.values(),
+            quorum=records.quorum,
+            last_timestamp_ms=now_ms,
+            now_ms=now_ms,
+        )
+        directory.broker_epoch = folded.broker_epoch(before.node_id)
+        directory.close()
+    finally:
+        directory.abandon()
+    return describe(path)
+
+
+def _read(path: str) -> tuple[DirectoryState, FoldedMetadata, MetadataRecords]:
+    """What a directory says about itself, and the records that say so.
+
+    Raises:
+        ConfigError: it is no data directory.
+        StorageError: its metadata cannot be read.
+    """
+    meta = read_meta_properties(path) if os.path.isdir(path) else None
+    metadata = f"{path}/{_METADATA}"
+    records = metadata_of(path, metadata, written_by_any=True) if os.path.isdir(metadata) else None
+    if meta is None or records is None:
+        raise ConfigError(f"{path} is no data directory with metadata; name one that a broker has written")
+    folded = FoldedMetadata()
+    try:
+        for value in records.values():
+            folded.apply(value)
+    except DecodeError as error:
+        raise StorageError(f"the metadata of {path} cannot be read: {error}") from error
+    was_clean = os.path.exists(f"{path}/{CLEAN_SHUTDOWN}")
+    state = DirectoryState(
+        meta.cluster_id, meta.node_id, meta.directory_id, folded.features, folded.topics, was_clean
+    )
+    return state, folded, records

@@ -1,0 +1,56 @@
+"""``penstock directory``: data directories that no broker uses, and which Apache Kafka starts on them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from penstock.cli.outcome import put
+
+if TYPE_CHECKING:
+    from penstock.broker.metadata.directory_levels import DirectoryState
+
+
+@click.group("directory")
+def command() -> None:
+    """Look at a data directory, and make it one for another release of Apache Kafka.
+
+    Its broker has to be stopped.
+
+    \b
+    Examples:
+      penstock directory describe data
+      penstock directory set-level data 3.9
+    """
+
+
+@command.command("describe")
+@click.argument("path", metavar="DIR")
+def describe_directory(path: str) -> None:
+    """Whose a directory is, its levels of features, and which releases of Apache Kafka start on it."""
+    from penstock.broker.metadata.directory_levels import describe
+
+    _print(describe(path))
+
+
+@command.command("set-level")
+@click.argument("path", metavar="DIR")
+@click.argument("release")
+def set_directory_level(path: str, release: str) -> None:
+    """Have the metadata of a directory stand at the level of RELEASE, such as 3.9 or 4.3.
+
+    A lower level drops features that the release does not have, which Apache Kafka itself does not do.
+    """
+    from penstock.broker.metadata.directory_levels import set_level
+
+    _print(set_level(path, release))
+
+
+def _print(state: DirectoryState) -> None:
+    put(
+        f"cluster {state.cluster_id}, node {state.node_id}, directory {state.directory_id or 'without an id'}"
+    )
+    put(", ".join(f"{name} {level}" for name, level in sorted(state.features.items())) or "no features")
+    put(f"{len(state.topics)} topics; stopped {'in order' if state.was_clean else 'in disorder'}")
+    put(f"Apache Kafka that starts on it: {', '.join(state.releases) or 'none'}")

@@ -1,0 +1,29 @@
+"""``penstock directory``: whose a data directory is, and for which Apache Kafka."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock import Broker
+from penstock.cli import main
+
+
+def test_a_directory_is_described_and_set_to_a_release(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Broker(data_dir=tmp_path / "data"):
+        pass
+    assert main(["directory", "describe", str(tmp_path / "data")]) == 0
+    first, features, topics, releases = capsys.readouterr().out.splitlines()
+    assert first.startswith("cluster ")
+    assert features == "group.version 1, metadata.version 25, transaction.version 2"
+    assert topics == "0 topics; stopped in order"
+    assert releases == "Apache Kafka that starts on it: 4.0, 4.1, 4.2, 4.3"
+    assert main(["directory", "set-level", str(tmp_path / "data"), "3.9"]) == 0
+    assert "\nmetadata.version 21\n" in capsys.readouterr().out
+    assert main(["directory", "set-level", str(tmp_path / "data"), "3.1"]) == 2
+    assert "'3.1' is no release" in capsys.readouterr().err
+    assert main(["directory", "describe", str(tmp_path)]) == 2
+    assert "is no data directory" in capsys.readouterr().err
