@@ -1,0 +1,263 @@
+"""A data directory that brokers take turns with on one port, and clients that stay connected meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
+
+from compat.peers import HERE, free_ports, java_command, maven_classpath, real_kafka
+from penstock import Consumer as OurConsumer
+from penstock import Producer as OurProducer
+from penstock import read_topic
+from penstock.errors import PenstockError
+
+PLAIN, IN_TRANSACTIONS = "plain", "in-transactions"
+"""The topics of the clients, of two partitions each."""
+
+PATIENCE_S = 120
+
+
+class Turns:
+    """Brokers that serve one directory, one after the other, at one address."""
+
+    def __init__(self, root: Path, *, dynamic_quorum: bool = False) -> None:
+        self.root = root
+        self.directory = root / "data"
+        self.port, self._controller = free_ports(2)
+        self.servers = f"127.0.0.1:{self.port}"
+        self._dynamic_quorum = dynamic_quorum
+
+    @contextlib.contextmanager
+    def kafka(
+        self, version: str, settings: Mapping[str, object] | None = None, *, killed: bool = False
+    ) -> Iterator[str]:
+        """Apache Kafka, on the directory as it is."""
+        own: dict[str, object] = {
+            "listeners": f"PLAINTEXT://{self.servers},CONTROLLER://127.0.0.1:{self._controller}",
+            "advertised.listeners": f"PLAINTEXT://{self.servers}",
+            "controller.quorum.voters": f"1@127.0.0.1:{self._controller}",
+        }
+        if self._dynamic_quorum:
+            own["controller.quorum.voters"] = ""
+            own["controller.quorum.bootstrap.servers"] = f"127.0.0.1:{self._controller}"
+        with real_kafka(
+            version,
+            {**own, **(settings or {})},
+            directory=self.root,
+            in_order=not killed,
+            first_port=self.port,
+        ) as servers:
+            yield servers
+
+    @contextlib.contextmanager
+    def ours(self, *settings: str, killed: bool = False) -> Iterator[str]:
+        """Our broker in a process of its own, on the directory as it is; `settings` are ``name=value``."""
+        command = [sys.executable, "-m", "penstock.broker", "--port", str(self.port)]
+        command += ["--data-dir", str(self.directory), "--config", "node.id=1"]
+        few = ("offsets.topic.num.partitions=5", "transaction.state.log.num.partitions=2")
+        for setting in (*few, *settings):
+            command += ["--config", setting]
+        with (self.root / "ours.log").open("ab") as log:
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+        with process:
+            try:
+                assert process.stdout is not None
+                line = process.stdout.readline()
+                assert line.startswith("penstock broker"), (self.root / "ours.log").read_text()[-3000:]
+                yield self.servers
+            finally:
+                process.send_signal(signal.SIGKILL if killed else signal.SIGTERM)
+                assert process.wait(60) in (0, -signal.SIGKILL)
+
+
+class Connected:
+    """Clients that stay connected: of Java, librdkafka and ours, producers and members of groups.
+
+    Java and librdkafka have one more producer each, with transactions.
+    """
+
+    def __init__(self, servers: str, *, java: bool = True) -> None:
+        self._servers = servers
+        self._is_done = threading.Event()
+        self.acked: list[str] = []
+        self.committed: list[str] = []
+        self.read: dict[str, list[tuple[int, int]]] = {"librdkafka": [], "ours": [], "java": []}
+        self.failures: list[str] = []
+        self._threads: list[threading.Thread] = []
+        self._java: subprocess.Popen[str] | None = None
+        if java:
+            source = HERE / "java" / "handover" / "Connected.java"
+            command = java_command(maven_classpath("kafka-4.3.0"), source, servers, PLAIN, IN_TRANSACTIONS)
+            self._java = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            )
+
+        for work in (self._produce, self._transact, self._consume, self._produce_ours, self._consume_ours):
+            thread = threading.Thread(target=self._run, args=(work,), daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def finish(self) -> None:
+        """Have all that was sent acknowledged, and end the clients."""
+        self._is_done.set()
+        if self._java is not None:
+            said, _ = self._java.communicate("\n", timeout=2 * PATIENCE_S)
+            for line in said.splitlines():
+                self._take(line)
+        for thread in self._threads:
+            thread.join(2 * PATIENCE_S)
+            assert not thread.is_alive(), "a client hangs"
+
+    def stop(self) -> None:
+        """End the clients, if they have not ended."""
+        self._is_done.set()
+        if self._java is not None and self._java.returncode is None:
+            self._java.kill()
+            self._java.communicate()
+
+    def _take(self, line: str) -> None:
+        word, _, rest = line.partition(" ")
+        if word == "acked":
+            self.acked.append(rest)
+        elif word == "committed":
+            self.committed.append(f"java-tx {rest}")
+        elif word == "read":
+            partition, offset, *_ = rest.split(" ")
+            self.read["java"].append((int(partition), int(offset)))
+        elif word == "failed":
+            self.failures.append(f"java: {rest}")
+
+    def _run(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except Exception as error:
+            self.failures.append(f"{work.__name__}: {error!r}")
+
+    # --- librdkafka --------------------------------------------------------------------------------------
+
+    def _settings(self, **more: object) -> dict[str, object]:
+        named = {name.replace("_", "."): value for name, value in more.items()}
+        return {
+            "bootstrap.servers": self._servers,
+            "log_level": 0,
+            "reconnect.backoff.ms": 10,
+            "reconnect.backoff.max.ms": 200,
+            **named,
+        }
+
+    def _produce(self) -> None:
+        producer = Producer(self._settings(enable_idempotence=True, message_timeout_ms=PATIENCE_S * 1000))
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            value = (message.value() or b"").decode()
+            if error is None:
+                self.acked.append(value)
+            else:
+                self.failures.append(f"librdkafka: {value} {error}")
+
+        number = 0
+        while not self._is_done.is_set():
+            producer.produce(PLAIN, f"librdkafka {number}", partition=number % 2, on_delivery=delivered)
+            producer.poll(0.005)
+            number += 1
+        assert producer.flush(PATIENCE_S) == 0
+
+    def _transact(self) -> None:
+        producer = Producer(self._settings(transactional_id="librdkafka"))
+        again(lambda: producer.init_transactions(30))
+        number = 0
+        while not self._is_done.is_set():
+            value = f"librdkafka-tx {number}"
+            producer.begin_transaction()
+            try:
+                producer.produce(IN_TRANSACTIONS, value, partition=0)
+                producer.produce(IN_TRANSACTIONS, value, partition=1)
+                again(lambda: producer.commit_transaction(30))
+                self.committed.append(value)
+            except KafkaException as error:
+                if not error.args[0].txn_requires_abort():
+                    raise
+                again(lambda: producer.abort_transaction(30))
+            number += 1
+            time.sleep(0.02)
+
+    def _consume(self) -> None:
+        consumer = Consumer(
+            self._settings(group_id="librdkafka", auto_offset_reset="earliest", enable_auto_commit=False)
+        )
+        consumer.subscribe([PLAIN])
+        while not self._is_done.is_set():
+            message = consumer.poll(0.1)
+            if message is not None and not message.error():
+                self.read["librdkafka"].append((message.partition(), message.offset()))
+                consumer.commit(message, asynchronous=True)
+        consumer.close()
+
+    # --- ours --------------------------------------------------------------------------------------------
+
+    def _produce_ours(self) -> None:
+        options = {"enable_idempotence": True, "delivery_timeout_ms": PATIENCE_S * 1000}
+        with OurProducer(self._servers, **options) as producer:
+            number = 0
+            sent = []
+            while not self._is_done.is_set():
+                value = f"ours {number}"
+                sent.append((value, producer.send(PLAIN, value.encode(), partition=number % 2)))
+                number += 1
+                time.sleep(0.01)
+            for value, future in sent:
+                future.result(PATIENCE_S)
+                self.acked.append(value)
+
+    def _consume_ours(self) -> None:
+        options = {"group_id": "ours", "auto_offset_reset": "earliest"}
+        with OurConsumer(self._servers, **options) as consumer:
+            consumer.subscribe(PLAIN)
+            while not self._is_done.is_set():
+                try:
+                    records = consumer.poll(timeout_ms=100)
+                except PenstockError:
+                    time.sleep(0.1)
+                    continue
+                self.read["ours"] += [(record.partition, record.offset) for record in records]
+
+    # --- the accounts ------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Nothing acknowledged is lost, nothing is there twice, groups have seen all up to where they are."""
+        assert self.failures == []
+        clients = {"ours", "librdkafka"} | ({"java"} if self._java is not None else set())
+        assert {value.split()[0] for value in self.acked} == clients
+        assert {value.split()[0] for value in self.committed} == {f"{each}-tx" for each in clients - {"ours"}}
+        table = read_topic(PLAIN, self._servers, columns=["value", "partition", "offset"])
+        values = [value.decode() for value in table.column("value").to_pylist()]
+        assert len(values) == len(set(values)), "something is there twice"
+        assert set(self.acked) <= set(values), "something acknowledged is lost"
+        table = read_topic(IN_TRANSACTIONS, self._servers, columns=["value"], isolation="read_committed")
+        ended = sorted(value.decode() for value in table.column("value").to_pylist())
+        assert sorted(ended) == sorted(2 * self.committed), "each in both partitions, and no other"
+        for reader, places in self.read.items():
+            for partition in (0, 1):
+                offsets = sorted({offset for at, offset in places if at == partition})
+                assert offsets == list(range(len(offsets))), f"{reader} has missed something"
+                assert len(offsets) > 100 * (reader in clients)
+
+
+def again(call: Callable[[], object]) -> None:
+    """Repeat a call of a transactional producer for as long as librdkafka says that it may be repeated."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            call()
+            return
+        except KafkaException as error:
+            if not error.args[0].retriable() or time.monotonic() > deadline:
+                raise
