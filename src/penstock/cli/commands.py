@@ -31,6 +31,7 @@ NOUNS = {
     "consume": "penstock.cli.consume",
     "event": "penstock.cli.event",
     "mirror": "penstock.cli.mirror",
+    "spark": "penstock.cli.spark",
     "wire": "penstock.cli.wire",
     "schema": "penstock.cli.schema",
     "demo": "penstock.cli.demo",

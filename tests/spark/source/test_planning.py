@@ -93,6 +93,8 @@ def test_a_batch_reads_what_lies_between_its_bounds() -> None:
         batch_ranges({A0: 10}, {A0: 60}, lookup, fail_on_data_loss=True)
     assert batch_ranges({A0: 5}, {A0: 60}, lookup, fail_on_data_loss=False) == [OffsetRange("a", 0, 10, 50)]
     assert batch_ranges({A0: 5}, {A0: 7}, lookup, fail_on_data_loss=False) == []
+    with pytest.raises(ConfigError, match="ends before it starts: a-0 from 30 to 20"):
+        batch_ranges({A0: 30}, {A0: 20}, lookup, fail_on_data_loss=False)
 
 
 def test_a_micro_batch_reads_on_and_takes_new_partitions_from_their_start() -> None:
@@ -126,6 +128,8 @@ def test_limits_share_in_proportion_and_starve_nobody() -> None:
     assert limit_rows(start, latest, 100) == {A0: 90, A1: 110, B0: 7}
     assert limit_rows(start, latest, 1_000) == latest
     assert limit_rows({A0: 0, A1: 0}, {A0: 1_000_000, A1: 1}, 10) == {A0: 9, A1: 1}
+    # Rounded down, as Spark's Kafka source does: 40 * 64 / 71 and 40 * 7 / 71.
+    assert limit_rows({A0: 36, A1: 3}, {A0: 100, A1: 10}, 40) == {A0: 72, A1: 6}
     assert backlog_rows(start, latest) == 1_000
 
 

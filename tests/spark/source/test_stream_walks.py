@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from penstock.errors import ConfigError, NetworkError
 from penstock.model import TopicPartition
 from penstock.spark.runtime.releases import ReadMaxRows
-from penstock.spark.source.planning import DataLossError
+from penstock.spark.source.planning import BEGINS_HERE, DataLossError
 from penstock.spark.source.schema import schema_for
 from penstock.spark.source.stream_reader import StreamPlanner, StreamReader, UnlimitedStreamReader
 
@@ -259,7 +259,53 @@ def test_an_older_spark_starts_where_its_first_batch_ends_when_that_is_the_lates
     query.cluster.topics["t0"][0][1] = 10
     end = query.reader.latestOffset()
     query.cluster.topics["t0"][0][1] = 15
-    assert query.reader.initialOffset() == end == {"t0": {"0": 10}}
+    assert query.reader.initialOffset() == {"t0": {"0": 10}}
+    assert end == {"t0": {"0": 10}, BEGINS_HERE: {}}
+
+
+@pytest.mark.parametrize("starting", ["latest", '{"t0": {"0": -1}}'])
+def test_a_query_that_dies_in_its_first_micro_batch_begins_where_it_began(starting: str) -> None:
+    """Spark logs where that micro-batch ends, not where it starts, and asks anew after a restart."""
+    query = Query(Cluster(), StreamReader, startingOffsets=starting)
+    log = query.cluster.topics["t0"][0]
+    log[1] = 10
+    query.batch(dies=True)
+    log[1] = 15
+    query.start = None  # nothing is committed
+    query.restart()
+    query.start = query.reader.initialOffset()
+    query.batch()
+    query.batch()
+    assert query.read == [(TopicPartition("t0", 0), offset) for offset in range(10, 15)]
+    query.batch()
+    assert query.start == {"t0": {"0": 15}}
+
+
+def test_a_first_micro_batch_that_another_source_has_planned_is_not_guessed_at() -> None:
+    """The connector of the JVM keeps where it began in a file that a Python source is not told of."""
+    options = {"startingOffsets": "latest"}
+    query = Query(Cluster(), StreamReader, **options)
+    query.cluster.topics["t0"][0][1] = 10
+    query.start, query.logged = query.reader.initialOffset(), {"t0": {"0": 10}}
+    with pytest.raises(DataLossError, match=r"first micro-batch.*penstock spark checkpoint"):
+        query.batch()
+    told = Query(query.cluster, StreamReader, startingOffsets='{"t0": {"0": 4}}')
+    told.start, told.logged = told.reader.initialOffset(), {"t0": {"0": 10}}
+    told.batch()
+    assert [offset for _, offset in told.read] == [*range(4, 10)]
+    lossy = Query(query.cluster, StreamReader, failOnDataLoss="false", **options)
+    lossy.start, lossy.logged = lossy.reader.initialOffset(), {"t0": {"0": 10}}
+    lossy.batch()
+    assert lossy.read == []
+
+
+def test_available_now_begins_no_later_than_it_ends() -> None:
+    query = Query(Cluster(), StreamReader, startingOffsets="latest")
+    query.reader.prepareForTriggerAvailableNow()
+    query.cluster.topics["t0"][0][1] = 10
+    query.batch()
+    query.batch()
+    assert (query.read, query.start) == ([], {"t0": {"0": 0}, BEGINS_HERE: {}})
 
 
 def test_an_older_spark_is_limited_once_it_knows_its_position() -> None:

@@ -131,6 +131,12 @@ class Bound:
     def by_time(self) -> bool:
         return bool(self.timestamps) or (self.everywhere is not None and self.everywhere >= 0)
 
+    @property
+    def moves(self) -> bool:
+        """Whether the ends of logs count: asked again, the answer is another."""
+        late = self.by_time and self.late_means_latest
+        return late or self.everywhere == LATEST or LATEST in self.offsets.values()
+
 
 @dataclass(frozen=True, slots=True)
 class RateLimits:

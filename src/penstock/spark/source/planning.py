@@ -8,6 +8,7 @@ the JVM writes the same, so that a query can change over with its checkpoint.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
@@ -22,6 +23,13 @@ Lookup = Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, int | 
 """ListOffsets: EARLIEST, LATEST or a timestamp in ms -> offset, None where no record is that late."""
 
 DATA_LOSS_ADVICE = "set failOnDataLoss to 'false' to go on without"
+
+BEGINS_HERE = "(begins here)"
+"""A key of the first offsets of a query, beside the topics: the micro-batch that ends there reads nothing.
+
+Spark's log has where micro-batches end, not where the first of them began. No topic has such a name, and the
+Kafka connector of the JVM reads a topic without partitions.
+"""
 
 
 class DataLossError(PenstockError):
@@ -139,8 +147,13 @@ def batch_ranges(
     """What a batch query reads, given both bounds resolved; empty ranges left out.
 
     Raises:
+        ConfigError: a partition ends before it starts.
         DataLossError: records between the bounds are no longer, or not yet, in the log.
     """
+    backwards = [tp for tp in sorted(start) if start[tp] > end[tp]]
+    if backwards:
+        spans = ", ".join(f"{tp} from {start[tp]} to {end[tp]}" for tp in backwards)
+        raise ConfigError(f"the query ends before it starts: {spans}; correct where it starts, or ends")
     earliest = lookup(dict.fromkeys(start, EARLIEST))
     latest = lookup(dict.fromkeys(start, LATEST))
     ranges = []
@@ -226,21 +239,19 @@ def limit_rows(
 ) -> Offsets:
     """Where a micro-batch of about `rows_max` offsets ends.
 
-    Every partition gets a share in proportion to its backlog, and at least one record, as in Spark's
-    Kafka source, so that small partitions do not starve. `start` must name every partition of `latest`.
+    Every partition gets a share in proportion to its backlog, and at least one record, so that small
+    partitions do not starve. Shares are rounded as Spark's Kafka source rounds them, in floating point: a
+    query that changes over keeps its micro-batches. `start` must name every partition of `latest`.
     """
     backlog = {tp: max(0, latest[tp] - start[tp]) for tp in latest}
     total = sum(backlog.values())
-    if total <= rows_max:
+    if total == 0:
         return dict(latest)
     ends = {}
-    before = 0
-    for tp in sorted(backlog):
-        size = backlog[tp]
-        # Shares of the running total: what one rounds down, the next gets, and the sum is the limit.
-        share = rows_max * (before + size) // total - rows_max * before // total
-        before += size
-        ends[tp] = start[tp] + min(size, max(1, share)) if size else latest[tp]
+    for tp, size in backlog.items():
+        share = rows_max * (size / total)
+        rows = math.ceil(share) if share < 1 else math.floor(share)
+        ends[tp] = start[tp] + min(size, rows) if size else latest[tp]
     return ends
 
 

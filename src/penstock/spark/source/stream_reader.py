@@ -29,6 +29,7 @@ from penstock.spark.source.brokers import Brokers
 from penstock.spark.source.options import RateLimits, ReadOptions, read_options
 from penstock.spark.source.outage import Outage, Patience
 from penstock.spark.source.planning import (
+    BEGINS_HERE,
     Offsets,
     OffsetsJson,
     backlog_rows,
@@ -53,6 +54,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+LOST_START = (
+    "the first micro-batch of this query was planned and not finished, and where it began is not in the log: "
+    "let the source that planned it finish it, or say startingOffsets with the offsets that "
+    "'penstock spark checkpoint' shows for the checkpoint of the query"
+)
+
 UNLIMITED_ROWS = 2**62
 """An upper limit that is never reached, for queries that only have a lower one."""
 
@@ -72,6 +79,8 @@ class StreamPlanner(DataSourceStreamReader):
         self._commits: GroupCommits | None = None
         self._initial: OffsetsJson | None = None
         self._latest: Offsets | None = None
+        self._has_planned = False
+        """Whether a micro-batch has been planned here, rather than found in the log of offsets."""
         self._done: Offsets | None = None
         """Up to where micro-batches are known to be through."""
         self._is_proven = False
@@ -100,10 +109,24 @@ class StreamPlanner(DataSourceStreamReader):
             return self._initial
 
     def _lookup_start(self, questions: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int | None]:
-        return self._connected().lookup(questions)
+        answers: dict[TopicPartition, int | None] = dict(self._connected().lookup(questions))
+        # Some releases and triggers ask where a micro-batch ends before they ask where it starts: not later.
+        for tp, question in questions.items():
+            if question == LATEST and self._first_end is not None and tp in self._first_end:
+                answers[tp] = self._first_end[tp]
+        return answers
+
+    @property
+    def _first_end(self) -> Offsets | None:
+        """Where the first micro-batch ends, if that was asked for before its start."""
+        return self._latest
 
     def partitions(self, start: OffsetsJson, end: OffsetsJson) -> list[InputPartition]:
         with plain_errors():
+            if BEGINS_HERE in end:
+                return []
+            if start == self._initial and self._options.start.moves and not self._has_planned:
+                refuse_losses([LOST_START], fail_on_data_loss=self._options.fail_on_data_loss)
             return self._patiently(lambda: self._partitions(offsets_from_json(start), offsets_from_json(end)))
 
     def _partitions(self, start: Offsets, end: Offsets) -> list[InputPartition]:
@@ -216,6 +239,11 @@ class StreamReader(StreamPlanner, SupportsTriggerAvailableNow):
         """Where the next micro-batch ends; `start` itself where there is nothing to do now."""
         with plain_errors():
             begin = offsets_from_json(start)
+            is_first = start == self._initial and not self._has_planned
+            self._has_planned = True
+            if is_first and self._options.start.moves:
+                # The log keeps ends alone. After an empty micro-batch it has where the query began.
+                return {**start, BEGINS_HERE: {}}
             self._is_through(begin, is_last=self._target is not None)
             try:
                 latest = self._target if self._target is not None else self._latest_now()
@@ -224,7 +252,7 @@ class StreamReader(StreamPlanner, SupportsTriggerAvailableNow):
                     refuse_losses(
                         discontinuities(begin, latest), fail_on_data_loss=self._options.fail_on_data_loss
                     )
-                    return offsets_to_json(latest)
+                    return start if latest == begin else offsets_to_json(latest)
                 end = self._end_of_batch(
                     begin, latest, limit.max_rows if isinstance(limit, ReadMaxRows) else None
                 )
@@ -234,7 +262,11 @@ class StreamReader(StreamPlanner, SupportsTriggerAvailableNow):
                     raise
                 time.sleep(RETRY_AFTER_S)
                 return start
-            return start if end is None else offsets_to_json(end)
+            return start if end is None or end == begin else offsets_to_json(end)
+
+    @property
+    def _first_end(self) -> Offsets | None:
+        return self._target
 
     def reportLatestOffset(self) -> OffsetsJson:
         """For the progress report: what the topics held when the last micro-batch was planned."""
@@ -265,9 +297,11 @@ class UnlimitedStreamReader(StreamPlanner):
         with plain_errors():
             _ = self._projection
             position = self._position
+            self._has_planned = True
             if position is None:
                 self._latest = self._latest_now()
-                return offsets_to_json(self._latest)
+                begins: OffsetsJson = {BEGINS_HERE: {}} if self._options.start.everywhere == LATEST else {}
+                return {**offsets_to_json(self._latest), **begins}
             self._is_through(position)
             try:
                 self._latest = self._latest_now()
@@ -283,14 +317,6 @@ class UnlimitedStreamReader(StreamPlanner):
         found = super().partitions(start, end)
         self._position = offsets_from_json(end)
         return found
-
-    def _lookup_start(self, questions: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int | None]:
-        # Spark asks where the first micro-batch ends before it asks where it starts: not after its end.
-        answers = dict(super()._lookup_start(questions))
-        for tp, question in questions.items():
-            if question == LATEST and self._latest is not None and tp in self._latest:
-                answers[tp] = self._latest[tp]
-        return answers
 
 
 class Pacing:

@@ -1,0 +1,1 @@
+"""From Spark's Kafka connector to this source and back: checkpoints, and what becomes of options."""
