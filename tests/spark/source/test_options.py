@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import pickle
+import re
 
 import pytest
 
 from penstock.errors import ConfigError
 from penstock.model import EARLIEST, LATEST, TopicPartition
+from penstock.spark.java_client import NO_EFFECT, REFUSED
 from penstock.spark.source.options import Bound, Selection, read_options, schema_options, write_options
 
 HERE = {"kafka.bootstrap.servers": "localhost:9092"}
@@ -192,3 +194,19 @@ def test_options_of_the_sink_that_writes_exactly_once() -> None:
 def test_contradictions_of_the_sink(options: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         write_options({"kafka.bootstrap.servers": "h:1", "topic": "t", **options})
+
+
+@pytest.mark.parametrize("name", NO_EFFECT)
+def test_settings_of_java_clients_without_an_effect_here_stop_no_query(name: str) -> None:
+    given = {"kafka.bootstrap.servers": "h:1", f"kafka.{name}": "anything at all"}
+    assert read_options({**given, "subscribe": "t"}, streaming=True).client == {}
+    assert write_options({**given, "topic": "t"}).client == {}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_settings_of_java_clients_that_would_change_rows_are_refused(name: str) -> None:
+    given = {"kafka.bootstrap.servers": "h:1", name: "anything at all"}
+    with pytest.raises(ConfigError, match=f"{name} cannot be set: {re.escape(REFUSED[name])}"):
+        read_options({**given, "subscribe": "t"}, streaming=True)
+    with pytest.raises(ConfigError, match=f"{name} cannot be set"):
+        write_options({**given, "topic": "t"})

@@ -18,7 +18,14 @@ from pyspark.sql.types import (
 
 from penstock.errors import ConfigError
 from penstock.spark.source.options import CloudEventsOptions
-from penstock.spark.source.schema import BATCH_BYTES, BATCH_ROWS_MAX, Projection, cut, schema_for
+from penstock.spark.source.schema import (
+    BATCH_BYTES,
+    BATCH_ROWS_MAX,
+    HEADERS_TYPE,
+    Projection,
+    cut,
+    schema_for,
+)
 
 HEADER = pa.struct([("key", pa.string()), ("value", pa.binary())])
 
@@ -72,6 +79,18 @@ def test_any_subset_in_any_order_and_text_for_bytes() -> None:
     (batch,) = pickle.loads(pickle.dumps(projection)).batches(fetched(4).slice(1))
     assert batch.schema.names == ["offset", "VALUE", "key"]
     assert batch.to_pylist()[0] == {"offset": 1, "VALUE": "B" * 10, "key": "k1"}
+
+
+def test_rows_without_headers_have_null_as_with_the_connector_of_the_jvm() -> None:
+    kind = pa.list_(pa.field("element", pa.struct([("key", pa.string()), ("value", pa.binary())])))
+    some = [{"key": "a", "value": None}]
+    projection = Projection(columns(headers=HEADERS_TYPE), None)
+    for rows in ([some, [], None, some], [[], []], [some, some], [[], some]):
+        for first in (0, 1):
+            batch = pa.record_batch({"headers": pa.array(rows, kind)}).slice(first)
+            (found,) = projection.batches(batch)
+            found.validate(full=True)
+            assert found.column(0).to_pylist() == [row or None for row in rows[first:]]
 
 
 def test_bytes_that_are_no_text_pass_unchecked() -> None:

@@ -1,4 +1,4 @@
-"""A copy of a checkpoint that tells Spark's Kafka connector where a query began that has only just begun.
+"""A copy of a checkpoint from which Spark's Kafka connector finishes the first micro-batch of a query.
 
 Everywhere else the connector goes on from a checkpoint as it is.
 """

@@ -17,6 +17,7 @@ from penstock.model import EARLIEST, LATEST, TopicPartition
 from penstock.printable import printable
 from penstock.security.secrets import Secret, is_secret_name
 from penstock.spark.exactly_once.place import DEFAULT_PREFIX, STATE_TOPIC
+from penstock.spark.java_client import NO_EFFECT, REFUSED
 from penstock.spark.source.option_values import (
     choice,
     count,
@@ -64,19 +65,6 @@ SPARK_NAMES = ("checkpointLocation", "queryName", "outputMode")
 """Spark's own options of a streaming query, which it hands to the sink along with the sink's."""
 
 _CANONICAL = {name.lower(): name for name in (*READ_NAMES, *WRITE_NAMES, *SHARED_NAMES, *SPARK_NAMES)}
-
-_REFUSED_CLIENT_OPTIONS = {
-    "kafka.auto.offset.reset": "the source keeps its own offsets; say startingOffsets",
-    "kafka.enable.auto.commit": "the source keeps its own offsets and commits none",
-    "kafka.key.deserializer": "keys come as bytes; cast the column instead",
-    "kafka.value.deserializer": "values come as bytes; cast the column instead",
-    "kafka.key.serializer": "keys are written as they are; cast the column instead",
-    "kafka.value.serializer": "values are written as they are; cast the column instead",
-    "kafka.interceptor.classes": "interceptors are Java classes",
-}
-
-_NOT_FOR_CLIENTS = ("kafka.group.id", "kafka.group.instance.id")
-"""The source joins no group. `commitOffsets` commits to the first; the second has no effect."""
 
 MAX_BROKER_OUTAGE = "2h"
 """Longer than a restart of a whole cluster, shorter than the retention of what would be missed."""
@@ -301,8 +289,8 @@ def _known(options: Mapping[str, str]) -> dict[str, str]:
             raise ConfigError(
                 "load and save take no path: name topics with subscribe, or with topic when writing"
             )
-        if lowered in _REFUSED_CLIENT_OPTIONS:
-            raise ConfigError(f"{lowered} cannot be set: {_REFUSED_CLIENT_OPTIONS[lowered]}")
+        if lowered in REFUSED:
+            raise ConfigError(f"{lowered} cannot be set: {REFUSED[lowered]}")
         if lowered not in _CANONICAL and not lowered.startswith("kafka."):
             raise ConfigError(f"unknown option {key!r}{_nearest(lowered)}")
         # A password may begin or end with a space.
@@ -329,11 +317,16 @@ def _bootstrap_servers(given: Mapping[str, str]) -> str:
 
 
 def _client_options(given: Mapping[str, str]) -> dict[str, str | Secret]:
-    """Settings for the client, without their `kafka.` prefix. `repr` of the options shows no secret."""
+    """Settings for the client, without their `kafka.` prefix. `repr` of the options shows no secret.
+
+    The source joins no group: `commitOffsets` commits to the one of `kafka.group.id`.
+    """
     return {
         name.removeprefix("kafka."): Secret(value) if is_secret_name(name) else value
         for name, value in given.items()
-        if name.startswith("kafka.") and name not in (*BOOTSTRAP_NAMES, *_NOT_FOR_CLIENTS)
+        if name.startswith("kafka.")
+        and name not in BOOTSTRAP_NAMES
+        and name.removeprefix("kafka.") not in NO_EFFECT
     }
 
 

@@ -144,6 +144,8 @@ class Projection:
         target = self._arrow_schema()
         if self.cloudevents is None:
             found = {name: batch.column(name) for name in self.columns}
+            if "headers" in found:
+                found["headers"] = _null_where_none(found["headers"])
         else:
             from penstock.spark.source.events import event_columns
 
@@ -171,6 +173,20 @@ def cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     edges = [rows * i // pieces for i in range(pieces + 1)]
     for begin, until in pairwise(edges):
         yield batch.slice(begin, until - begin)
+
+
+def _null_where_none(headers: pa.ListArray) -> pa.ListArray:
+    """`headers` with null in rows without any, as Spark's Kafka source has it."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if len(headers.values) == 0:
+        return pa.nulls(len(headers), headers.type)
+    has_none = pc.equal(pc.list_value_length(headers), 0).fill_null(True)
+    if not pc.any(has_none).as_py():
+        return headers
+    offsets = pc.add(headers.offsets, 0)  # a slice takes no mask
+    return pa.ListArray.from_arrays(offsets, headers.values, headers.type, mask=has_none)
 
 
 def _as_type(column: pa.Array, wanted: pa.DataType) -> pa.Array:
