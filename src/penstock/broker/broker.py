@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.metadata.stores import open_store
@@ -27,6 +27,7 @@ from penstock.model import setting_text
 if TYPE_CHECKING:
     import os
 
+    from penstock.broker.config.keyword_settings import BrokerSettings
     from penstock.broker.interceptors import InterceptorChain
     from penstock.broker.network.connection import Connection
     from penstock.broker.network.server import Server
@@ -40,9 +41,10 @@ class Broker:
 
     `data_dir` is a directory in Kafka's layout, made if need be; None keeps everything in memory.
     `port` 0 takes a free port. Settings come as `config` under Kafka's dotted names, or as keyword
-    arguments with underscores: ``Broker(num_partitions=3)``. `as_version` is a release of Apache Kafka to
-    behave as, such as ``"0.8.2"`` or ``"3.9"``; without it the broker offers everything it has.
-    `listen_07` is the port of a second listener, for Kafka 0.7, whose topics are its own; 0 takes a free one.
+    arguments with underscores: ``Broker(num_partitions=3)``; those of `BrokerSettings`, which have an effect,
+    are seen by editors and type checkers. `as_version` is a release of Apache Kafka to behave as, such as
+    ``"0.8.2"`` or ``"3.9"``; without it the broker offers everything it has. `listen_07` is the port of a
+    second listener, for Kafka 0.7, whose topics are its own; 0 takes a free one.
     `interceptors` stand around every handler, the first outermost (see `penstock.broker.interceptors`).
     `security` is SSL, SASL_PLAINTEXT or SASL_SSL, or a `Security` with more options: throw-away certificates
     and users, for tests; `client_settings` has what clients need. Without it, `config` can say all that a
@@ -65,7 +67,7 @@ class Broker:
         listen_07: int | None = None,
         interceptors: Sequence[Interceptor] = (),
         security: Security | str | None = None,
-        **settings: object,
+        **settings: Unpack[BrokerSettings],
     ) -> None:
         named = {name.replace("_", "."): value for name, value in settings.items()}
         texts = {name: setting_text(value) for name, value in {**(config or {}), **named}.items()}

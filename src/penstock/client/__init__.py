@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from penstock.client.fetch.ranges import fetch_ranges as fetch_ranges
     from penstock.client.group.offsets import GroupMetadata as GroupMetadata
     from penstock.client.group.offsets import OffsetAndMetadata as OffsetAndMetadata
+    from penstock.client.options import AdminOptions as AdminOptions
+    from penstock.client.options import ConsumerOptions as ConsumerOptions
+    from penstock.client.options import ProducerOptions as ProducerOptions
     from penstock.client.produce.columns import TableDelivery as TableDelivery
     from penstock.client.produce.columns import WriteSummary as WriteSummary
     from penstock.client.produce.delivery import Delivery as Delivery
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Admin": "blocking.admin",
+    "AdminOptions": "options",
     "Assignor": "assignors.base",
     "AsyncAdmin": "admin.admin",
     "AsyncClient": "cluster.client",
@@ -51,6 +55,7 @@ _HOMES = {
     "ClusterDescription": "admin.admin",
     "ConfigValue": "admin.admin",
     "Consumer": "blocking.consumer",
+    "ConsumerOptions": "options",
     "Delivery": "produce.delivery",
     "GroupDescription": "admin.groups",
     "GroupListing": "admin.groups",
@@ -63,6 +68,7 @@ _HOMES = {
     "OffsetRange": "fetch.ranges",
     "PartitionProducer": "admin.transactions",
     "Producer": "blocking.producer",
+    "ProducerOptions": "options",
     "Subscription": "assignors.member_metadata",
     "TableDelivery": "produce.columns",
     "TopicDescription": "admin.admin",

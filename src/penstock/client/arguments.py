@@ -43,6 +43,73 @@ def milliseconds(value: object, what: str) -> float:
     return value
 
 
+def time_ms(value: object, what: str) -> int:
+    """A time: milliseconds since 1970 as a whole number, or a `datetime` (without a zone: local time).
+
+    Raises:
+        ConfigError: it is something else.
+    """
+    if type(value) is int:
+        return value
+    if hasattr(value, "tzinfo"):
+        from datetime import datetime
+
+        from penstock.moments import moment_ms
+
+        if isinstance(value, datetime):
+            return moment_ms(value, 0)
+    try:
+        return whole(value, what)
+    except ConfigError:
+        raise ConfigError(
+            f"{what} is {value!r}: milliseconds since 1970 are needed, as a whole number, or a datetime"
+        ) from None
+
+
+def flag(value: object, what: str) -> bool:
+    """True or False, and nothing else: ``"no"`` would count as true.
+
+    Raises:
+        ConfigError: it is something else.
+    """
+    if isinstance(value, bool):
+        return value
+    raise ConfigError(f"{what} is {value!r}: True or False is needed")
+
+
+def text(value: object, what: str) -> str:
+    """Text that is not empty.
+
+    Raises:
+        ConfigError: it is something else.
+    """
+    if isinstance(value, str) and value:
+        return value
+    raise ConfigError(f"{what} is {value!r}: text is needed")
+
+
+def seconds(value: object, what: str) -> float | None:
+    """A duration in seconds; None is none.
+
+    Raises:
+        ConfigError: it is no number.
+    """
+    if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)):
+        return value
+    raise ConfigError(f"{what} is {value!r}: a number of seconds is needed, or None for no limit")
+
+
+def mapping(values: object, what: str, example: str) -> Mapping[Any, Any]:
+    """A mapping of anything.
+
+    Raises:
+        ConfigError: it is something else; the message has the `example`.
+    """
+    if isinstance(values, Mapping):
+        return values
+    raise ConfigError(f"{what} is {values!r}: a mapping is needed, such as {example}")
+
+
 def topic_name(value: object) -> str:
     """The name of a topic.
 

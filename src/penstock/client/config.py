@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError
-from penstock.moments import duration_ms
 from penstock.records.compression.budget import UNPACKED_BYTES_MAX, UNPACKED_RECORDS_MAX, UnpackLimits
 
 if TYPE_CHECKING:
@@ -160,6 +159,8 @@ def offset_reset(value: object) -> str:
     ``by_duration:PT1H`` begins an hour before now (KIP-1106).
     """
     if isinstance(value, str) and value.strip().lower().startswith(BY_DURATION):
+        from penstock.moments import duration_ms
+
         return f"{BY_DURATION}{duration_ms(value.strip()[len(BY_DURATION) :])}"
     word = one_of("earliest", "latest", "none", "smallest", "beginning", "largest", "end", "error")(value)
     synonyms = {"smallest": "earliest", "beginning": "earliest", "largest": "latest", "end": "latest"}
@@ -282,6 +283,12 @@ class ClientConfig:
         made = cls(**values)
         made.check()
         return made
+
+    @property
+    def described(self) -> str:
+        """Where Kafka is, and how connections are secured: for people, without secrets."""
+        servers = ",".join(map(str, self.bootstrap_servers))
+        return servers if self.security is None else f"{servers}, {self.security.protocol}"
 
     def check(self) -> None:
         """Raise ConfigError when options contradict each other."""

@@ -19,6 +19,7 @@ from penstock.tables.topics import READ_BATCH_BYTES, compressing, older
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from penstock.client.options import CompressionType, ConsumerOptions, ProducerOptions
     from penstock.client.produce.columns import WriteSummary
     from penstock.tables.bounds import Bound, Last
 
@@ -34,7 +35,7 @@ async def read_topic_async(
     columns: Sequence[str] | None = None,
     partitions: int | Collection[int] | None = None,
     isolation: str = "read_uncommitted",
-    config: Mapping[str, object] | None = None,
+    config: ConsumerOptions | Mapping[str, object] | None = None,
 ) -> pa.Table:
     """Return the records of a topic between two bounds as a table, by partition and offset.
 
@@ -76,7 +77,7 @@ def scan_topic_async(
     partitions: int | Collection[int] | None = None,
     isolation: str = "read_uncommitted",
     batch_bytes: int = BATCH_BYTES,
-    config: Mapping[str, object] | None = None,
+    config: ConsumerOptions | Mapping[str, object] | None = None,
 ) -> AsyncArrowScan:
     """The records between two bounds, in bounded memory: ``async for batch in scan_topic_async(...)``.
 
@@ -101,9 +102,9 @@ async def write_topic_async(
     topic: str,
     bootstrap_servers: str | Sequence[str],
     *,
-    compression: str = "none",
+    compression: CompressionType = "none",
     fields: Mapping[str, str] | None = None,
-    config: Mapping[str, object] | None = None,
+    config: ProducerOptions | Mapping[str, object] | None = None,
 ) -> WriteSummary:
     """Write a table, or several, and return what was written once all of it is acknowledged.
 
@@ -120,7 +121,7 @@ async def write_topic_async(
         raise EncodeError("there is no data to write: it is None")
     async with AsyncExitStack() as stack:
         producer = await stack.enter_async_context(
-            AsyncProducer(bootstrap_servers, config, **compressing(compression, config))
+            AsyncProducer(bootstrap_servers, compressing(compression, config))
         )
         if producer.config.transactional_id is not None:
             await stack.enter_async_context(producer.transaction())

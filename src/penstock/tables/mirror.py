@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from penstock.client.admin.admin import NewTopic
 from penstock.client.blocking.admin import Admin
@@ -25,6 +25,9 @@ from penstock.model import Record, TopicPartition
 from penstock.protocol.error_codes import ErrorCode
 from penstock.tables.topics07 import Range07, Topics07
 from penstock.v07.message_set import Message, iter_messages
+
+if TYPE_CHECKING:
+    from penstock.client.options import CompressionType
 
 OFFSET_HEADER = "kafka-0.7-offset"
 PLACE_HEADER = "kafka-0.7-place"
@@ -78,7 +81,9 @@ class Mirror:
         self.target_topic = target_topic or topic
         self._target = target
         self._source = Topics07(source)
-        self._producer = Producer(target, config, compression_type=compression, enable_idempotence=True)
+        self._producer = Producer(
+            target, config, compression_type=cast("CompressionType", compression), enable_idempotence=True
+        )
         self._copied: dict[int, int] = {}
         self._positions: dict[int, Position07 | None] = {}
 

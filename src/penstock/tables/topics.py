@@ -22,10 +22,12 @@ from penstock.tables.sources import Tabular, row_count, tables_in
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from penstock.client.options import CompressionType, ConsumerOptions, ProducerOptions
     from penstock.client.produce.columns import WriteSummary
     from penstock.tables.bounds import Bound, Last
 
 READ_BATCH_BYTES = 4 << 20
+COMPRESSION_NAMES = {"compression.type", "compression.codec", "compression_type", "compression_codec"}
 
 
 def read_topic(
@@ -39,7 +41,7 @@ def read_topic(
     columns: Sequence[str] | None = None,
     partitions: int | Collection[int] | None = None,
     isolation: str = "read_uncommitted",
-    config: Mapping[str, object] | None = None,
+    config: ConsumerOptions | Mapping[str, object] | None = None,
     protocol: str = "kafka",
     progress: bool | None = None,
 ) -> pa.Table:
@@ -104,7 +106,7 @@ def scan_topic(
     partitions: int | Collection[int] | None = None,
     isolation: str = "read_uncommitted",
     batch_bytes: int = BATCH_BYTES,
-    config: Mapping[str, object] | None = None,
+    config: ConsumerOptions | Mapping[str, object] | None = None,
     protocol: str = "kafka",
     progress: bool | None = None,
 ) -> ArrowScan:
@@ -138,9 +140,9 @@ def write_topic(
     topic: str,
     bootstrap_servers: str | Sequence[str],
     *,
-    compression: str = "none",
+    compression: CompressionType = "none",
     fields: Mapping[str, str] | None = None,
-    config: Mapping[str, object] | None = None,
+    config: ProducerOptions | Mapping[str, object] | None = None,
     progress: bool | None = None,
 ) -> WriteSummary:
     """Write a table, or several, and return what was written once all of it is acknowledged.
@@ -179,7 +181,7 @@ def write_topic(
         raise EncodeError("there is no data to write: it is None")
     delivery = TableDelivery(topic)
     with (
-        Producer(bootstrap_servers, config, **compressing(compression, config)) as producer,
+        Producer(bootstrap_servers, compressing(compression, config)) as producer,
         Progress(topic, "rows", row_count(data), progress) as shown,
         producer.at_once(),
     ):
@@ -194,11 +196,20 @@ def write_topic(
         return written
 
 
-def compressing(compression: str, config: Mapping[str, object] | None) -> dict[str, str]:
-    """The option that says how to compress; none where `config` has it."""
-    if config is not None and {"compression.type", "compression.codec", "compression_type"} & config.keys():
-        return {}
-    return {"compression_type": compression}
+def compressing(
+    compression: str, config: ProducerOptions | Mapping[str, object] | None
+) -> Mapping[str, object]:
+    """The configuration of a producer that compresses so, unless `config` says how."""
+    if config is None:
+        return {"compression_type": compression}
+    if _says_how(config):
+        return config
+    return {**config, "compression_type": compression}
+
+
+def _says_how(config: object) -> bool:
+    """Whether a configuration names a codec; or is none, which the producer refuses."""
+    return not isinstance(config, Mapping) or bool(COMPRESSION_NAMES & config.keys())
 
 
 def older(one: int | None, other: int | None) -> int | None:

@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, Unpack, cast
 
 from penstock.broker.broker import Broker
 from penstock.broker.interceptors import Stage
@@ -23,6 +23,7 @@ from penstock.testing.faults import Faults
 if TYPE_CHECKING:
     import os
 
+    from penstock.broker.config.keyword_settings import BrokerSettings
     from penstock.broker.interceptors import InterceptorChain
     from penstock.broker.network.connection import Connection
     from penstock.broker.network.server import Server
@@ -72,7 +73,7 @@ class KafkaBroker(Broker):
         listen_07: int | None = None,
         interceptors: Sequence[Interceptor] = (),
         security: Security | str | None = None,
-        **settings: object,
+        **settings: Unpack[BrokerSettings],
     ) -> None:
         merged = {**TEST_SETTINGS, **(config or {})}
         moved = clock or MovableClock()

@@ -7,7 +7,7 @@ repeated when it moves. `create_topics` returns when the topics can be used, not
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from penstock.client import arguments
 from penstock.client.admin.alterations import ChangeAdministration
@@ -36,6 +36,11 @@ from penstock.protocol.messages.describe_configs_request import (
 )
 from penstock.protocol.messages.describe_configs_response import DescribeConfigsResponse
 from penstock.protocol.uuid import uuid_to_text
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from penstock.client.options import AdminOptions
 
 BROKER_DEFAULT = -1
 BROKER_DEFAULT_VERSION = 4
@@ -88,19 +93,26 @@ class AsyncAdmin(
 
     >>> async with AsyncAdmin(bootstrap_servers="localhost:9092") as admin:
     ...     await admin.create_topic("orders", partitions=6)
+
+    Options: Kafka's dotted names in `config`, or the same with underscores as keywords: those of
+    `penstock.client.AdminOptions`, which ``help()`` lists.
     """
 
     def __init__(
         self,
         bootstrap_servers: str | Sequence[str] | None = None,
-        config: Mapping[str, object] | None = None,
-        **options: object,
+        config: AdminOptions | Mapping[str, object] | None = None,
+        **options: Unpack[AdminOptions],
     ) -> None:
+        given: dict[str, object] = dict(options)
         if bootstrap_servers is not None:
-            options["bootstrap_servers"] = bootstrap_servers
-        self.config = ClientConfig.parse(config, options)
+            given["bootstrap_servers"] = bootstrap_servers
+        self.config = ClientConfig.parse(config, given)
         self._client = AsyncClient(self.config)
         self._is_closed = False
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.config.described}{', closed' if self._is_closed else ''}>"
 
     async def start(self) -> AsyncAdmin:
         """Reach the cluster. Optional: every call does it as well.
@@ -310,13 +322,16 @@ class AsyncAdmin(
         }
 
     async def list_offsets(
-        self, questions: Mapping[TopicPartition, int], *, isolation: str = "read_uncommitted"
+        self, questions: Mapping[TopicPartition, int | datetime], *, isolation: str = "read_uncommitted"
     ) -> Answers:
-        """One offset per partition: earliest, latest or by time. See `offsets.fetch_offsets`."""
+        """One offset per partition: earliest, latest or by time, in milliseconds or as a datetime.
+
+        See `offsets.fetch_offsets`.
+        """
         await self.start()
         wanted = arguments.by_partition(questions, "list_offsets()")
         for tp, question in wanted.items():
-            wanted[tp] = arguments.whole(question, f"the question about {tp}")
+            wanted[tp] = arguments.time_ms(question, f"the question about {tp}")
         return await fetch_offsets(self._client, wanted, isolation=isolation)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from penstock.client.admin.admin import (
     BROKER_DEFAULT,
@@ -23,7 +23,10 @@ from penstock.model import TopicPartition
 from penstock.security.acls import EVERY_ACL, Acl, AclFilter
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from penstock.client.admin.security import QuotaEntity
+    from penstock.client.options import AdminOptions
     from penstock.security.secrets import Secret
 
 
@@ -32,16 +35,22 @@ class Admin(BlockingTransactionAdministration):
 
     >>> with Admin(bootstrap_servers="localhost:9092") as admin:
     ...     admin.create_topic("orders", partitions=6)
+
+    Options: Kafka's dotted names in `config`, or the same with underscores as keywords: those of
+    `penstock.client.AdminOptions`, which ``help()`` lists.
     """
 
     def __init__(
         self,
         bootstrap_servers: str | Sequence[str] | None = None,
-        config: Mapping[str, object] | None = None,
-        **options: object,
+        config: AdminOptions | Mapping[str, object] | None = None,
+        **options: Unpack[AdminOptions],
     ) -> None:
         super().__init__()
         self._admin = AsyncAdmin(bootstrap_servers, config, **options)
+
+    def _twin(self) -> object:
+        return self._admin
 
     def _start(self) -> None:
         self._run(self._admin.start())
@@ -165,7 +174,7 @@ class Admin(BlockingTransactionAdministration):
         return self._run(self._admin.describe_log_dirs(broker))
 
     def list_offsets(
-        self, questions: Mapping[TopicPartition, int], *, isolation: str = "read_uncommitted"
+        self, questions: Mapping[TopicPartition, int | datetime], *, isolation: str = "read_uncommitted"
     ) -> Answers:
         """One offset per partition: earliest, latest or by time."""
         return self._run(self._admin.list_offsets(questions, isolation=isolation))

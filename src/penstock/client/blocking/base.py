@@ -28,6 +28,14 @@ class Blocking(ABC):
     def __exit__(self, exc_type: type[BaseException] | None, exc: object, traceback: object) -> None:
         self.close()
 
+    def __repr__(self) -> str:
+        # What the asyncio client says of itself, under the name of this class.
+        return repr(self._twin()).replace(f"<{type(self._twin()).__name__} ", f"<{type(self).__name__} ", 1)
+
+    @abstractmethod
+    def _twin(self) -> object:
+        """The asyncio client that does the work."""
+
     @abstractmethod
     def _start(self) -> None:
         """Open what is needed before the first call."""

@@ -8,7 +8,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from penstock.client.arguments import column_names, milliseconds
 from penstock.client.blocking.base import Blocking
@@ -22,7 +22,11 @@ from penstock.common.extras import need_arrow
 from penstock.model import COLUMN_NAMES, TopicPartition
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     import pyarrow as pa
+
+    from penstock.client.options import ConsumerOptions
 
 T = TypeVar("T")
 
@@ -40,18 +44,22 @@ class Consumer(Blocking):
     ...     consumer.seek_to_beginning()
     ...     records = consumer.poll(timeout_ms=1000)
 
-    Options: Kafka's dotted names in `config`, or the same with underscores as keywords. For one thread at
+    Options: Kafka's dotted names in `config`, or the same with underscores as keywords: those of
+    `penstock.client.ConsumerOptions`, which ``help()`` lists. For one thread at
     a time; heartbeats go on in the background. Callbacks of `subscribe` run in the thread that polls.
     """
 
     def __init__(
         self,
         bootstrap_servers: str | Sequence[str] | None = None,
-        config: Mapping[str, object] | None = None,
-        **options: object,
+        config: ConsumerOptions | Mapping[str, object] | None = None,
+        **options: Unpack[ConsumerOptions],
     ) -> None:
         super().__init__()
         self._consumer = AsyncConsumer(bootstrap_servers, config, **options)
+
+    def _twin(self) -> object:
+        return self._consumer
 
     def _start(self) -> None:
         self._run(self._consumer.start())
@@ -235,8 +243,10 @@ class Consumer(Blocking):
         """The offset that the next record of each partition will get."""
         return self._run(self._consumer.end_offsets(partitions))
 
-    def offsets_for_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
-        """The first offset whose record is not older than the given time in milliseconds, or None."""
+    def offsets_for_times(
+        self, times: Mapping[TopicPartition, int | datetime]
+    ) -> dict[TopicPartition, int | None]:
+        """The first offset whose record is not older than a time (milliseconds, or a datetime), or None."""
         return self._run(self._consumer.offsets_for_times(times))
 
     def __exit__(self, exc_type: type[BaseException] | None, exc: object, traceback: object) -> None:

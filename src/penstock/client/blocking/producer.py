@@ -13,7 +13,7 @@ import os
 import time
 import weakref
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from penstock.client.blocking.transactions import BlockingTransactionCalls
 from penstock.client.produce.delivery import Delivery
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from penstock.client.options import ProducerOptions
     from penstock.client.produce.columns import TableDelivery
     from penstock.cloudevents import Event
     from penstock.cloudevents.formats.registry import FormatName
@@ -45,18 +46,22 @@ class Producer(BlockingTransactionCalls):
     ...     delivery = producer.send("orders", b"two tickets", key=b"ada")
     ...     metadata = delivery.result(timeout=10)
 
-    Options: Kafka's dotted names in `config`, or the same with underscores as keywords. Thread-safe.
+    Options: Kafka's dotted names in `config`, or the same with underscores as keywords: those of
+    `penstock.client.ProducerOptions`, which ``help()`` lists. Thread-safe.
     """
 
     def __init__(
         self,
         bootstrap_servers: str | Sequence[str] | None = None,
-        config: Mapping[str, object] | None = None,
-        **options: object,
+        config: ProducerOptions | Mapping[str, object] | None = None,
+        **options: Unpack[ProducerOptions],
     ) -> None:
         super().__init__()
         self._producer = AsyncProducer(bootstrap_servers, config, **options)
         _unclosed.add(self)
+
+    def _twin(self) -> object:
+        return self._producer
 
     def _start(self) -> None:
         self._run(self._producer.start())

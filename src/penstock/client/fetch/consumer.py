@@ -12,7 +12,7 @@ import inspect
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from penstock.client.arguments import column_names, milliseconds, topic_partition, topic_partitions, whole
 from penstock.client.cluster.client import AsyncClient
@@ -30,6 +30,8 @@ from penstock.model import COLUMN_NAMES, EARLIEST, LATEST, TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from penstock.client.options import ConsumerOptions
 
 BREATH_S = 0.02
 """How long ``async for`` may run without letting the event loop do anything else."""
@@ -53,18 +55,20 @@ class AsyncConsumer(FetchedRecords):
     ...     consumer.seek_to_beginning()
     ...     records = await consumer.poll(timeout_ms=1000)
 
-    Options: Kafka's dotted names in `config`, or the same with underscores as keywords.
+    Options: Kafka's dotted names in `config`, or the same with underscores as keywords: those of
+    `penstock.client.ConsumerOptions`, which ``help()`` lists.
     """
 
     def __init__(
         self,
         bootstrap_servers: str | Sequence[str] | None = None,
-        config: Mapping[str, object] | None = None,
-        **options: object,
+        config: ConsumerOptions | Mapping[str, object] | None = None,
+        **options: Unpack[ConsumerOptions],
     ) -> None:
+        given: dict[str, object] = dict(options)
         if bootstrap_servers is not None:
-            options["bootstrap_servers"] = bootstrap_servers
-        super().__init__(ConsumerConfig.parse(config, options), SystemClock())
+            given["bootstrap_servers"] = bootstrap_servers
+        super().__init__(ConsumerConfig.parse(config, given), SystemClock())
         self._client = AsyncClient(self.config)
         self._paused: set[TopicPartition] = set()
         self._is_closed = False

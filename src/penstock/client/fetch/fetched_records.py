@@ -45,6 +45,10 @@ class FetchedRecords(OffsetCalls):
         self._is_iterating = False
         self._polls = 0
 
+    def __repr__(self) -> str:
+        group = "" if self.config.group_id is None else f", group {self.config.group_id}"
+        return f"<{type(self).__name__} of {self.config.described}{group}, {len(self._positions)} partitions>"
+
     def _forget(self, partitions: Iterable[TopicPartition]) -> None:
         """Drop what has been fetched of some partitions, and fetch them no more."""
         gone = set(partitions)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
-from penstock.client.arguments import by_partition, topic_partitions, whole
+from penstock.client.arguments import by_partition, time_ms, topic_partitions
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.config import ConsumerConfig
 from penstock.client.fetch.offsets import fetch_known_offsets, fetch_offsets
 from penstock.client.group.commits import CommitCalls
 from penstock.clock import Clock
 from penstock.model import EARLIEST, LATEST, TopicPartition
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 NO_POSITION = -4
 """No position: the application must set one, because of ``auto.offset.reset=none``."""
@@ -46,15 +50,16 @@ class OffsetCalls(CommitCalls):
         )
 
     async def offsets_for_times(
-        self, times: Mapping[TopicPartition, int]
+        self, times: Mapping[TopicPartition, int | datetime]
     ) -> dict[TopicPartition, int | None]:
-        """The first offset whose record is not older than the given time in milliseconds, or None.
+        """The first offset whose record is not older than the given time, or None.
 
+        Times are milliseconds since 1970, or datetimes (without a zone: local time).
         Raises as `fetch_offsets`.
         """
         questions = by_partition(times, "offsets_for_times()")
-        for tp, time_ms in questions.items():
-            questions[tp] = whole(time_ms, f"the time for {tp}, in milliseconds,")
+        for tp, time in questions.items():
+            questions[tp] = time_ms(time, f"the time for {tp}")
         found = await fetch_offsets(self._client, questions)
         return {tp: None if at is None else at.offset for tp, at in found.items()}
 

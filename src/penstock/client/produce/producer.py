@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import operator
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from penstock.client.arguments import topic_name, whole
 from penstock.client.cluster.client import AsyncClient
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from penstock.client.options import ProducerOptions
     from penstock.client.produce.columns import ColumnEncoder, EncodedBatch, TableDelivery
     from penstock.cloudevents import Event
     from penstock.cloudevents.formats.registry import FormatName
@@ -77,18 +78,20 @@ class AsyncProducer(TransactionCalls):
 
     With ``transactional_id`` all writing is done in transactions (see `transaction`).
 
-    Options: Kafka's dotted names in `config`, or the same with underscores as keywords.
+    Options: Kafka's dotted names in `config`, or the same with underscores as keywords: those of
+    `penstock.client.ProducerOptions`, which ``help()`` lists.
     """
 
     def __init__(
         self,
         bootstrap_servers: str | Sequence[str] | None = None,
-        config: Mapping[str, object] | None = None,
-        **options: object,
+        config: ProducerOptions | Mapping[str, object] | None = None,
+        **options: Unpack[ProducerOptions],
     ) -> None:
+        given: dict[str, object] = dict(options)
         if bootstrap_servers is not None:
-            options["bootstrap_servers"] = bootstrap_servers
-        self.config = ProducerConfig.parse(config, options)
+            given["bootstrap_servers"] = bootstrap_servers
+        self.config = ProducerConfig.parse(config, given)
         self._client = AsyncClient(self.config)
         self._clock: Clock = SystemClock()
         """The time of records without a timestamp, and the seconds of the event loop for deadlines."""
@@ -106,6 +109,12 @@ class AsyncProducer(TransactionCalls):
         self._sender: Sender | None = None
         self._encoder: ColumnEncoder | None = None
         self._is_closed = False
+
+    def __repr__(self) -> str:
+        name = self.config.transactional_id
+        transactional = "" if name is None else f", transactional.id {name}"
+        closed = ", closed" if self._is_closed else ""
+        return f"<{type(self).__name__} of {self.config.described}{transactional}{closed}>"
 
     async def start(self) -> AsyncProducer:
         """Reach the cluster. Optional: the first `send` does it as well.

@@ -1,0 +1,353 @@
+"""The options of clients as keyword arguments, for editors, type checkers and ``help()``.
+
+Each name is Kafka's with underscores for dots; `penstock.client.config` and
+`penstock.client.security.options` read them, and a test compares these classes with both. Values may also be
+given as text, and under the dotted names, in `config`: ``Producer(config={"linger.ms": "5"})``. Durations are
+in milliseconds, sizes in bytes.
+
+Imported only where it is looked at: clients need nothing of it.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+from penstock.client.config import Partitioner
+
+if TYPE_CHECKING:
+    import ssl
+
+    from penstock.client.assignors import Assignor
+    from penstock.security.secrets import Secret
+
+SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
+Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI"]
+
+
+class SecurityOptions(TypedDict, total=False):
+    """How connections are secured, by the names of Java, librdkafka and other clients.
+
+    What they mean together is in docs/how-to/security.md.
+    """
+
+    security_protocol: SecurityProtocol
+    """Whether connections have TLS and logins; PLAINTEXT by default: neither."""
+    ssl_context: ssl.SSLContext
+    """A context of the application's own, in place of all other ``ssl_*``."""
+    ssl_ca_location: str
+    """File or directory of the CAs to trust, in PEM; by default those of the system."""
+    ssl_cafile: str
+    """``ssl_ca_location`` in kafka-python."""
+    ssl_ca_pem: str
+    """The CAs to trust, as PEM text."""
+    ssl_truststore_location: str
+    """File of the CAs to trust: JKS, PKCS12 or PEM."""
+    ssl_truststore_type: str
+    """JKS, PKCS12 or PEM; by default seen from the file."""
+    ssl_truststore_password: str | Secret
+    """Password of the trust store."""
+    ssl_truststore_certificates: str
+    """``ssl_ca_pem`` in Java."""
+    ssl_crl_location: str
+    """File of revoked certificates, in PEM."""
+    ssl_crlfile: str
+    """``ssl_crl_location`` in kafka-python."""
+    ssl_certificate_location: str
+    """File of the client's own certificate and its chain, in PEM."""
+    ssl_certfile: str
+    """``ssl_certificate_location`` in kafka-python."""
+    ssl_certificate_pem: str
+    """The client's own certificate, as PEM text."""
+    ssl_keystore_certificate_chain: str
+    """``ssl_certificate_pem`` in Java."""
+    ssl_key_location: str | Secret
+    """File of the key of that certificate, in PEM."""
+    ssl_keyfile: str | Secret
+    """``ssl_key_location`` in kafka-python."""
+    ssl_key_pem: str | Secret
+    """The key of that certificate, as PEM text."""
+    ssl_keystore_key: str | Secret
+    """``ssl_key_pem`` in Java."""
+    ssl_key_password: str | Secret
+    """Password of the key."""
+    ssl_password: str | Secret
+    """``ssl_key_password`` in kafka-python."""
+    ssl_keystore_location: str
+    """File with certificate and key: JKS, PKCS12 or PEM."""
+    ssl_keystore_type: str
+    """JKS, PKCS12 or PEM; by default seen from the file."""
+    ssl_keystore_password: str | Secret
+    """Password of the key store."""
+    ssl_endpoint_identification_algorithm: str
+    """``https`` verifies host names, the default; empty or ``none`` does not."""
+    ssl_check_hostname: bool
+    """``ssl_endpoint_identification_algorithm`` in kafka-python."""
+    enable_ssl_certificate_verification: bool
+    """Whether certificates of brokers are verified; True by default. False is for trials only."""
+    ssl_enabled_protocols: str | Sequence[str]
+    """TLSv1.2, TLSv1.3 or both."""
+    ssl_cipher_suites: str
+    """Ciphers of TLS 1.2, in OpenSSL's words."""
+    ssl_ciphers: str
+    """``ssl_cipher_suites`` in kafka-python."""
+    ssl_curves_list: str
+    """The elliptic curve for key exchange."""
+    sasl_mechanism: Mechanism
+    """How to log in."""
+    sasl_mechanisms: Mechanism
+    """``sasl_mechanism`` in librdkafka; one name as well."""
+    sasl_username: str | Secret
+    """The user, for PLAIN and SCRAM."""
+    sasl_plain_username: str | Secret
+    """``sasl_username`` in kafka-python."""
+    sasl_password: str | Secret
+    """The password, for PLAIN and SCRAM."""
+    sasl_plain_password: str | Secret
+    """``sasl_password`` in kafka-python."""
+    sasl_jaas_config: str | Secret
+    """Java's line with login module, user and password."""
+    sasl_oauthbearer_token_provider: Callable[..., Any]
+    """Returns a token for each login: text, or text and the end of its life. May be async."""
+    sasl_oauth_token_provider: Callable[..., Any] | object
+    """``sasl_oauthbearer_token_provider`` in kafka-python: an object with a method ``token()``."""
+    oauth_cb: Callable[..., Any]
+    """``sasl_oauthbearer_token_provider`` in librdkafka."""
+    sasl_oauthbearer_config: str
+    """The argument of a token callback that takes one."""
+    sasl_oauthbearer_method: str
+    """``default`` for a callback, ``oidc`` for an endpoint."""
+    sasl_oauthbearer_token_endpoint_url: str
+    """Where tokens are fetched: ``https://...``, or ``file:/...``."""
+    sasl_oauthbearer_client_id: str
+    """The client's id at the token endpoint."""
+    sasl_oauthbearer_client_credentials_client_id: str
+    """``sasl_oauthbearer_client_id`` in Java."""
+    sasl_oauthbearer_client_secret: str | Secret
+    """The client's secret at the token endpoint."""
+    sasl_oauthbearer_client_credentials_client_secret: str | Secret
+    """``sasl_oauthbearer_client_secret`` in Java."""
+    sasl_oauthbearer_scope: str
+    """The scope that tokens are asked for."""
+    sasl_oauthbearer_extensions: str | Mapping[str, str]
+    """SASL extensions that go with the token: ``key=value,key=value``."""
+    sasl_oauthbearer_header_urlencode: bool
+    """Whether id and secret are encoded for URLs in the header of the token request."""
+    enable_sasl_oauthbearer_unsecure_jwt: bool
+    """Whether to make tokens without a signature, for brokers under development."""
+    sasl_login_connect_timeout_ms: float
+    """How long the token endpoint may take to be connected to; 10,000 by default."""
+    https_ca_location: str
+    """File of the CAs to trust at the token endpoint."""
+    https_ca_pem: str
+    """The CAs to trust at the token endpoint, as PEM text."""
+    sasl_kerberos_service_name: str
+    """The first part of the brokers' principals; ``kafka`` by default."""
+    sasl_kerberos_principal: str
+    """The client's principal."""
+    sasl_kerberos_keytab: str
+    """File with the client's keys."""
+
+
+class ClientOptions(SecurityOptions, total=False):
+    """The options of every client, beside `bootstrap_servers` and `config`."""
+
+    metadata_broker_list: str | Sequence[str]
+    """``bootstrap_servers`` in librdkafka."""
+    client_id: str
+    """The name that brokers show and set quotas by; ``penstock`` by default."""
+    request_timeout_ms: float
+    """How long an answer may take before the request is given up; 30,000 by default."""
+    socket_timeout_ms: float
+    """``request_timeout_ms`` in librdkafka."""
+    default_api_timeout_ms: float
+    """How long a call may go on in all, tries again included; 60,000 by default."""
+    retry_backoff_ms: float
+    """The first pause before a request is tried again; 100 by default."""
+    retry_backoff_max_ms: float
+    """The longest of these pauses, which double; 1,000 by default."""
+    reconnect_backoff_ms: float
+    """The first pause before a broker is connected to again; 50 by default."""
+    reconnect_backoff_max_ms: float
+    """The longest of these pauses, which double; 1,000 by default."""
+    socket_connection_setup_timeout_ms: float
+    """How long connecting may take, TLS and login included; 10,000 by default."""
+    api_version_request: bool
+    """Whether brokers are asked what they offer; False for those before 0.10. True by default."""
+    api_version_request_timeout_ms: float
+    """How long that answer may take; 10,000 by default."""
+    unstable_api_versions_enable: bool
+    """Whether versions that are not final are used where brokers offer them; False by default."""
+    metadata_max_age_ms: float
+    """How old metadata may be before it is asked for again; 300,000 by default."""
+    topic_metadata_refresh_interval_ms: float
+    """``metadata_max_age_ms`` in librdkafka."""
+    topic_metadata_propagation_max_ms: float
+    """How long an unknown topic may take to appear; 5,000 by default."""
+    allow_auto_create_topics: bool
+    """Whether brokers may create topics that are asked for: by default producers let them."""
+    receive_message_max_bytes: int
+    """How large an answer may be; 256 MiB by default."""
+    send_buffer_bytes: int
+    """SO_SNDBUF of sockets; -1, the default, is what the system has."""
+    socket_send_buffer_bytes: int
+    """``send_buffer_bytes`` in librdkafka."""
+    receive_buffer_bytes: int
+    """SO_RCVBUF of sockets; -1, the default, is what the system has."""
+    socket_receive_buffer_bytes: int
+    """``receive_buffer_bytes`` in librdkafka."""
+
+
+class AdminOptions(ClientOptions, total=False):
+    """The options of an admin client: those of every client."""
+
+
+PartitionerName = Literal[
+    "murmur2_random", "murmur2", "consistent_random", "consistent", "fnv1a_random", "fnv1a"
+]
+CompressionType = Literal["none", "gzip", "snappy", "lz4", "zstd"]
+Acks = Literal["all", -1, 0, 1]
+
+
+class ProducerOptions(ClientOptions, total=False):
+    """The options of a producer, beside `bootstrap_servers` and `config`."""
+
+    acks: Acks
+    """Which replicas acknowledge a record: ``all`` in sync (the default), 1 the leader, 0 none."""
+    request_required_acks: Acks
+    """``acks`` in librdkafka."""
+    compression_type: CompressionType | None
+    """The codec of batches; ``none`` by default."""
+    compression_codec: CompressionType | None
+    """``compression_type`` in librdkafka."""
+    linger_ms: float
+    """How long a batch that is not full may wait for more records; 0 by default."""
+    queue_buffering_max_ms: float
+    """``linger_ms`` in librdkafka."""
+    batch_size: int
+    """How large a batch may be, in bytes; 1,000,000 by default."""
+    buffer_memory: int
+    """How many bytes may wait to be acknowledged before `send` waits; 32 MiB by default."""
+    max_block_ms: float
+    """How long `send` may wait for metadata and room; 60,000 by default."""
+    max_request_size: int
+    """How large a request may be, in bytes; 1 MiB by default."""
+    message_max_bytes: int
+    """``max_request_size`` in librdkafka."""
+    max_in_flight_requests_per_connection: int
+    """How many requests may be unanswered; 5 by default, the most that idempotence allows."""
+    max_in_flight: int
+    """``max_in_flight_requests_per_connection`` in librdkafka."""
+    enable_idempotence: bool | None
+    """Whether brokers drop what is sent twice; by default wherever the other options allow it."""
+    delivery_timeout_ms: float
+    """How long a record may take to be acknowledged in all; 120,000 by default."""
+    message_timeout_ms: float
+    """``delivery_timeout_ms`` in librdkafka."""
+    retries: int
+    """How often a batch is tried again within ``delivery_timeout_ms``; 2,147,483,647 by default."""
+    message_send_max_retries: int
+    """``retries`` in librdkafka."""
+    partitioner: PartitionerName | Partitioner
+    """Which partition a key belongs to; ``murmur2_random`` by default, as in Java. Or a function of the key
+    and the number of partitions."""
+    transactional_id: str | None
+    """The name under which this producer has transactions; without it there are none."""
+    transaction_timeout_ms: float
+    """How long a transaction may be open before the broker aborts it; 60,000 by default."""
+
+
+AutoOffsetReset = (
+    Literal["earliest", "latest", "none", "smallest", "beginning", "largest", "end", "error"] | str
+)
+IsolationLevel = Literal["read_uncommitted", "read_committed"]
+
+
+class ConsumerOptions(ClientOptions, total=False):
+    """The options of a consumer, beside `bootstrap_servers` and `config`."""
+
+    auto_offset_reset: AutoOffsetReset
+    """Where to begin without a position: ``latest`` (the default), ``earliest``, ``none`` for an error, or
+    ``by_duration:PT1H`` for an hour before now."""
+    isolation_level: IsolationLevel
+    """Whether records of open and aborted transactions are read: ``read_uncommitted`` by default."""
+    fetch_min_bytes: int
+    """How many bytes a broker waits for before it answers; 1 by default."""
+    fetch_max_wait_ms: int
+    """How long it waits for them; 500 by default."""
+    fetch_wait_max_ms: int
+    """``fetch_max_wait_ms`` in librdkafka."""
+    fetch_max_bytes: int
+    """How many bytes an answer may have; 50 MiB by default."""
+    max_partition_fetch_bytes: int
+    """How many of them one partition may have; 1 MiB by default."""
+    fetch_message_max_bytes: int
+    """``max_partition_fetch_bytes`` in librdkafka."""
+    max_poll_records: int
+    """How many records `poll` returns at most; 500 by default."""
+    check_crcs: bool
+    """Whether checksums of batches are verified; True by default."""
+    queued_max_messages_kbytes: int
+    """How many KiB may be fetched ahead; 65,536 by default."""
+    penstock_unpack_max_bytes: int
+    """How many bytes one compressed batch may unpack to."""
+    penstock_unpack_max_records: int
+    """How many records one compressed batch may hold."""
+    group_id: str | None
+    """The group that shares the topics and keeps offsets; without it, partitions are assigned by hand."""
+    group_instance_id: str | None
+    """The name of a static member, which keeps its partitions over a restart."""
+    group_protocol: str
+    """``classic``."""
+    client_rack: str | None
+    """Where this consumer is, for the assignors of the group."""
+    session_timeout_ms: float
+    """How long a member may be silent before its partitions go to others; 45,000 by default."""
+    heartbeat_interval_ms: float
+    """How often it says that it is there; 3,000 by default."""
+    max_poll_interval_ms: float
+    """How long the application may take between two polls; 300,000 by default."""
+    partition_assignment_strategy: str | Sequence[str | Assignor | type[Assignor]]
+    """The assignors in the order of preference; ``range``, then ``cooperative-sticky`` by default."""
+    enable_auto_commit: bool
+    """Whether positions are committed in the background; True by default."""
+    auto_commit_interval_ms: float
+    """How often; 5,000 by default."""
+
+
+@cache
+def documented(name: str) -> dict[str, tuple[str, str]]:
+    """The type and the description of every option of one of these classes, by its keyword."""
+    found: dict[str, tuple[str, str]] = {}
+    made = _classes()[name]
+    for base in made.bases:
+        if isinstance(base, ast.Name) and base.id != "TypedDict":
+            found |= documented(base.id)
+    for statement, after in zip(made.body, made.body[1:], strict=False):
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            said = ast.literal_eval(after.value) if isinstance(after, ast.Expr) else ""
+            found[statement.target.id] = (ast.unparse(statement.annotation), " ".join(said.split()))
+    return found
+
+
+@cache
+def _classes() -> dict[str, ast.ClassDef]:
+    """The classes of this module as they are written, with the texts below each option."""
+    try:
+        source = inspect.getsource(sys.modules[__name__])
+    except OSError:  # installed without sources
+        return {}
+    return {made.name: made for made in ast.parse(source).body if isinstance(made, ast.ClassDef)}
+
+
+for _kind in (ClientOptions, AdminOptions, ProducerOptions, ConsumerOptions, SecurityOptions):
+    if _kind.__name__ in _classes():
+        _texts = [
+            f"    {name}: {kind}\n        {said}" for name, (kind, said) in documented(_kind.__name__).items()
+        ]
+        # What help() shows.
+        _kind.__doc__ = "\n\n".join([_kind.__doc__ or "", *_texts])

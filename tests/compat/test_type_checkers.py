@@ -1,0 +1,35 @@
+"""Pyright agrees with mypy on what is a right use of the public calls and what a wrong one.
+
+Mypy looks at the same files with every `make lint`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TYPED = Path(__file__).resolve().parents[1] / "typed"
+
+
+@pytest.mark.compat
+def test_pyright_accepts_what_is_right_and_refuses_what_is_wrong() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pyright", "--outputjson", "-p", str(TYPED / "pyrightconfig.json")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = json.loads(done.stdout)
+    assert found["generalDiagnostics"] == []
+    assert found["summary"]["filesAnalyzed"] == 2
+
+
+@pytest.mark.parametrize("name", ["right", "wrong"])
+def test_there_are_fifty_uses_of_each_kind(name: str) -> None:
+    text = (TYPED / f"{name}.py").read_text(encoding="utf-8")
+    assert [int(number) for number in re.findall(r"  # (\d+)$", text, re.MULTILINE)] == list(range(1, 51))
