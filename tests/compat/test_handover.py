@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from compat.handover import IN_TRANSACTIONS, PLAIN, Connected, Turns
+from compat.handover_accounts import SETTINGS, fill, picture
+from compat.peers import until
 from penstock import Admin
 
 pytestmark = [
@@ -36,3 +38,55 @@ def test_clients_stay_connected(tmp_path: Path) -> None:
             clients.check()
     finally:
         clients.stop()
+
+
+OURS = tuple(f"{name}={value}" for name, value in SETTINGS.items())
+
+
+def settled(servers: str) -> dict[str, object]:
+    """The picture once markers of ended transactions are written, which come behind the answers."""
+    until(lambda: not preparing(servers), "transactions end")
+    return picture(servers)
+
+
+def preparing(servers: str) -> bool:
+    with Admin(servers) as admin:
+        return any(each.state.startswith("Prepare") for each in admin.list_transactions())
+
+
+def there_and_back(
+    turns: Turns, version: str, rounds: int, *settings: str, kills: bool = False
+) -> dict[str, object]:
+    """Have two brokers take turns; each shows what the one before it has, and adds to it."""
+    before: dict[str, object] | None = None
+    for number in range(rounds):
+        killed = kills and number % 2 == 1
+        with turns.ours(*OURS, *settings, killed=killed) as servers:
+            if before is not None:
+                assert picture(servers) == before
+            fill(servers, f"ours-{number}")
+            before = settled(servers)
+        with turns.kafka(version, SETTINGS, killed=killed) as servers:
+            assert picture(servers) == before
+            fill(servers, f"kafka-{number}")
+            before = settled(servers)
+    with turns.ours(*OURS, *settings) as servers:
+        after = picture(servers)
+        assert after == before
+    log = (turns.root / "server.log").read_text(errors="replace")
+    assert "stray" not in log.lower()
+    assert "conflicting entries" not in log
+    return after
+
+
+def test_everything_goes_to_3_9_and_back(tmp_path: Path) -> None:
+    seen = there_and_back(Turns(tmp_path), "3.9", 1, "penstock.metadata.version=3.9")
+    assert len([name for name in seen if name.startswith("topic ")]) == 8
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("kills", [False, True], ids=["in order", "killed"])
+@pytest.mark.parametrize(("version", "level"), [("4.3.0", "4.0"), ("3.9.1", "3.9")])
+def test_five_times_there_and_back(version: str, level: str, kills: bool, tmp_path: Path) -> None:
+    there_and_back(Turns(tmp_path), version, 5, f"penstock.metadata.version={level}", kills=kills)
