@@ -37,7 +37,6 @@ def spark_environment(python: str | None = None, sources: Path | None = SOURCES)
         "PYSPARK_DRIVER_PYTHON": python,
         # All of it is on one machine.
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_DAEMON_MEMORY": "256m",
     }
 
 
@@ -47,7 +46,7 @@ class Cluster:
     def __init__(self, directory: Path, environment: Mapping[str, str], worker_memory: str) -> None:
         (port,) = free_ports(1)
         self.master = f"spark://127.0.0.1:{port}"
-        self.environment = dict(environment)
+        self.environment = {**environment, "SPARK_DAEMON_MEMORY": "256m"}
         self.workers: dict[int, subprocess.Popen[bytes]] = {}
         self._directory = directory
         self._worker_memory = worker_memory

@@ -1,8 +1,17 @@
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
-from penstock.errors import ConfigError
+import pyarrow as pa
+import pytest
+
+from penstock.errors import ConfigError, PenstockError
+from penstock.spark import QueryReports, follow, query_name
+from penstock.spark.monitoring.view import Watch
 from penstock.spark.sinks.progress import progress_of, reason
 
 REPORT = {
@@ -73,3 +82,45 @@ def test_a_source_is_described_by_its_topics() -> None:
     assert described == (
         "penstock[bills, orders] + FileStreamSource[file:/x] + penstock[t0, t1, t2, t3, t4, 2 more]"
     )
+
+
+@pytest.mark.spark
+def test_a_running_query_is_named_and_reported(
+    spark: Any, brokers: str, new_topic: Callable[..., str], tmp_path: Path
+) -> None:
+    """Under its own name and with its error, for `penstock follow`."""
+    topic = new_topic(pa.table({"value": pa.array([b"1", b"x"], pa.binary())}), partitions=1)
+    listener = QueryReports(tmp_path / "reports")
+    options = {"kafka.bootstrap.servers": brokers, "subscribe": topic, "startingOffsets": "earliest"}
+    frame = spark.readStream.format("penstock").options(**options, maxOffsetsPerTrigger=1).load()
+    name = query_name(frame.select("value"))
+    assert name == f"penstock[{topic}] on {brokers}"
+
+    def write(frame: Any, batch_id: int) -> None:
+        int(frame.first()["value"])
+
+    spark.streams.addListener(listener)
+    try:
+        writer = frame.writeStream.foreachBatch(write).queryName(name)
+        query = (
+            writer.option("checkpointLocation", str(tmp_path / "state")).trigger(availableNow=True).start()
+        )
+        with pytest.raises(PenstockError, match="invalid literal"):
+            follow(query, lambda _: None, every_seconds=0.05)
+        watch = Watch(str(tmp_path / "state"), tmp_path / "reports")
+        deadline = time.monotonic() + 60
+        while watch.look().is_active:  # events come later than the end
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    finally:
+        spark.streams.removeListener(listener)
+    view = watch.look()
+    assert (view.name, view.batch_id, view.planned_id, view.lag) == (name, 0, 1, 1)
+    assert view.error is not None
+    assert view.error.startswith("ValueError: invalid literal")
+
+
+@pytest.mark.spark
+def test_a_frame_that_reads_no_topic_has_no_name_here(spark: Any) -> None:
+    with pytest.raises(ConfigError, match="reads no topic as a stream"):
+        query_name(spark.range(1))

@@ -34,6 +34,7 @@ NOUNS = {
     "spark": "penstock.cli.spark",
     "wire": "penstock.cli.wire",
     "schema": "penstock.cli.schema",
+    "follow": "penstock.cli.follow",
     "demo": "penstock.cli.demo",
     "completion": "penstock.cli.completion",
 }

@@ -13,6 +13,8 @@ from penstock.common.lazy_names import lazy_names
 if TYPE_CHECKING:
     from penstock.spark.functions.from_cloudevents import from_cloudevents as from_cloudevents
     from penstock.spark.functions.to_cloudevents import to_cloudevents as to_cloudevents
+    from penstock.spark.monitoring.listener import QueryReports as QueryReports
+    from penstock.spark.monitoring.names import query_name as query_name
     from penstock.spark.runtime.java import find_java as find_java
     from penstock.spark.runtime.session import session as session
     from penstock.spark.sinks.land import land as land
@@ -29,11 +31,13 @@ _HOMES = {
     "ParquetTable": "sinks.tables",
     "PenstockDataSource": "source.data_source",
     "Progress": "sinks.progress",
+    "QueryReports": "monitoring.listener",
     "find_java": "runtime.java",
     "follow": "sinks.progress",
     "from_cloudevents": "functions.from_cloudevents",
     "land": "sinks.land",
     "progress_of": "sinks.progress",
+    "query_name": "monitoring.names",
     "reason": "sinks.progress",
     "session": "runtime.session",
     "to_cloudevents": "functions.to_cloudevents",

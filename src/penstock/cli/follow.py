@@ -1,0 +1,182 @@
+"""``penstock follow``: where a query of Spark stands, kept up to date on a terminal, in lines elsewhere."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterable
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from penstock.cli import waiting
+from penstock.cli.options import client_settings, property_option
+from penstock.cli.outcome import put
+from penstock.cli.times import parse_duration
+from penstock.errors import ConfigError, PenstockError
+from penstock.model import LATEST, TopicPartition
+from penstock.printable import printable
+
+if TYPE_CHECKING:
+    from penstock.client import Admin
+    from penstock.spark.monitoring.view import View
+
+ROWS_SHOWN_MAX = 20
+"""Partitions in the table of a terminal: those that are furthest behind."""
+
+
+@click.command("follow")
+@click.option(
+    "-b",
+    "--bootstrap-server",
+    "--broker",
+    "bootstrap",
+    metavar="HOST:PORT",
+    help="Where the cluster is, to ask it how far the query is behind now.",
+)
+@property_option()
+@click.option(
+    "--reports",
+    "directory",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Where a listener QueryReports of the session writes. Default: where it writes by default.",
+)
+@click.option("--once", is_flag=True, help="Show where the query stands now, and end.")
+@click.option(
+    "--every",
+    "interval",
+    metavar="TIME",
+    default="1s",
+    show_default=True,
+    help="How often to look, as in 5s.",
+)
+@click.argument("query", metavar="QUERY")
+def command(
+    bootstrap: str | None,
+    properties: tuple[str, ...],
+    directory: Path | None,
+    once: bool,
+    interval: str,
+    query: str,
+) -> int:
+    """Watch a streaming query of Spark.
+
+    QUERY is its checkpoint, its name or its id. A checkpoint alone says how far the query is. With -b the
+    brokers say how far that is behind. A session with the listener penstock.spark.QueryReports has names,
+    rates and errors, too.
+
+    \b
+    Examples:
+      penstock follow orders-state -b localhost:9092
+      penstock follow "penstock[orders] on localhost:9092"
+      penstock follow orders-state --once
+    """
+    from penstock.spark.monitoring.view import Watch
+
+    every_s = parse_duration(interval, "--every") / 1000
+    if every_s <= 0:
+        raise ConfigError("--every takes a time longer than nothing, such as 1s")
+    with ExitStack() as stack:
+        admin: Admin | None = None
+        if bootstrap is not None:
+            from penstock.client import Admin as BlockingAdmin
+
+            settings = client_settings(properties)
+            admin = stack.enter_context(BlockingAdmin(bootstrap_servers=bootstrap, config=settings))
+        watch = Watch(query, directory, None if admin is None else partial(ends_of, admin))
+        screen = Screen() if sys.stdout.isatty() and not once else Lines()
+        while True:
+            view = watch.look()
+            screen.show(view)
+            if view.error is not None:
+                raise PenstockError(view.error)
+            if once or not view.is_active:
+                return 0
+            time.sleep(every_s)
+
+
+def ends_of(admin: Admin, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
+    """The end of each of these partitions; None where it has none."""
+    found = admin.list_offsets(dict.fromkeys(tps, LATEST))
+    return {tp: None if at is None else at.offset for tp, at in found.items()}
+
+
+class Lines:
+    """One line whenever something has changed."""
+
+    def __init__(self) -> None:
+        self._shown: tuple[object, ...] | None = None
+
+    def show(self, view: View) -> None:
+        state = view.batch_id, view.planned_id, view.lag, view.is_active
+        if state != self._shown:
+            self._shown = state
+            put(f"{moment(view.done_at)}  {summary(view)}  {view.name}")
+            sys.stdout.flush()
+
+
+class Screen:
+    """A block of lines that is written over the one before it."""
+
+    def __init__(self) -> None:
+        self._height = 0
+
+    def show(self, view: View) -> None:
+        columns, lines = terminal_size()
+        block = [view.name, f"{moment(view.done_at)}  {summary(view)}", *table(view, max(lines - 5, 1))]
+        text = "".join(f"{printable(line)[: columns - 1]}\n" for line in block)
+        up = f"\x1b[{self._height}A" if self._height else ""
+        waiting.step_aside()
+        sys.stdout.write(f"{up}\r\x1b[J{text}")
+        sys.stdout.flush()
+        self._height = len(block)
+
+
+def summary(view: View) -> str:
+    """One line with the batch, the rate and the lag, as far as they are known."""
+    words = ["no micro-batch is through yet" if view.batch_id is None else f"batch {view.batch_id}"]
+    if view.planned_id is not None and view.planned_id != view.batch_id:
+        words.append(f"batch {view.planned_id} runs")
+    if view.rows_per_second is not None:
+        words.append(f"{view.rows_per_second:.1f} rows/s")
+    if view.lag is not None:
+        words.append(f"{view.lag} behind")
+    if not view.is_active:
+        words.append("ended")
+    return ", ".join(words)
+
+
+def table(view: View, rows_max: int) -> list[str]:
+    """The partitions that are furthest behind, with their offsets."""
+    behind = {tp: end - view.offsets[tp] for tp, end in view.ends.items() if tp in view.offsets}
+    chosen = sorted(view.offsets, key=lambda tp: (-behind.get(tp, 0), tp))[: min(ROWS_SHOWN_MAX, rows_max)]
+    lines = []
+    for tp in chosen:
+        end = view.ends.get(tp)
+        more = "" if end is None else f" of {end}, {max(behind[tp], 0)} behind"
+        lines.append(f"  {tp}  {view.offsets[tp]}{more}")
+    if len(view.offsets) > len(chosen):
+        lines.append(f"  and {len(view.offsets) - len(chosen)} partitions more")
+    return lines
+
+
+def moment(seconds: float | None) -> str:
+    """A time in seconds since 1970 in ISO 8601; a dash where there is none."""
+    if seconds is None:
+        return "-"
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def terminal_size() -> tuple[int, int]:
+    """Columns and lines of stdout; 80 and 24 where it does not say."""
+    try:
+        size = os.get_terminal_size(sys.stdout.fileno())
+    except (OSError, ValueError):
+        return 80, 24
+    return size.columns or 80, size.lines or 24

@@ -1,0 +1,125 @@
+"""One picture of a query out of its checkpoint, its reports and its brokers, as far as there are any."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from penstock.errors import ConfigError
+from penstock.model import TopicPartition
+from penstock.spark.monitoring.checkpoint import is_checkpoint, standing_of, topic_offsets
+from penstock.spark.monitoring.names import FORMAT, shortened
+from penstock.spark.monitoring.reports import Report, find_report, reports_directory
+from penstock.spark.source.planning import Offsets, backlog_rows
+
+Ends = Callable[[Iterable[TopicPartition]], Mapping[TopicPartition, int | None]]
+"""Asks brokers for the end of partitions."""
+
+
+STALE_AFTER_S = 10.0
+"""A report so much older than the last micro-batch is of a run before this one, which has no listener."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Where a query stands; what is not known is None or empty.
+
+    `lag` is how many offsets are not yet read, `done_at` when the last micro-batch was through (seconds since
+    1970), `error` why the query ended.
+    """
+
+    name: str
+    is_active: bool = True
+    batch_id: int | None = None
+    planned_id: int | None = None
+    offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
+    ends: Mapping[TopicPartition, int] = field(default_factory=dict)
+    rows_per_second: float | None = None
+    lag: int | None = None
+    done_at: float | None = None
+    error: str | None = None
+
+
+class Watch:
+    """Looks at one query again and again.
+
+    `query` is the directory of its checkpoint, or its name or id, under which `reports` has something.
+    `ends` asks the brokers.
+    """
+
+    def __init__(self, query: str, reports: Path | None = None, ends: Ends | None = None) -> None:
+        self._query = query
+        self._reports = reports_directory() if reports is None else reports
+        self._ends = ends
+        self._checkpoint = Path(query) if is_checkpoint(Path(query)) else None
+        self._before: tuple[int, int, float] | None = None
+        """Batch, position and time of the micro-batch before the last."""
+        self._rate: float | None = None
+
+    def look(self) -> View:
+        """How it stands now.
+
+        Raises:
+            ConfigError: nothing is known of the query.
+            StorageError: a file of its checkpoint or its report cannot be read.
+            PenstockError: the brokers do not answer.
+        """
+        if self._checkpoint is not None:
+            return self._by_checkpoint(self._checkpoint)
+        report = find_report(self._reports, self._query)
+        if report is None:
+            raise ConfigError(
+                f"{self._query!r} is no checkpoint of a query, and no query with this name or id has a "
+                f"report in {self._reports}: give its checkpointLocation, or add the listener "
+                "penstock.spark.QueryReports to its session"
+            )
+        offsets: Offsets = {}
+        for each in report.offsets:
+            offsets |= topic_offsets(each)
+        batch_id = report.progress.batch_id if report.progress else None
+        return self._view(report, batch_id, None, offsets, None)
+
+    def _by_checkpoint(self, checkpoint: Path) -> View:
+        standing = standing_of(checkpoint)
+        report = find_report(self._reports, standing.query_id)
+        if report is not None and (standing.done_at or 0.0) > report.written_at + STALE_AFTER_S:
+            report = None
+        if standing.batch_id is not None and standing.done_at is not None:
+            batch = standing.batch_id, standing.position, standing.done_at
+            before = self._before
+            if before is not None and before[0] < batch[0] and batch[2] > before[2]:
+                self._rate = max(0, batch[1] - before[1]) / (batch[2] - before[2])
+            if before is None or before[0] != batch[0]:
+                self._before = batch
+        return self._view(report, standing.batch_id, standing.planned_id, standing.offsets, standing.done_at)
+
+    def _view(
+        self,
+        report: Report | None,
+        batch_id: int | None,
+        planned_id: int | None,
+        offsets: Mapping[TopicPartition, int],
+        done_at: float | None,
+    ) -> View:
+        progress = report.progress if report else None
+        ends: Offsets = {}
+        lag = progress.lag if progress else None
+        if self._ends is not None and offsets:
+            found = self._ends(offsets)
+            ends = {tp: end for tp, end in found.items() if end is not None}
+            lag = backlog_rows(offsets, ends)
+        topics = shortened(sorted({tp.topic for tp in offsets}))
+        name = f"{FORMAT}[{topics}]" if topics else self._query
+        return View(
+            name=(report.name if report and report.name else name),
+            is_active=report.is_active if report else True,
+            batch_id=batch_id,
+            planned_id=planned_id,
+            offsets=offsets,
+            ends=ends,
+            rows_per_second=progress.rows_per_second if progress else self._rate,
+            lag=lag,
+            done_at=done_at,
+            error=report.error if report else None,
+        )
