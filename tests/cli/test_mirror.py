@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from penstock import Broker, read_topic
+from penstock import Broker, Producer, read_topic
 from penstock.cli import main
+from penstock.cli.listing import NOUNS
 from penstock.v07.driver import Driver07
 from penstock.v07.server import Broker07
 
@@ -37,3 +39,49 @@ def test_a_topic_leaves_kafka_0_7(tmp_path: Path, capsys: pytest.CaptureFixture[
         err = capsys.readouterr().err
         assert "Kafka 0.7 broker 127.0.0.1:1: connection refused" in err
         assert err.count("\n") == 1
+
+
+def test_topics_go_from_one_kafka_to_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "penstock").mkdir()
+    with Broker() as old, Broker() as new:
+        profile = f"[old]\nbootstrap.servers = '{old.bootstrap_servers}'\nclient.id = 'mirror'\n"
+        (tmp_path / "penstock" / "config.toml").write_text(profile)
+        with Producer(old.bootstrap_servers) as producer:
+            for topic in ("a", "b"):
+                producer.send(topic, topic.encode(), key=b"k").result()
+        words = ["mirror", "-t", "a", "-t", "b", "-b", new.bootstrap_servers]
+        assert main([*words, "--from", old.bootstrap_servers]) == 0
+        assert capsys.readouterr().out == "copied 1 messages of a to a\ncopied 1 messages of b to b\n"
+        assert main([*words, "--from-profile", "old", "--json"]) == 0
+        rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        for row in rows:
+            assert list(row) == [field.name for field in NOUNS["mirror"]]
+        assert [(row["topic"], row["copied"], row["end"]) for row in rows] == [("a", 0, 1), ("b", 0, 1)]
+        assert read_topic("b", new.bootstrap_servers)["key"].to_pylist() == [b"k"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("-t a", "say where to copy from"),
+        ("-t a -t b --from x:1 --target-topic c", "--target-topic names one topic"),
+        ("-t a -t b --from x:1 --name c", "--name names one copy"),
+        ("-t a --from x:1 --from-0.7 y:1", "--from-0.7 takes one topic, and none of"),
+        ("-t a --from-profile none", "--from-profile: there are no profiles"),
+    ],
+)
+def test_mistakes(
+    words: str,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert main(["mirror", *words.split()]) == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert err.count("\n") == 1

@@ -32,6 +32,8 @@ NOUNS = {
     "event": "penstock.cli.event",
     "mirror": "penstock.cli.mirror",
     "spark": "penstock.cli.spark",
+    "top": "penstock.cli.top",
+    "perf": "penstock.cli.perf",
     "wire": "penstock.cli.wire",
     "schema": "penstock.cli.schema",
     "follow": "penstock.cli.follow",

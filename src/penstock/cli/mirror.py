@@ -1,74 +1,208 @@
-"""``penstock mirror``: a topic of Kafka 0.7 copied into any newer Kafka."""
+"""``penstock mirror``: topics of one Kafka copied into another, of any release."""
 
 from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 import click
 
 from penstock.cli import waiting
+from penstock.cli.listing import json_option, put_rows
 from penstock.cli.options import bootstrap_option, client_settings, property_option
 from penstock.cli.outcome import note, put
+from penstock.cli.settings import BOOTSTRAP, meaning, of_source
+from penstock.errors import ConfigError
+
+if TYPE_CHECKING:
+    from penstock.tables.topic_mirror import TopicMirror
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+LOOK_EVERY_S = 1.0
+"""How often the ends of a source that is followed are looked at, and progress is printed as JSON."""
 
 
-@click.command("mirror")
+@click.command("mirror", short_help="Copy topics from one Kafka into another.")
+@click.option("--from", "source", metavar="HOST:PORT", help="The Kafka to copy from.")
+@click.option("--from-config", metavar="FILE", help="Client settings for it, as --config takes them.")
+@click.option("--from-profile", metavar="NAME", help="Client settings for it, as --profile takes them.")
 @click.option(
     "--from-0.7",
-    "source",
+    "old_source",
     metavar="HOST:PORT",
-    required=True,
-    help="The Kafka 0.7 broker; several as 0:host:port,1:host:port, or zookeeper://host:port/chroot.",
+    help="A Kafka 0.7 instead; several as 0:host:port,1:host:port, or zookeeper://host:port/chroot.",
 )
-@click.option("-t", "--topic", required=True, help="The topic to copy.")
+@click.option("-t", "--topic", "topics", required=True, multiple=True, help="Topic to copy; may be repeated.")
 @bootstrap_option()
-@click.option("--target-topic", metavar="TOPIC", help="Its name in the newer Kafka.  [default: the same]")
+@click.option("--target-topic", metavar="TOPIC", help="Its name in the Kafka at -b.  [default: the same]")
+@click.option("--name", help="The group at -b that has the positions; by default it names source and topic.")
+@click.option(
+    "--isolation",
+    type=click.Choice(("read_uncommitted", "read_committed")),
+    default="read_committed",
+    show_default=True,
+    help="Whether to copy what is not committed, or aborted.",
+)
 @click.option(
     "-z", "--compression", "codec", type=click.Choice(CODECS), default="none", help="Compression codec."
 )
 @click.option("-f", "--follow", is_flag=True, help="Go on with what comes, until interrupted.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but errors.")
+@json_option()
 @property_option()
 def command(
-    source: str,
-    topic: str,
+    source: str | None,
+    from_config: str | None,
+    from_profile: str | None,
+    old_source: str | None,
+    topics: tuple[str, ...],
     bootstrap: str,
     target_topic: str | None,
+    name: str | None,
+    isolation: str,
     codec: str,
     follow: bool,
     quiet: bool,
+    as_json: bool,
     properties: tuple[str, ...],
 ) -> None:
-    """Copy a topic of Kafka 0.7 into the newer Kafka at -b.
+    """Copy topics from one Kafka into the Kafka at -b, with keys, headers, timestamps and partitions.
 
-    Interrupted and started again it goes on where it was: every message is copied once and in order. The
-    headers kafka-0.7-offset and kafka-0.7-place of each record say where the message was.
+    Interrupted and started again it goes on where it was, and every message is there once: positions are
+    committed at -b, in one transaction with the messages. From Kafka 0.7, the headers kafka-0.7-offset and
+    kafka-0.7-place of each record say where the message was.
 
     \b
     Examples:
+      penstock mirror --from old:9092 -t events -b new:9092
+      penstock mirror --from-profile prod -t events -t users -b localhost:9092 -f
       penstock mirror --from-0.7 old:9092 -t events -b new:9092
       penstock mirror --from-0.7 zookeeper://zk:2181/kafka -t events \\
         -b new:9092 -z zstd --follow
     """
-    from penstock.tables.mirror import Mirror
-
     if quiet:
         waiting.be_quiet()
-    copied: dict[int, int] = {}
+    if target_topic is not None and len(topics) > 1:
+        raise ConfigError("--target-topic names one topic, and several are to be copied")
+    if name is not None and len(topics) > 1:
+        raise ConfigError("--name names one copy, and several topics are to be copied")
+    config = client_settings(properties)
+    if old_source is not None:
+        if source or from_config or from_profile or name or len(topics) > 1:
+            raise ConfigError("--from-0.7 takes one topic, and none of --from, --from-config, --name")
+        _copy_07(topics[0], old_source, bootstrap, target_topic, codec, config, follow, quiet, as_json)
+        return
+    source_config = of_source(from_config, from_profile)
+    for each in [each for each in source_config if meaning(each) == meaning(BOOTSTRAP)]:
+        source = source or source_config[each]
+        del source_config[each]
+    if source is None:
+        raise ConfigError("say where to copy from: --from HOST:PORT, --from-profile NAME or --from-0.7")
+    from penstock.tables.topic_mirror import TopicMirror
+
+    with ExitStack() as stack:
+        mirrors = []
+        for topic in topics:
+            waiting.idle(f"looking at {topic}")
+            mirror = TopicMirror(
+                topic,
+                source,
+                bootstrap,
+                target_topic=target_topic,
+                name=name,
+                compression=codec,
+                isolation=isolation,
+                source_config=source_config,
+                config=config,
+            )
+            mirrors.append(stack.enter_context(mirror))
+        waiting.idle(lambda: f"copying {', '.join(topics)}: {_far(mirrors)}")
+        for _ in _rounds(mirrors, follow=follow):
+            if as_json:
+                waiting.step_aside()
+                _put(mirrors, as_json)
+        waiting.step_aside()
+        if not (follow and as_json):
+            _put(mirrors, as_json)
+
+
+def _rounds(mirrors: Sequence[TopicMirror], *, follow: bool) -> Iterator[None]:
+    """Copy to the end, or with `follow` for ever; yield every second then, where something has come."""
+    looked_at = time.monotonic()
+    has_come = False
+    while follow or not all(mirror.is_at_end for mirror in mirrors):
+        for mirror in mirrors:
+            if follow or not mirror.is_at_end:
+                has_come = mirror.step(200.0 / len(mirrors)) > 0 or has_come
+        if follow and time.monotonic() - looked_at >= LOOK_EVERY_S:
+            looked_at = time.monotonic()
+            for mirror in mirrors:
+                mirror.look_at_end()
+            if has_come:
+                yield
+            has_come = False
+
+
+def _far(mirrors: Sequence[TopicMirror]) -> str:
+    parts = [part for mirror in mirrors for part in mirror.progress()]
+    left = sum(max(0, part.end - part.position) for part in parts)
+    return f"{sum(part.copied for part in parts):,} messages, {left:,} offsets to go"
+
+
+def _put(mirrors: Sequence[TopicMirror], as_json: bool) -> None:
+    if not as_json:
+        for mirror in mirrors:
+            total = sum(part.copied for part in mirror.progress())
+            put(f"copied {total:,} messages of {mirror.topic} to {mirror.target_topic}")
+        return
+    rows = [
+        {"topic": mirror.topic, "target": mirror.target_topic, **part._asdict()}
+        for mirror in mirrors
+        for part in mirror.progress()
+    ]
+    put_rows("mirror", rows, as_json)
+
+
+def _copy_07(
+    topic: str,
+    source: str,
+    bootstrap: str,
+    target_topic: str | None,
+    codec: str,
+    config: dict[str, str],
+    follow: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    from penstock.tables.mirror import Mirror, MirrorProgress
+
+    latest: dict[int, MirrorProgress] = {}
     with Mirror(
-        topic,
-        source,
-        bootstrap,
-        target_topic=target_topic,
-        compression=codec,
-        config=client_settings(properties),
+        topic, source, bootstrap, target_topic=target_topic, compression=codec, config=config
     ) as mirror:
         for progress in mirror.run(follow=follow):
-            copied[progress.partition] = progress.copied
+            latest[progress.partition] = progress
             if not quiet:
                 waiting.step_aside()
                 note(
                     f"partition {progress.partition}: {progress.copied:,} messages, "
                     f"byte {progress.offset:,} of {progress.end:,}"
                 )
-    total = sum(copied.values())
-    put(f"copied {total:,} messages of {topic} to {mirror.target_topic}")
+    if not as_json:
+        total = sum(progress.copied for progress in latest.values())
+        put(f"copied {total:,} messages of {topic} to {mirror.target_topic}")
+        return
+    rows = [
+        {
+            "topic": topic,
+            "partition": one.partition,
+            "target": mirror.target_topic,
+            "copied": one.copied,
+            "position": one.offset,
+            "end": one.end,
+        }
+        for one in latest.values()
+    ]
+    put_rows("mirror", rows, as_json)

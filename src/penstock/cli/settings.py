@@ -81,6 +81,22 @@ def gathered(
     }
 
 
+def of_source(config_path: str | None, profile: str | None) -> dict[str, str]:
+    """Settings for a second cluster, of a file over those of a profile, and of nothing that stands around.
+
+    Raises:
+        ConfigError: as `gathered`.
+    """
+    found: dict[str, str] = {}
+    if profile is not None:
+        layer = _of_profile(read_profiles(profiles_path()), profile, "--from-profile")
+        found |= {name: setting.value for name, setting in layer.items()}
+    for name, value in (read_config(config_path) if config_path else {}).items():
+        found = {each: one for each, one in found.items() if meaning(each) != meaning(name)}
+        found[name] = value
+    return found
+
+
 def from_environment(environment: Mapping[str, str]) -> dict[str, Setting]:
     """Settings that stand in variables: their names in upper case with underscores, after ``PENSTOCK_``."""
     variables = {name: variable_of(name) for name in client_names()}

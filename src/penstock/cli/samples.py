@@ -1,0 +1,153 @@
+"""What ``penstock top`` measures: a look at a cluster, and the rates between two looks."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.errors import AuthorizationError, KafkaError, UnsupportedVersionError
+from penstock.model import EARLIEST, LATEST, TopicPartition
+
+if TYPE_CHECKING:
+    from penstock.client import Admin
+    from penstock.client.fetch.offsets import Answers
+
+Offsets = Mapping[TopicPartition, int]
+
+
+class GroupSample(NamedTuple):
+    """A group: its state, and what it has committed."""
+
+    state: str | None
+    committed: Offsets
+
+
+class Sample(NamedTuple):
+    """A cluster at a moment. `sizes` are bytes by topic, on all brokers; None where brokers refuse to say."""
+
+    monotonic_s: float
+    time_ms: int
+    first: Offsets
+    next: Offsets
+    sizes: Mapping[str, int] | None
+    groups: Mapping[str, GroupSample]
+
+
+def take(
+    admin: Admin,
+    monotonic_s: float,
+    time_ms: int,
+    *,
+    topics: Collection[str],
+    groups: Collection[str],
+    internal: bool,
+) -> Sample:
+    """Look at topics and groups: those named, or all where none are.
+
+    Raises:
+        PenstockError: the cluster cannot be reached, or a topic that is named does not exist.
+    """
+    names = list(topics) or admin.list_topics(include_internal=internal)
+    described = admin.describe_topics(names) if names else []
+    tps = [TopicPartition(topic.name, one.partition) for topic in described for one in topic.partitions]
+    states = {group.group_id: group.state or None for group in admin.list_groups()}
+    committed: dict[str, Offsets] = {}
+    for group in groups or states:
+        try:
+            found = admin.list_group_offsets(group)
+        except KafkaError:  # gone since, or not for these eyes
+            continue
+        committed[group] = {tp: at.offset for tp, at in found.items()}
+    beyond = {tp for offsets in committed.values() for tp in offsets} - set(tps)
+    ends = _known(admin.list_offsets(dict.fromkeys(tps, LATEST)))
+    with contextlib.suppress(KafkaError):  # a group may have offsets of topics that are gone
+        ends |= _known(admin.list_offsets(dict.fromkeys(beyond, LATEST))) if beyond else {}
+    first = _known(admin.list_offsets(dict.fromkeys(tps, EARLIEST)))
+    return Sample(
+        monotonic_s,
+        time_ms,
+        first,
+        ends,
+        _sizes(admin),
+        {name: GroupSample(states.get(name), offsets) for name, offsets in committed.items()},
+    )
+
+
+def _known(answers: Answers) -> dict[TopicPartition, int]:
+    return {tp: at.offset for tp, at in answers.items() if at is not None}
+
+
+def _sizes(admin: Admin) -> dict[str, int] | None:
+    try:
+        directories = admin.describe_log_dirs()
+    except (AuthorizationError, UnsupportedVersionError):
+        return None
+    sizes: dict[str, int] = {}
+    for directory in directories:
+        for tp, size in directory.partitions.items():
+            sizes[tp.topic] = sizes.get(tp.topic, 0) + size
+    return sizes
+
+
+def topic_rows(now: Sample, before: Sample | None) -> list[dict[str, object]]:
+    """Rows of the noun `topic rate`, those with most records a second first."""
+    by_topic: dict[str, list[TopicPartition]] = {}
+    for tp in now.first:
+        by_topic.setdefault(tp.topic, []).append(tp)
+    rows: list[dict[str, object]] = []
+    for topic, tps in by_topic.items():
+        size = None if now.sizes is None else now.sizes.get(topic, 0)
+        size_before = None if before is None or before.sizes is None else before.sizes.get(topic, 0)
+        grown = None if size is None or size_before is None else size - size_before
+        rows.append(
+            {
+                "time_ms": now.time_ms,
+                "topic": topic,
+                "partitions": len(tps),
+                "records": sum(now.next.get(tp, 0) - now.first[tp] for tp in tps),
+                "records_per_s": _rate(now, before, _growth(now.next, before and before.next, tps)),
+                "bytes": size,
+                "bytes_per_s": _rate(now, before, grown),
+            }
+        )
+    return sorted(rows, key=_by_rate)
+
+
+def _by_rate(row: dict[str, object]) -> tuple[float, float, str]:
+    return -_number(row["records_per_s"]), -_number(row["records"]), str(row["topic"])
+
+
+def group_rows(now: Sample, before: Sample | None) -> list[dict[str, object]]:
+    """Rows of the noun `group rate`, those with most lag first."""
+    rows: list[dict[str, object]] = []
+    for name, group in now.groups.items():
+        was = None if before is None or name not in before.groups else before.groups[name].committed
+        rows.append(
+            {
+                "time_ms": now.time_ms,
+                "group": name,
+                "state": group.state,
+                "partitions": len(group.committed),
+                "lag": sum(max(0, now.next.get(tp, at) - at) for tp, at in group.committed.items()),
+                "records_per_s": _rate(now, before, _growth(group.committed, was, group.committed)),
+            }
+        )
+    return sorted(rows, key=lambda row: (-_number(row["lag"]), row["group"]))
+
+
+def _growth(now: Offsets, before: Offsets | None, tps: Iterable[TopicPartition]) -> int | None:
+    """By how many offsets partitions went on; one that was not there before has not."""
+    if before is None:
+        return None
+    return sum(max(0, now[tp] - before[tp]) for tp in tps if tp in now and tp in before)
+
+
+def _rate(now: Sample, before: Sample | None, amount: int | None) -> float | None:
+    if before is None or amount is None or now.monotonic_s <= before.monotonic_s:
+        return None
+    return round(amount / (now.monotonic_s - before.monotonic_s), 3)
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, (int, float)) else 0.0
