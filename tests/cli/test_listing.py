@@ -54,6 +54,9 @@ EMPTY = {"transaction hanging"}
 
 NOT_LISTING = {
     "broker": "runs",
+    "directory describe": "prints sentences about one directory",
+    "directory set-level": "prints sentences about one directory",
+    "spark checkpoint": "prints sentences, or options for Spark",
     "topic create": "says nothing",
     "topic delete": "says nothing",
     "topic grow": "says nothing",

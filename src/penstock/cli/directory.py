@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from penstock.broker.metadata.directory_levels import DirectoryState
 
 
-@click.group("directory")
+@click.group("directory", short_help="Data directories of brokers that are stopped.")
 def command() -> None:
     """Look at a data directory, and make it one for another release of Apache Kafka.
 
@@ -25,7 +25,7 @@ def command() -> None:
     """
 
 
-@command.command("describe")
+@command.command("describe", short_help="Which releases of Apache Kafka start on a directory.")
 @click.argument("path", metavar="DIR")
 def describe_directory(path: str) -> None:
     """Whose a directory is, its levels of features, and which releases of Apache Kafka start on it."""
@@ -34,7 +34,7 @@ def describe_directory(path: str) -> None:
     _print(describe(path))
 
 
-@command.command("set-level")
+@command.command("set-level", short_help="Make a directory one for another release.")
 @click.argument("path", metavar="DIR")
 @click.argument("release")
 def set_directory_level(path: str, release: str) -> None:
