@@ -111,9 +111,9 @@ def test_meta_properties_of_kafka(tmp_path: Path) -> None:
     )
     assert read_meta_properties(str(tmp_path)) == meta
     path.write_text("version=0\nbroker.id=7\n")
-    assert read_meta_properties(str(tmp_path)) == MetaProperties("", 7, None)
+    assert read_meta_properties(str(tmp_path)) == MetaProperties("", 7, None, True)
     path.write_text("version=0\ncluster.id=abc\n")
-    assert read_meta_properties(str(tmp_path)) == MetaProperties("abc", -1, None)
+    assert read_meta_properties(str(tmp_path)) == MetaProperties("abc", -1, None, True)
 
 
 @pytest.mark.parametrize(

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from penstock.broker.partitions.internal_topics import METADATA_TOPIC
+from penstock.broker.partitions.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC
 from penstock.errors import StorageError
 from penstock.log.contract import LogConfig
 from penstock.log.directory.files import storage
-from penstock.log.directory.identity_files import read_meta_properties
+from penstock.log.directory.identity_files import META_PROPERTIES, read_meta_properties
 from penstock.log.disk.data_directory import CLEAN_SHUTDOWN, find_partitions
 from penstock.log.segments.recovery import segments_in
 from penstock.log.segments.salvage import sound_batches
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from penstock.log.directory.identity_files import MetaProperties
     from penstock.log.directory.metadata_snapshots import Snapshot
     from penstock.records.format.batch_header import BatchHeader
+
+GROUPS_NAMED = 10
+"""So many share groups are named when a directory is refused for them."""
 
 BOOTSTRAP = "bootstrap.checkpoint"
 QUORUM_STATE = "quorum-state"
@@ -50,11 +53,19 @@ def check_takeover(
     Raises:
         StorageError: it cannot be taken over whole, or cannot be read.
     """
-    known = _check_others(path, others)
+    known, places = _check_others(path, others)
     if not os.path.isdir(path):
         return
     meta = read_meta_properties(path)
     partitions = find_partitions(path)
+    if meta is not None and meta.has_zookeeper and partitions:
+        raise _refusal(
+            path,
+            "a broker with ZooKeeper has written it, and the settings of its topics, its users and access "
+            "rules are in ZooKeeper",
+            "move that cluster to KRaft with Apache Kafka 3.9 first; or, if settings do not matter, copy the "
+            f"directory, and remove {META_PROPERTIES} from the copy",
+        )
     metadata = partitions.pop(TopicPartition(METADATA_TOPIC, 0), None)
     if metadata is None:
         if os.path.exists(f"{path}/{BOOTSTRAP}") and partitions:
@@ -78,11 +89,28 @@ def check_takeover(
                 has_authorizer=has_authorizer,
                 has_token_secret=has_token_secret,
             )
-            _say(path, found or check_quorum(records.quorum, node_id))
+            _say(path, found or check_quorum(records.quorum, node_id) or _found_share_groups(places))
 
 
-def _check_others(path: str, others: Sequence[str]) -> set[str]:
-    """Return the ids of all directories. See that they are one node's, and that none has what another has.
+def _found_share_groups(places: Mapping[TopicPartition, str]) -> tuple[str, str] | None:
+    from penstock.broker.metadata.foreign_groups import SHARE_STATE_TOPIC, share_groups
+
+    if all(partition.topic != SHARE_STATE_TOPIC for partition in places):
+        return None
+    logs = [f"{place}/{partition}" for partition, place in places.items() if partition.topic == OFFSETS_TOPIC]
+    groups = share_groups(logs)
+    if not groups:
+        return None
+    return (
+        f"it has share groups ({', '.join(groups[:GROUPS_NAMED])}), which are not served here",
+        "delete them (kafka-share-groups --delete), or " + _COPY,
+    )
+
+
+def _check_others(path: str, others: Sequence[str]) -> tuple[set[str], Mapping[TopicPartition, str]]:
+    """See that directories are one node's, and that none has what another has.
+
+    Return the ids of the directories, and in which of them each partition lies.
 
     Raises:
         StorageError: they are not; nothing was changed.
@@ -106,7 +134,7 @@ def _check_others(path: str, others: Sequence[str]) -> set[str]:
         for before, other in found.items():
             if (other.cluster_id, other.node_id) != (meta.cluster_id, meta.node_id):
                 raise _refusal(each, f"it is not of the cluster and the node of {before}", _ONE_NODE)
-    return {meta.directory_id for meta in found.values() if meta.directory_id}
+    return {meta.directory_id for meta in found.values() if meta.directory_id}, places
 
 
 def _refusal(path: str, found: str, remedy: str) -> StorageError:

@@ -25,6 +25,8 @@ class MetaProperties(NamedTuple):
     cluster_id: str
     node_id: int
     directory_id: str | None = None
+    has_zookeeper: bool = False
+    """Whether a release with ZooKeeper has written it, which keeps a cluster's metadata elsewhere."""
 
 
 def read_meta_properties(directory: str) -> MetaProperties | None:
@@ -61,7 +63,7 @@ def read_meta_properties(directory: str) -> MetaProperties | None:
             uuid_from_text(directory_id)
         except ValueError:
             raise StorageError(f"{path} has no directory.id that is one. {_ADVICE}") from None
-    return MetaProperties(cluster_id, node_id, directory_id)
+    return MetaProperties(cluster_id, node_id, directory_id, version == "0")
 
 
 def write_meta_properties(directory: str, meta: MetaProperties) -> None:
