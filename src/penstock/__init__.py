@@ -14,6 +14,7 @@ from penstock.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from penstock.broker import Broker as Broker
+    from penstock.broker import Cluster as Cluster
     from penstock.client import Admin as Admin
     from penstock.client import Consumer as Consumer
     from penstock.client import Producer as Producer
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Admin": "client",
     "Broker": "broker",
+    "Cluster": "broker",
     "Consumer": "client",
     "EARLIEST": "model",
     "Event": "cloudevents",

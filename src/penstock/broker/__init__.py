@@ -1,7 +1,7 @@
 """The broker: plain modules decide, asyncio stands only in `network`.
 
-`Broker` runs one inside this process; `penstock.broker.process` is what ``penstock broker`` runs. Both are
-imported on first use.
+`Broker` runs one inside this process, `Cluster` several; `penstock.broker.process` is what ``penstock
+broker`` runs. All are imported on first use.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from penstock.broker.broker import Broker as Broker
+    from penstock.broker.cluster import Cluster as Cluster
 
-__all__ = ["Broker"]
+__all__ = ["Broker", "Cluster"]
 
 
 def __getattr__(name: str) -> object:
@@ -19,4 +20,8 @@ def __getattr__(name: str) -> object:
         from penstock.broker.broker import Broker
 
         return Broker
+    if name == "Cluster":
+        from penstock.broker.cluster import Cluster
+
+        return Cluster
     raise AttributeError(f"module 'penstock.broker' has no attribute {name!r}")

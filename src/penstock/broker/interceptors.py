@@ -46,7 +46,9 @@ class Stage(IntEnum):
     QUOTAS = 4
     AUTHORIZATION = 5
     RELEASE_PROFILE = 6
-    """Nearest to the handler: what a release of Kafka would have answered."""
+    """What a release of Kafka would have answered."""
+    REPLICATION = 7
+    """Nearest to the handler: in a cluster, what other nodes have a part in."""
 
 
 class InterceptorChain:

@@ -64,8 +64,12 @@ class Node:
         store: LogStore,
         clock: Clock,
         interceptors: Sequence[Interceptor] = (),
+        cluster: Cluster | None = None,
     ) -> None:
-        self.cluster = Cluster(config, store, clock.now_ms())
+        """`cluster` is the state of a cluster that the node is a member of; by default it is one
+        alone.
+        """
+        self.cluster = Cluster(config, store, clock.now_ms()) if cluster is None else cluster
         self.config = config = self.cluster.config
         """The settings in force: those of the start, and over them what clients have set."""
         self.clock = clock

@@ -16,12 +16,19 @@ from penstock.common.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from penstock.testing.broker import KafkaBroker as KafkaBroker
+    from penstock.testing.cluster import KafkaCluster as KafkaCluster
     from penstock.testing.faults import Fault as Fault
     from penstock.testing.faults import Faults as Faults
     from penstock.testing.requests import Request as Request
 
-_HOMES = {"Fault": "faults", "Faults": "faults", "KafkaBroker": "broker", "Request": "requests"}
+_HOMES = {
+    "Fault": "faults",
+    "Faults": "faults",
+    "KafkaBroker": "broker",
+    "KafkaCluster": "cluster",
+    "Request": "requests",
+}
 
-__all__ = ["Fault", "Faults", "KafkaBroker", "Request"]
+__all__ = ["Fault", "Faults", "KafkaBroker", "KafkaCluster", "Request"]
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -1,8 +1,8 @@
 """Fixtures for pytest, found by itself once the package is installed.
 
-`kafka_broker` is a broker of the test's own, `kafka_topic` the name of a topic on it.
-`kafka_session_broker` serves the whole run and `kafka_session_topic` is a topic on that one, new for
-each test. Nothing of the broker is imported before a test asks for one.
+`kafka_broker` is a broker of the test's own, `kafka_topic` the name of a topic on it; `kafka_cluster` are
+three brokers with replicas. `kafka_session_broker` serves the whole run and `kafka_session_topic` is a topic
+on that one, new for each test. Nothing of the broker is imported before a test asks for one.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import pytest
 
 if TYPE_CHECKING:
     from penstock.testing.broker import KafkaBroker
+    from penstock.testing.cluster import KafkaCluster
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -45,6 +46,20 @@ def kafka_broker(request: pytest.FixtureRequest, kafka_settings: dict[str, objec
 def kafka_topic(kafka_broker: KafkaBroker) -> str:
     """The name of a topic with one partition on `kafka_broker`."""
     return kafka_broker.create_topic()
+
+
+@pytest.fixture
+def kafka_cluster(
+    request: pytest.FixtureRequest, kafka_settings: dict[str, object]
+) -> Iterator[KafkaCluster]:
+    """A cluster of three for this test alone; ``@pytest.mark.kafka(brokers=5)`` sets it up."""
+    from penstock.testing.cluster import KafkaCluster
+
+    settings = dict(kafka_settings)
+    for mark in reversed(list(request.node.iter_markers("kafka"))):
+        settings.update(mark.kwargs)
+    with KafkaCluster(**settings) as cluster:  # type: ignore[arg-type]
+        yield cluster
 
 
 @pytest.fixture(scope="session")

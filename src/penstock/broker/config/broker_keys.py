@@ -72,7 +72,21 @@ BROKER_KEYS = table(
     ),
     _idle("auto.leader.rebalance.enable", BOOLEAN, "true", _NO_REPLICAS),
     broker_key("broker.id", INT, None, "Older name of node.id.", at_least=-1),
-    broker_key("broker.rack", STRING, None, "Rack in Metadata responses."),
+    broker_key(
+        "broker.heartbeat.interval.ms",
+        INT,
+        "2000",
+        "In a cluster: how often a broker sends a heartbeat to the controller.",
+        at_least=1,
+    ),
+    broker_key("broker.rack", STRING, None, "Rack in Metadata responses, and for the placement of replicas."),
+    broker_key(
+        "broker.session.timeout.ms",
+        INT,
+        "9000",
+        "In a cluster: after how long without a heartbeat a broker is fenced.",
+        at_least=1,
+    ),
     broker_key(
         "connections.max.idle.ms", LONG, "600000", "Connections without a request for this long are closed."
     ),
@@ -193,7 +207,13 @@ BROKER_KEYS = table(
         "offsets.retention.minutes", INT, "10080", "Age at which offsets of empty groups expire.", at_least=1
     ),
     broker_key("offsets.topic.num.partitions", INT, "50", "Partitions of __consumer_offsets.", at_least=1),
-    _idle("offsets.topic.replication.factor", SHORT, "3", _NO_REPLICAS, at_least=1),
+    broker_key(
+        "offsets.topic.replication.factor",
+        SHORT,
+        "3",
+        "Replicas of __consumer_offsets, no more than there are brokers.",
+        at_least=1,
+    ),
     broker_key(
         "offsets.topic.segment.bytes", INT, "104857600", "Segment size of __consumer_offsets.", at_least=1
     ),
@@ -212,7 +232,18 @@ BROKER_KEYS = table(
         "Most memory for requests that are still arriving; the slowest sender is disconnected. -1 no limit.",
     ),
     _idle("queued.max.requests", INT, "500", "a connection has one request at work.", at_least=1),
-    _idle("replica.lag.time.max.ms", LONG, "30000", _NO_REPLICAS),
+    broker_key(
+        "replica.lag.time.max.ms",
+        LONG,
+        "30000",
+        "In a cluster: after how long a follower that has not all records leaves the in-sync replicas.",
+    ),
+    broker_key(
+        "replica.selector.class",
+        STRING,
+        None,
+        "In a cluster: RackAwareReplicaSelector sends consumers to replicas in their rack.",
+    ),
     _idle("share.coordinator.state.topic.min.isr", SHORT, "2", _NO_REPLICAS, at_least=1),
     _idle("share.coordinator.state.topic.replication.factor", SHORT, "3", _NO_REPLICAS, at_least=1),
     broker_key(
@@ -247,7 +278,13 @@ BROKER_KEYS = table(
     broker_key(
         "transaction.state.log.num.partitions", INT, "50", "Partitions of __transaction_state.", at_least=1
     ),
-    _idle("transaction.state.log.replication.factor", SHORT, "3", _NO_REPLICAS, at_least=1),
+    broker_key(
+        "transaction.state.log.replication.factor",
+        SHORT,
+        "3",
+        "Replicas of __transaction_state, no more than there are brokers.",
+        at_least=1,
+    ),
     broker_key(
         "transaction.state.log.segment.bytes",
         INT,

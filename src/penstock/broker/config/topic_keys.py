@@ -294,11 +294,11 @@ TOPIC_KEYS = table(
         ("log.roll.hours", 3_600_000),
         at_least=1,
     ),
-    _idle_topic(
+    _topic(
         "unclean.leader.election.enable",
         BOOLEAN,
         "false",
-        "there is one replica.",
+        "Whether a replica that is not in sync may lead where no other can: records may be lost.",
         "unclean.leader.election.enable",
     ),
 )

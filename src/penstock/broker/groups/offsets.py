@@ -54,6 +54,10 @@ class Offsets:
         """Return what a group has committed. Callers must not change it."""
         return self._by_group.get(group_id, {})
 
+    def groups(self) -> list[str]:
+        """The groups that have committed offsets."""
+        return list(self._by_group)
+
     def put(self, group_id: str, partition: PartitionKey, committed: Committed) -> None:
         """Keep an offset that has been stored."""
         self.size_bytes += self.growth(group_id, partition, committed)

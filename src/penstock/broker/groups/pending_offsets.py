@@ -72,6 +72,11 @@ class PendingOffsets:
                     if gone is not None:
                         self._uncount(key, gone)
 
+    def forget(self, index: int) -> None:
+        """Drop what is pending in a partition, which another node leads from now on."""
+        for key in [each for each in self._by_producer if each[0] == index]:
+            self.end(*key)
+
     def _uncount(self, key: Key, offset: Committed) -> None:
         self.size_bytes -= OFFSET_BYTES + len(offset.metadata)
         self._counts[key] -= 1

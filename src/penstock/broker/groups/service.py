@@ -156,6 +156,23 @@ class GroupService:
         """
         self.store.create_topic(now_ms)
 
+    def unload(self, index: int) -> None:
+        """Let go of the groups in a partition, which another node leads from now on.
+
+        Requests that wait are answered NOT_COORDINATOR (16): their clients ask the next coordinator.
+        """
+        coordinator = self.coordinator
+        self.store.unload(index)
+        for group_id, group in list(coordinator.groups.items()):
+            if self.topic.partition_of(group_id) == index:
+                group.disband()
+                coordinator.forget(group_id)
+        _, replies = coordinator.outbox.take()
+        for answer, response in replies:
+            response.error_code = ErrorCode.NOT_COORDINATOR  # type: ignore[attr-defined]
+            answer.response = response  # type: ignore[attr-defined]
+            self._host.purgatory.notify(answer)
+
     # --- room --------------------------------------------------------------------------------------------
 
     def has_room_for_member(self, request: Any, client_id: str) -> bool:

@@ -75,9 +75,25 @@ class GroupStore:
                     with suppress(KafkaError):
                         self._load(index)
 
+    def unload(self, index: int) -> list[str]:
+        """Drop a partition, which another node leads from now on; return the groups that have offsets in
+        it.
+        """
+        self._loaded.discard(index)
+        self._unreadable.pop(index, None)
+        gone = [each for each in self.offsets.groups() if self.topic.partition_of(each) == index]
+        for group_id in gone:
+            for partition in list(self.offsets.of_group(group_id)):
+                self.offsets.remove(group_id, partition)
+        self.pending.forget(index)
+        return gone
+
     def _load(self, index: int) -> None:
         try:
+            self.topic.check_leads(index)
             self._load_partition(index)
+        except KafkaError as error:
+            raise error_for(ErrorCode.NOT_COORDINATOR, str(error)) from None
         except StorageError as error:
             if self._unreadable.get(index) != str(error):
                 logger.error("the groups in %s-%d cannot be read: %s", NAME, index, error)
@@ -123,13 +139,14 @@ class GroupStore:
     # --- writing -----------------------------------------------------------------------------------------
 
     def create_topic(self, now_ms: int) -> None:
-        """Create `__consumer_offsets` if it does not exist. Its partitions are empty, and count as read.
+        """Create `__consumer_offsets` if it does not exist. Its partitions are empty, and those led here
+        read.
 
         Raises:
             StorageError: the metadata log cannot be written.
         """
         if not self.topic.exists:
-            self._loaded.update(range(self.topic.create(now_ms)))
+            self._loaded.update(self.topic.create(now_ms))
 
     def append(self, group_id: str, records: Sequence[KeyAndValue], now_ms: int) -> int:
         """Store records of one group: all or none of them. Return the offset of the first record.

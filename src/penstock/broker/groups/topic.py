@@ -51,6 +51,9 @@ class _Partition(Protocol):
     def config(self) -> _Limits: ...
     @property
     def leader_epoch(self) -> int: ...
+    @property
+    def leads(self) -> bool: ...
+    def check_leads(self) -> None: ...
     def advance(self) -> None: ...
 
 
@@ -127,8 +130,16 @@ class OffsetsTopic:
         """Return whether a partition of the topic, which must exist, has ever been written to."""
         return self._logs.has_log(NAME, index, self._cluster.topics[NAME].id)
 
-    def create(self, now_ms: int) -> int:
-        """Create the topic, which must not exist; return how many partitions it has.
+    def check_leads(self, index: int) -> None:
+        """Check that this node leads a partition of the topic, which must exist.
+
+        Raises:
+            KafkaError: NOT_LEADER_OR_FOLLOWER (6).
+        """
+        self._cluster.topics[NAME].partitions[index].check_leads()
+
+    def create(self, now_ms: int) -> list[int]:
+        """Create the topic, which must not exist; return its partitions that this node leads.
 
         Raises:
             StorageError: the metadata log cannot be written.
@@ -144,7 +155,8 @@ class OffsetsTopic:
             },
         )
         self._cluster.create_topics([plan], now_ms)
-        return len(self._cluster.topics[NAME].partitions)
+        partitions = self._cluster.topics[NAME].partitions
+        return [index for index, each in enumerate(partitions) if each.leads]
 
     def append(self, group_id: str, records: Sequence[KeyAndValue], now_ms: int) -> int:
         """Store records of one group in the topic, which must exist: all or none of them.

@@ -52,7 +52,11 @@ def create_partitions(request: CreatePartitionsRequest, context: Context[Needs])
             good[name] = first_of[name].count
     if not request.validate_only:
         try:
-            cluster.add_partitions(good, context.now_ms)
+            assigned = {name: first_of[name].assignments for name in good}
+            chosen = {
+                name: [each.broker_ids for each in wanted] for name, wanted in assigned.items() if wanted
+            }
+            cluster.add_partitions(good, context.now_ms, chosen)
         except StorageError as error:
             logger.error("%s", error)
             for name in good:

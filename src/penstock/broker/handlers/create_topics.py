@@ -25,8 +25,6 @@ from penstock.protocol.uuid import random_uuid
 if TYPE_CHECKING:
     from penstock.broker.metadata.cluster import Cluster
 
-REPLICAS = 1
-
 QUOTA_ERROR_SINCE = 6
 """From this version on clients support error 89 (KIP-599): the rest is to be requested again."""
 SETTINGS_SINCE = 5
@@ -106,7 +104,7 @@ def _success(plan: NewTopic, context: Context[Needs]) -> CreatableTopicResult:
         name=plan.name,
         error_message=None,
         num_partitions=plan.partitions,
-        replication_factor=REPLICAS,
+        replication_factor=plan.replication_factor,
         configs=[
             CreatableTopicConfigs(
                 name=name, value=plan.config.text(name), config_source=plan.config.source(name)

@@ -38,6 +38,7 @@ from penstock.protocol.uuid import random_uuid
 
 if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig, TopicConfig
+    from penstock.broker.metadata.planning import Placing
     from penstock.broker.partitions.log_store import LogStore
     from penstock.broker.partitions.partition import Partition
     from penstock.broker.security.image import SecurityImage
@@ -54,6 +55,9 @@ TOPICS_TOLD = 10
 
 class Cluster:
     """The topics of one broker, in step with its metadata log."""
+
+    placing: Placing | None = None
+    """What places replicas on brokers; None in a cluster of one."""
 
     def __init__(self, config: BrokerConfig, store: LogStore, now_ms: int) -> None:
         """Replay the metadata log; lead every partition; bring the stored data in line with the records.
@@ -73,9 +77,21 @@ class Cluster:
         )
         self.setting_checks: list[Callable[[Mapping[str, str]], None]] = []
         """What else looks at settings of this broker that clients make; each raises ConfigError."""
-        self.replicas = ReplicaManager(image, self.config, store)
+        self.replicas = self._new_replicas(store)
         self._store = store
         self._next_producer_id = self._producer_ids_end = 0
+        self._begin(config, now_ms)
+
+    def _new_replicas(self, store: LogStore) -> ReplicaManager:
+        return ReplicaManager(self.image, self.config, store)
+
+    def _begin(self, config: BrokerConfig, now_ms: int) -> None:
+        """Read the metadata log, or begin it. `config` is what the broker was started with.
+
+        Raises:
+            StorageError: it cannot be read or written.
+        """
+        store = self._store
         log = store.metadata_log()
         self._metadata = MetadataLog(log, store.metadata_files)
         is_new = True
@@ -199,14 +215,18 @@ class Cluster:
             for name, text in new.config.overrides.items():
                 records.append(_config_record(new.name, name, text))
             records.extend(
-                self._partition_record(new.name, topic_id, index) for index in range(new.partitions)
+                self._partition_record(new.name, topic_id, index, new.replicas_of(index))
+                for index in range(new.partitions)
             )
         if records:
             self._commit(records, now_ms)
             _tell("created", [f"{new.name} with {new.partitions} partitions" for new in topics])
         return [self.topics[new.name] for new in topics]
 
-    def _partition_record(self, name: str, topic_id: bytes, index: int) -> PartitionRecord:
+    def _partition_record(
+        self, name: str, topic_id: bytes, index: int, replicas: Sequence[int] = ()
+    ) -> PartitionRecord:
+        """The record of a new partition, on the brokers that were planned for it: here, if none were."""
         return PartitionRecord(
             partition_id=index,
             topic_id=topic_id,
@@ -222,8 +242,15 @@ class Cluster:
 
     # --- changing --------------------------------------------------------------------------------------
 
-    def add_partitions(self, wanted: Mapping[str, int], now_ms: int) -> None:
+    def add_partitions(
+        self,
+        wanted: Mapping[str, int],
+        now_ms: int,
+        assignments: Mapping[str, Sequence[Sequence[int]]] | None = None,
+    ) -> None:
         """Let topics grow to so many partitions, which `Planner.growth` has approved, all in one step.
+
+        `assignments` are the brokers of the new ones, by topic, where a request has named them.
 
         Raises:
             StorageError: the metadata log cannot be written; nothing has changed.

@@ -57,25 +57,29 @@ _SAME_LEADER = -2
 
 
 class Replicas(NamedTuple):
-    """The brokers that keep a partition."""
+    """The brokers that keep a partition. `adding` and `removing` are those of a reassignment under way."""
 
     assigned: tuple[int, ...]
     in_sync: tuple[int, ...]
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
 
 
 class PartitionImage:
     """One partition: who leads it, in which epoch, and who keeps it. `leader` is -1 where there is none."""
 
-    __slots__ = ("index", "leader", "leader_epoch", "replicas", "topic_id")
+    __slots__ = ("epoch", "index", "leader", "leader_epoch", "replicas", "topic_id")
 
     def __init__(
-        self, topic_id: bytes, index: int, replicas: Replicas, leader: int, leader_epoch: int
+        self, topic_id: bytes, index: int, replicas: Replicas, leader: int, leader_epoch: int, epoch: int = 0
     ) -> None:
         self.topic_id = topic_id
         self.index = index
         self.replicas = replicas
         self.leader = leader
         self.leader_epoch = leader_epoch
+        self.epoch = epoch
+        """The partition epoch: one more with every change."""
 
 
 class TopicImage:
@@ -154,10 +158,11 @@ class ClusterImage:
         topic = self.topics_by_id.get(record.topic_id)
         if topic is None or record.partition_id != len(topic.partitions):
             return
-        replicas = self._shared(Replicas(tuple(record.replicas), tuple(record.isr)))
-        topic.partitions.append(
-            PartitionImage(topic.id, record.partition_id, replicas, record.leader, record.leader_epoch)
-        )
+        assigned, in_sync = tuple(record.replicas), tuple(record.isr)
+        moving = tuple(record.adding_replicas), tuple(record.removing_replicas)
+        replicas = self._shared(Replicas(assigned, in_sync, *moving))
+        leader, epochs = record.leader, (record.leader_epoch, record.partition_epoch)
+        topic.partitions.append(PartitionImage(topic.id, record.partition_id, replicas, leader, *epochs))
 
     def _apply_partition_change(self, record: PartitionChangeRecord) -> None:
         """Whenever a change names a leader, be it none or the same as before, a new epoch begins."""
@@ -165,12 +170,17 @@ class ClusterImage:
         if topic is None or record.partition_id >= len(topic.partitions):
             return
         partition = topic.partitions[record.partition_id]
-        assigned, in_sync = partition.replicas
+        assigned, in_sync, adding, removing = partition.replicas
         if record.replicas is not None:
             assigned = tuple(record.replicas)
         if record.isr is not None:
             in_sync = tuple(record.isr)
-        partition.replicas = self._shared(Replicas(assigned, in_sync))
+        if record.adding_replicas is not None:
+            adding = tuple(record.adding_replicas)
+        if record.removing_replicas is not None:
+            removing = tuple(record.removing_replicas)
+        partition.replicas = self._shared(Replicas(assigned, in_sync, adding, removing))
+        partition.epoch += 1
         if record.leader != _SAME_LEADER:
             partition.leader_epoch += 1
             partition.leader = record.leader

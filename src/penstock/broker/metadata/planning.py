@@ -31,6 +31,34 @@ class NewTopic(NamedTuple):
     name: str
     partitions: int
     config: TopicConfig
+    assignments: Sequence[tuple[int, ...]] = ()
+    """The brokers of each partition; none in a cluster of one."""
+
+    @property
+    def replication_factor(self) -> int:
+        """How many replicas the first partition has."""
+        return len(self.assignments[0]) if self.assignments else 1
+
+    def replicas_of(self, index: int) -> tuple[int, ...]:
+        """The brokers of a partition; none in a cluster of one."""
+        return self.assignments[index] if self.assignments else ()
+
+
+class Placing(Protocol):
+    """Places replicas on the brokers of a cluster."""
+
+    def place(self, partitions: int, factor: int) -> Sequence[tuple[int, ...]]:
+        """Return the brokers of new partitions.
+
+        Raises:
+            KafkaError: INVALID_REPLICATION_FACTOR (38).
+        """
+
+    def check_assignment(self, replicas: Sequence[int]) -> None:
+        """Raises KafkaError: INVALID_REPLICA_ASSIGNMENT (39)."""
+
+    def in_sync_of(self, replicas: Sequence[int]) -> tuple[int, ...]:
+        """Return those of some brokers that are alive."""
 
 
 class PlannedCluster(Protocol):
@@ -39,6 +67,7 @@ class PlannedCluster(Protocol):
     image: ClusterImage
     config: BrokerConfig
     node_id: int
+    placing: Placing | None
 
     @property
     def topics(self) -> Mapping[str, Topic]:
@@ -101,13 +130,14 @@ class Planner:
                 )
             self._check_assignments(assignments)
             partitions = len(assignments)
+            placed: Sequence[tuple[int, ...]] = [tuple(assignments[index]) for index in range(partitions)]
         else:
             partitions = self._partition_count(partitions)
-            self._check_replication_factor(replication_factor)
+            placed = self._place(partitions, replication_factor)
         config = self._topic_config(configs or {})
         self._take(partitions)
         self._folded[folded(name)] = name
-        return NewTopic(name, partitions, config)
+        return NewTopic(name, partitions, config, placed)
 
     def growth(self, name: str, count: int, assignments: Sequence[Sequence[int]] | None) -> Topic:
         """Check that a topic may grow to `count` partitions; `assignments` are the brokers of the new ones.
@@ -196,18 +226,22 @@ class Planner:
             )
         return partitions
 
-    def _check_replication_factor(self, factor: int) -> None:
+    def _place(self, partitions: int, factor: int) -> Sequence[tuple[int, ...]]:
+        """Return the brokers of each partition; none in a cluster of one, which has room for one replica."""
         if factor == -1:
             factor = self._cluster.config.integer("default.replication.factor")
         if factor <= 0:
             raise error_for(
                 ErrorCode.INVALID_REPLICATION_FACTOR, f"a topic needs at least one replica, not {factor}"
             )
+        if self._cluster.placing is not None:
+            return self._cluster.placing.place(partitions, factor)
         if factor > 1:
             raise error_for(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
                 f"a replication factor of {factor} needs as many brokers; there is 1",
             )
+        return ()
 
     def _check_assignments(self, assignments: Mapping[int, Sequence[int]]) -> None:
         if sorted(assignments) != list(range(len(assignments))):
@@ -219,6 +253,21 @@ class Planner:
         self._check_brokers(assignments)
 
     def _check_brokers(self, assignments: Mapping[int, Sequence[int]]) -> None:
+        placing = self._cluster.placing
+        if placing is not None:
+            if len({len(replicas) for replicas in assignments.values()}) > 1:
+                raise error_for(
+                    ErrorCode.INVALID_REPLICA_ASSIGNMENT, "all partitions need as many replicas as the first"
+                )
+            for index, replicas in assignments.items():
+                placing.check_assignment(replicas)
+                if not placing.in_sync_of(replicas):
+                    raise error_for(
+                        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                        f"All brokers specified in the manual partition assignment for partition {index} are"
+                        " fenced or in controlled shutdown.",
+                    )
+            return
         for index, replicas in assignments.items():
             if list(replicas) != [self._cluster.node_id]:
                 raise error_for(

@@ -26,6 +26,7 @@ from penstock.protocol.uuid import ZERO_UUID
 
 if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig
+    from penstock.broker.metadata.image import PartitionImage
     from penstock.broker.partitions.log_store import LogStore
     from penstock.protocol.message import Message
 
@@ -111,10 +112,14 @@ class ReplicaManager:
         if record.directories and self._has_several_directories:
             self._store.assign(topic.name, image.index, record.directories[0])
         if record.partition_id == len(topic.partitions):
-            partition = Partition(topic.name, topic.id, image.index, topic.config, self._store, self.opened)
-            topic.partitions.append(partition)
-        else:
-            partition = topic.partitions[record.partition_id]
+            topic.partitions.append(self._new_partition(topic, image.index))
+        self._follow(topic.partitions[record.partition_id], image)
+
+    def _new_partition(self, topic: Topic, index: int) -> Partition:
+        return Partition(topic.name, topic.id, index, topic.config, self._store, self.opened)
+
+    def _follow(self, partition: Partition, image: PartitionImage) -> None:
+        """Have a partition follow its image."""
         partition.become(image.leader, image.leader_epoch, image.replicas.assigned, image.replicas.in_sync)
 
     def _apply_config(self, record: ConfigRecord) -> None:

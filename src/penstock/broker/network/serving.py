@@ -32,17 +32,19 @@ async def serving(
     *,
     interceptors: Sequence[Interceptor] = (),
     connect: Callable[[Server], Connection] | None = None,
+    make_node: Callable[..., Node] = Node,
 ) -> AsyncIterator[Server]:
     """Serve `store` on the running loop for as long as the block lasts, then close it.
 
     `interceptors` stand around every handler, the first outermost. `connect` makes the object of each
     connection, `Connection` by default: the seam for what happens to bytes rather than to requests.
+    `make_node` takes the arguments of `Node`: a member of a cluster is made in another way.
     """
     server: Server | None = None
     loop = asyncio.get_running_loop()
     try:
         async with AsyncExitStack() as stack:
-            node = Node(config, store, clock, interceptors)
+            node = make_node(config, store, clock, interceptors)
             server = Server(node, loop, connect or Connection)
             metrics_port = config["penstock.metrics.port"]
             if isinstance(metrics_port, int):

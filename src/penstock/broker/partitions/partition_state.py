@@ -37,6 +37,20 @@ class PartitionState:
         self.replicas = replicas
         self.in_sync = in_sync
 
+    @property
+    def leads(self) -> bool:
+        """Whether this node leads the partition, by the metadata that it has. A broker by itself leads
+        all.
+        """
+        return True
+
+    def check_leads(self) -> None:
+        """Check that this node leads the partition, which a broker by itself does.
+
+        Raises:
+            KafkaError: NOT_LEADER_OR_FOLLOWER (6).
+        """
+
     def check_leader_epoch(self, leader_epoch: int) -> None:
         """Compare the leader epoch of a request with the partition's; -1 stands for none.
 

@@ -110,6 +110,10 @@ class Registry:
         """Whether the ids of a partition are known."""
         return index in self._epochs
 
+    def epoch_of(self, index: int) -> int | None:
+        """The coordinator epoch of a partition; None where it is not loaded."""
+        return self._epochs.get(index)
+
     def load(
         self, index: int, epoch: int, stored: Mapping[str, TransactionLogValue], now: Instant
     ) -> list[str]:

@@ -43,22 +43,33 @@ def read_producers(
             return None
         if header.producer_id < 0:
             continue
-        if header.is_control:
-            entry = _read_control(log, header, transactions, uptime_ms)
-            if entry is not None:
-                aborted.append(entry)
-            continue
-        seen = SeenBatch(
-            header.base_sequence,
-            header.last_sequence,
-            header.base_offset,
-            header.last_offset,
-            header.max_timestamp,
-        )
-        producers.record(header.producer_id, header.producer_epoch, seen, uptime_ms)
-        if header.is_transactional:
-            transactions.record_data(header.producer_id, header.base_offset)
+        entry = read_batch(log, header, producers, transactions, uptime_ms)
+        if entry is not None:
+            aborted.append(entry)
     return Found(transactions, aborted, looked_at)
+
+
+def read_batch(
+    log: Log, header: BatchHeader, producers: Producers, transactions: Transactions, uptime_ms: int
+) -> AbortedTransaction | None:
+    """Take note of one batch of a producer; return the transaction that it aborts, if any.
+
+    Raises:
+        StorageError: the log cannot be read.
+    """
+    if header.is_control:
+        return _read_control(log, header, transactions, uptime_ms)
+    seen = SeenBatch(
+        header.base_sequence,
+        header.last_sequence,
+        header.base_offset,
+        header.last_offset,
+        header.max_timestamp,
+    )
+    producers.record(header.producer_id, header.producer_epoch, seen, uptime_ms)
+    if header.is_transactional:
+        transactions.record_data(header.producer_id, header.base_offset)
+    return None
 
 
 def _read_control(

@@ -179,6 +179,34 @@ class ProducerStateManager:
         if header.attributes & TRANSACTIONAL_BIT:
             self.transactions.record_data(header.producer_id, first_offset)
 
+    def replicated(self, header: BatchHeader) -> None:
+        """Take note of a batch that a leader has judged and this log has copied.
+
+        Raises:
+            StorageError: the log cannot be read.
+        """
+        self.batches_since_snapshot += 1
+        if header.producer_id < 0 or self._producers is None:
+            return  # producers that have not been read yet are read with this batch
+        from penstock.broker.partitions.producers.producer_recovery import read_batch
+
+        aborted = read_batch(self._log, header, self._producers, self.transactions, self.uptime_ms)
+        if aborted is not None:
+            self.aborted.add(aborted, self.segment_bases()[-1])
+
+    def truncated(self) -> None:
+        """The end of the log was cut: read everything anew when it is next needed.
+
+        Raises:
+            StorageError: snapshots of batches that are gone cannot be removed.
+        """
+        if self._snapshots is not None:
+            self._snapshots.discard_after(self._log.end_offset)
+        self._producers = self._transactions = None
+        self._base_offset = self._batches_behind_base = self.batches_since_snapshot = 0
+        # Read at once, since the last stable offset depends on open transactions.
+        _ = self.producers
+
     def maintain(self, uptime_ms: int) -> None:
         """Drop idle producers, and save the others where many batches lie behind the last snapshot.
 

@@ -41,6 +41,7 @@ class Target(Protocol):
     def log(self) -> Log: ...
     @property
     def states(self) -> ProducerStateManager: ...
+    def check_leads(self) -> None: ...
     def advance(self) -> None: ...
 
 
@@ -182,9 +183,11 @@ def append_marker(
     """End a producer's transaction; return the offset of the marker.
 
     Raises:
-        KafkaError: INVALID_PRODUCER_EPOCH (47), TRANSACTION_COORDINATOR_FENCED (52).
+        KafkaError: INVALID_PRODUCER_EPOCH (47), TRANSACTION_COORDINATOR_FENCED (52), NOT_LEADER_OR_FOLLOWER
+            (6).
         StorageError: it could not be written; nothing has changed.
     """
+    partition.check_leads()
     log, states = partition.log, partition.states
     transactions = states.transactions
     transactions.check_marker(producer_id, epoch, coordinator_epoch, transaction_version)

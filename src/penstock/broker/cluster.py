@@ -1,0 +1,194 @@
+"""`Cluster`: several Kafka brokers inside this process, with real replicas, on one thread with one event
+loop.
+
+    with Cluster(brokers=3) as cluster:
+        producer = SomeKafkaClient(bootstrap_servers=cluster.bootstrap_servers)
+
+Each broker has ports, logs, listeners and a rack of its own. One object in the process is the controller of
+all, and never fails. It is for tests, and for seeing what a cluster does to a program; `penstock.testing`
+adds what can happen to a cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from random import Random
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from penstock.broker.cluster_node import ClusterNode, Shared
+from penstock.broker.config.values import BrokerConfig
+from penstock.clock import Clock, SystemClock
+from penstock.common.listening.serving_thread import ServingThread
+from penstock.errors import ConfigError
+from penstock.model import setting_text
+
+if TYPE_CHECKING:
+    import os
+
+    from penstock.broker.interceptors import InterceptorChain
+    from penstock.broker.network.connection import Connection
+    from penstock.broker.network.server import Server
+
+BROKERS_MAX = 100
+"""Brokers of one cluster: each takes descriptors, timers and, with all others, connections between them."""
+
+
+class Cluster:
+    """Several brokers, numbered from 1.
+
+    `data_dir` is a directory, made if need be, with one in Kafka's layout for each broker; None keeps
+    everything in memory. `ports` are those of the first listeners, 0 or none takes free ones. `racks` are
+    given in turn; without them no broker has one. Settings, the same for all brokers, come as `config` under
+    Kafka's dotted names, or as keyword arguments with underscores: ``Cluster(min_insync_replicas=2)``.
+    Topics get as many replicas as there are brokers, three at most, unless `default.replication.factor` says
+    otherwise.
+
+    Raises:
+        ConfigError: a setting is unknown (the nearest one is suggested), or its value does not fit; or the
+            numbers of brokers, ports and racks do not.
+    """
+
+    def __init__(
+        self,
+        brokers: int = 3,
+        data_dir: str | os.PathLike[str] | None = None,
+        host: str = "127.0.0.1",
+        ports: Sequence[int] = (),
+        *,
+        racks: Sequence[str] = (),
+        config: Mapping[str, object] | None = None,
+        clock: Clock | None = None,
+        **settings: object,
+    ) -> None:
+        if not 1 <= brokers <= BROKERS_MAX:
+            raise ConfigError(f"a cluster has 1 to {BROKERS_MAX} brokers, not {brokers}")
+        if ports and len(ports) != brokers:
+            raise ConfigError(f"{brokers} brokers need as many ports, not {len(ports)}")
+        named = {name.replace("_", "."): value for name, value in settings.items()}
+        texts = {name: setting_text(value) for name, value in {**(config or {}), **named}.items()}
+        texts.setdefault("default.replication.factor", str(min(brokers, 3)))
+        self.host = host
+        self.clock: Clock = clock or SystemClock()
+        self.data_dir = None if data_dir is None else str(data_dir)
+        self.config = BrokerConfig(texts)
+        """The settings that all brokers have in common."""
+        self._shared = Shared(self.clock, self.data_dir, self.config, Random())
+        self._nodes: dict[int, ClusterNode] = {}
+        for number in range(1, brokers + 1):
+            rack = racks[(number - 1) % len(racks)] if racks else None
+            port = ports[number - 1] if ports else 0
+            self._nodes[number] = ClusterNode(number, rack, host, port, texts, self._shared)
+        self._thread = ServingThread(self._serving)
+
+    # --- where it is -------------------------------------------------------------------------------------
+
+    @property
+    def node_ids(self) -> list[int]:
+        """The ids of the brokers, those that do not run included."""
+        return list(self._nodes)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The addresses of all brokers for clients: ``host:port,host:port``."""
+        return ",".join(each.bootstrap for each in self._nodes.values())
+
+    def address(self, node: int) -> str:
+        """The address of one broker: ``host:port``.
+
+        Raises:
+            ConfigError: there is no such broker.
+        """
+        return self._node(node).bootstrap
+
+    def _node(self, node: int) -> ClusterNode:
+        found = self._nodes.get(node)
+        if found is None:
+            raise ConfigError(f"there is no broker {node}; there are {', '.join(map(str, self._nodes))}")
+        return found
+
+    @property
+    def is_running(self) -> bool:
+        return self._thread.is_running
+
+    def __repr__(self) -> str:
+        state = "running" if self.is_running else "stopped"
+        return f"<Cluster of {len(self._nodes)} {state}, data in {self.data_dir or 'memory'}>"
+
+    # --- starting and stopping ---------------------------------------------------------------------------
+
+    def start(self) -> Cluster:
+        """Start all brokers; return when clients can connect to each. Does nothing if it runs already.
+
+        Raises:
+            NetworkError: an address cannot be listened on.
+            StorageError: a data directory cannot be used, or another broker uses it.
+        """
+        self._thread.start("penstock-cluster")
+        return self
+
+    def close(self) -> None:
+        """Stop all brokers, force their data to disk, let go of ports and directories. Harmless when stopped.
+
+        Raises:
+            StorageError: data could not be forced to disk.
+        """
+        self._thread.stop()
+
+    def __enter__(self) -> Cluster:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Cluster:
+        return await asyncio.get_running_loop().run_in_executor(None, self.start)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.get_running_loop().run_in_executor(None, self.close)
+
+    # --- the thread --------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def _serving(self) -> AsyncIterator[None]:
+        async with self.serving():
+            yield
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
+        """Serve on the running loop for the length of a block.
+
+        Raises:
+            NetworkError, StorageError: as `start`.
+        """
+        self._shared.begin(asyncio.get_running_loop())
+        try:
+            for node in self._nodes.values():
+                await self._start(node)
+            for node in self._nodes.values():
+                await node.wait_until_alive()
+            yield
+        finally:
+            # All at once: no leader moves, so that the next start finds every replica in sync.
+            for node in self._nodes.values():
+                node.leave()
+            failures = [failure for node in self._nodes.values() if (failure := await node.end())]
+            self._shared.end()
+            if failures:
+                raise failures[0]
+
+    async def _start(self, node: ClusterNode) -> None:
+        await node.start(self._connect(node), lambda chain: self._intercept(node, chain))
+
+    def _intercept(self, node: ClusterNode, chain: InterceptorChain) -> None:
+        """Put more interceptors into the chain of a broker that has just been started."""
+
+    def _connect(self, node: ClusterNode) -> Callable[[Server], Connection] | None:
+        """What makes the object of each connection to a broker; None for the usual `Connection`."""
+        return None

@@ -1,0 +1,386 @@
+"""Serving the brokers of a cluster: each is a node with a server, for as long as it lives, on one loop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from penstock.broker.config.values import BrokerConfig
+from penstock.broker.interceptors import Stage
+from penstock.broker.metadata.stores import open_store
+from penstock.broker.network.listeners import listeners_of
+from penstock.broker.network.serving import serving
+from penstock.broker.partitions.log_store import MemoryStore
+from penstock.broker.replication.answers import Answers
+from penstock.broker.replication.control.quorum import Quorum
+from penstock.broker.replication.coordinators import MemberNode
+from penstock.broker.replication.gate import RACK_AWARE, Gate
+from penstock.broker.replication.local_transport import LocalTransport
+from penstock.broker.replication.member import Member
+from penstock.broker.replication.member_cluster import MemberCluster
+from penstock.broker.replication.messages import CONTROLLER
+from penstock.common.failures import Failures
+from penstock.common.logs import logger_named
+from penstock.errors import PenstockError, StorageError
+from penstock.log.directory.checkpoint import read_offsets, write_offsets
+from penstock.model import TopicPartition
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from penstock.broker.interceptors import InterceptorChain
+    from penstock.broker.metadata.planning import Placing
+    from penstock.broker.network.connection import Connection
+    from penstock.broker.network.server import Server
+    from penstock.broker.partitions.log_store import LogStore
+    from penstock.clock import Clock
+    from penstock.protocol.message import Message
+
+logger = logger_named("penstock.broker")
+
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+
+SAVE_S = 5.0
+"""`replica.high.watermark.checkpoint.interval.ms`."""
+
+STOP_PATIENCE_S = 10.0
+"""How long a broker that stops waits for others to take over what it leads."""
+
+STOP_STEP_S = 0.02
+
+ALIVE_PATIENCE_S = 30.0
+
+
+class Shared:
+    """What the brokers of a cluster share: the controller with its log, the transport, the loop."""
+
+    def __init__(self, clock: Clock, data_dir: str | None, config: BrokerConfig, random: Random) -> None:
+        self.clock = clock
+        self.data_dir = data_dir
+        self.config = config
+        self.random = random
+        self.failures = Failures(clock.monotonic)
+        self.loop: asyncio.AbstractEventLoop
+        self.transport: LocalTransport
+        self.quorum: Quorum
+        self.nodes: dict[int, MemberNode] = {}
+        """The nodes that run."""
+        self._store: LogStore | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._expiring_s = config.integer("broker.session.timeout.ms") / 1000 / 8
+
+    def begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Start the controller.
+
+        Raises:
+            StorageError: its directory cannot be used.
+        """
+        self.loop = loop
+        self.transport = LocalTransport(loop, self.failures)
+        if self._store is None or self.data_dir is not None:
+            settings = (
+                {} if self.data_dir is None else {"log.dirs": os.path.join(self.data_dir, "controller")}
+            )
+            self._store = open_store(BrokerConfig({**settings, "node.id": "0"}), self.clock)
+        session_s = self.config.integer("broker.session.timeout.ms") / 1000
+        self.quorum = Quorum(
+            self._store.metadata_log(),
+            self._store.cluster_id,
+            self.transport,
+            self.clock,
+            session_s,
+            self.random,
+            lambda: self.config.boolean("unclean.leader.election.enable"),
+        )
+        self.transport.attach(CONTROLLER, self.quorum.receive, lambda: None)
+        self._expire()
+
+    def end(self) -> None:
+        """Stop the controller.
+
+        Raises:
+            StorageError: its log could not be forced to disk.
+        """
+        if self._timer is not None:
+            self._timer.cancel()
+        self.transport.detach(CONTROLLER)
+        if self._store is not None:
+            self._store.close()
+
+    def _expire(self) -> None:
+        self._timer = self.loop.call_later(self._expiring_s, self._expire)
+        self.expire()
+
+    def expire(self) -> None:
+        """Fence the brokers that have sent no heartbeat for too long."""
+        with self.failures.barrier("controller", "brokers whose session has ended"):
+            self.quorum.expire()
+
+    def reach(self, source: int, target: int) -> MemberNode | None:
+        """Return another node; None where it does not run, or the link is cut."""
+        return self.nodes.get(target) if self.transport.links.passes(source, target) else None
+
+
+class _Authority:
+    """The controller as one node reaches it: cut off where the link is."""
+
+    def __init__(self, node_id: int, shared: Shared, member: Member) -> None:
+        self._node_id = node_id
+        self._shared = shared
+        self._member = member
+        self.placing: Placing = shared.quorum.controller
+        self.cluster_id = shared.quorum.cluster_id
+
+    @property
+    def end_offset(self) -> int:
+        return self._shared.quorum.end_offset
+
+    def producer_ids_end(self) -> int:
+        return self._shared.quorum.image.producer_ids_end
+
+    def broker_count(self) -> int:
+        return len(self._shared.quorum.brokers.by_id)
+
+    def commit(self, records: Sequence[Message], now_ms: int) -> None:
+        quorum = self._shared.quorum
+        if not self._shared.transport.links.passes(self._node_id, CONTROLLER):
+            raise StorageError(f"broker {self._node_id} cannot reach the controller; try another one")
+        quorum.commit(records, now_ms, beside=self._node_id)
+        self._member.take(quorum.since(self._member.next_batch))
+
+
+class ClusterNode:
+    """One broker of a cluster, through all its lives: its id, port and data stay."""
+
+    def __init__(
+        self, node_id: int, rack: str | None, host: str, port: int, texts: Mapping[str, str], shared: Shared
+    ) -> None:
+        """Raises ConfigError: a setting is unknown, or its value does not fit."""
+        self.id = node_id
+        self.rack = rack
+        self.host = host
+        self.port = port
+        self.server: Server | None = None
+        """What serves while it runs."""
+        self.member: Member | None = None
+        self._shared = shared
+        self._texts = {**texts, "node.id": str(node_id)}
+        if rack is not None:
+            self._texts["broker.rack"] = rack
+        if shared.data_dir is not None:
+            self._texts["log.dirs"] = os.path.join(shared.data_dir, f"broker-{node_id}")
+        self.config = BrokerConfig(self._texts)
+        self._memory: MemoryStore | None = None
+        self._saved: dict[tuple[str, int], int] = {}
+        self._lives = 0
+        self._task: asyncio.Task[None] | None = None
+        self._stopping: asyncio.Event
+        self._saver: asyncio.TimerHandle | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        """The address for clients: ``host:port``."""
+        host = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(self.host, self.host)
+        return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
+
+    @property
+    def is_running(self) -> bool:
+        return self.server is not None
+
+    # --- starting ----------------------------------------------------------------------------------------
+
+    async def start(
+        self,
+        connect: Callable[[Server], Connection] | None,
+        intercept: Callable[[InterceptorChain], None],
+    ) -> None:
+        """Start; return when clients can connect. Nothing if it runs already.
+
+        Raises:
+            NetworkError, StorageError, ConfigError: it cannot start.
+        """
+        if self._task is not None:
+            return
+        self._stopping = asyncio.Event()
+        started: asyncio.Future[None] = self._shared.loop.create_future()
+        self._task = self._shared.loop.create_task(self._live(started, connect, intercept))
+        try:
+            await started
+        except BaseException:
+            self._task = None
+            raise
+
+    async def wait_until_alive(self) -> None:
+        """Wait until the controller has it among the living."""
+        deadline = self._shared.loop.time() + ALIVE_PATIENCE_S
+        while self.member is not None and not self.member.is_alive and self._shared.loop.time() < deadline:
+            await asyncio.sleep(0)
+
+    async def _live(
+        self,
+        started: asyncio.Future[None],
+        connect: Callable[[Server], Connection] | None,
+        intercept: Callable[[InterceptorChain], None],
+    ) -> None:
+        shared = self._shared
+        try:
+            store = self._open_store()
+            async with serving(
+                self.config,
+                store,
+                shared.clock,
+                self.host,
+                self.port,
+                connect=connect,
+                make_node=self._make_node,
+            ) as server:
+                intercept(server.node.interceptors)
+                self._keep_ports(server)
+                self.server = server
+                member = self.member
+                assert member is not None
+                assert isinstance(server.node, MemberNode)
+                shared.nodes[self.id] = server.node
+                shared.transport.attach(self.id, member.receive, server.run_due)
+                member.join(server.addresses)
+                self._save_later()
+                started.set_result(None)
+                try:
+                    await self._stopping.wait()
+                finally:
+                    self.server = None
+                    self._forget(dies=server.dies)
+        except BaseException as error:
+            self._forget(dies=True)
+            if started.done():
+                raise
+            started.set_exception(error)
+
+    def _make_node(
+        self, config: BrokerConfig, store: LogStore, clock: Clock, interceptors: Any
+    ) -> MemberNode:
+        shared, self._lives = self._shared, self._lives + 1
+        member = Member(
+            self.id,
+            shared.transport,
+            clock,
+            lag_s=config.integer("replica.lag.time.max.ms") / 1000,
+            heartbeat_s=config.integer("broker.heartbeat.interval.ms") / 1000,
+            incarnation=self._lives,
+            rack=self.rack,
+            saved=self._saved,
+        )
+        authority = _Authority(self.id, shared, member)
+        records, next_batch = shared.quorum.everything()
+        cluster = MemberCluster(config, store, clock.now_ms(), member, authority, records)
+        node = MemberNode(config, store, clock, interceptors, cluster)
+        node.member, node.peers = member, shared
+        member.begin(cluster, node, records, next_batch)
+        member.moves = node
+        gate = Gate(member, selects_by_rack=config.text("replica.selector.class") in RACK_AWARE)
+        answers = Answers(member, shared.quorum.controller, authority.commit, shared.random)
+        node.interceptors.set(Stage.REPLICATION, answers.intercept, gate.intercept)
+        self.member = member
+        return node
+
+    def _open_store(self) -> LogStore:
+        if self._shared.data_dir is not None:
+            store = open_store(self.config, self._shared.clock)
+            self._saved = {
+                (topic, index): offset for (topic, index), offset in read_offsets(self._watermarks).items()
+            }
+            return store
+        if self._memory is None:
+            self._memory = MemoryStore(self.id, self._shared.clock)
+        return self._memory
+
+    def _keep_ports(self, server: Server) -> None:
+        """Have the next start listen on the same ports."""
+        self.port = server.address[1]
+        if "listeners" in self._texts:
+            listeners = [
+                f"{each.name}://{each.host}:{server.addresses[each.name][1]}"
+                for each in listeners_of(self.config)
+            ]
+            self._texts["listeners"] = ",".join(listeners)
+            self.config = BrokerConfig(self._texts)
+
+    # --- ending ------------------------------------------------------------------------------------------
+
+    async def stop(self) -> None:
+        """Stop in order: others take over what it leads, then its connections close.
+
+        Raises:
+            StorageError: data could not be forced to disk.
+        """
+        member = self.member
+        if self.server is None or member is None:
+            return
+        member.wants_stop = True
+        deadline = self._shared.loop.time() + STOP_PATIENCE_S
+        while not member.may_stop and self._shared.loop.time() < deadline:
+            member.beat()
+            await asyncio.sleep(STOP_STEP_S)
+        self.leave()
+        failure = await self.end()
+        self._shared.quorum.gone(self.id)
+        if failure is not None:
+            raise failure
+
+    async def kill(self) -> None:
+        """End as under kill -9: the controller learns of it when the session is over."""
+        if self.server is not None:
+            self.server.dies = True
+            self.leave()
+            await self.end()
+
+    def leave(self) -> None:
+        """Take no part any more, from now on."""
+        if self.member is not None:
+            if self.server is not None and not self.server.dies:
+                self._save()
+            self.member.end()
+        self._shared.transport.detach(self.id)
+        self._shared.nodes.pop(self.id, None)
+
+    async def end(self) -> BaseException | None:
+        """Close what is open; return what went wrong."""
+        task, self._task = self._task, None
+        if task is None:
+            return None
+        self._stopping.set()
+        try:
+            await task
+        except PenstockError as error:
+            return error
+        return None
+
+    def _forget(self, *, dies: bool) -> None:
+        if self._saver is not None:
+            self._saver.cancel()
+        self._shared.nodes.pop(self.id, None)
+
+    # --- high watermarks ---------------------------------------------------------------------------------
+
+    def _save_later(self) -> None:
+        self._saver = self._shared.loop.call_later(SAVE_S, self._save_again)
+
+    def _save_again(self) -> None:
+        self._save_later()
+        with self._shared.failures.barrier("replication", "noting high watermarks"):
+            self._save()
+
+    def _save(self) -> None:
+        """Note high watermarks, in memory or beside the logs."""
+        if self.member is None or self.server is None:
+            return
+        before = dict(self._saved)
+        self.member.save_high_watermarks()
+        if self._shared.data_dir is not None and self._saved != before:
+            write_offsets(self._watermarks, {TopicPartition(*key): each for key, each in self._saved.items()})
+
+    @property
+    def _watermarks(self) -> str:
+        return os.path.join(str(self.config.data_dir), HIGH_WATERMARKS)

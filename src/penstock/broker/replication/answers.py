@@ -1,0 +1,316 @@
+"""Requests about the cluster as a whole: who is in it, who leads what, elections and reassignments.
+
+Metadata, DescribeCluster, FindCoordinator, DescribeLogDirs: what the handlers of a broker by itself answer is
+completed here. ElectLeaders, AlterPartitionReassignments and ListPartitionReassignments are answered here,
+by the controller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from penstock.broker.replication.control.elections import Kind
+from penstock.broker.requests.repetition import merged
+from penstock.common.java_hash import string_hash
+from penstock.errors import KafkaError, StorageError
+from penstock.protocol.api_keys import ApiKey
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.alter_partition_reassignments_response import (
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+from penstock.protocol.messages.describe_cluster_response import DescribeClusterBroker
+from penstock.protocol.messages.elect_leaders_response import (
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
+from penstock.protocol.messages.list_partition_reassignments_response import (
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
+from penstock.protocol.messages.metadata_response import MetadataResponseBroker
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from penstock.broker.context import Context
+    from penstock.broker.metadata.image import PartitionImage
+    from penstock.broker.replication.brokers import BrokerState
+    from penstock.broker.replication.member import Member
+    from penstock.broker.requests.routes import Handler, VersionedRoute
+    from penstock.protocol.message import Message
+
+SEVERAL_KEYS_SINCE = 4
+FULL_LISTS_SINCE = 1
+LISTENER_ERROR_SINCE = 6
+GROUP_KEY = 0
+
+
+class Deciding(Protocol):
+    """The controller, as far as requests ask it to decide. What it raises is answered."""
+
+    def elect(self, topic: str, index: int, kind: Kind) -> list[Message]:
+        """Hold an election; return what is written."""
+
+    def reassign(
+        self, topic: str, index: int, target: Sequence[int] | None, *, same_size: bool
+    ) -> list[Message]:
+        """Move replicas, or give a move up; return what is written."""
+
+    def moving(self, wanted: Any) -> list[tuple[str, PartitionImage]]:
+        """Return the partitions whose replicas are moving."""
+
+
+class Answers:
+    """The interceptor of one node. `commit` has what the controller decides written."""
+
+    def __init__(
+        self,
+        member: Member,
+        controller: Deciding,
+        commit: Callable[[Sequence[Message], int], None],
+        random: Random,
+    ) -> None:
+        self._member = member
+        self._controller = controller
+        self._commit = commit
+        self._random = random
+
+    def intercept(self, route: VersionedRoute) -> VersionedRoute:
+        """Put the answers of a cluster around a route, where its API has such."""
+        wrap = _WRAPPED.get(route.key)
+        return route if wrap is None else route._replace(handle=wrap(self, route.handle))
+
+    def _living(self, context: Context[Any]) -> list[tuple[BrokerState, str, int]]:
+        """The brokers that live on the listener that a request came in on, with host and port."""
+        listener = context.session.listener_name
+        return [
+            (each, *each.endpoints[listener])
+            for each in self._member.brokers.living()
+            if listener in each.endpoints
+        ]
+
+    # --- who is there ------------------------------------------------------------------------------------
+
+    def metadata(self, inner: Handler) -> Handler:
+        """Name all brokers; KRaft brokers name any of them as the controller."""
+
+        def handle(request: Any, context: Context[Any]) -> Any:
+            response: Any = inner(request, context)
+            living = self._living(context)
+            response.brokers = [
+                MetadataResponseBroker(node_id=each.id, host=host, port=port, rack=each.rack)
+                for each, host, port in living
+            ]
+            response.controller_id = self._random.choice(living)[0].id if living else -1
+            present = {each.id for each, _, _ in living}
+            for topic in response.topics:
+                for partition in topic.partitions:
+                    _complete(partition, present, context.version, self._member)
+            return response
+
+        return handle
+
+    def describe_cluster(self, inner: Handler) -> Handler:
+        """Name all brokers; any of them as the controller."""
+
+        def handle(request: Any, context: Context[Any]) -> Any:
+            response: Any = inner(request, context)
+            if not response.error_code:
+                living = self._living(context)
+                response.brokers = [
+                    DescribeClusterBroker(broker_id=each.id, host=host, port=port, rack=each.rack)
+                    for each, host, port in living
+                ]
+                response.controller_id = self._random.choice(living)[0].id if living else -1
+            return response
+
+        return handle
+
+    def find_coordinator(self, inner: Handler) -> Handler:
+        """Name the leader of the partition that a group or a transactional id lives in."""
+
+        def handle(request: Any, context: Context[Any]) -> Any:
+            response: Any = inner(request, context)
+            living = {each.id: (host, port) for each, host, port in self._living(context)}
+            if context.version < SEVERAL_KEYS_SINCE:
+                if not response.error_code:
+                    self._name(response, request.key, request.key_type, living)
+            else:
+                for each in response.coordinators:
+                    if not each.error_code:
+                        self._name(each, each.key, request.key_type, living)
+            return response
+
+        return handle
+
+    def _name(self, answer: Any, key: str, kind: int, living: dict[int, tuple[str, int]]) -> None:
+        topic = self._member.cluster.topics.get(OFFSETS_TOPIC if kind == GROUP_KEY else TRANSACTIONS_TOPIC)
+        leader = -1
+        if topic is not None and topic.partitions:
+            number = string_hash(key)
+            index = 0 if number == -(1 << 31) else abs(number) % len(topic.partitions)
+            leader = topic.partitions[index].leader
+        if leader in living:
+            answer.node_id, (answer.host, answer.port) = leader, living[leader]
+        else:
+            answer.node_id, answer.host, answer.port = -1, "", -1
+            answer.error_code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+            answer.error_message = "The partition of the coordinator has no leader."
+
+    def describe_log_dirs(self, inner: Handler) -> Handler:
+        """Leave out the partitions that are not kept here."""
+
+        def handle(request: Any, context: Context[Any]) -> Any:
+            response: Any = inner(request, context)
+            topics = self._member.cluster.topics
+            for result in response.results:
+                for topic in result.topics:
+                    kept = topics[topic.name].partitions
+                    topic.partitions = [
+                        each
+                        for each in topic.partitions
+                        if self._member.node_id in kept[each.partition_index].replicas
+                    ]
+                result.topics = [each for each in result.topics if each.partitions]
+            return response
+
+        return handle
+
+    # --- elections ---------------------------------------------------------------------------------------
+
+    def elect_leaders(self, inner: Handler) -> Handler:
+        """Hold the elections that are asked for."""
+
+        def handle(request: Any, context: Context[Any]) -> Any:
+            if request.election_type not in (Kind.PREFERRED, Kind.UNCLEAN):
+                return inner(request, context)
+            kind = Kind(request.election_type)
+            if request.topic_partitions is None:
+                wanted = [
+                    (topic.name, list(range(len(topic.partitions))))
+                    for topic in self._member.cluster.topics.values()
+                ]
+            else:
+                asked = merged(request.topic_partitions, lambda topic: topic.topic, "partitions")
+                wanted = [(topic.topic, topic.partitions) for topic in asked]
+            results = []
+            for topic, indexes in wanted:
+                found = [self._elect(topic, index, kind, context.now_ms) for index in indexes]
+                if request.topic_partitions is None:
+                    found = [each for each in found if each.error_code != ErrorCode.ELECTION_NOT_NEEDED]
+                results.append(ReplicaElectionResult(topic=topic, partition_result=found))
+            return ElectLeadersResponse(replica_election_results=results)
+
+        return handle
+
+    def _elect(self, topic: str, index: int, kind: Kind, now_ms: int) -> PartitionResult:
+        result = PartitionResult(partition_id=index, error_message=None)
+        try:
+            self._commit(self._controller.elect(topic, index, kind), now_ms)
+        except KafkaError as error:
+            result.error_code, result.error_message = error.code, error.detail
+        except StorageError as error:
+            result.error_code, result.error_message = ErrorCode.REQUEST_TIMED_OUT, str(error)
+        return result
+
+    # --- reassignments -----------------------------------------------------------------------------------
+
+    def reassign(self, inner: Handler) -> Handler:
+        """Begin, replace or give up moves of replicas."""
+
+        def handle(request: Any, context: Context[Any]) -> Any:
+            same_size = context.version >= 1 and not request.allow_replication_factor_change
+            return AlterPartitionReassignmentsResponse(
+                allow_replication_factor_change=request.allow_replication_factor_change,
+                error_message=None,
+                responses=[
+                    ReassignableTopicResponse(
+                        name=topic.name,
+                        partitions=[
+                            self._reassign(topic.name, each, same_size, context.now_ms)
+                            for each in topic.partitions
+                        ],
+                    )
+                    for topic in request.topics
+                ],
+            )
+
+        return handle
+
+    def _reassign(
+        self, topic: str, wanted: Any, same_size: bool, now_ms: int
+    ) -> ReassignablePartitionResponse:
+        result = ReassignablePartitionResponse(partition_index=wanted.partition_index, error_message=None)
+        try:
+            records = self._controller.reassign(
+                topic, wanted.partition_index, wanted.replicas, same_size=same_size
+            )
+            self._commit(records, now_ms)
+        except KafkaError as error:
+            result.error_code, result.error_message = error.code, error.detail
+        except StorageError as error:
+            result.error_code, result.error_message = ErrorCode.REQUEST_TIMED_OUT, str(error)
+        return result
+
+    def list_reassignments(self, inner: Handler) -> Handler:
+        """List the partitions whose replicas are moving."""
+
+        def handle(request: Any, context: Context[Any]) -> Any:
+            wanted = None
+            if request.topics is not None:
+                wanted = [
+                    (topic.name, index) for topic in request.topics for index in topic.partition_indexes
+                ]
+            topics: dict[str, OngoingTopicReassignment] = {}
+            for name, partition in self._controller.moving(wanted):
+                topic = topics.setdefault(name, OngoingTopicReassignment(name=name))
+                assigned, _, adding, removing = partition.replicas
+                topic.partitions.append(
+                    OngoingPartitionReassignment(
+                        partition_index=partition.index,
+                        replicas=list(assigned),
+                        adding_replicas=list(adding),
+                        removing_replicas=list(removing),
+                    )
+                )
+            return ListPartitionReassignmentsResponse(error_message=None, topics=list(topics.values()))
+
+        return handle
+
+
+def _complete(partition: Any, present: set[int], version: int, member: Member) -> None:
+    """Complete a partition in Metadata: replicas that are not there, and what follows from it."""
+    partition.offline_replicas = [each for each in partition.replica_nodes if each not in present]
+    leader = partition.leader_id
+    if leader < 0:
+        partition.error_code = ErrorCode.LEADER_NOT_AVAILABLE
+    elif leader not in present and member.brokers.is_alive(leader):
+        is_new = version >= LISTENER_ERROR_SINCE
+        partition.error_code = ErrorCode.LISTENER_NOT_FOUND if is_new else ErrorCode.LEADER_NOT_AVAILABLE
+        partition.leader_id = -1
+    if version < FULL_LISTS_SINCE:
+        alive = [each for each in partition.replica_nodes if each in present]
+        if partition.error_code:
+            partition.replica_nodes, partition.isr_nodes = [], []
+        else:
+            if len(alive) < len(partition.replica_nodes):
+                partition.error_code = ErrorCode.REPLICA_NOT_AVAILABLE
+            partition.replica_nodes = alive
+            partition.isr_nodes = [each for each in partition.isr_nodes if each in present]
+
+
+_WRAPPED: dict[int, Callable[[Answers, Handler], Handler]] = {
+    ApiKey.METADATA: Answers.metadata,
+    ApiKey.DESCRIBE_CLUSTER: Answers.describe_cluster,
+    ApiKey.FIND_COORDINATOR: Answers.find_coordinator,
+    ApiKey.DESCRIBE_LOG_DIRS: Answers.describe_log_dirs,
+    ApiKey.ELECT_LEADERS: Answers.elect_leaders,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: Answers.reassign,
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: Answers.list_reassignments,
+}

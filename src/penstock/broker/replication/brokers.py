@@ -1,0 +1,65 @@
+"""The brokers of a cluster as its metadata records describe them: endpoints, racks, epochs, fenced or not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.protocol.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
+from penstock.protocol.messages.register_broker_record import RegisterBrokerRecord
+
+if TYPE_CHECKING:
+    from penstock.protocol.message import Message
+
+
+class BrokerState:
+    """One registered broker. `endpoints` are host and port by the name of the listener."""
+
+    __slots__ = ("endpoints", "epoch", "fenced", "id", "rack", "shutting_down")
+
+    def __init__(self, record: RegisterBrokerRecord) -> None:
+        self.id = record.broker_id
+        self.epoch = record.broker_epoch
+        """The broker epoch: another one with each registration."""
+        self.rack = record.rack
+        self.endpoints = {each.name: (each.host, each.port) for each in record.end_points}
+        self.fenced = record.fenced
+        """Whether it takes no part: it leads nothing, is in no ISR, and Metadata does not name it."""
+        self.shutting_down = record.in_controlled_shutdown
+
+    @property
+    def is_acceptable(self) -> bool:
+        """Whether it may lead partitions, and be in sync."""
+        return not (self.fenced or self.shutting_down)
+
+
+class BrokerStates:
+    """All registered brokers by id. `apply` is the only thing that changes them."""
+
+    def __init__(self) -> None:
+        self.by_id: dict[int, BrokerState] = {}
+
+    def apply(self, record: Message) -> None:
+        """Apply a metadata record. Records that concern no broker change nothing."""
+        if isinstance(record, RegisterBrokerRecord):
+            self.by_id[record.broker_id] = BrokerState(record)
+        elif isinstance(record, BrokerRegistrationChangeRecord):
+            found = self.by_id.get(record.broker_id)
+            if found is not None and found.epoch == record.broker_epoch:
+                if record.fenced:
+                    found.fenced = record.fenced > 0
+                if record.in_controlled_shutdown:
+                    found.shutting_down = record.in_controlled_shutdown > 0
+
+    def is_acceptable(self, broker: int) -> bool:
+        """Whether a broker may lead partitions, and be in sync. False for an unknown one."""
+        found = self.by_id.get(broker)
+        return found is not None and found.is_acceptable
+
+    def is_alive(self, broker: int) -> bool:
+        """Whether a broker is registered and not fenced."""
+        found = self.by_id.get(broker)
+        return found is not None and not found.fenced
+
+    def living(self) -> list[BrokerState]:
+        """The brokers that Metadata names, in order of their ids."""
+        return [self.by_id[key] for key in sorted(self.by_id) if not self.by_id[key].fenced]

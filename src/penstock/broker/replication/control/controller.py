@@ -1,0 +1,388 @@
+"""The controller of a cluster: it decides about brokers, leaders and replicas, and returns metadata records.
+
+Without I/O and clocks: times are seconds of a monotonic clock, given by the caller, who writes the records
+and applies them before it asks again. Rules as in Apache Kafka's controller (KIP-455, KIP-460, KIP-497,
+KIP-841), without eligible leader replicas (KIP-966).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from penstock.broker.replication.control.elections import NO_LEADER, Kind, elect
+from penstock.broker.replication.control.placement import Candidate, place
+from penstock.broker.replication.control.reassignments import Moved, begin, cancel, complete
+from penstock.protocol.error_codes import ErrorCode, error_for
+from penstock.protocol.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
+from penstock.protocol.messages.partition_change_record import PartitionChangeRecord
+from penstock.protocol.messages.register_broker_record import BrokerEndpoint, RegisterBrokerRecord
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from penstock.broker.metadata.image import ClusterImage, PartitionImage
+    from penstock.broker.replication.brokers import BrokerStates
+    from penstock.broker.replication.messages import Heartbeat, Proposal, Registration
+    from penstock.protocol.message import Message
+
+UNCLEAN = "unclean.leader.election.enable"
+
+SAME_LEADER = -2
+
+
+class Controller:
+    """Decides. `image` and `brokers` are the state that its records have made."""
+
+    def __init__(
+        self,
+        image: ClusterImage,
+        brokers: BrokerStates,
+        session_s: float,
+        random: Random,
+        unclean_default: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """`session_s` is how many seconds without a heartbeat fence a broker."""
+        self._image = image
+        self._brokers = brokers
+        self.session_s = session_s
+        self._random = random
+        self._unclean_default = unclean_default
+        self._heard: dict[int, float] = {}
+        """When each broker that is not fenced has sent its last heartbeat."""
+        self._incarnations: dict[int, int] = {}
+
+    # --- brokers -----------------------------------------------------------------------------------------
+
+    def register(self, registration: Registration, broker_epoch: int) -> list[list[Message]]:
+        """Return what a start of a node writes, in steps: its earlier life ends, then it is there, fenced."""
+        node = registration.node
+        known = self._brokers.by_id.get(node)
+        if known is not None and self._incarnations.get(node) == registration.incarnation:
+            return []
+        self._incarnations[node] = registration.incarnation
+        self._heard.pop(node, None)
+        endpoints = [
+            BrokerEndpoint(name=name, host=host, port=port)
+            for name, (host, port) in registration.endpoints.items()
+        ]
+        record = RegisterBrokerRecord(
+            broker_id=node,
+            broker_epoch=broker_epoch,
+            rack=registration.rack,
+            end_points=endpoints,
+            fenced=True,
+        )
+        return [self._leave(node), [record]]
+
+    def heartbeat(self, beat: Heartbeat, now_s: float) -> tuple[bool, list[Message]]:
+        """Take a heartbeat; return whether the broker is known in this life, and what it brings about."""
+        broker = self._brokers.by_id.get(beat.node)
+        if broker is None or broker.epoch != beat.broker_epoch:
+            return False, []
+        self._heard[beat.node] = now_s
+        if beat.wants_stop:
+            return True, [] if broker.shutting_down else self._shut_down(beat.node)
+        if not broker.fenced:
+            return True, []
+        change = BrokerRegistrationChangeRecord(
+            broker_id=broker.id, broker_epoch=broker.epoch, fenced=-1, in_controlled_shutdown=-1
+        )
+        return True, [change, *self._elect_leaderless(beat.node)]
+
+    def heard(self, node: int, now_s: float) -> None:
+        """Count a broker that is alive as if it had sent a heartbeat now."""
+        if node in self._heard:
+            self._heard[node] = now_s
+
+    def leads_anything(self, node: int) -> bool:
+        """Whether a broker leads a partition."""
+        return any(each.leader == node for _, each in self._partitions())
+
+    def expire(self, now_s: float) -> list[Message]:
+        """Fence the first broker that has sent no heartbeat for too long; return what is written for it."""
+        for node, heard in self._heard.items():
+            if now_s - heard > self.session_s:
+                return self.fence(node)
+        return []
+
+    def next_expiry(self) -> float | None:
+        """When the next broker is to be fenced, unless it sends a heartbeat; None where none is alive."""
+        return min(self._heard.values()) + self.session_s if self._heard else None
+
+    def fence(self, node: int) -> list[Message]:
+        """Return what is written where a broker takes no part any more."""
+        self._heard.pop(node, None)
+        broker = self._brokers.by_id.get(node)
+        if broker is None or broker.fenced:
+            return []
+        change = BrokerRegistrationChangeRecord(broker_id=node, broker_epoch=broker.epoch, fenced=1)
+        return [change, *self._leave(node)]
+
+    def _shut_down(self, node: int) -> list[Message]:
+        broker = self._brokers.by_id[node]
+        change = BrokerRegistrationChangeRecord(
+            broker_id=node, broker_epoch=broker.epoch, in_controlled_shutdown=1
+        )
+        return [change, *self._leave(node)]
+
+    def _leave(self, node: int) -> list[Message]:
+        """A broker leaves every ISR where it is not the last, and leads nothing any more."""
+
+        def is_acceptable(replica: int) -> bool:
+            return replica != node and self._brokers.is_acceptable(replica)
+
+        records: list[Message] = []
+        for topic, partition in self._partitions():
+            in_sync = partition.replicas.in_sync
+            if node in in_sync or partition.leader == node:
+                rest = tuple(each for each in in_sync if each != node)
+                found = self._change(topic, partition, is_acceptable, in_sync=rest or in_sync)
+                if found is not None:
+                    records.append(found)
+        return records
+
+    def _elect_leaderless(self, joining: int) -> list[Message]:
+        """A broker has come: partitions without a living leader may get one."""
+
+        def is_acceptable(replica: int) -> bool:
+            return replica == joining or self._brokers.is_acceptable(replica)
+
+        records: list[Message] = []
+        for topic, partition in self._partitions():
+            if partition.leader == NO_LEADER or not self._brokers.is_alive(partition.leader):
+                found = self._change(topic, partition, is_acceptable)
+                if found is not None:
+                    records.append(found)
+        return records
+
+    # --- partitions --------------------------------------------------------------------------------------
+
+    def _partitions(self) -> Iterator[tuple[str, PartitionImage]]:
+        for topic in self._image.topics.values():
+            for partition in topic.partitions:
+                yield topic.name, partition
+
+    def _find(self, topic: str, index: int) -> PartitionImage:
+        """Raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3)."""
+        found = self._image.topics.get(topic)
+        if found is None or not 0 <= index < len(found.partitions):
+            raise error_for(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {topic}-{index}")
+        return found.partitions[index]
+
+    def _may_be_unclean(self, topic: str) -> bool:
+        text = self._image.topics[topic].overrides.get(UNCLEAN)
+        return self._unclean_default() if text is None else text.strip().lower() == "true"
+
+    def _change(
+        self,
+        topic: str,
+        partition: PartitionImage,
+        is_acceptable: Callable[[int], bool] | None = None,
+        *,
+        in_sync: Sequence[int] | None = None,
+        moved: Moved | None = None,
+        kind: Kind = Kind.ONLINE,
+    ) -> PartitionChangeRecord | None:
+        """Return the record of a change, with the election that it makes necessary; None if nothing
+        changes.
+        """
+        before = partition.replicas
+        target = moved or Moved(before.assigned, before.adding, before.removing)
+        isr = before.in_sync if in_sync is None else tuple(in_sync)
+        isr = tuple(each for each in isr if each in target.assigned)
+        done = complete(
+            before._replace(assigned=target.assigned, adding=target.adding, removing=target.removing), isr
+        )
+        if done is not None:
+            target = done
+            isr = tuple(each for each in isr if each in target.assigned)
+        acceptable = is_acceptable or self._brokers.is_acceptable
+        unclean = self._may_be_unclean(topic)
+        elected = elect(target.assigned, isr, partition.leader, acceptable, kind, unclean=unclean)
+        record = PartitionChangeRecord(partition_id=partition.index, topic_id=partition.topic_id)
+        if elected.in_sync != before.in_sync:
+            record.isr = list(elected.in_sync)
+        if target.assigned != before.assigned:
+            record.replicas = list(target.assigned)
+        if target.adding != before.adding:
+            record.adding_replicas = list(target.adding)
+        if target.removing != before.removing:
+            record.removing_replicas = list(target.removing)
+        has_lost = not set(before.assigned) <= set(target.assigned)
+        if elected.leader != partition.leader or has_lost or elected.is_unclean:
+            record.leader = elected.leader
+        is_same = record == PartitionChangeRecord(partition_id=partition.index, topic_id=partition.topic_id)
+        return None if is_same else record
+
+    def propose(self, proposal: Proposal) -> tuple[int, list[Message]]:
+        """Judge the ISR that a leader proposes (AlterPartition); return an error or 0, and what is
+        written.
+        """
+        topic = self._image.topics_by_id.get(proposal.topic_id)
+        if topic is None:
+            return ErrorCode.UNKNOWN_TOPIC_ID, []
+        if not 0 <= proposal.partition < len(topic.partitions):
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, []
+        partition = topic.partitions[proposal.partition]
+        broker = self._brokers.by_id.get(proposal.node)
+        if broker is None or broker.epoch != proposal.broker_epoch:
+            return ErrorCode.STALE_BROKER_EPOCH, []
+        if proposal.leader_epoch > partition.leader_epoch or proposal.partition_epoch > partition.epoch:
+            return ErrorCode.NOT_CONTROLLER, []
+        if proposal.leader_epoch < partition.leader_epoch:
+            return ErrorCode.FENCED_LEADER_EPOCH, []
+        if proposal.node != partition.leader:
+            return ErrorCode.INVALID_REQUEST, []
+        if proposal.partition_epoch < partition.epoch:
+            return ErrorCode.INVALID_UPDATE_VERSION, []
+        in_sync = tuple(replica for replica, _ in proposal.in_sync)
+        if not set(in_sync) <= set(partition.replicas.assigned) or partition.leader not in in_sync:
+            return ErrorCode.INVALID_REQUEST, []
+        for replica, epoch in proposal.in_sync:
+            member = self._brokers.by_id.get(replica)
+            if member is None or not member.is_acceptable or epoch not in (-1, member.epoch):
+                return ErrorCode.INELIGIBLE_REPLICA, []
+        found = self._change(topic.name, partition, in_sync=in_sync)
+        return ErrorCode.NONE, [] if found is None else [found]
+
+    # --- by request --------------------------------------------------------------------------------------
+
+    def elect(self, topic: str, index: int, kind: Kind) -> list[Message]:
+        """Hold an election that was asked for (ElectLeaders); return what is written.
+
+        Raises:
+            KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3), PREFERRED_LEADER_NOT_AVAILABLE (80),
+                ELIGIBLE_LEADERS_NOT_AVAILABLE (83), ELECTION_NOT_NEEDED (84).
+        """
+        partition = self._find(topic, index)
+        assigned = partition.replicas.assigned
+        if kind is Kind.PREFERRED and partition.leader == assigned[0]:
+            raise error_for(ErrorCode.ELECTION_NOT_NEEDED, "The preferred replica leads already.")
+        if kind is Kind.UNCLEAN and partition.leader != NO_LEADER:
+            raise error_for(ErrorCode.ELECTION_NOT_NEEDED, "The partition has a leader.")
+        found = self._change(topic, partition, kind=kind)
+        if found is None or found.leader == SAME_LEADER or found.leader == NO_LEADER:
+            code = ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+            if kind is Kind.UNCLEAN:
+                code = ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+            raise error_for(code, "No replica that may lead is available.")
+        if kind is Kind.PREFERRED and found.leader != assigned[0]:
+            raise error_for(
+                ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+                f"Broker {assigned[0]} is not in sync, or not alive.",
+            )
+        return [found]
+
+    def lead(self, topic: str, index: int, node: int) -> list[Message]:
+        """Have a replica lead that is in sync and alive: a lever for tests. Return what is written.
+
+        Raises:
+            KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3); ELIGIBLE_LEADERS_NOT_AVAILABLE (83), it may not lead.
+        """
+        partition = self._find(topic, index)
+        if partition.leader == node:
+            return []
+        if node not in partition.replicas.in_sync or not self._brokers.is_acceptable(node):
+            raise error_for(
+                ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+                f"broker {node} cannot lead {topic}-{index}: in sync are {list(partition.replicas.in_sync)}",
+            )
+        return [PartitionChangeRecord(partition_id=index, topic_id=partition.topic_id, leader=node)]
+
+    def shrink(self, topic: str, index: int, node: int) -> list[Message]:
+        """Remove a follower from the ISR: a lever for tests. Return what is written.
+
+        Raises:
+            KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3); INVALID_REQUEST (42), it leads.
+        """
+        partition = self._find(topic, index)
+        if partition.leader == node:
+            raise error_for(ErrorCode.INVALID_REQUEST, f"broker {node} leads {topic}-{index}; move it first")
+        rest = tuple(each for each in partition.replicas.in_sync if each != node)
+        found = self._change(topic, partition, in_sync=rest)
+        return [] if found is None else [found]
+
+    def reassign(
+        self, topic: str, index: int, target: Sequence[int] | None, *, same_size: bool
+    ) -> list[Message]:
+        """Move replicas (AlterPartitionReassignments); None gives a move up. Return what is written.
+
+        Raises:
+            KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3), NO_REASSIGNMENT_IN_PROGRESS (85),
+                INVALID_REPLICA_ASSIGNMENT (39), INVALID_REPLICATION_FACTOR (38).
+        """
+        partition = self._find(topic, index)
+        replicas = partition.replicas
+        if target is None:
+            if not (replicas.adding or replicas.removing):
+                raise error_for(
+                    ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "no replica of this partition is moving"
+                )
+            moved = cancel(replicas)
+            if not set(moved.assigned) & set(replicas.in_sync):
+                raise error_for(
+                    ErrorCode.INVALID_REPLICA_ASSIGNMENT, "no replica that stays would be in sync"
+                )
+        else:
+            self.check_assignment(target)
+            moved = begin(replicas, target)
+            settled = [each for each in replicas.assigned if each not in replicas.adding]
+            if same_size and len(target) != len(settled):
+                raise error_for(
+                    ErrorCode.INVALID_REPLICATION_FACTOR,
+                    f"the replication factor would change from {len(settled)} to {len(target)}",
+                )
+        found = self._change(topic, partition, moved=moved)
+        return [] if found is None else [found]
+
+    def moving(self, wanted: Iterable[tuple[str, int]] | None) -> list[tuple[str, PartitionImage]]:
+        """Return the partitions whose replicas are moving, of those wanted; None for all."""
+        names = None if wanted is None else set(wanted)
+        return [
+            (topic, each)
+            for topic, each in self._partitions()
+            if (each.replicas.adding or each.replicas.removing)
+            and (names is None or (topic, each.index) in names)
+        ]
+
+    # --- placement ---------------------------------------------------------------------------------------
+
+    def check_assignment(self, replicas: Sequence[int]) -> None:
+        """Check replicas that were assigned by hand.
+
+        Raises:
+            KafkaError: INVALID_REPLICA_ASSIGNMENT (39): empty, a broker twice, or one that is not registered.
+        """
+        if not replicas or len(set(replicas)) < len(replicas):
+            raise error_for(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"replicas on brokers {list(replicas)}")
+        unknown = [each for each in replicas if each not in self._brokers.by_id]
+        if unknown:
+            raise error_for(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"brokers {unknown} are not registered; there are {sorted(self._brokers.by_id)}",
+            )
+
+    def candidates(self) -> list[Candidate]:
+        """The brokers that new replicas can be placed on."""
+        return [
+            Candidate(each.id, each.rack, each.fenced)
+            for each in self._brokers.by_id.values()
+            if not each.shutting_down
+        ]
+
+    def place(self, partitions: int, factor: int) -> list[tuple[int, ...]]:
+        """Return the replicas of new partitions.
+
+        Raises:
+            KafkaError: INVALID_REPLICATION_FACTOR (38), there are too few brokers.
+        """
+        try:
+            return place(self.candidates(), partitions, factor, self._random)
+        except ValueError as error:
+            text = f"Unable to replicate the partition {factor} time(s): {error}"
+            raise error_for(ErrorCode.INVALID_REPLICATION_FACTOR, text) from None
+
+    def in_sync_of(self, replicas: Sequence[int]) -> tuple[int, ...]:
+        """Return the first ISR of a new partition: its replicas that are alive. The first of them leads."""
+        return tuple(each for each in replicas if self._brokers.is_acceptable(each))

@@ -1,0 +1,125 @@
+"""Placement of replicas over brokers and racks, as Apache Kafka's StripedReplicaPlacer does it.
+
+Brokers are dealt out rack by rack from random beginnings: no broker twice in a partition, replicas over as
+many racks as there are, a living broker first, and leaders spread evenly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from random import Random
+
+
+class Candidate(NamedTuple):
+    """A broker that replicas can be placed on."""
+
+    id: int
+    rack: str | None
+    fenced: bool = False
+
+
+class _Deck:
+    """Brokers dealt out in turn: each once for a partition, beginning one later with every partition."""
+
+    def __init__(self, ids: list[int], random: Random) -> None:
+        self._ids = sorted(ids)
+        self._random = random
+        self._epoch = 0
+        self._index = 0
+        self._offset = random.randrange(len(ids)) if ids else 0
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def shuffle(self) -> None:
+        self._random.shuffle(self._ids)
+
+    def next(self, epoch: int) -> int | None:
+        """Return the next broker for a partition, None when all have been given to it."""
+        if not self._ids:
+            return None
+        if self._epoch != epoch:
+            self._epoch = epoch
+            self._index = 0
+            self._offset = (self._offset + 1) % len(self._ids)
+        if self._index >= len(self._ids):
+            return None
+        found = self._ids[(self._index + self._offset) % len(self._ids)]
+        self._index += 1
+        return found
+
+
+class _Rack:
+    def __init__(self, brokers: list[Candidate], random: Random) -> None:
+        self.unfenced = _Deck([each.id for each in brokers if not each.fenced], random)
+        self.fenced = _Deck([each.id for each in brokers if each.fenced], random)
+
+    def shuffle(self) -> None:
+        self.unfenced.shuffle()
+        self.fenced.shuffle()
+
+    def next(self, epoch: int) -> int | None:
+        found = self.unfenced.next(epoch)
+        return self.fenced.next(epoch) if found is None else found
+
+
+def place(
+    brokers: Iterable[Candidate], partitions: int, replicas: int, random: Random
+) -> list[tuple[int, ...]]:
+    """Return the brokers of each of `partitions` new partitions, the preferred leader first.
+
+    Raises:
+        ValueError: there are fewer brokers than `replicas`, or all of them are fenced.
+    """
+    candidates = sorted(brokers, key=lambda each: each.id)
+    if replicas > len(candidates):
+        raise ValueError(
+            f"The target replication factor of {replicas} cannot be reached because only"
+            f" {len(candidates)} broker(s) are registered."
+        )
+    living = sum(not each.fenced for each in candidates)
+    if not living:
+        raise ValueError("All brokers are currently fenced.")
+    names = sorted({each.rack for each in candidates}, key=lambda rack: rack or "")
+    racks = [_Rack([each for each in candidates if each.rack == name], random) for name in names]
+    start = random.randrange(len(racks))
+    epoch = 0
+    placed = []
+    for _ in range(partitions):
+        if epoch == living and living > 1:
+            random.shuffle(racks)
+            for rack in racks:
+                rack.shuffle()
+            epoch = 0
+        start %= len(racks)
+        placed.append(_deal(racks, start, epoch, replicas))
+        epoch += 1
+        start += 1
+    return placed
+
+
+def _deal(racks: Sequence[_Rack], start: int, epoch: int, replicas: int) -> tuple[int, ...]:
+    """The replicas of one partition: a living one first, then one of each further rack in turn."""
+    count = len(racks)
+    first_rack, first = 0, -1
+    for step in range(count):
+        first_rack = (start + step) % count
+        found = racks[first_rack].unfenced.next(epoch)
+        if found is not None:
+            first = found
+            break
+    chosen = [first]
+    rack = start
+    skips_first = True
+    while len(chosen) < replicas:
+        if rack == first_rack and skips_first:
+            skips_first = False
+        else:
+            found = racks[rack].next(epoch)
+            if found is not None:
+                chosen.append(found)
+        rack = (rack + 1) % count
+    return tuple(chosen)

@@ -1,0 +1,231 @@
+"""The one authority over the metadata of a cluster: it writes what the controller decides, and sends it to
+the nodes.
+
+Where Apache Kafka has a quorum of controllers, here is one object in the process of the nodes, which never
+fails. It is reached as a node is, over the transport, so that nodes can be cut off from it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from penstock.broker.metadata.image import (
+    METADATA_FEATURE,
+    METADATA_VERSION,
+    TRANSACTION_FEATURE,
+    TRANSACTION_VERSION,
+    ClusterImage,
+)
+from penstock.broker.metadata.metadata_log import MetadataLog
+from penstock.broker.replication.brokers import BrokerStates
+from penstock.broker.replication.control.controller import Controller
+from penstock.broker.replication.messages import (
+    CONTROLLER,
+    Batch,
+    Decision,
+    Feed,
+    Heartbeat,
+    HeartbeatAnswer,
+    Proposal,
+    Registered,
+    Registration,
+)
+from penstock.common.logs import logger_named
+from penstock.protocol.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
+from penstock.protocol.messages.feature_level_record import FeatureLevelRecord
+from penstock.protocol.messages.partition_change_record import PartitionChangeRecord
+from penstock.protocol.messages.register_broker_record import BrokerEndpoint, RegisterBrokerRecord
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from penstock.broker.replication.transport import Transport
+    from penstock.clock import Clock
+    from penstock.log.contract import Log
+    from penstock.protocol.message import Message
+
+logger = logger_named("penstock.broker")
+
+_UNWRITTEN = (RegisterBrokerRecord, BrokerRegistrationChangeRecord)
+"""Registrations end with the process: every node registers again after a start."""
+
+BATCHES_KEPT = 10_000
+"""Batches of metadata kept for nodes that lag behind; a node that lags further has to be restarted."""
+
+
+class Quorum:
+    """The authority. `log` keeps the records; `session_s` seconds without a heartbeat fence a node."""
+
+    def __init__(
+        self,
+        log: Log,
+        cluster_id: str,
+        transport: Transport,
+        clock: Clock,
+        session_s: float,
+        random: Random,
+        unclean_default: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Read what was written before.
+
+        Raises:
+            StorageError: the log cannot be read or written.
+        """
+        self.cluster_id = cluster_id
+        self.image = ClusterImage()
+        self.brokers = BrokerStates()
+        self.controller = Controller(self.image, self.brokers, session_s, random, unclean_default)
+        self.producer_ids_end = 0
+        self._transport = transport
+        self._clock = clock
+        self._log = MetadataLog(log)
+        self._batches: deque[Batch] = deque(maxlen=BATCHES_KEPT)
+        self._next_batch = 0
+        self._broker_epoch = 0
+        self._nodes: dict[int, None] = {}
+        self.watchers: list[Callable[[Sequence[Message]], None]] = []
+        """Called with records after they have been applied."""
+        is_new = True
+        for record in self._log.replay():
+            is_new = False
+            self.image.apply(record)
+        if is_new:
+            levels = (METADATA_FEATURE, METADATA_VERSION), (TRANSACTION_FEATURE, TRANSACTION_VERSION)
+            records = [FeatureLevelRecord(name=name, feature_level=level) for name, level in levels]
+            self._write(records, clock.now_ms())
+        self._forget_leaders(clock.now_ms())
+
+    def _forget_leaders(self, now_ms: int) -> None:
+        """No node is there yet, so that nothing is led: the first that come begin new epochs."""
+        records: list[Message] = [
+            PartitionChangeRecord(partition_id=each.index, topic_id=each.topic_id, leader=-1)
+            for topic in self.image.topics.values()
+            for each in topic.partitions
+            if each.leader >= 0
+        ]
+        if records:
+            self._write(records, now_ms)
+
+    # --- writing -----------------------------------------------------------------------------------------
+
+    def commit(self, records: Sequence[Message], now_ms: int, beside: int | None = None) -> None:
+        """Write records, apply them, and send them to the nodes, but for `beside`, which takes them itself.
+
+        Raises:
+            StorageError: they could not be written; nothing has changed.
+        """
+        if not records:
+            return
+        batch = self._write(records, now_ms)
+        for node in list(self._nodes):
+            if node != beside:
+                self._transport.send(CONTROLLER, node, Feed(batch), _ignore)
+        for watcher in self.watchers:
+            watcher(records)
+
+    def _write(self, records: Sequence[Message], now_ms: int) -> Batch:
+        kept = [each for each in records if not isinstance(each, _UNWRITTEN)]
+        if kept:
+            self._log.append(kept, now_ms)
+        for record in records:
+            self.image.apply(record)
+            self.brokers.apply(record)
+        batch = Batch(self._next_batch, tuple(records))
+        self._next_batch += 1
+        self._batches.append(batch)
+        return batch
+
+    def _commit(self, records: Sequence[Message]) -> None:
+        self.commit(records, self._clock.now_ms())
+
+    @property
+    def end_offset(self) -> int:
+        """The offset after the last record that was written."""
+        return self._log.end_offset
+
+    # --- nodes -------------------------------------------------------------------------------------------
+
+    def everything(self) -> tuple[list[Message], int]:
+        """All records that make the present state, for a node that starts, and the number of the next batch.
+
+        Raises:
+            StorageError: the log cannot be read.
+        """
+        records = list(self._log.replay())
+        for each in self.brokers.by_id.values():
+            endpoints = [
+                BrokerEndpoint(name=name, host=host, port=port)
+                for name, (host, port) in each.endpoints.items()
+            ]
+            records.append(
+                RegisterBrokerRecord(
+                    broker_id=each.id,
+                    broker_epoch=each.epoch,
+                    rack=each.rack,
+                    end_points=endpoints,
+                    fenced=each.fenced,
+                    in_controlled_shutdown=each.shutting_down,
+                )
+            )
+        return records, self._next_batch
+
+    def receive(self, source: int, asked: Any, answer: Callable[[Any], None]) -> None:
+        """Take a message of a node.
+
+        Raises:
+            StorageError: what it brings about could not be written.
+        """
+        if isinstance(asked, Heartbeat):
+            answer(self._heartbeat(asked))
+        elif isinstance(asked, Proposal):
+            error, records = self.controller.propose(asked)
+            self._commit(records)
+            answer(Decision(error))
+        elif isinstance(asked, Registration):
+            answer(self._register(asked))
+
+    def _register(self, registration: Registration) -> Registered:
+        epoch = self._broker_epoch = max(self._broker_epoch + 1, self._log.end_offset)
+        self._nodes[registration.node] = None
+        for records in self.controller.register(registration, epoch):
+            self._commit(records)
+        return Registered(self.brokers.by_id[registration.node].epoch)
+
+    def _heartbeat(self, beat: Heartbeat) -> HeartbeatAnswer:
+        is_known, records = self.controller.heartbeat(beat, self._clock.monotonic())
+        self._commit(records)
+        missing = self.since(beat.next_batch) if is_known else []
+        may_stop = beat.wants_stop and not missing and not self.controller.leads_anything(beat.node)
+        return HeartbeatAnswer(is_known, may_stop, missing)
+
+    def since(self, number: int) -> list[Batch]:
+        """The batches from a number on."""
+        if number >= self._next_batch:
+            return []
+        first = self._batches[0].number
+        return list(islice(self._batches, max(0, number - first), None))
+
+    def gone(self, node: int) -> None:
+        """A node has stopped in order: fence it at once.
+
+        Raises:
+            StorageError: it could not be written.
+        """
+        self._nodes.pop(node, None)
+        self._commit(self.controller.fence(node))
+
+    def expire(self) -> None:
+        """Fence the nodes that have sent no heartbeat for too long.
+
+        Raises:
+            StorageError: it could not be written.
+        """
+        while records := self.controller.expire(self._clock.monotonic()):
+            self._commit(records)
+
+
+def _ignore(answer: object) -> None:
+    """What is sent so needs no answer: nodes ask for what they miss with their next heartbeat."""

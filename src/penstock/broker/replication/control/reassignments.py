@@ -1,0 +1,45 @@
+"""Reassignments of partitions (KIP-455): from the replicas there are to those that are wanted. Without
+I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from penstock.broker.metadata.image import Replicas
+
+
+class Moved(NamedTuple):
+    """The replicas of a partition: the target first, those that go last."""
+
+    assigned: tuple[int, ...]
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+
+
+def begin(replicas: Replicas, target: Sequence[int]) -> Moved:
+    """Return the replicas with which a move to `target` begins; another move under way is replaced."""
+    settled = [each for each in replicas.assigned if each not in replicas.adding]
+    removing = tuple(sorted(each for each in settled if each not in target))
+    adding = tuple(sorted(each for each in target if each not in settled))
+    return Moved((*target, *removing), adding, removing)
+
+
+def cancel(replicas: Replicas) -> Moved:
+    """Return the replicas after a move has been given up: those there were, in the order they now have."""
+    return Moved(tuple(each for each in replicas.assigned if each not in replicas.adding))
+
+
+def complete(replicas: Replicas, in_sync: Sequence[int]) -> Moved | None:
+    """Return the replicas once a move is complete; None as long as it is not, or where there is none."""
+    if not (replicas.adding or replicas.removing):
+        return None
+    target = tuple(each for each in replicas.assigned if each not in replicas.removing)
+    needed = replicas.adding or target
+    if not target or not set(needed) <= set(in_sync):
+        return None
+    if len(replicas.removing) > len(replicas.adding) and not set(target) <= set(in_sync):
+        return None
+    return Moved(target) if set(target) & set(in_sync) else None

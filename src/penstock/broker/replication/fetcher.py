@@ -1,0 +1,181 @@
+"""The follower's half of replication: what to ask of one leader, and what to do with its answer. Without I/O.
+
+A follower fetches as a consumer does, with its id and broker epoch in the request (KIP-903). Each partition
+carries the epoch of the last record that it has, so that the leader can say where the logs part (KIP-595's
+`diverging_epoch`, in Fetch since version 12): the follower cuts there, and asks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.common.logs import logger_named
+from penstock.errors import PenstockError
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+
+if TYPE_CHECKING:
+    from penstock.broker.replication.partition import ReplicatedPartition
+    from penstock.protocol.messages.fetch_response import FetchResponse, PartitionData
+
+logger = logger_named("penstock.broker")
+
+WAIT_MS = 500
+"""`replica.fetch.wait.max.ms`: how long a leader keeps a fetch that finds nothing."""
+
+PARTITION_BYTES = 1 << 20
+"""`replica.fetch.max.bytes`."""
+
+RESPONSE_BYTES = 10 << 20
+"""`replica.fetch.response.max.bytes`."""
+
+BACKOFF_S = 0.1
+"""How long a partition is left alone after an error. What mends most errors, metadata, ends it at once."""
+
+PATIENCE_S = 2.0
+"""How long an answer is waited for. Kafka waits 30 s (`replica.socket.timeout.ms`) on a connection, which
+ends visibly; a message within a process may be lost without a sign."""
+
+
+class _Asked(NamedTuple):
+    partition: ReplicatedPartition
+    leader_epoch: int
+    offset: int
+
+
+class Fetcher:
+    """The partitions that one node follows from one leader."""
+
+    def __init__(self, node_id: int, leader: int) -> None:
+        self._node_id = node_id
+        self.leader = leader
+        self.not_before: dict[ReplicatedPartition, float] = {}
+        """The partitions, and when each may be asked for again."""
+        self._asked: dict[tuple[bytes, int], _Asked] = {}
+        self._asked_at: float | None = None
+        self.ticket = 0
+        """The number of the request at work: answers to others are too late."""
+
+    def add(self, partition: ReplicatedPartition) -> None:
+        """Follow a partition from now on, or anew after a change of its metadata."""
+        self.not_before[partition] = 0.0
+
+    def remove(self, partition: ReplicatedPartition) -> None:
+        """Follow a partition no longer. Harmless where it is not followed."""
+        self.not_before.pop(partition, None)
+
+    def is_busy(self, now_s: float) -> bool:
+        """Whether an answer is still being waited for."""
+        return self._asked_at is not None and now_s - self._asked_at < PATIENCE_S
+
+    def request(self, broker_epoch: int, now_s: float) -> FetchRequest | None:
+        """Return what to ask now; None where there is nothing. An older request counts as lost."""
+        topics: dict[bytes, FetchTopic] = {}
+        self._asked = {}
+        for partition, not_before in self.not_before.items():
+            if not_before > now_s:
+                continue
+            try:
+                offset, epoch = partition.fetch_position
+                start_offset = partition.log_start_offset
+            except PenstockError as error:
+                logger.error("%s cannot be followed: %s", partition, error)
+                self.not_before[partition] = now_s + BACKOFF_S
+                continue
+            topic = topics.get(partition.topic_id)
+            if topic is None:
+                topic = topics[partition.topic_id] = FetchTopic(
+                    topic=partition.topic, topic_id=partition.topic_id
+                )
+            topic.partitions.append(
+                FetchPartition(
+                    partition=partition.index,
+                    current_leader_epoch=partition.leader_epoch,
+                    fetch_offset=offset,
+                    last_fetched_epoch=epoch,
+                    log_start_offset=start_offset,
+                    partition_max_bytes=PARTITION_BYTES,
+                )
+            )
+            asked = _Asked(partition, partition.leader_epoch, offset)
+            self._asked[partition.topic_id, partition.index] = asked
+        if not topics:
+            self._asked_at = None
+            return None
+        self.ticket += 1
+        self._asked_at = now_s
+        return FetchRequest(
+            replica_id=self._node_id,
+            replica_state=ReplicaState(replica_id=self._node_id, replica_epoch=broker_epoch),
+            max_wait_ms=WAIT_MS,
+            min_bytes=1,
+            max_bytes=RESPONSE_BYTES,
+            topics=list(topics.values()),
+        )
+
+    def failed(self, now_s: float) -> None:
+        """There will be no answer to the request at work."""
+        self._asked_at = None
+        for asked in self._asked.values():
+            self._leave_alone(asked.partition, now_s)
+
+    def answered(
+        self, response: FetchResponse, now_s: float, now_ms: int, moved: Callable[[ReplicatedPartition], None]
+    ) -> None:
+        """Take the answer to the request at work; `moved` is called with partitions whose watermark has
+        moved.
+        """
+        self._asked_at = None
+        for topic in response.responses:
+            for answer in topic.partitions:
+                asked = self._asked.get((topic.topic_id, answer.partition_index))
+                if asked is None or asked.partition not in self.not_before:
+                    continue
+                partition = asked.partition
+                if partition.leader_epoch != asked.leader_epoch or partition.leader != self.leader:
+                    continue
+                try:
+                    if self._take(asked, answer, now_ms):
+                        moved(partition)
+                    elif answer.error_code:
+                        self._leave_alone(partition, now_s)
+                except PenstockError as error:
+                    logger.error("%s cannot be followed: %s", partition, error)
+                    self._leave_alone(partition, now_s)
+
+    def _take(self, asked: _Asked, answer: PartitionData, now_ms: int) -> bool:
+        partition = asked.partition
+        if partition.fetch_position[0] != asked.offset:
+            return False
+        if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and answer.log_start_offset > asked.offset:
+            partition.begin_at(answer.log_start_offset)
+            return False
+        if answer.error_code:
+            return False
+        diverging = answer.diverging_epoch
+        if diverging.end_offset >= 0:
+            end = partition.truncate(diverging.epoch, diverging.end_offset)
+            logger.info("%s was cut from %d to %d, as its leader has it", partition, asked.offset, end)
+            return False
+        records = answer.records
+        data = (
+            b"" if records is None else bytes(records) if not isinstance(records, list) else _joined(records)
+        )
+        return partition.replicate(data, answer.high_watermark, answer.log_start_offset, now_ms)
+
+    def _leave_alone(self, partition: ReplicatedPartition, now_s: float) -> None:
+        if partition in self.not_before:
+            self.not_before[partition] = now_s + BACKOFF_S
+
+    def next_turn(self) -> float | None:
+        """When something can be asked again, or the answer has been waited for long enough; None for
+        never.
+        """
+        if self._asked_at is not None:
+            return self._asked_at + PATIENCE_S
+        return min(self.not_before.values(), default=None)
+
+
+def _joined(pieces: Iterable[object]) -> bytes:
+    return b"".join(bytes(piece) for piece in pieces)  # type: ignore[call-overload]

@@ -1,0 +1,150 @@
+"""The followers of a partition as its leader sees them, and what follows: high watermark and ISR.
+
+Without I/O and clocks: times are seconds of a monotonic clock, given by the caller. The rules are those of
+Apache Kafka 3.7 and later (KIP-101, KIP-497, KIP-841, KIP-903).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+UNKNOWN = -1
+NEVER = float("-inf")
+
+
+class Follower:
+    """One follower as its leader sees it."""
+
+    __slots__ = (
+        "broker_epoch",
+        "caught_up_s",
+        "end_offset",
+        "fetched_s",
+        "leader_end_offset",
+        "start_offset",
+    )
+
+    def __init__(self, caught_up_s: float) -> None:
+        self.end_offset = UNKNOWN
+        """It has everything below this offset; -1 before its first fetch."""
+        self.start_offset = UNKNOWN
+        self.caught_up_s = caught_up_s
+        """When it last had all that the leader had."""
+        self.fetched_s = NEVER
+        self.leader_end_offset = UNKNOWN
+        """The leader's log end at the last fetch."""
+        self.broker_epoch = UNKNOWN
+
+
+class Followers:
+    """The followers of one partition, from the beginning of a leader's epoch to its end."""
+
+    __slots__ = ("_by_id", "epoch_start", "in_sync", "joining", "leader", "pending")
+
+    def __init__(
+        self, leader: int, replicas: Iterable[int], in_sync: Sequence[int], epoch_start: int, now_s: float
+    ) -> None:
+        """`epoch_start` is the leader's log end at its election."""
+        self.leader = leader
+        self.epoch_start = epoch_start
+        self.in_sync = tuple(in_sync)
+        """The ISR that the controller has written."""
+        self.pending = False
+        """Whether a proposal of another ISR is under way; there is never more than one."""
+        self.joining: int | None = None
+        """The replica whose joining is proposed: the high watermark waits for it already."""
+        self._by_id: dict[int, Follower] = {}
+        self.assign(replicas, now_s)
+
+    def assign(self, replicas: Iterable[int], now_s: float) -> None:
+        """Take over the replicas of the metadata; those that are known already keep what is known."""
+        known = self._by_id
+        self._by_id = {
+            each: known.get(each) or Follower(now_s if each in self.in_sync else NEVER)
+            for each in replicas
+            if each != self.leader
+        }
+
+    def changed(self, in_sync: Sequence[int]) -> None:
+        """The controller has written an ISR: what was proposed is settled."""
+        self.in_sync = tuple(in_sync)
+        self.pending = False
+        self.joining = None
+
+    def get(self, replica: int) -> Follower | None:
+        """The follower of this id; None where it is no replica."""
+        return self._by_id.get(replica)
+
+    def items(self) -> Iterable[tuple[int, Follower]]:
+        """All followers with their ids."""
+        return self._by_id.items()
+
+    def fetched(
+        self, replica: int, offset: int, start_offset: int, broker_epoch: int, end_offset: int, now_s: float
+    ) -> bool:
+        """Note a fetch from `offset`, which says that all below is there; return whether that was news.
+
+        `end_offset` is the leader's log end now.
+        """
+        follower = self._by_id[replica]
+        if offset >= end_offset:
+            follower.caught_up_s = max(follower.caught_up_s, now_s)
+        elif 0 <= follower.leader_end_offset <= offset:
+            follower.caught_up_s = max(follower.caught_up_s, follower.fetched_s)
+        follower.fetched_s = now_s
+        follower.leader_end_offset = end_offset
+        is_news = offset != follower.end_offset
+        follower.end_offset = offset
+        follower.start_offset = start_offset
+        follower.broker_epoch = broker_epoch
+        return is_news
+
+    def high_watermark(
+        self,
+        present: int,
+        end_offset: int,
+        minimum: int,
+        lag_s: float,
+        now_s: float,
+        is_eligible: Callable[[int], bool],
+    ) -> int:
+        """Return the high watermark, never below `present`.
+
+        It is the smallest log end of the leader, of all in the ISR or joining it, and of all others that have
+        caught up within `lag_s` seconds. Below `minimum` in-sync replicas it stands still.
+        """
+        if len(self.in_sync) < minimum:
+            return present
+        reached = end_offset
+        for replica, follower in self._by_id.items():
+            if (
+                replica in self.in_sync
+                or replica == self.joining
+                or (now_s - follower.caught_up_s <= lag_s and is_eligible(replica))
+            ):
+                reached = min(reached, follower.end_offset)
+        return max(present, reached)
+
+    def lagging(self, end_offset: int, lag_s: float, now_s: float) -> list[int]:
+        """Return the members of the ISR that have not had all of the leader's log for too long."""
+        found = []
+        for replica in self.in_sync:
+            follower = self._by_id.get(replica)
+            if (
+                follower is not None
+                and follower.end_offset != end_offset
+                and now_s - follower.caught_up_s > lag_s
+            ):
+                found.append(replica)
+        return found
+
+    def may_join(self, replica: int, high_watermark: int) -> bool:
+        """Whether a replica outside of the ISR has all that is committed, and has reached this epoch."""
+        follower = self._by_id.get(replica)
+        return (
+            follower is not None
+            and replica not in self.in_sync
+            and not self.pending
+            and follower.end_offset >= high_watermark
+            and follower.end_offset >= self.epoch_start
+        )

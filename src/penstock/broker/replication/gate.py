@@ -1,0 +1,388 @@
+"""What replication adds to requests: who may serve them, when they are answered, and where to go instead.
+
+An interceptor, nearest to the handlers, so that a broker by itself has nothing of it. Handlers append and
+read as ever; the gate says beforehand what the request allows (`Member.acks`, `Member.any_replica`), and
+holds the answer back until the in-sync replicas have what was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from penstock.broker.replication.partition import ReplicatedPartition
+from penstock.broker.replication.replica_fetch import follower_of, serve
+from penstock.broker.requests.purgatory import Wait
+from penstock.protocol.api_keys import ApiKey
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages import fetch_response, produce_response
+
+if TYPE_CHECKING:
+    from penstock.broker.context import Context
+    from penstock.broker.replication.member import Member
+    from penstock.broker.requests.routes import Handler, VersionedRoute
+
+ALL_REPLICAS = -1
+DEBUGGING_REPLICA = -2
+"""A replica id with which any replica answers ListOffsets and OffsetForLeaderEpoch."""
+
+FOLLOWERS_SERVE_SINCE = 11
+"""The version of Fetch from which on any replica serves consumers (KIP-392)."""
+PRODUCE_HINTS_SINCE = 10
+FETCH_HINTS_SINCE = 16
+OFFSET_NOT_AVAILABLE_SINCE = 5
+PRODUCE_IDS_SINCE = FETCH_IDS_SINCE = 13
+
+LATEST, MAX_TIMESTAMP = -1, -3
+
+STATE_PATIENCE_S = 5.0
+"""`offsets.commit.timeout.ms`: how long an answer of a coordinator waits for its record to be replicated."""
+
+RACK_AWARE = ("RackAwareReplicaSelector", "org.apache.kafka.common.replica.RackAwareReplicaSelector")
+"""The names of the one selector of replicas (KIP-392)."""
+
+
+class Gate:
+    """The interceptor of one node. `selects_by_rack` sends consumers to replicas in their rack."""
+
+    def __init__(self, member: Member, *, selects_by_rack: bool) -> None:
+        self._member = member
+        self._selects_by_rack = selects_by_rack
+
+    def intercept(self, route: VersionedRoute) -> VersionedRoute:
+        """Put the gate around a route, where it concerns its API."""
+        wrap = _WRAPPED.get(route.key)
+        return route if wrap is None else route._replace(handle=wrap(self, route.handle))
+
+    def _with(self, acks: int, any_replica: bool, call: Callable[[], Any]) -> Any:
+        """Call a handler, now or when it has waited, with what its request allows."""
+        member = self._member
+        member.acks, member.any_replica = acks, any_replica
+        try:
+            outcome = call()
+        finally:
+            member.acks, member.any_replica = 1, False
+        if type(outcome) is Wait and outcome.answer is not None:
+            later = outcome.answer
+            outcome.answer = lambda: self._with(acks, any_replica, later)
+        return outcome
+
+    # --- Produce -----------------------------------------------------------------------------------------
+
+    def produce(self, inner: Handler) -> Handler:
+        """Answer once the in-sync replicas have the records, where acks=all asks for that."""
+
+        def handle(request: Any, context: Context[Any]) -> Any:
+            outcome = self._with(request.acks, False, lambda: inner(request, context))
+            return _then(outcome, lambda response: self._produced(response, request, context))
+
+        return handle
+
+    def _produced(self, response: Any, request: Any, context: Context[Any]) -> Any:
+        if response is None:
+            return None
+        if request.acks == ALL_REPLICAS:
+            waiting = [each for each in self._written(response, context.version) if not each.is_done]
+            if waiting:
+                deadline = context.arrived + request.timeout_ms / 1000
+                return _Replicating(waiting, deadline, context, lambda: self._hint(response, context)).check()
+        return self._hint(response, context)
+
+    def _written(self, response: Any, version: int) -> Iterable[_Written]:
+        for topic in response.responses:
+            found = self._topic(topic.name, topic.topic_id, version >= PRODUCE_IDS_SINCE)
+            if found is None:
+                continue
+            for answer in topic.partition_responses:
+                if not answer.error_code and answer.index < len(found.partitions):
+                    yield _Written(found.partitions[answer.index], answer)
+
+    def _topic(self, name: str | None, topic_id: bytes, by_id: bool) -> Any:
+        cluster = self._member.cluster
+        return cluster.topics_by_id.get(topic_id) if by_id else cluster.topics.get(name or "")
+
+    def _hint(self, response: Any, context: Context[Any]) -> Any:
+        """Say who leads, where this node does not (KIP-951)."""
+        if context.version >= PRODUCE_HINTS_SINCE:
+            leaders: dict[int, None] = {}
+            for topic in response.responses:
+                for answer in topic.partition_responses:
+                    if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                        by_id = context.version >= PRODUCE_IDS_SINCE
+                        found = self._topic(topic.name, topic.topic_id, by_id)
+                        if found is not None and answer.index < len(found.partitions):
+                            partition = found.partitions[answer.index]
+                            answer.current_leader = produce_response.LeaderIdAndEpoch(
+                                leader_id=partition.leader, leader_epoch=partition.leader_epoch
+                            )
+                            leaders[partition.leader] = None
+            response.node_endpoints = self._endpoints(leaders, context, produce_response.NodeEndpoint)
+        return response
+
+    def _endpoints(self, leaders: Iterable[int], context: Context[Any], made: Any) -> list[Any]:
+        listener = context.session.listener_name
+        found = []
+        for leader in leaders:
+            broker = self._member.brokers.by_id.get(leader)
+            if broker is not None and not broker.fenced and listener in broker.endpoints:
+                host, port = broker.endpoints[listener]
+                found.append(made(node_id=leader, host=host, port=port, rack=broker.rack))
+        return found
+
+    # --- Fetch -------------------------------------------------------------------------------------------
+
+    def fetch(self, inner: Handler) -> Handler:
+        """Serve followers; and consumers at any replica, or where the leader sends them."""
+
+        def handle(request: Any, context: Context[Any]) -> Any:
+            if follower_of(request)[0] >= 0:
+                return serve(request, context.version, self._member)
+            if self._selects_by_rack and request.rack_id and self._prefers_other(request, context):
+                request.max_wait_ms = 0
+            any_replica = context.version >= FOLLOWERS_SERVE_SINCE
+            outcome = self._with(1, any_replica, lambda: inner(request, context))
+            return _then(outcome, lambda response: self._fetched(response, request, context))
+
+        return handle
+
+    def _prefers_other(self, request: Any, context: Context[Any]) -> bool:
+        for topic in request.topics:
+            found = self._topic(topic.topic, topic.topic_id, context.version >= FETCH_IDS_SINCE)
+            for asked in topic.partitions if found is not None else ():
+                if asked.partition < len(found.partitions):
+                    preferred = self._preferred(
+                        found.partitions[asked.partition], request.rack_id, asked.fetch_offset
+                    )
+                    if preferred >= 0:
+                        return True
+        return False
+
+    def _preferred(self, partition: ReplicatedPartition, rack: str, offset: int) -> int:
+        """The replica in a client's rack that it should read from; -1 to stay with the leader."""
+        followers, brokers = partition.followers, self._member.brokers.by_id
+        here = brokers.get(self._member.node_id)
+        if followers is None or not rack or here is None or here.rack == rack:
+            return -1
+        best: tuple[int, float, int] | None = None
+        for replica, follower in followers.items():
+            broker = brokers.get(replica)
+            if (
+                broker is not None
+                and broker.is_acceptable
+                and broker.rack == rack
+                and replica in followers.in_sync
+                and 0 <= follower.start_offset <= offset <= follower.end_offset
+            ):
+                rank = follower.end_offset, follower.caught_up_s, replica
+                best = rank if best is None or rank > best else best
+        return -1 if best is None else best[2]
+
+    def _fetched(self, response: Any, request: Any, context: Context[Any]) -> Any:
+        leaders: dict[int, None] = {}
+        by_id = context.version >= FETCH_IDS_SINCE
+        looks_at_racks = self._selects_by_rack and context.version >= FOLLOWERS_SERVE_SINCE
+        offsets = {
+            (topic.topic, topic.topic_id, asked.partition): asked.fetch_offset
+            for topic in (request.topics if looks_at_racks and request.rack_id else ())
+            for asked in topic.partitions
+        }
+        for topic in response.responses:
+            found = self._topic(topic.topic, topic.topic_id, by_id)
+            for answer in topic.partitions if found is not None else ():
+                if answer.partition_index >= len(found.partitions):
+                    continue
+                partition = found.partitions[answer.partition_index]
+                offset = offsets.get((topic.topic, topic.topic_id, answer.partition_index))
+                if not answer.error_code and offset is not None:
+                    preferred = self._preferred(partition, request.rack_id, offset)
+                    if preferred >= 0:
+                        answer.preferred_read_replica, answer.records = preferred, b""
+                elif answer.error_code in _HINTED and context.version >= FETCH_HINTS_SINCE:
+                    answer.current_leader = fetch_response.LeaderIdAndEpoch(
+                        leader_id=partition.leader, leader_epoch=partition.leader_epoch
+                    )
+                    leaders[partition.leader] = None
+        if leaders:
+            response.node_endpoints = self._endpoints(leaders, context, fetch_response.NodeEndpoint)
+        return response
+
+    # --- offsets -----------------------------------------------------------------------------------------
+
+    def list_offsets(self, inner: Handler) -> Handler:
+        """Ask the leader; what is latest is not known until it has committed something of its epoch."""
+
+        def handle(request: Any, context: Context[Any]) -> Any:
+            any_replica = request.replica_id == DEBUGGING_REPLICA
+            outcome = self._with(1, any_replica, lambda: inner(request, context))
+            return _then(outcome, lambda response: self._listed(response, request, context))
+
+        return handle
+
+    def _listed(self, response: Any, request: Any, context: Context[Any]) -> Any:
+        times = {
+            (topic.name, asked.partition_index): asked.timestamp
+            for topic in request.topics
+            for asked in topic.partitions
+        }
+        for topic in response.topics:
+            found = self._member.cluster.topics.get(topic.name)
+            if found is None:
+                continue
+            for answer in topic.partitions:
+                if answer.error_code or answer.partition_index >= len(found.partitions):
+                    continue
+                time = times.get((topic.name, answer.partition_index), 0)
+                is_open = time in (LATEST, MAX_TIMESTAMP) or (time >= 0 and answer.offset < 0)
+                partition = found.partitions[answer.partition_index]
+                assert isinstance(partition, ReplicatedPartition)
+                if is_open and not partition.is_settled:
+                    is_new = context.version >= OFFSET_NOT_AVAILABLE_SINCE
+                    code = ErrorCode.OFFSET_NOT_AVAILABLE if is_new else ErrorCode.LEADER_NOT_AVAILABLE
+                    answer.error_code, answer.offset, answer.timestamp = code, -1, -1
+        return response
+
+    def end_of_epoch(self, inner: Handler) -> Handler:
+        """Ask the leader, but for one who debugs."""
+
+        def handle(request: Any, context: Context[Any]) -> Any:
+            any_replica = request.replica_id == DEBUGGING_REPLICA
+            return self._with(1, any_replica, lambda: inner(request, context))
+
+        return handle
+
+    # --- coordinators ------------------------------------------------------------------------------------
+
+    def coordinate(self, inner: Handler) -> Handler:
+        """Answer once what the coordinator has stored is replicated."""
+
+        def handle(request: Any, context: Context[Any]) -> Any:
+            return _then(inner(request, context), lambda response: self._stored(response, context))
+
+        return handle
+
+    def _stored(self, response: Any, context: Context[Any]) -> Any:
+        unreplicated = self._member.unreplicated
+        if not unreplicated or response is None:
+            return response
+        waiting = [_State(partition, response) for partition in list(unreplicated)]
+        waiting = [each for each in waiting if not each.is_done]
+        if not waiting:
+            return response
+        return _Replicating(waiting, context.now + STATE_PATIENCE_S, context, lambda: response).check()
+
+
+_HINTED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+
+
+class _Written:
+    """Records of one partition that are to be replicated before their answer is given."""
+
+    def __init__(self, partition: ReplicatedPartition, answer: Any) -> None:
+        self.partition = partition
+        self._answer = answer
+        self._end_offset = partition.log.end_offset
+        self._losses = partition.losses
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left to be waited for; the answer then has its outcome."""
+        partition = self.partition
+        if partition.losses != self._losses or not partition.leads:
+            self.fail(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return True
+        if partition.high_watermark < self._end_offset:
+            return False
+        if len(partition.in_sync) < partition.minimum_in_sync:
+            self.fail(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+        return True
+
+    def fail(self, code: ErrorCode) -> None:
+        """Give the answer an error."""
+        self._answer.error_code = code
+        if code != ErrorCode.REQUEST_TIMED_OUT:
+            self._answer.base_offset = -1
+
+    def time_is_up(self) -> None:
+        """Give the answer the error of what took too long."""
+        self.fail(ErrorCode.REQUEST_TIMED_OUT)
+
+
+class _State(_Written):
+    """State of a coordinator that is to be replicated before an answer is given."""
+
+    def fail(self, code: ErrorCode) -> None:
+        if code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            code = ErrorCode.NOT_COORDINATOR
+        elif code is not ErrorCode.NOT_COORDINATOR:
+            code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        set_errors(self._answer, code)
+
+
+class _Replicating:
+    """An answer that waits for the high watermarks of partitions."""
+
+    def __init__(
+        self, waiting: list[Any], deadline: float, context: Context[Any], answer: Callable[[], Any]
+    ) -> None:
+        self._waiting = waiting
+        self._deadline = deadline
+        self._context = context
+        self._answer = answer
+
+    def check(self) -> Any:
+        """Return the answer if nothing is left to be waited for, or time is up; else wait on."""
+        self._waiting = [each for each in self._waiting if not each.is_done]
+        if not self._waiting:
+            return self._answer()
+        if self._context.now >= self._deadline:
+            for each in self._waiting:
+                each.time_is_up()
+            return self._answer()
+        keys = [(each.partition, "committed") for each in self._waiting]
+        return Wait(keys, self._deadline, 1, self.check)
+
+
+def set_errors(answer: Any, code: int) -> None:
+    """Set every error code in a response, also those of its parts."""
+    for name in answer.__slots__:
+        value = getattr(answer, name)
+        if name == "error_code":
+            answer.error_code = code
+        elif isinstance(value, list):
+            for part in value:
+                if hasattr(part, "__slots__"):
+                    set_errors(part, code)
+
+
+def _then(outcome: Any, then: Callable[[Any], Any]) -> Any:
+    """Return what `then` makes of a response, now or after waits; it may itself return a wait."""
+    if type(outcome) is Wait:
+        later = outcome.answer
+        assert later is not None
+        outcome.answer = lambda: _then(later(), then)
+        return outcome
+    return then(outcome)
+
+
+_WRAPPED: dict[int, Callable[[Gate, Handler], Handler]] = {
+    ApiKey.PRODUCE: Gate.produce,
+    ApiKey.FETCH: Gate.fetch,
+    ApiKey.LIST_OFFSETS: Gate.list_offsets,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: Gate.end_of_epoch,
+    **dict.fromkeys(
+        (
+            ApiKey.JOIN_GROUP,
+            ApiKey.SYNC_GROUP,
+            ApiKey.LEAVE_GROUP,
+            ApiKey.OFFSET_COMMIT,
+            ApiKey.OFFSET_DELETE,
+            ApiKey.DELETE_GROUPS,
+            ApiKey.TXN_OFFSET_COMMIT,
+            ApiKey.INIT_PRODUCER_ID,
+            ApiKey.ADD_PARTITIONS_TO_TXN,
+            ApiKey.ADD_OFFSETS_TO_TXN,
+            ApiKey.END_TXN,
+        ),
+        Gate.coordinate,
+    ),
+}

@@ -1,0 +1,451 @@
+"""One node as a member of a cluster: it registers, lives, follows leaders, and leads.
+
+Joins what decides (partitions, fetchers, followers) to a node's purgatory and clock, and to the transport. It
+is driven by messages and by alarms in the purgatory, so that a simulation runs it as a server does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from penstock.broker.partitions.internal_topics import INTERNAL_TOPICS
+from penstock.broker.replication.brokers import BrokerStates
+from penstock.broker.replication.fetcher import Fetcher
+from penstock.broker.replication.messages import (
+    CONTROLLER,
+    Batch,
+    Decision,
+    Feed,
+    Heartbeat,
+    HeartbeatAnswer,
+    Proposal,
+    Registered,
+    Registration,
+)
+from penstock.broker.replication.replica_fetch import serve
+from penstock.broker.requests.purgatory import Wait
+from penstock.common.logs import logger_named
+from penstock.errors import StorageError
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.fetch_request import FetchRequest
+
+if TYPE_CHECKING:
+    from penstock.broker.metadata.replica_manager import Topic
+    from penstock.broker.replication.member_cluster import MemberCluster
+    from penstock.broker.replication.partition import ReplicatedPartition
+    from penstock.broker.replication.transport import Answered, Transport
+    from penstock.broker.requests.purgatory import DelayedOperation, Purgatory
+    from penstock.clock import Clock
+    from penstock.common.failures import Failures
+    from penstock.protocol.messages.fetch_request import FetchTopic
+
+logger = logger_named("penstock.broker")
+
+IN_MEMORY_VERSION = 18
+"""The version of Fetch that nodes of one process speak: topics by id, replica state."""
+
+TOPIC_IDS_SINCE = 13
+
+WAKES_ALL = 1 << 40
+"""More bytes than any fetch waits for."""
+
+RETRY_S = 0.2
+"""How long a registration, or a proposal of an ISR, waits for its answer before it is sent again."""
+
+
+class Parts(Protocol):
+    """The parts of a node that its membership works on."""
+
+    purgatory: Purgatory
+    failures: Failures
+    clock: Clock
+
+
+class Moves(Protocol):
+    """Who has to know that partitions of coordinators are led elsewhere, or here."""
+
+    def moved(self, partitions: Sequence[ReplicatedPartition]) -> None:
+        """These partitions of the broker's own topics have changed their leader, or its epoch."""
+
+    def deleted(self, topics: Sequence[Topic]) -> None:
+        """These topics have been deleted."""
+
+
+class Member:
+    """The membership of one node, from one start to its end.
+
+    `lag_s` is `replica.lag.time.max.ms` in seconds, `heartbeat_s` the interval of heartbeats. `saved` has
+    high watermarks from before the start, by topic and number of the partition.
+    """
+
+    def __init__(
+        self,
+        node_id: int,
+        transport: Transport,
+        clock: Clock,
+        *,
+        lag_s: float,
+        heartbeat_s: float,
+        incarnation: int,
+        rack: str | None = None,
+        saved: dict[tuple[str, int], int] | None = None,
+    ) -> None:
+        self.node_id = node_id
+        self.rack = rack
+        self.lag_s = lag_s
+        self.acks = 1
+        self.any_replica = False
+        self.brokers = BrokerStates()
+        self.broker_epoch = -1
+        self.cluster: MemberCluster
+        self.moves: Moves | None = None
+        self.frozen = False
+        """Whether a test has stopped this node from following others."""
+        self.unreplicated: dict[ReplicatedPartition, int] = {}
+        """The log end of each partition of the broker's own topics that is led here and not committed."""
+        self.may_stop = False
+        self.wants_stop = False
+        self.ended = False
+        self.saved = {} if saved is None else saved
+        self._transport = transport
+        self._clock = clock
+        self._heartbeat_s = heartbeat_s
+        self._incarnation = incarnation
+        self._endpoints: dict[str, tuple[str, int]] = {}
+        self._node: Parts
+        self._has_begun = False
+        self.next_batch = 0
+        """The number of the first batch of metadata that this node does not have."""
+        self._fetchers: dict[int, Fetcher] = {}
+        self._followed: dict[ReplicatedPartition, int] = {}
+        self._turns: dict[int, DelayedOperation] = {}
+        self._proposed: dict[ReplicatedPartition, float] = {}
+        self._lag_at = 0.0
+
+    def begin(self, cluster: MemberCluster, node: Parts, records: Sequence[Any], next_batch: int) -> None:
+        """Take over what there is: the cluster, which has applied `records`, and the node."""
+        self.cluster, self._node, self.next_batch = cluster, node, next_batch
+        self._has_begun = True
+        for record in records:
+            self.brokers.apply(record)
+        self._refresh()
+
+    def join(self, endpoints: dict[str, tuple[str, int]]) -> None:
+        """Register, now that clients can connect to `endpoints` (host and port by name of the listener)."""
+        self._endpoints = endpoints
+        self._register()
+        self._lag_at = self.monotonic() + self.lag_s / 2
+        self._alarm(self._heartbeat_s, self._beat)
+        self._alarm(self.lag_s / 2, self._look_for_lag)
+
+    def end(self) -> None:
+        """Take no part any more: the node has stopped, or is dead."""
+        self.ended = True
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the controller has this life of the node among the living, as far as the node has been
+        sent.
+        """
+        state = self.brokers.by_id.get(self.node_id)
+        return state is not None and state.epoch == self.broker_epoch and not state.fenced
+
+    # --- as the host of partitions -----------------------------------------------------------------------
+
+    def monotonic(self) -> float:
+        """Seconds of the node's monotonic clock."""
+        return self._clock.monotonic()
+
+    def is_eligible(self, replica: int) -> bool:
+        """Whether a replica may be in the ISR, by the metadata of this node."""
+        return self.brokers.is_acceptable(replica)
+
+    def committed(self, partition: ReplicatedPartition) -> None:
+        """The high watermark of a partition has moved, or it is led elsewhere: those who wait are woken."""
+        log = partition.open_log
+        if not partition.leads or log is None or partition.high_watermark >= log.end_offset:
+            self.unreplicated.pop(partition, None)
+        if not self._has_begun:
+            return
+        purgatory = self._node.purgatory
+        purgatory.notify((partition, "committed"))
+        purgatory.notify(partition, WAKES_ALL)
+
+    def written(self, partition: ReplicatedPartition) -> None:
+        """Records have been appended that the followers do not have."""
+        if partition.topic in INTERNAL_TOPICS:
+            self.unreplicated[partition] = partition.log.end_offset
+
+    def saved_high_watermark(self, partition: ReplicatedPartition) -> int:
+        """The high watermark that was noted before this start; 0 if none was."""
+        return self.saved.get((partition.topic, partition.index), 0)
+
+    def save_high_watermarks(self) -> None:
+        """Note high watermarks, for the next start."""
+        for partition in self.cluster.opened:
+            self.saved[partition.topic, partition.index] = partition.high_watermark
+
+    # --- alarms ------------------------------------------------------------------------------------------
+
+    def _alarm(self, seconds: float, then: Callable[[], None]) -> DelayedOperation:
+        def run() -> None:
+            if not self.ended:
+                then()
+
+        return self._node.purgatory.park(Wait((), self.monotonic() + seconds), run)
+
+    # --- the controller ----------------------------------------------------------------------------------
+
+    def _register(self) -> None:
+        asked = Registration(self.node_id, self._incarnation, self.rack, self._endpoints)
+
+        def answered(answer: Registered | None) -> None:
+            if self.ended or self.broker_epoch >= 0:
+                return
+            if answer is not None:
+                self.broker_epoch = answer.broker_epoch
+                self.beat()
+
+        self._transport.send(self.node_id, CONTROLLER, asked, answered)
+
+        def again() -> None:
+            if self.broker_epoch < 0:
+                self._register()
+
+        self._alarm(RETRY_S, again)
+
+    def _beat(self) -> None:
+        self._alarm(self._heartbeat_s, self._beat)
+        self.beat()
+
+    def beat(self) -> None:
+        """Send a heartbeat, which brings what is missing of the metadata."""
+        if self.broker_epoch < 0:
+            return
+        asked = Heartbeat(self.node_id, self.broker_epoch, self.next_batch, self.wants_stop)
+        self._transport.send(self.node_id, CONTROLLER, asked, self._beaten)
+
+    def _beaten(self, answer: HeartbeatAnswer | None) -> None:
+        if answer is None or self.ended:
+            return
+        if not answer.is_known and self.broker_epoch >= 0:
+            self.broker_epoch = -1
+            self._register()
+        self.take(answer.batches)
+        self.may_stop = self.may_stop or answer.may_stop
+
+    def take(self, batches: Sequence[Batch]) -> None:
+        """Apply metadata, each batch once and in order; what comes too early is left for a heartbeat.
+
+        Raises:
+            StorageError: a log cannot be opened, or not be deleted.
+        """
+        if self.ended:
+            return
+        took = False
+        for batch in batches:
+            if batch.number == self.next_batch:
+                self.next_batch += 1
+                took = True
+                for record in batch.records:
+                    self.brokers.apply(record)
+                self.cluster.apply(batch.records)
+        if took:
+            self._refresh()
+
+    def _refresh(self) -> None:
+        """The metadata have changed: see to what is followed, and to coordinators."""
+        changed, self.cluster.changed = self.cluster.changed, {}
+        removed, self.cluster.removed = self.cluster.removed, []
+        moved = []
+        for partition in changed:
+            self._follow(partition)
+            self._proposed.pop(partition, None)
+            if partition.topic in INTERNAL_TOPICS:
+                moved.append(partition)
+            if not partition.leads:
+                self.committed(partition)
+        for opened in self.cluster.opened:
+            # Who may be in sync decides what counts for the high watermark.
+            if opened.leads:
+                opened.look_at_followers()  # type: ignore[attr-defined]
+        for topic in removed:
+            for gone in topic.partitions:
+                self.saved.pop((gone.topic, gone.index), None)
+        if self.moves is not None:
+            if moved:
+                self.moves.moved(moved)
+            if removed:
+                self.moves.deleted(removed)
+        for leader in list(self._fetchers):
+            self._fetch(leader)
+
+    # --- following ---------------------------------------------------------------------------------------
+
+    def _follow(self, partition: ReplicatedPartition) -> None:
+        before = self._followed.pop(partition, None)
+        if before is not None:
+            self._fetchers[before].remove(partition)
+        is_there = self.cluster.topics_by_id.get(partition.topic_id) is not None
+        if not is_there or not partition.is_kept_here or partition.leads or partition.leader < 0:
+            return
+        leader = partition.leader
+        fetcher = self._fetchers.get(leader)
+        if fetcher is None:
+            fetcher = self._fetchers[leader] = Fetcher(self.node_id, leader)
+        fetcher.add(partition)
+        self._followed[partition] = leader
+
+    def _fetch(self, leader: int) -> None:
+        """Ask a leader for what comes next, unless it is being asked."""
+        fetcher, now_s = self._fetchers[leader], self.monotonic()
+        if self.ended or self.frozen or fetcher.is_busy(now_s):
+            return
+        request = fetcher.request(self.broker_epoch, now_s) if self.broker_epoch >= 0 else None
+        if request is not None:
+            ticket = fetcher.ticket
+
+            def answered(answer: Any) -> None:
+                if not self.ended and fetcher.ticket == ticket:
+                    self._fetched(fetcher, answer)
+
+            self._transport.send(self.node_id, leader, request, answered)
+        self._set_turn(leader, fetcher)
+
+    def _set_turn(self, leader: int, fetcher: Fetcher) -> None:
+        """Have the fetcher looked at when something can be asked again, or an answer has been lost."""
+        when = fetcher.next_turn()
+        alarm = self._turns.get(leader)
+        if when is None or (alarm is not None and alarm.is_waiting and alarm.deadline <= when):
+            return
+        if alarm is not None:
+            self._node.purgatory.cancel(alarm)
+        seconds = max(when - self.monotonic(), 0.001)
+        self._turns[leader] = self._alarm(seconds, lambda: self._fetch(leader))
+
+    def _fetched(self, fetcher: Fetcher, answer: Any) -> None:
+        now_s = self.monotonic()
+        if answer is None or self.frozen:
+            fetcher.failed(now_s)
+            self._set_turn(fetcher.leader, fetcher)
+            return
+        fetcher.answered(answer, now_s, self._clock.now_ms(), self.committed)
+        self._fetch(fetcher.leader)
+
+    def freeze(self, frozen: bool) -> None:
+        """Stop following others, or go on: a lever for tests."""
+        self.frozen = frozen
+        if not frozen:
+            for leader in list(self._fetchers):
+                self._fetch(leader)
+
+    # --- leading -----------------------------------------------------------------------------------------
+
+    def topic_of(self, asked: FetchTopic, version: int) -> Topic:
+        """Return the topic that a follower's request names; raises what `Cluster.topic` does."""
+        cluster = self.cluster
+        return (
+            cluster.topic_by_id(asked.topic_id) if version >= TOPIC_IDS_SINCE else cluster.topic(asked.topic)
+        )
+
+    def fetched(self, partition: ReplicatedPartition, replica: int) -> None:
+        """A follower has asked for more: the high watermark may move, and it may join the ISR."""
+        partition.look_at_followers()
+        followers = partition.followers
+        if followers is None or replica in followers.in_sync:
+            return
+        follower = followers.get(replica)
+        broker = self.brokers.by_id.get(replica)
+        if (
+            follower is not None
+            and broker is not None
+            and broker.is_acceptable
+            and follower.broker_epoch in (-1, broker.epoch)
+            and followers.may_join(replica, partition.high_watermark)
+        ):
+            followers.joining = replica
+            self._propose(partition, (*followers.in_sync, replica))
+
+    def _propose(self, partition: ReplicatedPartition, in_sync: Sequence[int]) -> None:
+        followers = partition.followers
+        if followers is None or self.ended:
+            return
+        followers.pending = True
+        self._proposed[partition] = self.monotonic()
+        epochs = []
+        for replica in in_sync:
+            follower = followers.get(replica)
+            epochs.append((replica, -1 if follower is None else follower.broker_epoch))
+        proposal = Proposal(
+            self.node_id,
+            self.broker_epoch,
+            partition.topic_id,
+            partition.index,
+            partition.leader_epoch,
+            partition.epoch,
+            tuple(epochs),
+        )
+
+        def answered(answer: Decision | None) -> None:
+            if answer is None or self.ended or partition.epoch != proposal.partition_epoch:
+                return
+            if answer.error in (ErrorCode.INELIGIBLE_REPLICA, ErrorCode.STALE_BROKER_EPOCH):
+                self._proposed.pop(partition, None)
+                if partition.followers is followers:
+                    followers.pending, followers.joining = False, None
+            elif answer.error:
+                self.beat()  # what it was refused for comes as metadata
+
+        def again() -> None:
+            # What was proposed may have been written: only metadata or a refusal settle it.
+            if partition.followers is followers and followers.pending and partition in self._proposed:
+                self._propose(partition, in_sync)
+
+        self._transport.send(self.node_id, CONTROLLER, proposal, answered)
+        self._alarm(RETRY_S, again)
+
+    def _look_for_lag(self) -> None:
+        """Propose to remove followers that have lagged for too long; every half of that time."""
+        self._alarm(self.lag_s / 2, self._look_for_lag)
+        now_s = self.monotonic()
+        for partition in list(self.cluster.opened):
+            followers = partition.followers  # type: ignore[attr-defined]
+            if followers is None or followers.pending:
+                continue
+            lagging = followers.lagging(partition.log.end_offset, self.lag_s, now_s)
+            if lagging:
+                rest = [each for each in followers.in_sync if each not in lagging]
+                logger.info("followers %s of %s lag behind", lagging, partition)
+                self._propose(partition, rest)  # type: ignore[arg-type]
+
+    # --- messages ----------------------------------------------------------------------------------------
+
+    def receive(self, source: int, asked: Any, answer: Answered) -> None:
+        """Take a message of another node, or of the controller."""
+        if self.ended:
+            answer(None)
+        elif isinstance(asked, Feed):
+            try:
+                self.take([asked.batch])
+            except StorageError as error:
+                logger.error("%s", error)
+        elif isinstance(asked, FetchRequest):
+            self._answer(serve(asked, IN_MEMORY_VERSION, self), answer)
+        else:
+            answer(None)
+
+    def _answer(self, outcome: Any, answer: Answered) -> None:
+        if not isinstance(outcome, Wait):
+            answer(outcome)
+            return
+        later = outcome.answer
+        assert later is not None
+
+        def resume() -> None:
+            if self.ended:
+                answer(None)
+            else:
+                self._answer(later(), answer)
+
+        self._node.purgatory.park(outcome, resume)

@@ -1,0 +1,219 @@
+"""One node's state of its cluster: metadata as they have arrived, and the partitions that it makes of them.
+
+Takes the place of `Cluster` and `ReplicaManager` of a broker by itself. Changes go to the controller; what
+comes of them is applied here when the controller sends it, in the order in which it was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.broker.metadata.cluster import PRODUCER_ID_BLOCK, Cluster
+from penstock.broker.metadata.planning import NewTopic, Planner
+from penstock.broker.metadata.replica_manager import ReplicaManager, Topic
+from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from penstock.broker.replication.partition import Host, ReplicatedPartition
+from penstock.protocol.messages.partition_change_record import PartitionChangeRecord
+from penstock.protocol.messages.partition_record import PartitionRecord
+from penstock.protocol.messages.producer_ids_record import ProducerIdsRecord
+from penstock.protocol.messages.remove_topic_record import RemoveTopicRecord
+
+if TYPE_CHECKING:
+    from penstock.broker.config.values import BrokerConfig
+    from penstock.broker.metadata.image import PartitionImage
+    from penstock.broker.metadata.planning import Placing
+    from penstock.broker.partitions.log_store import LogStore
+    from penstock.broker.partitions.partition import Partition
+    from penstock.protocol.message import Message
+
+_FACTORS = {
+    OFFSETS_TOPIC: "offsets.topic.replication.factor",
+    TRANSACTIONS_TOPIC: "transaction.state.log.replication.factor",
+}
+
+
+class Authority(Protocol):
+    """The controller as one node reaches it."""
+
+    placing: Placing
+    cluster_id: str
+
+    @property
+    def end_offset(self) -> int:
+        """The offset after the last metadata record."""
+
+    def producer_ids_end(self) -> int:
+        """The first producer id that no node has reserved."""
+
+    def broker_count(self) -> int:
+        """How many brokers are registered."""
+
+    def commit(self, records: Sequence[Message], now_ms: int) -> None:
+        """Have records written, and take them and all before them.
+
+        Raises:
+            StorageError: they could not be written, or the controller cannot be reached.
+        """
+
+
+class MemberReplicas(ReplicaManager):
+    """The topics of a cluster as one node keeps them. Topics are there with all partitions, kept here or
+    not.
+    """
+
+    host: Host
+
+    def _new_partition(self, topic: Topic, index: int) -> Partition:
+        return ReplicatedPartition(
+            topic.name, topic.id, index, topic.config, self._store, self.opened, self.host
+        )
+
+    def _follow(self, partition: Partition, image: PartitionImage) -> None:
+        assert isinstance(partition, ReplicatedPartition)
+        was_here = partition.is_kept_here
+        partition.follow(image)
+        if was_here and not partition.is_kept_here:
+            partition.close()
+            self._store.delete_log(partition.topic, partition.index, partition.topic_id)
+
+
+class MemberCluster(Cluster):
+    """The topics of a cluster, as one node has them."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        store: LogStore,
+        now_ms: int,
+        host: Host,
+        authority: Authority,
+        records: Sequence[Message],
+    ) -> None:
+        """`records` are the metadata that there are when the node starts.
+
+        Raises:
+            StorageError: a log cannot be opened.
+        """
+        self._host = host
+        self._authority = authority
+        self._records = records
+        self._own_ids_end = 0
+        self.changed: dict[ReplicatedPartition, None] = {}
+        """Partitions whose metadata have changed, for who follows them to take out."""
+        self.removed: list[Topic] = []
+        """Topics that have been deleted, in the same way."""
+        super().__init__(config, store, now_ms)
+        self.placing = authority.placing
+        self.cluster_id = authority.cluster_id
+
+    def _new_replicas(self, store: LogStore) -> ReplicaManager:
+        replicas = MemberReplicas(self.image, self.config, store)
+        replicas.host = self._host
+        return replicas
+
+    def _begin(self, config: BrokerConfig, now_ms: int) -> None:
+        self.apply(self._records)
+        self._records = ()
+        removed_ids: set[bytes] = set()
+        for name, index in list(self._store.partitions()):
+            topic, topic_id = self.topics.get(name), self._store.topic_id(name, index)
+            is_known = topic is not None and topic.id == topic_id and index < len(topic.partitions)
+            if not is_known and topic_id is not None:
+                removed_ids.add(topic_id)  # deleted while the node was away
+        self.replicas.reconcile(removed_ids)
+
+    def apply(self, records: Sequence[Message]) -> None:
+        """Apply what the controller has written.
+
+        Raises:
+            StorageError: a log cannot be opened, or not be deleted.
+        """
+        for record in records:
+            if isinstance(record, RemoveTopicRecord):
+                topic = self.topics_by_id.get(record.topic_id)
+                self._apply(record)
+                if topic is not None:
+                    self.replicas.delete(topic)
+                    self.removed.append(topic)
+                    for each in topic.partitions:
+                        self.changed[each] = None  # type: ignore[index]
+                continue
+            self._apply(record)
+            if isinstance(record, (PartitionRecord, PartitionChangeRecord)):
+                found = self.topics_by_id.get(record.topic_id)
+                if found is not None and record.partition_id < len(found.partitions):
+                    self.changed[found.partitions[record.partition_id]] = None  # type: ignore[index]
+
+    def _apply(self, record: Message) -> None:
+        self.image.apply(record)
+        self.replicas.apply(record)
+
+    def _commit(self, records: Sequence[Message], now_ms: int) -> None:
+        self._authority.commit(records, now_ms)
+
+    @property
+    def metadata_end_offset(self) -> int:
+        return self._authority.end_offset
+
+    # --- topics ------------------------------------------------------------------------------------------
+
+    def plan_topic(
+        self, name: str, partitions: int = -1, *, configs: Mapping[str, str | None] | None = None
+    ) -> NewTopic:
+        setting = _FACTORS.get(name)
+        factor = -1
+        if setting is not None:
+            factor = max(1, min(self.config.integer(setting), self._authority.broker_count()))
+        return Planner(self).new_topic(name, partitions, factor, configs=configs)
+
+    def _partition_record(
+        self, name: str, topic_id: bytes, index: int, replicas: Sequence[int] = ()
+    ) -> PartitionRecord:
+        in_sync = self._authority.placing.in_sync_of(replicas)
+        return PartitionRecord(
+            partition_id=index,
+            topic_id=topic_id,
+            replicas=list(replicas),
+            isr=list(in_sync),
+            leader=in_sync[0] if in_sync else -1,
+            leader_epoch=0,
+            partition_epoch=0,
+            directories=[bytes(16)] * len(replicas),
+        )
+
+    def add_partitions(
+        self,
+        wanted: Mapping[str, int],
+        now_ms: int,
+        assignments: Mapping[str, Sequence[Sequence[int]]] | None = None,
+    ) -> None:
+        records: list[Message] = []
+        for name, count in wanted.items():
+            topic = self.topics[name]
+            have = len(topic.partitions)
+            chosen = (assignments or {}).get(name)
+            if chosen is None:
+                factor = len(topic.partitions[0].replicas)
+                chosen = self._authority.placing.place(count - have, factor)
+            for index, replicas in enumerate(chosen, have):
+                records.append(self._partition_record(name, topic.id, index, replicas))
+        if records:
+            self._commit(records, now_ms)
+
+    # --- producers ---------------------------------------------------------------------------------------
+
+    def new_producer_id(self, now_ms: int) -> int:
+        if self._next_producer_id >= self._own_ids_end:
+            first = max(self._authority.producer_ids_end(), self._next_producer_id)
+            end = first + PRODUCER_ID_BLOCK
+            self._commit([ProducerIdsRecord(broker_id=self.node_id, next_producer_id=end)], now_ms)
+            self._next_producer_id, self._own_ids_end = first, end
+        producer_id = self._next_producer_id
+        self._next_producer_id += 1
+        return producer_id
+
+    def skip_producer_ids(self, seen: int) -> None:
+        if seen >= self._authority.producer_ids_end():
+            self._next_producer_id = (seen // PRODUCER_ID_BLOCK + 2) * PRODUCER_ID_BLOCK
+            self._own_ids_end = 0

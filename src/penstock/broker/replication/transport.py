@@ -1,0 +1,49 @@
+"""How the nodes of a cluster reach one another and the controller: a seam, with links that tests can cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeAlias
+
+Answered: TypeAlias = Callable[[Any], None]
+"""Called with the answer, or with None where there is none and will be none."""
+
+Receive: TypeAlias = Callable[[int, Any, Answered], None]
+"""Takes a message: its source, the message, and what to call with the answer, at once or later."""
+
+
+class Transport(Protocol):
+    """Carries messages between nodes. It may lose, delay, repeat and reorder them; it never raises."""
+
+    def send(self, source: int, target: int, message: Any, answered: Answered) -> None:
+        """Send a message; `answered` is called at most once, and never from within this call."""
+
+
+class Links:
+    """What tests have done to the links between nodes: cut, or slowed down."""
+
+    def __init__(self) -> None:
+        self._cut: set[tuple[int, int]] = set()
+        self._delays: dict[tuple[int, int], float] = {}
+
+    def cut(self, one: int, other: int) -> None:
+        """Let nothing pass between two nodes, in both directions."""
+        self._cut |= {(one, other), (other, one)}
+
+    def heal(self, one: int | None = None, other: int | None = None) -> None:
+        """Let everything pass again: between two nodes, to and from one, or everywhere; without delay."""
+        wanted = {each for each in (one, other) if each is not None}
+        self._cut = {link for link in self._cut if not wanted <= set(link)}
+        self._delays = {link: delay for link, delay in self._delays.items() if not wanted <= set(link)}
+
+    def slow(self, one: int, other: int, delay_s: float) -> None:
+        """Deliver everything between two nodes so many seconds late."""
+        self._delays[one, other] = self._delays[other, one] = delay_s
+
+    def passes(self, source: int, target: int) -> bool:
+        """Whether a message from one node reaches another now."""
+        return (source, target) not in self._cut
+
+    def delay_s(self, source: int, target: int) -> float:
+        """How late a message arrives, in seconds."""
+        return self._delays.get((source, target), 0.0)
