@@ -86,6 +86,7 @@ NOT_LISTING = {
     "schema code": "prints source",
     "schema check": "prints a verdict",
     "schema sizes": "prints sentences for people",
+    "follow": "prints progress as it comes",
     "demo": "runs",
     "completion": "prints a script",
 }
