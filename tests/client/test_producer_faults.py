@@ -418,7 +418,10 @@ def test_without_acknowledgements_nobody_waits() -> None:
         ("key is bytes or None, not bool$", {"key": True}),
         ("header 'h' is bytes or None, not int$", {"headers": [("h", 5)]}),
         ("header's name is text that UTF-8 can say", {"headers": [("\ud800", b"x")]}),
-        ("timestamp is milliseconds since 1970, a whole number of 64 bits, not 1.5", {"timestamp": 1.5}),
+        (
+            "timestamp is milliseconds since 1970, a whole number of 64 bits, or a datetime, not 1.5",
+            {"timestamp": 1.5},
+        ),
         ("timestamp is milliseconds since 1970", {"timestamp": "now"}),
         ("timestamp is milliseconds since 1970", {"timestamp": True}),
         ("timestamp is milliseconds since 1970", {"timestamp": 2**63}),

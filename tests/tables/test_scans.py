@@ -274,7 +274,10 @@ def test_times_and_durations_are_bounds(servers: str, filled: str, new_topic: Ne
         ({"last": 5, "start": 3}, "give one of them"),
         ({"limit": "5"}, "limit is '5': a number of records is needed"),
         ({"limit": -5}, "limit is -5: a number of records is needed"),
-        ({"isolation": "serializable"}, "isolation is 'serializable': it must be read_uncommitted or"),
+        (
+            {"isolation": "serializable"},
+            "isolation is 'serializable': one of read_uncommitted, read_committed is needed",
+        ),
         ({"partitions": "0"}, "partitions is '0': numbers are needed"),
         ({"config": "client.id=x"}, "config is str: a mapping of options is needed"),
         ({"batch_bytes": "1"}, "batch_bytes is '1': a whole number is needed"),

@@ -10,7 +10,7 @@ started again it keeps its port and its data, also those in memory.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Unpack
@@ -22,6 +22,7 @@ from penstock.broker.network.serving import serving
 from penstock.broker.partitions.log_store import MemoryStore
 from penstock.clock import Clock, SystemClock
 from penstock.common.listening.serving_thread import ServingThread
+from penstock.errors import ConfigError
 from penstock.model import setting_text
 
 if TYPE_CHECKING:
@@ -69,6 +70,16 @@ class Broker:
         security: Security | str | None = None,
         **settings: Unpack[BrokerSettings],
     ) -> None:
+        if config is not None and not isinstance(config, Mapping):
+            raise ConfigError(f"config is {config!r}: a mapping of settings is needed")
+        if as_version is not None and not isinstance(as_version, str):
+            raise ConfigError(f"as_version is {as_version!r}: text is needed, such as '3.9'")
+        if not isinstance(host, str):
+            raise ConfigError(f"host is {host!r}: text is needed, such as '127.0.0.1'")
+        if not isinstance(port, int) or isinstance(port, bool) or not 0 <= port < 1 << 16:
+            raise ConfigError(f"port is {port!r}: a number from 0 to 65535 is needed")
+        if not isinstance(interceptors, Iterable):
+            raise ConfigError(f"interceptors is {interceptors!r}: a list of functions is needed")
         named = {name.replace("_", "."): value for name, value in settings.items()}
         texts = {name: setting_text(value) for name, value in {**(config or {}), **named}.items()}
         if data_dir is not None:
@@ -80,6 +91,10 @@ class Broker:
         if security is not None:
             from penstock.broker.security.throwaway import security_of
 
+            if not isinstance(security, str) and not hasattr(security, "client_settings"):
+                raise ConfigError(
+                    f"security is {security!r}: text such as 'SASL_SSL' is needed, or a Security"
+                )
             self.security = security_of(security)
             texts = {**self.security.settings(host, port), **texts}
         self.config = BrokerConfig(texts, as_version)

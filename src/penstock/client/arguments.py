@@ -1,12 +1,16 @@
 """Arguments of the client's public calls: checked where they come in, so that errors name what was given.
 
 A topic where a list of topics belongs would otherwise be taken letter by letter, and a number given as text
-fail somewhere inside. Every function returns its argument, in the form that the client works with.
+fail somewhere inside. Every function returns its argument, in the form that the client works with. `checked`
+puts them before a method; what is called for every record is checked where it is looked at anyway.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from itertools import zip_longest
 from operator import index
 from typing import Any, TypeVar
 
@@ -14,6 +18,114 @@ from penstock.errors import ConfigError
 from penstock.model import TopicPartition
 
 T = TypeVar("T")
+Call = TypeVar("Call", bound=Callable[..., Any])
+
+Check = Callable[[Any, str], Any]
+"""Takes a value and its name for an error; returns it, or what it stands for, or raises `ConfigError`."""
+
+
+def checked(**checks: Check) -> Callable[[Call], Call]:
+    """Check arguments of a method before it runs, those that are given, each by the function of its name.
+
+        @checked(user=text, iterations=whole)
+        async def set_password(self, user: str, ..., iterations: int = 4096) -> None:
+
+    Of a coroutine, errors are raised when it is awaited, as its own are.
+    """
+
+    def decorate(call: Call) -> Call:
+        names = list(inspect.signature(call).parameters)
+        missing = checks.keys() - set(names)
+        if missing:
+            raise TypeError(f"{call.__qualname__} has no arguments {', '.join(sorted(missing))}")
+
+        def looked_at(args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+            return (
+                [
+                    checks[name](value, name) if name in checks else value
+                    for name, value in zip_longest(names[: len(args)], args)
+                ],
+                {
+                    name: checks[name](value, name) if name in checks else value
+                    for name, value in keywords.items()
+                },
+            )
+
+        async def looks_first_async(*args: Any, **keywords: Any) -> Any:
+            positional, named = looked_at(args, keywords)
+            return await call(*positional, **named)
+
+        def looks_first(*args: Any, **keywords: Any) -> Any:
+            positional, named = looked_at(args, keywords)
+            return call(*positional, **named)
+
+        is_async = inspect.iscoroutinefunction(call)
+        made: Any = functools.wraps(call)(looks_first_async if is_async else looks_first)
+        checking: Call = made
+        return checking
+
+    return decorate
+
+
+def size(value: object, what: str) -> int:
+    """A whole number above 0.
+
+    Raises:
+        ConfigError: it is something else.
+    """
+    number = whole(value, what)
+    if number < 1:
+        raise ConfigError(f"{what} is {number}: at least 1 is needed")
+    return number
+
+
+def optional(check: Check) -> Check:
+    """A check that None passes."""
+    return lambda value, what: None if value is None else check(value, what)
+
+
+def one_of(*words: str) -> Check:
+    """A check for one of several words."""
+
+    def look(value: object, what: str) -> str:
+        if isinstance(value, str) and value in words:
+            return value
+        raise ConfigError(f"{what} is {value!r}: one of {', '.join(words)} is needed")
+
+    return look
+
+
+def instance_of(kind: type[Any]) -> Check:
+    """A check for an object of one class."""
+
+    def look(value: object, what: str) -> Any:
+        if isinstance(value, kind):
+            return value
+        raise ConfigError(f"{what} is {value!r}: a {kind.__name__} is needed")
+
+    return look
+
+
+def list_of(check: Check, example: str) -> Check:
+    """A check for several values, as a list; one text where a list belongs is named."""
+
+    def look(values: object, what: str) -> list[Any]:
+        if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
+            raise ConfigError(f"{what} is {values!r}: a list is needed, such as {example}")
+        return [check(value, f"one of {what}") for value in values]
+
+    return look
+
+
+def function(value: object, what: str) -> Any:
+    """Something that can be called.
+
+    Raises:
+        ConfigError: it is something else.
+    """
+    if callable(value):
+        return value
+    raise ConfigError(f"{what} is {value!r}: a function is needed")
 
 
 def whole(value: object, what: str) -> int:
@@ -99,18 +211,18 @@ def seconds(value: object, what: str) -> float | None:
     raise ConfigError(f"{what} is {value!r}: a number of seconds is needed, or None for no limit")
 
 
-def mapping(values: object, what: str, example: str) -> Mapping[Any, Any]:
-    """A mapping of anything.
+def mapping(example: str) -> Check:
+    """A check for a mapping of anything; the message has the `example`."""
 
-    Raises:
-        ConfigError: it is something else; the message has the `example`.
-    """
-    if isinstance(values, Mapping):
-        return values
-    raise ConfigError(f"{what} is {values!r}: a mapping is needed, such as {example}")
+    def look(values: object, what: str) -> Mapping[Any, Any]:
+        if isinstance(values, Mapping):
+            return values
+        raise ConfigError(f"{what} is {values!r}: a mapping is needed, such as {example}")
+
+    return look
 
 
-def topic_name(value: object) -> str:
+def topic_name(value: object, what: str = "") -> str:
     """The name of a topic.
 
     Raises:

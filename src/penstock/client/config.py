@@ -242,6 +242,16 @@ class ClientConfig:
     receive_buffer_bytes: int = _option(-1, whole_number(-1), "socket.receive.buffer.bytes")
 
     @classmethod
+    def of(
+        cls: type[C], bootstrap_servers: object, config: Mapping[str, object] | None, keywords: object
+    ) -> C:
+        """The options of a client's constructor. Raises as `parse`."""
+        given: dict[str, object] = dict(keywords)  # type: ignore[call-overload]
+        if bootstrap_servers is not None:
+            given["bootstrap_servers"] = bootstrap_servers
+        return cls.parse(config, given)
+
+    @classmethod
     def parse(cls: type[C], config: Mapping[str, object] | None, keywords: Mapping[str, object]) -> C:
         """Build from dotted names and underscored keywords.
 

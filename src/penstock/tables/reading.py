@@ -7,7 +7,7 @@ from contextlib import aclosing, closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.client.arguments import column_names, partition_numbers, topic_name
+from penstock.client.arguments import column_names, one_of, partition_numbers, topic_name
 from penstock.client.background_loop import run
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.config import ConsumerConfig
@@ -65,8 +65,11 @@ class Reading:
         """
         if protocol not in PROTOCOLS:
             raise ConfigError(f"protocol is {protocol!r}: it is one of {', '.join(PROTOCOLS)}")
-        if isolation not in ISOLATION_LEVELS:
-            raise ConfigError(f"isolation is {isolation!r}: it must be {' or '.join(ISOLATION_LEVELS)}")
+        one_of(*ISOLATION_LEVELS)(isolation, "isolation")
+        if not isinstance(bootstrap_servers, (str, list, tuple)):
+            raise ConfigError(
+                f"bootstrap_servers is {bootstrap_servers!r}: host:port is needed, or a list of it"
+            )
         # Of a client's settings few mean anything to 0.7; where its brokers are is said otherwise.
         servers = bootstrap_servers if protocol == KAFKA else "localhost:9092"
         bounds = checked_bounds(start, end, last, limit)

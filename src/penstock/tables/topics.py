@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from penstock.client.arguments import topic_name, whole
+from penstock.client.arguments import flag, optional, size, topic_name
 from penstock.client.fetch.ranges import BATCH_BYTES
 from penstock.common.extras import need_arrow
 from penstock.errors import EncodeError
@@ -85,6 +85,7 @@ def read_topic(
 
     from penstock.records.arrow import schema_for
 
+    progress = optional(flag)(progress, "progress")
     reading = Reading.checked(
         topic, bootstrap_servers, start, end, last, limit, columns, partitions, isolation, config, protocol
     )
@@ -124,7 +125,8 @@ def scan_topic(
     need_arrow("scan_topic")
     from penstock.records.arrow import schema_for
 
-    batch_bytes = whole(batch_bytes, "batch_bytes")
+    batch_bytes = size(batch_bytes, "batch_bytes")
+    progress = optional(flag)(progress, "progress")
     reading = Reading.checked(
         topic, bootstrap_servers, start, end, last, limit, columns, partitions, isolation, config, protocol
     )
@@ -177,6 +179,7 @@ def write_topic(
     from penstock.client.produce.columns import TableDelivery, oldest_time_ms
 
     topic_name(topic)
+    optional(flag)(progress, "progress")
     if data is None:
         raise EncodeError("there is no data to write: it is None")
     delivery = TableDelivery(topic)

@@ -14,10 +14,12 @@ from penstock.client.admin.alterations import ChangeAdministration
 from penstock.client.admin.groups import GroupAdministration
 from penstock.client.admin.security import SecurityAdministration
 from penstock.client.admin.transactions import TransactionAdministration
+from penstock.client.arguments import checked, flag, one_of, optional, whole
 from penstock.client.cluster.answers import check_complete, only
 from penstock.client.cluster.client import CONTROLLER, AsyncClient
 from penstock.client.cluster.metadata import NO_TOPIC_ID, Node, PartitionInfo
 from penstock.client.config import ClientConfig
+from penstock.client.fetch.cursors import ISOLATION_LEVELS
 from penstock.client.fetch.offsets import Answers, fetch_offsets
 from penstock.errors import AuthorizationError, ConfigError, KafkaError, NetworkError
 from penstock.model import TopicPartition
@@ -104,10 +106,7 @@ class AsyncAdmin(
         config: AdminOptions | Mapping[str, object] | None = None,
         **options: Unpack[AdminOptions],
     ) -> None:
-        given: dict[str, object] = dict(options)
-        if bootstrap_servers is not None:
-            given["bootstrap_servers"] = bootstrap_servers
-        self.config = ClientConfig.parse(config, given)
+        self.config = ClientConfig.of(bootstrap_servers, config, options)
         self._client = AsyncClient(self.config)
         self._is_closed = False
 
@@ -237,6 +236,7 @@ class AsyncAdmin(
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return KafkaError(code, code.name, f"topic {name!r} does not exist{hint}")
 
+    @checked(include_internal=flag)
     async def list_topics(self, *, include_internal: bool = False) -> list[str]:
         """The names of all topics, sorted. Raises NetworkError or RequestTimeoutError."""
         await self.start()
@@ -275,6 +275,7 @@ class AsyncAdmin(
         nodes = [cluster.nodes[node_id] for node_id in sorted(cluster.nodes)]
         return ClusterDescription(cluster.cluster_id, cluster.controller_id, nodes)
 
+    @checked(broker=optional(whole))
     async def describe_config(
         self, topic: str | None = None, *, broker: int | None = None
     ) -> dict[str, ConfigValue]:
@@ -321,6 +322,7 @@ class AsyncAdmin(
             for setting in result.configs
         }
 
+    @checked(isolation=one_of(*ISOLATION_LEVELS))
     async def list_offsets(
         self, questions: Mapping[TopicPartition, int | datetime], *, isolation: str = "read_uncommitted"
     ) -> Answers:

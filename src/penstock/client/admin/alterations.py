@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.client.arguments import by_partition, names, topic_name, whole
+from penstock.client.arguments import by_partition, checked, flag, names, optional, topic_name, whole
 from penstock.client.cluster.answers import check_complete, only
 from penstock.client.cluster.client import CONTROLLER
 from penstock.errors import AuthorizationError, ConfigError, KafkaError
@@ -100,6 +100,7 @@ class ChangeAdministration:
         await self._client.retrying("creating partitions", attempt)
         await self._client.retrying("waiting for the new partitions", lambda: self._client.refresh([topic]))
 
+    @checked(all_brokers=flag, validate_only=flag, broker=optional(whole))
     async def alter_config(
         self,
         topic: str | None = None,
@@ -213,6 +214,7 @@ class ChangeAdministration:
                 check_complete([tp], found, broker, "DeleteRecords")
         return found
 
+    @checked(broker=optional(whole))
     async def describe_log_dirs(self, broker: int | None = None) -> list[LogDirectory]:
         """The data directories of one broker, or of all, with the size of every partition.
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from penstock.client.arguments import names, topic_partitions
+from penstock.client.arguments import checked, list_of, names, text, topic_partitions
 from penstock.client.assignors.member_metadata import PROTOCOL_TYPE, decode_assignment, group_by_topic
 from penstock.client.cluster.answers import check_complete, left_out, only
 from penstock.client.cluster.client import MAIN
@@ -74,6 +74,7 @@ class GroupAdministration:
 
     _client: AsyncClient
 
+    @checked(states=list_of(text, "['Stable']"))
     async def list_groups(self, *, states: Collection[str] = ()) -> list[GroupListing]:
         """All groups of the cluster, or those in the given states (``Stable``, ``Empty``), by name.
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from penstock.client.arguments import checked, instance_of, list_of, mapping, one_of, optional, size, text
 from penstock.client.cluster.client import CONTROLLER
+from penstock.errors import ConfigError
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.message import Message
 from penstock.protocol.messages.alter_client_quotas_request import (
@@ -40,6 +42,22 @@ QuotaEntity = tuple[tuple[str, str | None], ...]
 
 T = TypeVar("T")
 
+_MECHANISMS = list_of(one_of(*MECHANISMS), "['SCRAM-SHA-256']")
+_QUOTAS = mapping("{'producer_byte_rate': 1e6}")
+
+
+def _password(value: object, what: str) -> object:
+    """The password; a wrong one is not quoted, since it may be one in another form.
+
+    Raises:
+        ConfigError: it is no text.
+    """
+    from penstock.security.secrets import Secret  # few admins set passwords
+
+    if isinstance(value, (str, Secret)):
+        return value
+    raise ConfigError(f"{what} is {type(value).__name__}: text is needed")
+
 
 class SecurityAdministration:
     """The calls of `AsyncAdmin` about security. Each raises KafkaError for what the cluster refuses."""
@@ -55,6 +73,7 @@ class SecurityAdministration:
 
         return await self._client.retrying(what, attempt)
 
+    @checked(acls=list_of(instance_of(Acl), "[Acl(...)]"))
     async def create_acls(self, acls: Iterable[Acl]) -> None:
         """Add access control entries; those that are there already stay once."""
         creations = [
@@ -72,6 +91,7 @@ class SecurityAdministration:
         request = CreateAclsRequest(creations=creations)
         await self._asked("creating entries", request, lambda answer: _check(answer.results))
 
+    @checked(wanted=instance_of(AclFilter))
     async def list_acls(self, wanted: AclFilter = EVERY_ACL) -> list[Acl]:
         """The access control entries that a filter selects, by default all."""
         request = DescribeAclsRequest(
@@ -102,6 +122,7 @@ class SecurityAdministration:
 
         return sorted(await self._asked("listing entries", request, read))
 
+    @checked(filters=list_of(instance_of(AclFilter), "[AclFilter(...)]"))
     async def delete_acls(self, filters: Sequence[AclFilter]) -> list[Acl]:
         """Remove the access control entries that the filters select; return them."""
         request = DeleteAclsRequest(
@@ -138,6 +159,7 @@ class SecurityAdministration:
 
         return await self._asked("deleting entries", request, read)
 
+    @checked(names=list_of(text, "['ada']"))
     async def list_users(self, names: Sequence[str] = ()) -> dict[str, dict[str, int]]:
         """Users with SCRAM credentials, by default all: mechanisms, each with its iterations."""
         request = DescribeUserScramCredentialsRequest(users=[UserName(name=name) for name in names] or None)
@@ -155,6 +177,7 @@ class SecurityAdministration:
 
         return await self._asked("listing users", request, read)
 
+    @checked(user=text, password=_password, mechanisms=_MECHANISMS, iterations=size)
     async def set_password(
         self,
         user: str,
@@ -177,6 +200,7 @@ class SecurityAdministration:
             request = AlterUserScramCredentialsRequest(deletions=[], upsertions=[upsertion])
             await self._asked("setting a password", request, lambda answer: _check(answer.results))
 
+    @checked(user=text, mechanisms=optional(_MECHANISMS))
     async def delete_user(self, user: str, mechanisms: Sequence[str] | None = None) -> None:
         """Remove the credentials of a user, for these mechanisms or for all that there are."""
         if mechanisms is None:
@@ -186,10 +210,12 @@ class SecurityAdministration:
             request = AlterUserScramCredentialsRequest(deletions=[deletion], upsertions=[])
             await self._asked("deleting a user", request, lambda answer: _check(answer.results))
 
+    @checked(user=optional(text), quotas=_QUOTAS)
     async def set_user_quotas(self, user: str | None, quotas: Mapping[str, float | None]) -> None:
         """Set quotas of a user (None: of all that have none of their own); None for a quota removes it."""
         await self.set_quotas({"user": user}, quotas)
 
+    @checked(entity=mapping("{'user': 'ada'}"), quotas=_QUOTAS)
     async def set_quotas(self, entity: Mapping[str, str | None], quotas: Mapping[str, float | None]) -> None:
         """Set quotas of an entity; None for a quota removes it (KIP-546).
 

@@ -10,7 +10,19 @@ import time
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from penstock.client.arguments import names, topic_partition, topic_partitions
+from penstock.client.arguments import (
+    checked,
+    flag,
+    instance_of,
+    list_of,
+    milliseconds,
+    names,
+    optional,
+    text,
+    topic_partition,
+    topic_partitions,
+    whole,
+)
 from penstock.client.assignors.member_metadata import group_by_topic, ungroup
 from penstock.client.cluster.answers import check_complete, left_out, only
 from penstock.client.producer_id import NO_PRODUCER_ID
@@ -107,6 +119,12 @@ class TransactionAdministration:
 
     _client: AsyncClient
 
+    @checked(
+        states=list_of(text, "['Ongoing']"),
+        producer_ids=list_of(whole, "[7]"),
+        longer_than_ms=optional(milliseconds),
+        pattern=optional(text),
+    )
     async def list_transactions(
         self,
         *,
@@ -190,6 +208,7 @@ class TransactionAdministration:
         )
         return described
 
+    @checked(coordinates=instance_of(TransactionCoordinates), commit=flag)
     async def end_transaction(self, coordinates: TransactionCoordinates, *, commit: bool) -> None:
         """Commit or abort a prepared transaction by its coordinates, from any process.
 
@@ -232,6 +251,7 @@ class TransactionAdministration:
 
         await self._at_coordinator(where.transactional_id, "ending a transaction", ask)
 
+    @checked(transactional_id=text)
     async def fence_producer(self, transactional_id: str) -> TransactionCoordinates:
         """Abort what the producer of a transactional id has open, and let that producer do nothing more.
 
@@ -257,6 +277,7 @@ class TransactionAdministration:
         )
         return fenced
 
+    @checked(broker=optional(whole))
     async def describe_producers(
         self, partitions: Iterable[TopicPartition | tuple[str, int]], *, broker: int | None = None
     ) -> dict[TopicPartition, list[PartitionProducer]]:
@@ -310,6 +331,7 @@ class TransactionAdministration:
                 found[tp] = sorted(map(_producer, told.active_producers))
         check_complete(part, found, peer.connection.address, "DescribeProducers")
 
+    @checked(older_than_ms=milliseconds)
     async def find_hanging_transactions(
         self,
         partitions: Iterable[TopicPartition | tuple[str, int]],
@@ -345,6 +367,7 @@ class TransactionAdministration:
             accounted.update((description.producer_id, tp) for tp in description.partitions)
         return [each for each in suspects if (each.producer.producer_id, each.partition) not in accounted]
 
+    @checked(start_offset=whole)
     async def abort_hanging_transaction(
         self, partition: TopicPartition | tuple[str, int], start_offset: int
     ) -> PartitionProducer:
@@ -368,6 +391,7 @@ class TransactionAdministration:
                 return producer
         raise ConfigError(f"no transaction is open in {tp} from offset {start_offset} on")
 
+    @checked(producer_id=whole, producer_epoch=whole, coordinator_epoch=whole)
     async def write_abort_marker(
         self,
         partition: TopicPartition | tuple[str, int],

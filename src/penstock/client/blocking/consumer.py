@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-from penstock.client.arguments import column_names, milliseconds
+from penstock.client.arguments import checked, column_names, flag, milliseconds, seconds
 from penstock.client.blocking.base import Blocking
 from penstock.client.fetch.consumer import ARROW_BATCH_BYTES, ITERATION_POLL_S, AsyncConsumer
 from penstock.client.group.commits import WhenDone
@@ -252,6 +252,7 @@ class Consumer(Blocking):
     def __exit__(self, exc_type: type[BaseException] | None, exc: object, traceback: object) -> None:
         self.close(has_failed=exc_type is not None, timeout=closing_patience_s(exc_type))
 
+    @checked(has_failed=flag, timeout=seconds)
     def close(self, *, has_failed: bool = False, timeout: float | None = None) -> None:
         """Leave the group, stop fetching and close the connections. See `AsyncConsumer.close`.
 

@@ -15,6 +15,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Unpack
 
+from penstock.client.arguments import checked, instance_of, optional, seconds
 from penstock.client.blocking.transactions import BlockingTransactionCalls
 from penstock.client.produce.delivery import Delivery
 from penstock.client.produce.events import record_of
@@ -108,7 +109,8 @@ class Producer(BlockingTransactionCalls):
         from penstock.client.produce.columns import TableDelivery, record_batches
 
         producer = self._producer
-        delivery = delivery or TableDelivery(topic)
+        given = optional(instance_of(TableDelivery))(delivery, "delivery")
+        delivery = TableDelivery(topic) if given is None else given
         block_s = producer.config.max_block_ms / 1000
         self._run(producer.get_ready(topic, time.monotonic() + block_s))
         for chunk in record_batches(data, fields or {}):
@@ -129,6 +131,7 @@ class Producer(BlockingTransactionCalls):
         """Send everything now, and wait for the outcome of every record. See `AsyncProducer.flush`."""
         self._run(self._producer.flush(timeout))
 
+    @checked(timeout=seconds)
     def close(self, timeout: float | None = None) -> None:
         """Flush, then close. What is not acknowledged within `timeout` seconds fails.
 

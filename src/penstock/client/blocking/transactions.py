@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from penstock.client.blocking.base import Blocking
+from penstock.client.produce.transaction_calls import group_metadata_of
 
 if TYPE_CHECKING:
     from penstock.client.group.offsets import Committable, GroupMetadata
@@ -53,7 +54,8 @@ class BlockingTransactionCalls(Blocking):
 
         `group` is a `Consumer`, its `group_metadata()`, or the name of a group.
         """
-        metadata = group if isinstance(group, (str, tuple)) else group.group_metadata()
+        # On this thread: a blocking consumer waits for the loop.
+        metadata = group if isinstance(group, (str, tuple)) else group_metadata_of(group)
         self._run(self._producer.send_offsets(offsets, metadata))
 
     def prepare_transaction(self) -> TransactionCoordinates:

@@ -65,10 +65,7 @@ class AsyncConsumer(FetchedRecords):
         config: ConsumerOptions | Mapping[str, object] | None = None,
         **options: Unpack[ConsumerOptions],
     ) -> None:
-        given: dict[str, object] = dict(options)
-        if bootstrap_servers is not None:
-            given["bootstrap_servers"] = bootstrap_servers
-        super().__init__(ConsumerConfig.parse(config, given), SystemClock())
+        super().__init__(ConsumerConfig.of(bootstrap_servers, config, options), SystemClock())
         self._client = AsyncClient(self.config)
         self._paused: set[TopicPartition] = set()
         self._is_closed = False

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from penstock.client.arguments import size
 from penstock.client.fetch.position_lookup import NO_POSITION, OffsetCalls
 from penstock.client.fetch.readings import ColumnReading, RowReading
 from penstock.client.record import Record
@@ -152,6 +153,7 @@ class FetchedRecords(OffsetCalls):
 
     def poll_arrow_now(self, columns: Sequence[str], batch_bytes: int) -> pa.RecordBatch | None:
         """Hand out what has been fetched already, in any thread. Raises as `poll`."""
+        size(batch_bytes, "batch_bytes")
         self._come_back()
         while True:
             reading = self._reading

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from penstock.client.arguments import column_names, flag, list_of, one_of, size, topic_name, whole
 from penstock.client.background_loop import run
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.config import ConsumerConfig
@@ -233,6 +234,18 @@ def decode_part(
             yield to_arrow(piece, *part.tp, columns)
 
 
+def _range(value: Any, what: str) -> OffsetRange:
+    """A range of offsets, given as `OffsetRange` or as (topic, partition, start, end).
+
+    Raises:
+        ConfigError: it is neither.
+    """
+    if not isinstance(value, (tuple, list)) or len(value) != 4:
+        raise ConfigError(f"{what} is {value!r}: a range is needed, such as ('orders', 0, 5, 42)")
+    topic, *numbers = value
+    return OffsetRange(topic_name(topic), *(whole(number, f"a number in {value!r}") for number in numbers))
+
+
 def fetch_ranges(
     bootstrap_servers: str | Sequence[str],
     ranges: Iterable[OffsetRange | tuple[str, int, int, int]],
@@ -253,12 +266,17 @@ def fetch_ranges(
     Raises: as `RangeReader.start` and `RangeReader.next_parts`, and CorruptRecordError.
     """
     need_arrow("fetch_ranges")
+    columns = column_names(columns, COLUMN_NAMES)
+    isolation = one_of(*ISOLATION_LEVELS)(isolation, "isolation")
+    wanted = list_of(_range, "[('orders', 0, 5, 42)]")(ranges, "ranges")
+    batch_bytes, fetch_bytes = size(batch_bytes, "batch_bytes"), size(fetch_bytes, "fetch_bytes")
+    fail_on_data_loss = flag(fail_on_data_loss, "fail_on_data_loss")
     parsed = ConsumerConfig.parse(config, {"bootstrap_servers": bootstrap_servers})
     client = AsyncClient(parsed)
     try:
         for _, batch in scan_ranges(
             client,
-            [OffsetRange(*one) for one in ranges],
+            wanted,
             columns,
             isolation=isolation,
             batch_bytes=batch_bytes,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from penstock.client.arguments import topic_partitions
+from penstock.client.arguments import checked, function, optional, topic_partitions
 from penstock.client.group.offsets import Committable, GroupMetadata, OffsetAndMetadata
 from penstock.client.group.session import GroupSession
 from penstock.errors import ConfigError, PenstockError
@@ -31,6 +31,7 @@ class CommitCalls:
         """
         await self._group_of("commit()").commit(offsets)
 
+    @checked(when_done=optional(function))
     def commit_async(
         self,
         offsets: Committable | None = None,

@@ -214,6 +214,8 @@ def record_batches(data: pa.Table | pa.RecordBatch, fields: Mapping[str, str]) -
     """
     if not isinstance(data, (pa.Table, pa.RecordBatch)):
         raise EncodeError(f"a pyarrow Table or RecordBatch is needed, not {type(data).__name__}")
+    if not isinstance(fields, Mapping):
+        raise EncodeError(f"fields is {fields!r}: a mapping is needed, such as {{'key': 'user'}}")
     names = _field_names(data.schema.names, fields)
     table = pa.table({field: data.column(name) for field, name in names.items()})
     if not table.num_rows:

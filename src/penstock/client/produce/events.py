@@ -31,13 +31,13 @@ def record_of(
     """
     from penstock.cloudevents import Event, to_record
 
-    if value is not None:
-        raise ConfigError("give either a value or an event, not both: the event makes the value")
     if not isinstance(event, Event):
         raise ConfigError(
             f"event= takes a penstock.cloudevents.Event, not {type(event).__name__}; "
             "from_sdk makes one of the official SDK's"
         )
+    if value is not None:
+        raise ConfigError("give either a value or an event, not both: the event makes the value")
     return to_record(
         event, mode=mode, key=key, key_mapper=key_mapper, event_format=event_format, headers=headers
     )

@@ -7,12 +7,10 @@ Keyed records go where Java would send them; the others fill one partition's bat
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import operator
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Unpack
 
-from penstock.client.arguments import topic_name, whole
+from penstock.client.arguments import checked, instance_of, optional, seconds, topic_name, whole
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.cluster.metadata import TopicInfo, no_such_partition
 from penstock.client.cluster.topic_settings import RETENTION_SETTINGS, retention_warning, topic_settings
@@ -23,11 +21,11 @@ from penstock.client.produce.events import record_of
 from penstock.client.produce.partitioner import PARTITIONERS, StickyChoice
 from penstock.client.produce.sender import Sender
 from penstock.client.produce.transaction_calls import TransactionCalls
+from penstock.client.produce.values import as_bytes, checked_headers, whole_ms
 from penstock.clock import Clock, SystemClock
 from penstock.common.extras import need_arrow
 from penstock.common.logs import logger_named
-from penstock.common.short_repr import short_repr
-from penstock.errors import EncodeError, NetworkError, PenstockError, RequestTimeoutError
+from penstock.errors import NetworkError, PenstockError, RequestTimeoutError
 from penstock.model import Header, RecordMetadata, TopicPartition
 
 if TYPE_CHECKING:
@@ -88,10 +86,7 @@ class AsyncProducer(TransactionCalls):
         config: ProducerOptions | Mapping[str, object] | None = None,
         **options: Unpack[ProducerOptions],
     ) -> None:
-        given: dict[str, object] = dict(options)
-        if bootstrap_servers is not None:
-            given["bootstrap_servers"] = bootstrap_servers
-        self.config = ProducerConfig.parse(config, given)
+        self.config = ProducerConfig.of(bootstrap_servers, config, options)
         self._client = AsyncClient(self.config)
         self._clock: Clock = SystemClock()
         """The time of records without a timestamp, and the seconds of the event loop for deadlines."""
@@ -225,16 +220,16 @@ class AsyncProducer(TransactionCalls):
         if state.info is not self._client.cluster.topics.get(topic):
             return None
         if type(value) is not bytes:
-            value = _as_bytes("value", value)
+            value = as_bytes("value", value)
         if type(key) is not bytes:
-            key = _as_bytes("key", key)
+            key = as_bytes("key", key)
         size = RECORD_OVERHEAD_BYTES
         if key is not None:
             size += len(key)
         if value is not None:
             size += len(value)
         if headers:
-            headers, header_bytes = _checked_headers(headers)
+            headers, header_bytes = checked_headers(headers)
             size += header_bytes
         if partition is None:
             if key is not None or not self._null_is_free:
@@ -250,7 +245,7 @@ class AsyncProducer(TransactionCalls):
         if timestamp is None:
             timestamp = self._clock.now_ms()
         elif type(timestamp) is not int or not -(1 << 63) <= timestamp < 1 << 63:
-            timestamp = _whole_ms(timestamp)
+            timestamp = whole_ms(timestamp)
         accepted = self._accumulator.append(
             state.tp[partition], (key, value, headers, timestamp), size, self._clock.monotonic
         )
@@ -334,7 +329,8 @@ class AsyncProducer(TransactionCalls):
         need_arrow("send_arrow")
         from penstock.client.produce.columns import TableDelivery, record_batches
 
-        delivery = delivery or TableDelivery(topic)
+        given = optional(instance_of(TableDelivery))(delivery, "delivery")
+        delivery = TableDelivery(topic) if given is None else given
         deadline = self._clock.monotonic() + self.config.max_block_ms / 1000
         await self.get_ready(topic, deadline)
         for chunk in record_batches(data, fields or {}):
@@ -387,6 +383,7 @@ class AsyncProducer(TransactionCalls):
 
     # -- the end
 
+    @checked(timeout=seconds)
     async def flush(self, timeout: float | None = None) -> None:
         """Send everything now, and wait until every record accepted so far is settled.
 
@@ -411,6 +408,7 @@ class AsyncProducer(TransactionCalls):
                 f"{len(self._accumulator.unsettled())} batches are not acknowledged after {timeout:g} s"
             ) from None
 
+    @checked(timeout=seconds)
     async def close(self, timeout: float | None = None) -> None:
         """Flush, then close. What is not acknowledged within `timeout` seconds fails.
 
@@ -441,50 +439,3 @@ def closing_patience_s(exc_type: type[BaseException] | None) -> float | None:
     if exc_type is not None and not issubclass(exc_type, Exception):
         return INTERRUPTED_PATIENCE_S
     return None
-
-
-def _as_bytes(what: str, value: object) -> bytes | None:
-    if value is None:
-        return None
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return bytes(value)
-    hint = ": encode it, for instance with .encode()" if isinstance(value, str) else ""
-    raise EncodeError(f"a record's {what} is bytes or None, not {type(value).__name__}{hint}")
-
-
-def _whole_ms(timestamp: object) -> int:
-    """The timestamp as an int: other integers and datetimes are taken, what spoils a batch is refused."""
-    if hasattr(timestamp, "tzinfo"):
-        from datetime import datetime
-
-        from penstock.moments import moment_ms
-
-        if isinstance(timestamp, datetime):
-            return moment_ms(timestamp, 0)
-    if not isinstance(timestamp, bool):
-        with contextlib.suppress(TypeError):
-            whole = operator.index(timestamp)  # type: ignore[arg-type]  # raises unless this is an integer
-            if -(1 << 63) <= whole < 1 << 63:
-                return whole
-    raise EncodeError(
-        "a record's timestamp is milliseconds since 1970, a whole number of 64 bits, or a datetime, "
-        f"not {short_repr(timestamp)}"
-    )
-
-
-def _checked_headers(headers: Sequence[Header]) -> tuple[list[Header], int]:
-    """Refuse now what would spoil the whole batch later; return the headers and their size at most."""
-    checked: list[Header] = []
-    size = 0
-    pairs = headers.items() if isinstance(headers, Mapping) else headers
-    for name, value in pairs:
-        if not isinstance(name, str):
-            raise EncodeError(f"a header's name is text, not {type(name).__name__}")
-        content = _as_bytes(f"header {name!r}", value)
-        try:
-            name_size = len(name.encode())
-        except UnicodeEncodeError:
-            raise EncodeError(f"a header's name is text that UTF-8 can say, not {name!r}") from None
-        size += 10 + name_size + (len(content) if content else 0)
-        checked.append((name, content))
-    return checked, size

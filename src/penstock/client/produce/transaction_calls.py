@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from penstock.common.short_repr import short_repr
 from penstock.errors import ConfigError, PenstockError, TransactionAbortableError
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class TransactionCalls:
 
         metadata = group if isinstance(group, GroupMetadata) else None
         if metadata is None:
-            metadata = GroupMetadata(group) if isinstance(group, str) else group.group_metadata()  # type: ignore[union-attr]
+            metadata = GroupMetadata(group) if isinstance(group, str) else group_metadata_of(group)
         metadata.check()
         checked = checked_offsets(offsets, "send_offsets()")
         driver = await self._transactions()
@@ -219,3 +220,17 @@ class TransactionBlock:
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: object
     ) -> None:
         await self._producer.leave_transaction(exc)
+
+
+def group_metadata_of(group: object) -> GroupMetadata:
+    """The member's id and generation of a consumer.
+
+    Raises:
+        ConfigError: it is no consumer.
+    """
+    if not hasattr(group, "group_metadata"):
+        raise ConfigError(
+            f"group is {short_repr(group)}: a consumer, its group_metadata() or the name of a group is needed"
+        )
+    metadata: GroupMetadata = group.group_metadata()
+    return metadata

@@ -1,0 +1,73 @@
+"""The values of one record, as an application gives them: looked at where they come in.
+
+What is wrong would otherwise spoil the whole batch, later and in another thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+
+from penstock.common.short_repr import short_repr
+from penstock.errors import EncodeError
+from penstock.model import Header
+
+
+def as_bytes(what: str, value: object) -> bytes | None:
+    if value is None:
+        return None
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value)
+    hint = ": encode it, for instance with .encode()" if isinstance(value, str) else ""
+    raise EncodeError(f"a record's {what} is bytes or None, not {type(value).__name__}{hint}")
+
+
+def whole_ms(timestamp: object) -> int:
+    """The timestamp as an int: other integers and datetimes are taken, what spoils a batch is refused."""
+    if hasattr(timestamp, "tzinfo"):
+        from datetime import datetime
+
+        from penstock.moments import moment_ms
+
+        if isinstance(timestamp, datetime):
+            return moment_ms(timestamp, 0)
+    if not isinstance(timestamp, bool):
+        with contextlib.suppress(TypeError):
+            whole = operator.index(timestamp)  # type: ignore[arg-type]  # raises unless this is an integer
+            if -(1 << 63) <= whole < 1 << 63:
+                return whole
+    raise EncodeError(
+        "a record's timestamp is milliseconds since 1970, a whole number of 64 bits, or a datetime, "
+        f"not {short_repr(timestamp)}"
+    )
+
+
+def _pairs(headers: object) -> list[tuple[object, object]]:
+    """Headers as pairs, of which each side is still to be looked at."""
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    if isinstance(pairs, Iterable) and not isinstance(pairs, (str, bytes)):
+        found = list(pairs)
+        if all(isinstance(pair, (tuple, list)) and len(pair) == 2 for pair in found):
+            return found
+    raise EncodeError(
+        "headers are a list of names and values, such as [('trace', b'1')], or a mapping, not "
+        f"{short_repr(headers)}"
+    )
+
+
+def checked_headers(headers: Sequence[Header]) -> tuple[list[Header], int]:
+    """Refuse now what would spoil the whole batch later; return the headers and their size at most."""
+    checked: list[Header] = []
+    size = 0
+    for name, value in _pairs(headers):
+        if not isinstance(name, str):
+            raise EncodeError(f"a header's name is text, not {type(name).__name__}")
+        content = as_bytes(f"header {name!r}", value)
+        try:
+            name_size = len(name.encode())
+        except UnicodeEncodeError:
+            raise EncodeError(f"a header's name is text that UTF-8 can say, not {name!r}") from None
+        size += 10 + name_size + (len(content) if content else 0)
+        checked.append((name, content))
+    return checked, size
