@@ -6,6 +6,7 @@
 # make soak    the same laws for minutes: random kills, long runs
 # make attack  everything that ever harmed a broker, against one beside a good client; part of make soak
 # make fuzz    what reads bytes, against a fuzzer that is guided by coverage (ARGS="--seconds 600 message")
+# make docs    the documentation as a searchable site, in build/site
 # make bench   the benchmarks       make clean    remove what the tools left behind (the environment stays)
 
 SHELL := /bin/bash
@@ -19,7 +20,7 @@ PINS := pyproject.toml constraints.txt
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lint test check compat soak attack fuzz wheels bench clean
+.PHONY: help setup docs demo lint test check compat soak attack fuzz wheels bench clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p; /^$$/q' Makefile
@@ -55,6 +56,9 @@ fuzz: $(VENV)/.fuzz
 
 wheels: $(VENV)/.everything
 	$(BIN)/python tools/try_wheel.py
+
+docs: $(VENV)/.everything
+	$(BIN)/python tools/build_site.py
 
 bench: $(VENV)/.everything
 	@set -e; for benchmark in benchmarks/*.py; do echo "== $$benchmark"; $(BIN)/python "$$benchmark"; done

@@ -95,7 +95,7 @@ class IcebergRegister:
                 table = catalog.load_table(self._name)
         names = [field.name for field in table.schema().fields]
         partitions = [
-            (table.schema().find_column_name(f.source_id), str(f.transform)) for f in table.spec().fields
+            (str(table.schema().find_column_name(f.source_id)), str(f.transform)) for f in table.spec().fields
         ]
         wanted = list(self._layout.file_columns())
         if sorted(names) != sorted(wanted) or partitions != self._transforms():

@@ -1,0 +1,143 @@
+"""The image, the compose file and the systemd unit start brokers that answer: their commands run here."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import os
+import re
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+PENSTOCK = [sys.executable, "-m", "penstock"]
+
+
+def free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+def here(words: list[str], data: Path, ports: dict[str, int]) -> list[str]:
+    """A command of an image as it runs on this machine: another directory, other ports, loopback only."""
+    found = [str(data) if word in ("/data", "/var/lib/penstock") else word for word in words]
+    for port, free in ports.items():
+        found = [re.sub(rf":{port}\b", f":{free}", word) for word in found]
+    found = [word.replace("0.0.0.0", "127.0.0.1").replace("//broker:", "//localhost:") for word in found]
+    return [*PENSTOCK, *found[1:]] if found[0].endswith("penstock") else found
+
+
+@contextmanager
+def running(command: list[str]) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
+            assert process.wait(30) == 0
+
+
+def wait_until_healthy(check: list[str]) -> None:
+    deadline = time.monotonic() + 60
+    while True:
+        done = subprocess.run(check, capture_output=True, text=True, timeout=60, check=False)
+        if done.returncode == 0:
+            return
+        assert time.monotonic() < deadline, done.stderr
+        time.sleep(0.1)
+
+
+def dockerfile() -> dict[str, Any]:
+    """The instructions of the last stage whose arguments are JSON, by name."""
+    text = (ROOT / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ")
+    stage = text[text.rindex("\nFROM ") :]
+    found = {}
+    for name, words in re.findall(r"^(ENTRYPOINT|CMD|HEALTHCHECK)\b[^\[\n]*(\[.*\])$", stage, re.MULTILINE):
+        found[name] = json.loads(words)
+    return found
+
+
+def test_the_image_serves_and_knows_when_it_does(tmp_path: Path) -> None:
+    said = dockerfile()
+    [port] = free_ports(1)
+    ports = {"9092": port}
+    check = here(said["HEALTHCHECK"], tmp_path, ports)
+    sick = subprocess.run(check, capture_output=True, text=True, timeout=60, check=False)
+    assert sick.returncode != 0
+    command = here([*said["ENTRYPOINT"], *said["CMD"]], tmp_path, ports)
+    with running([*command, "--port", str(port)]):
+        wait_until_healthy(check)
+    assert (tmp_path / "meta.properties").exists()
+
+
+def test_the_context_of_the_image_holds_what_the_wheel_needs() -> None:
+    kept = {
+        line[1:]
+        for line in (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+        if line[:1] == "!"
+    }
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    named = {"src", "pyproject.toml", "constraints.txt"}
+    named |= set(re.findall(r'^readme = "(.+)"$', project, re.MULTILINE)) | {"LICENSE"}
+    assert named == kept
+    assert all((ROOT / name).exists() for name in kept)
+
+
+def test_both_addresses_of_the_compose_file_answer(tmp_path: Path) -> None:
+    service = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))["services"]["broker"]
+    inside, outside = free_ports(2)
+    ports = {"9092": inside, "9094": outside}
+    assert service["ports"] == ["127.0.0.1:9094:9094"]
+    command = here([*dockerfile()["ENTRYPOINT"], *service["command"]], tmp_path, ports)
+    check = here(service["healthcheck"]["test"][1:], tmp_path, ports)
+    with running(command):
+        wait_until_healthy(check)
+        for port in (inside, outside):
+            listed = [*PENSTOCK, "broker", "list", "-b", f"127.0.0.1:{port}", "--json"]
+            done = subprocess.run(listed, capture_output=True, text=True, timeout=60, check=True)
+            assert json.loads(done.stdout)["port"] == port
+
+
+def test_the_unit_starts_a_broker(tmp_path: Path) -> None:
+    unit = configparser.ConfigParser(strict=False, interpolation=None)
+    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.read_string((ROOT / "packaging" / "penstock.service").read_text(encoding="utf-8"))
+    words = [word for word in shlex.split(unit["Service"]["ExecStart"]) if word != "$OPTIONS"]
+    [port] = free_ports(1)
+    with running([*here(words, tmp_path, {}), "--port", str(port)]):
+        wait_until_healthy([*PENSTOCK, "broker", "list", "-b", f"127.0.0.1:{port}"])
+    assert (tmp_path / "meta.properties").exists()
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not here")
+def test_systemd_understands_the_unit(tmp_path: Path) -> None:
+    """Everything but the program's own place, which is not on this machine."""
+    text = (ROOT / "packaging" / "penstock.service").read_text(encoding="utf-8")
+    copy = tmp_path / "penstock.service"
+    copy.write_text(text.replace("/opt/penstock/bin/penstock", sys.executable), encoding="utf-8")
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", str(copy)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "SYSTEMD_LOG_LEVEL": "warning"},
+    )
+    assert "penstock.service" not in done.stderr, done.stderr
