@@ -173,6 +173,7 @@ def test_a_writer_says_that_its_broker_is_gone_and_ends_at_once(broker: BrokerPr
         ("topic", "list"),
         ("group", "list"),
         ("config", "describe", "t"),
+        ("top",),
         ("mirror", "--from-0.7", "{address}", "-t", "t"),
     ],
     ids=lambda words: words[0],
