@@ -6,11 +6,12 @@ best: V2 reader, large fetches.
 
     python benchmarks/spark_landing.py [--quick] [--rounds N]
 
-PENSTOCK_BENCH_CONNECTOR=no leaves the JVM connector out.
+PENSTOCK_BENCH_CONNECTOR=no leaves the JVM connector out, PENSTOCK_BENCH_ROWS is the number of records.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
@@ -31,7 +32,7 @@ from spark_read import EXPERT, PARTITIONS, jvm_connector, plain_rows, tree_cpu
 
 def main() -> None:
     options = arguments("Spark: topic to Parquet", rounds=3)
-    rows = 200_000 if options.quick else 1_000_000
+    rows = 200_000 if options.quick else int(os.environ.get("PENSTOCK_BENCH_ROWS", 1_000_000))
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as directory, running_broker() as brokers:
         jars = jvm_connector(Path(directory))
         config = {

@@ -16,7 +16,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader
 
 from penstock import Admin, Broker, read_topic, write_topic
 from penstock.errors import MissingDependencyError
-from penstock.spark import follow, from_cloudevents, session
+from penstock.spark import follow, from_cloudevents, land, session
+from penstock.tables import landed_dataset
 
 
 class OtherSource(DataSource):
@@ -92,6 +93,12 @@ def main(directory: Path) -> None:
                 time.sleep(0.1)
         accounts["committed"] = sum(at.offset for at in committed.values())
         query.stop()
+        reader = spark.readStream.options(**at).option("startingOffsets", "earliest")
+        landed = land(reader, directory / "lake", partition_by="partition")
+        landed = landed.option("checkpointLocation", str(directory / "lake-state"))
+        follow(landed.trigger(availableNow=True).start(), lambda _: None)
+        values = landed_dataset(directory / "lake").to_table()["value"].to_pylist()
+        accounts["landed"] = sorted(map(int, values)) == list(range(190))
         try:
             accounts["events"] = from_cloudevents(frame).count()
         except MissingDependencyError as error:

@@ -50,4 +50,5 @@ def test_a_release_reads_writes_and_streams(release: str, tmp_path: Path) -> Non
         "largest batch": 30,
         "committed": 190,
         "binary events": 0,
+        "landed": True,
     }
