@@ -207,9 +207,13 @@ class LandingTable:
 
     # -- the steps of a commit
 
-    def _refuse_missing(self, files: Iterable[LandedFile]) -> None:
+    def _refuse_missing(self, files: Sequence[LandedFile]) -> None:
+        """Check that files are there and whole, and bring their names to the disk."""
+        for directory in {(self.root / file.staged).parent for file in files if staging_name(file)}:
+            with suppress(FileNotFoundError):  # what is missing is named below
+                for each in (directory, *_between(self.root, directory)):
+                    sync(each)
         for file in files:
-            staging_name(file)
             try:
                 size_bytes = (self.root / file.staged).stat().st_size
             except OSError:
@@ -329,6 +333,7 @@ def _create(target: Path, text: str) -> bool:
         StorageError: the disk is full, the directory not writable, or the like.
     """
     hidden = target.with_name(f".{target.name}.{uuid.uuid4().hex}.unfinished")
+    above = [each for each in target.parents if not each.exists()]
     make_directory(target.parent)
     try:
         with hidden.open("x", encoding="utf-8") as file:
@@ -340,7 +345,8 @@ def _create(target: Path, text: str) -> bool:
             os.link(hidden, target)
         except FileExistsError:
             return False
-        sync(target.parent)
+        for each in (target.parent, *(made.parent for made in above)):
+            sync(each)
         return True
     except OSError as error:
         raise storage_error(target, error) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, overload
@@ -55,7 +56,7 @@ def land(
         ConfigError: an argument has another type. Options are checked when the query starts.
     """
     names = partition_by if isinstance(partition_by, str) else ",".join(partition_by)
-    given: dict[str, str] = {"landing": fspath(path)}
+    given: dict[str, str] = {"landing": fspath(path) if "://" in fspath(path) else os.path.abspath(path)}
     if names:
         given["landing.partitionBy"] = names
     for name, value in options.items():

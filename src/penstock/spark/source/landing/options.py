@@ -171,7 +171,9 @@ def _directory(text: str) -> str:
     path = rest if separator else text.removeprefix("file:")
     if not path:
         raise ConfigError("landing names no directory")
-    return os.path.abspath(path)
+    if not os.path.isabs(path):
+        raise ConfigError(f"landing takes a path from the root, not {text!r}: executors work elsewhere")
+    return os.path.normpath(path)
 
 
 def _names(text: str) -> list[str]:
