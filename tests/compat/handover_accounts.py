@@ -22,8 +22,11 @@ SETTINGS = {
 LOOKED_AT = ("cleanup.policy", "retention.ms", "segment.bytes", "compression.type")
 
 
-def fill(servers: str, tag: str) -> None:
-    """Make topics, records, groups, transactions, users, rules and quotas whose names end in `tag`."""
+def fill(servers: str, tag: str, *, deletes_records: bool = True) -> None:
+    """Make topics, records, groups, transactions, users, rules and quotas whose names end in `tag`.
+
+    Without `deletes_records` logs begin with offset 0: Apache Kafka notes once a minute where they do.
+    """
     plain, compacted, gone, ended, still = (
         f"{name}-{tag}" for name in ("plain", "compacted", "gone", "transactions", "open")
     )
@@ -41,7 +44,8 @@ def fill(servers: str, tag: str) -> None:
             idempotent.produce(gone, b"%d" % number)
         assert idempotent.flush(60) == 0
         admin.delete_topics([gone])
-        admin.delete_records({(plain, 1): 5})
+        if deletes_records:
+            admin.delete_records({(plain, 1): 5})
         admin.alter_config(all_brokers=True, set={"log.retention.ms": "172800000"})
         admin.set_password(f"user-{tag}", "secret")
         admin.set_user_quotas(f"user-{tag}", {"producer_byte_rate": 1e9})

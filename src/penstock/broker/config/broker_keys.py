@@ -137,7 +137,7 @@ BROKER_KEYS = table(
     ),
     _idle("log.cleaner.threads", INT, "1", _NO_THREADS, at_least=0),
     broker_key("log.dir", LIST, None, "Data directory; empty keeps everything in memory."),
-    broker_key("log.dirs", LIST, None, "Data directory; one only."),
+    broker_key("log.dirs", LIST, None, "Data directories; the first is for the metadata, if none has them."),
     broker_key(
         "log.flush.offset.checkpoint.interval.ms",
         INT,
@@ -157,6 +157,13 @@ BROKER_KEYS = table(
     ),
     broker_key(
         "log.retention.check.interval.ms", LONG, "300000", "How often retention is applied.", at_least=1
+    ),
+    broker_key(
+        "metadata.log.max.record.bytes.between.snapshots",
+        LONG,
+        "20971520",
+        "So many bytes of metadata behind a snapshot have the next start write another.",
+        at_least=1,
     ),
     broker_key(
         "max.connections",

@@ -81,21 +81,34 @@ def set_level(path: str, release: str) -> DirectoryState:
             folded.lower(level, features_at(level))
         else:
             folded.features = {**folded.features, **features_at(level)}
-        now_ms = time.time_ns() // 1_000_000
-        write_snapshot(
-            f"{path}/{_METADATA}",
-            records.end_offset,
-            max(records.epoch, 0),
-            folded.values(),
-            quorum=records.quorum,
-            last_timestamp_ms=now_ms,
-            now_ms=now_ms,
-        )
+        _write(path, folded, records, time.time_ns() // 1_000_000)
         directory.broker_epoch = folded.broker_epoch(before.node_id)
         directory.close()
     finally:
         directory.abandon()
     return describe(path)
+
+
+def write_snapshot_of(path: str, now_ms: int) -> None:
+    """Write a snapshot of the metadata of a directory that this process uses. The log stays as it is.
+
+    Raises:
+        StorageError: the metadata cannot be read, or the snapshot not be written.
+    """
+    _, folded, records = _read(path)
+    _write(path, folded, records, now_ms)
+
+
+def _write(path: str, folded: FoldedMetadata, records: MetadataRecords, now_ms: int) -> None:
+    write_snapshot(
+        f"{path}/{_METADATA}",
+        records.end_offset,
+        max(records.epoch, 0),
+        folded.values(),
+        quorum=records.quorum,
+        last_timestamp_ms=now_ms,
+        now_ms=now_ms,
+    )
 
 
 def _read(path: str) -> tuple[DirectoryState, FoldedMetadata, MetadataRecords]:

@@ -177,6 +177,8 @@ class MetadataLog:
         self.epoch = LEADER_EPOCH if last < 0 else last + 1
         """The raft epoch of what this run writes: one more than the last of any controller on this log."""
         self._has_begun = False
+        self.bytes_replayed = 0
+        """How much of the log, that is behind the snapshot, a start has read."""
 
     @property
     def end_offset(self) -> int:
@@ -220,6 +222,7 @@ class MetadataLog:
             offset = snapshot.end_offset
         while offset < self._log.end_offset:
             data = self._log.read(offset, _READ_BYTES).to_bytes()
+            self.bytes_replayed += len(data)
             try:
                 for start, end, _ in split_batches(data):
                     header = read_header(data, start)

@@ -66,6 +66,7 @@ class DiskStore:
         self.directory_id = uuid_from_text(meta.directory_id) if meta.directory_id else _UNNAMED
         self.was_clean = self._directory.was_clean
         self.holds_transactions = False
+        self.metadata_directory: str | None = self._directory.all[0].path
         self.metadata_files: MetadataFiles | None = None
         self._on_disk = set(self._directory.partitions)
         self._openings = Openings(clock, config.integer("penstock.log.open.ms.max"))

@@ -44,6 +44,8 @@ class LogStore(Protocol):
     """Whether the last broker on these logs has closed them."""
     broker_epoch: int
     """The epoch of this node's last registration, for the mark of a clean shutdown; `NOT_REGISTERED`."""
+    metadata_directory: str | None
+    """The data directory that has the cluster's own log; None where nothing is on disk."""
     metadata_files: MetadataFiles | None
     """What stands beside the cluster's own log, once that is open; None where there is nothing."""
     holds_transactions: bool
@@ -136,6 +138,7 @@ class MemoryStore:
         self.cluster_id = uuid_to_text(random_uuid())
         self.directory_id = random_uuid()
         self.broker_epoch = NOT_REGISTERED
+        self.metadata_directory: str | None = None
         self.metadata_files: MetadataFiles | None = None
         self._clock = clock
         self._metadata = MemoryLog(now_ms=clock.now_ms())
