@@ -117,6 +117,17 @@ def test_planning_imports_nothing_heavy() -> None:
     assert ran.stdout.split() == []
 
 
+def test_reading_imports_nothing_of_writing() -> None:
+    # A stream starts a Python of its own before its first batch: all that it imports is waited for.
+    code = (
+        "import sys, penstock.spark.source.data_source, penstock.spark.source.fetching\n"
+        "print(*(n for n in sys.modules if n.startswith(('penstock.client.produce', "
+        "'penstock.client.transactions', 'penstock.client.group', 'penstock.client.admin'))))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == []
+
+
 def test_an_idle_worker_leaves_without_a_word() -> None:
     code = (
         "import types\n"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from penstock.client.background_loop import run
 from penstock.client.cluster.client import AsyncClient
@@ -15,8 +16,10 @@ from penstock.client.fetch.offsets import fetch_offsets
 from penstock.errors import ConfigError, KafkaError, RequestTimeoutError
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode
-from penstock.spark.source.group_offsets import GroupCommits
 from penstock.spark.source.options import Selection
+
+if TYPE_CHECKING:
+    from penstock.spark.source.group_offsets import GroupCommits
 
 METADATA_AGE_MAX_S = 1.0
 """How long an answer about topics counts. An idle query asks for offsets a hundred times a second."""
@@ -77,6 +80,8 @@ class Brokers:
 
     def group_commits(self, group_id: str) -> GroupCommits:
         """What commits offsets to a group over this connection."""
+        from penstock.spark.source.group_offsets import GroupCommits
+
         return GroupCommits(self._opened(), group_id)
 
     def _opened(self) -> AsyncClient:

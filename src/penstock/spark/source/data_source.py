@@ -4,7 +4,8 @@
 
 Spark finds it by itself, on the driver and on every executor that has this package, through the module
 `pyspark_penstock`, which imports this one when an object is to be made. Objects here are pickled by
-reference to their classes, and stay light to import: numpy and numba are not loaded for planning.
+reference to their classes, and stay light to import: numpy and numba are not loaded for planning, and what a
+query has no use for (transactions, landing) is imported where an option asks for it.
 """
 
 # ruff: noqa: N802 - the names of methods are Spark's
@@ -18,18 +19,9 @@ from penstock.errors import ConfigError
 from penstock.spark.runtime.daemon import leave_planner_quietly
 from penstock.spark.runtime.releases import HAS_READ_LIMITS, HAS_STREAM_ARROW_WRITERS
 from penstock.spark.runtime.worker_errors import plain_errors
-from penstock.spark.source.exactly_once_writer import ExactlyOnceBatchWriter, ExactlyOnceStreamWriter
 from penstock.spark.source.landing.options import lands
-from penstock.spark.source.landing.reader import (
-    LandingBatchReader,
-    LandingStreamReader,
-    LandingUnlimitedStreamReader,
-)
-from penstock.spark.source.landing.rows import FILES_SCHEMA
-from penstock.spark.source.landing.writer import LandingBatchWriter, LandingStreamWriter
 from penstock.spark.source.options import read_options, schema_options, write_options
 from penstock.spark.source.reader import BatchReader
-from penstock.spark.source.row_writer import RowStreamWriter
 from penstock.spark.source.schema import Projection, schema_for
 from penstock.spark.source.stream_reader import StreamPlanner, StreamReader, UnlimitedStreamReader
 from penstock.spark.source.writer import BatchWriter, SinkColumns, StreamWriter
@@ -48,6 +40,8 @@ class PenstockDataSource(DataSource):
     def schema(self) -> StructType:
         with plain_errors():
             if lands(self.options):
+                from penstock.spark.source.landing.rows import FILES_SCHEMA
+
                 return FILES_SCHEMA
             include_headers, cloudevents = schema_options(self.options)
             return schema_for(include_headers, cloudevents)
@@ -55,6 +49,8 @@ class PenstockDataSource(DataSource):
     def reader(self, schema: StructType) -> BatchReader:
         with plain_errors():
             if lands(self.options):
+                from penstock.spark.source.landing.reader import LandingBatchReader
+
                 return LandingBatchReader(self.options, schema)
             options = read_options(self.options, streaming=False)
             return BatchReader(options, Projection(schema, options.cloudevents))
@@ -62,8 +58,10 @@ class PenstockDataSource(DataSource):
     def streamReader(self, schema: StructType) -> StreamPlanner:
         # No checks here: Spark hides what this method raises behind an error of its own.
         if lands(self.options):
-            landing = LandingStreamReader if HAS_READ_LIMITS else LandingUnlimitedStreamReader
-            return landing(self.options, schema)
+            from penstock.spark.source.landing import reader as landing
+
+            lander = landing.LandingStreamReader if HAS_READ_LIMITS else landing.LandingUnlimitedStreamReader
+            return lander(self.options, schema)
         kind = StreamReader if HAS_READ_LIMITS else UnlimitedStreamReader
         return kind(self.options, schema)
 
@@ -72,23 +70,39 @@ class PenstockDataSource(DataSource):
             if lands(self.options):
                 if overwrite:
                     raise ConfigError("landed files are not overwritten; use mode('append')")
+                from penstock.spark.source.landing.writer import LandingBatchWriter
+
                 return LandingBatchWriter(self.options, schema)
             if overwrite:
                 raise ConfigError("records of a topic cannot be overwritten; use mode('append')")
             options = write_options(self.options)
             columns = SinkColumns(schema, options)
-            return (ExactlyOnceBatchWriter if options.exactly_once else BatchWriter)(options, columns)
+            if not options.exactly_once:
+                return BatchWriter(options, columns)
+            from penstock.spark.source.exactly_once_writer import ExactlyOnceBatchWriter
+
+            return ExactlyOnceBatchWriter(options, columns)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         with plain_errors():
-            if lands(self.options):
-                landing = LandingStreamWriter(self.options, schema)
-                return landing if HAS_STREAM_ARROW_WRITERS else RowStreamWriter(landing, schema)
-            options = write_options(self.options)
-            if options.job is not None:
-                raise ConfigError(
-                    "a stream has its checkpoint: txnAppId and txnVersion are for batch queries"
-                )
-            columns = SinkColumns(schema, options)
-            writer = (ExactlyOnceStreamWriter if options.exactly_once else StreamWriter)(options, columns)
-        return writer if HAS_STREAM_ARROW_WRITERS else RowStreamWriter(writer, schema)
+            writer = self._stream_writer(schema)
+        if HAS_STREAM_ARROW_WRITERS:
+            return writer
+        from penstock.spark.source.row_writer import RowStreamWriter
+
+        return RowStreamWriter(writer, schema)
+
+    def _stream_writer(self, schema: StructType) -> DataSourceStreamWriter:
+        if lands(self.options):
+            from penstock.spark.source.landing.writer import LandingStreamWriter
+
+            return LandingStreamWriter(self.options, schema)
+        options = write_options(self.options)
+        if options.job is not None:
+            raise ConfigError("a stream has its checkpoint: txnAppId and txnVersion are for batch queries")
+        columns = SinkColumns(schema, options)
+        if not options.exactly_once:
+            return StreamWriter(options, columns)
+        from penstock.spark.source.exactly_once_writer import ExactlyOnceStreamWriter
+
+        return ExactlyOnceStreamWriter(options, columns)
