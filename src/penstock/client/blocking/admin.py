@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Unpack
 
@@ -16,6 +15,7 @@ from penstock.client.admin.admin import (
 )
 from penstock.client.admin.alterations import LogDirectory
 from penstock.client.admin.groups import GroupDescription, GroupListing
+from penstock.client.blocking.base import Blocking
 from penstock.client.blocking.transaction_admin import BlockingTransactionAdministration
 from penstock.client.fetch.offsets import Answers
 from penstock.client.group.offsets import Committable, OffsetAndMetadata
@@ -209,5 +209,5 @@ class Admin(BlockingTransactionAdministration):
 
     def close(self) -> None:
         """Close the connections."""
-        if self._process == os.getpid():
+        if self._process is Blocking.process:
             self._run(self._admin.close())

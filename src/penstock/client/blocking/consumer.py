@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import re
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
@@ -260,7 +259,7 @@ class Consumer(Blocking):
         of ``session.timeout.ms``. The end of a `with` block waits half a second at most when the program
         is interrupted.
         """
-        if self._process == os.getpid() and not self._is_closed:
+        if self._process is Blocking.process and not self._is_closed:
             self._is_closed = True
             try:
                 self._leave(has_failed, timeout)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import os
 import time
 import weakref
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Unpack
 
 from penstock.client.arguments import checked, instance_of, optional, seconds
+from penstock.client.blocking.base import Blocking
 from penstock.client.blocking.transactions import BlockingTransactionCalls
 from penstock.client.produce.delivery import Delivery
 from penstock.client.produce.events import record_of
@@ -87,7 +87,7 @@ class Producer(BlockingTransactionCalls):
         """Accept one record and return its delivery: `result()` waits for it. See `AsyncProducer.send`."""
         if event is not None:
             key, value, headers = record_of(event, value, key, headers, mode, key_mapper, event_format)
-        if self._process == os.getpid():
+        if self._process is Blocking.process:
             accepted = self._producer.try_send(topic, value, key, partition, timestamp, headers)
             if accepted is not None:
                 return accepted[0]
@@ -138,7 +138,7 @@ class Producer(BlockingTransactionCalls):
         An open transaction is aborted, unless it is prepared.
         """
         _unclosed.discard(self)
-        if self._process == os.getpid():
+        if self._process is Blocking.process:
             self._run(self._producer.close(timeout))
 
 
