@@ -1,0 +1,105 @@
+"""A Python data source without any work: what Spark itself costs where a source is written in Python.
+
+It hands Spark the same Arrow batch again and again, in the columns and sizes that the benchmarks use. What a
+real source takes above it is its own; what is below it, no source in Python can save.
+"""
+
+# ruff: noqa: N802 - the names of methods are Spark's
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pyspark import cloudpickle
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
+from pyspark.sql.types import StructType
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BATCH_BYTES = 1 << 20
+PARTITIONS = 4
+COLUMNS = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp"
+
+
+def register(spark: Any) -> None:
+    """Make the format `empty` known to a session."""
+    import empty_source
+
+    cloudpickle.register_pickle_by_value(empty_source)  # workers do not have this folder on their path
+    spark.dataSource.register(EmptySource)
+
+
+class EmptySource(DataSource):
+    """Options: `rows` altogether, `valueBytes` of each; a stream has them as its first batch."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "empty"
+
+    def schema(self) -> str:
+        return f"{COLUMNS}, timestampType int"
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return EmptyReader(self.options, schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        return EmptyStreamReader(self.options, schema)
+
+
+class EmptyReader(DataSourceReader):
+    """Reads PARTITIONS times the same."""
+
+    def __init__(self, options: dict[str, str], schema: StructType) -> None:
+        self._rows = int(options["rows"]) // PARTITIONS
+        self._value_bytes = int(options["valueBytes"])
+        self._schema = schema
+
+    def partitions(self) -> list[InputPartition]:
+        return [InputPartition(number) for number in range(PARTITIONS)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        target = to_arrow_schema(self._schema, timezone="UTC")
+        step = max(1, min(10_000, BATCH_BYTES // (self._value_bytes + 60), self._rows))
+        values: dict[str, Any] = {
+            "key": b"key-000000000000",
+            "value": b"v" * self._value_bytes,
+            "topic": "topic",
+            "partition": 0,
+            "offset": 1 << 40,
+            "timestamp": 1 << 50,
+            "timestampType": 0,
+        }
+        batch = pa.RecordBatch.from_arrays(
+            [pa.array([values[field.name]] * step, type=field.type) for field in target], schema=target
+        )
+        for begin in range(0, self._rows, step):
+            yield batch.slice(0, min(step, self._rows - begin))
+
+
+class EmptyStreamReader(DataSourceStreamReader):
+    """The same rows in a first batch, and nothing after it."""
+
+    def __init__(self, options: dict[str, str], schema: StructType) -> None:
+        self._reader = EmptyReader(options, schema)
+
+    def initialOffset(self) -> dict[str, int]:
+        return {"offset": 0}
+
+    def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, int]:
+        return {"offset": 1}
+
+    def partitions(self, start: Any, end: Any) -> list[InputPartition]:
+        return self._reader.partitions() if start != end else []
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return self._reader.read(partition)
