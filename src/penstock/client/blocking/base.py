@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from penstock.client.background_loop import run
+from penstock.common.operating_system import after_fork_in_child
 from penstock.errors import PenstockError
 
 T = TypeVar("T")
@@ -62,4 +62,4 @@ def _in_new_process() -> None:
     Blocking.process = object()
 
 
-os.register_at_fork(after_in_child=_in_new_process)
+after_fork_in_child(_in_new_process)
