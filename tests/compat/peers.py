@@ -11,6 +11,7 @@ import fcntl
 import functools
 import hashlib
 import importlib
+import importlib.util
 import os
 import shutil
 import socket
@@ -169,6 +170,23 @@ def java(
     if check and done.returncode:
         pytest.fail(f"{main} ended with {done.returncode}:\n{stdout[-4000:]}{stderr[-4000:]}")
     return subprocess.CompletedProcess(done.args, done.returncode, stdout, stderr)
+
+
+@_one_at_a_time
+def spark_connector() -> list[Path]:
+    """The jars of Spark's Kafka connector, as the benchmarks fetch them."""
+    for tool in ("mvn", "javac"):
+        need(tool)
+    module = HERE.parents[1] / "benchmarks" / "spark_connector"
+    spec = importlib.util.spec_from_file_location("spark_connector", module / "__init__.py")
+    assert spec is not None
+    assert spec.loader is not None
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    directory = CACHE / f"spark-connector-{_digest(*sorted(module.glob('*.*')))}"
+    directory.mkdir(parents=True, exist_ok=True)
+    found: list[Path] = loaded.connector_jars(directory)
+    return found
 
 
 # --- real Apache Kafka --------------------------------------------------------------------------------------
