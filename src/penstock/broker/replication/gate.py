@@ -88,14 +88,14 @@ class Gate:
                 return _Replicating(waiting, deadline, context, lambda: self._hint(response, context)).check()
         return self._hint(response, context)
 
-    def _written(self, response: Any, version: int) -> Iterable[_Written]:
+    def _written(self, response: Any, version: int) -> Iterable[Written]:
         for topic in response.responses:
             found = self._topic(topic.name, topic.topic_id, version >= PRODUCE_IDS_SINCE)
             if found is None:
                 continue
             for answer in topic.partition_responses:
                 if not answer.error_code and answer.index < len(found.partitions):
-                    yield _Written(found.partitions[answer.index], answer)
+                    yield Written(found.partitions[answer.index], answer)
 
     def _topic(self, name: str | None, topic_id: bytes, by_id: bool) -> Any:
         cluster = self._member.cluster
@@ -274,7 +274,7 @@ class Gate:
 _HINTED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
-class _Written:
+class Written:
     """Records of one partition that are to be replicated before their answer is given."""
 
     def __init__(self, partition: ReplicatedPartition, answer: Any) -> None:
@@ -307,7 +307,7 @@ class _Written:
         self.fail(ErrorCode.REQUEST_TIMED_OUT)
 
 
-class _State(_Written):
+class _State(Written):
     """State of a coordinator that is to be replicated before an answer is given."""
 
     def fail(self, code: ErrorCode) -> None:

@@ -300,7 +300,10 @@ class Member:
     def _fetch(self, leader: int) -> None:
         """Ask a leader for what comes next, unless it is being asked."""
         fetcher, now_s = self._fetchers[leader], self.monotonic()
-        if self.ended or self.frozen or fetcher.is_busy(now_s):
+        if self.ended or self.frozen:
+            return
+        if fetcher.is_busy(now_s):
+            self._set_turn(leader, fetcher)
             return
         request = fetcher.request(self.broker_epoch, now_s) if self.broker_epoch >= 0 else None
         if request is not None:

@@ -63,6 +63,9 @@ class MemberReplicas(ReplicaManager):
     """
 
     host: Host
+    follows = False
+    """Whether partitions follow their images. They do not while a start reads what has been: only the last
+    state of a partition counts, and a leadership that has ended must not begin again for a moment."""
 
     def _new_partition(self, topic: Topic, index: int) -> Partition:
         return ReplicatedPartition(
@@ -71,11 +74,27 @@ class MemberReplicas(ReplicaManager):
 
     def _follow(self, partition: Partition, image: PartitionImage) -> None:
         assert isinstance(partition, ReplicatedPartition)
-        was_here = partition.is_kept_here
+        if not self.follows:
+            return
         partition.follow(image)
-        if was_here and not partition.is_kept_here:
+        if not partition.is_kept_here and self._store.has_log(
+            partition.topic, partition.index, partition.topic_id
+        ):
             partition.close()
             self._store.delete_log(partition.topic, partition.index, partition.topic_id)
+
+    def begin_to_follow(self) -> None:
+        """Have every partition follow its image, from now on.
+
+        Raises:
+            StorageError: a log cannot be opened, or not be deleted.
+        """
+        self.follows = True
+        for topic in self.topics.values():
+            for partition, image in zip(
+                topic.partitions, self._image.topics[topic.name].partitions, strict=True
+            ):
+                self._follow(partition, image)
 
 
 class MemberCluster(Cluster):
@@ -122,6 +141,8 @@ class MemberCluster(Cluster):
             if not is_known and topic_id is not None:
                 removed_ids.add(topic_id)  # deleted while the node was away
         self.replicas.reconcile(removed_ids)
+        assert isinstance(self.replicas, MemberReplicas)
+        self.replicas.begin_to_follow()
 
     def apply(self, records: Sequence[Message]) -> None:
         """Apply what the controller has written.

@@ -1,0 +1,539 @@
+"""A cluster over a simulated network, clock and disks, all of it decided by one seed.
+
+The nodes are the product's: `Member`, `MemberCluster`, `ReplicatedPartition`, `Fetcher`, `Quorum` and the
+condition under which the gate acknowledges. A world has one queue of events, ordered by time; a message is
+an event, lost, late or repeated; crashes, torn writes, cut links and pauses are events, too. The laws are
+checked after every one of them. `python tests/broker/replication/simulation.py SEED` prints what happened in
+a run, and so replays it.
+"""
+
+from __future__ import annotations
+
+import heapq
+import sys
+from collections import deque
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from penstock.broker.config.values import BrokerConfig
+from penstock.broker.partitions.log_store import MemoryStore
+from penstock.broker.replication.control.quorum import Quorum
+from penstock.broker.replication.gate import Written
+from penstock.broker.replication.member import Member
+from penstock.broker.replication.member_cluster import MemberCluster
+from penstock.broker.replication.messages import CONTROLLER
+from penstock.broker.replication.partition import ReplicatedPartition
+from penstock.broker.requests.purgatory import Purgatory
+from penstock.clock import ManualClock
+from penstock.common.failures import Failures
+from penstock.errors import KafkaError
+from penstock.log.memory import MemoryLog
+from penstock.protocol.messages.config_record import ConfigRecord
+from penstock.protocol.messages.partition_record import PartitionRecord
+from penstock.protocol.messages.produce_response import PartitionProduceResponse
+from penstock.protocol.messages.topic_record import TopicRecord
+from penstock.records.batch import encode_batch
+from penstock.records.format.batch_header import read_header
+
+TOPIC, TOPIC_ID = "t", bytes(15) + b"\x2a"
+NODES = (1, 2, 3)
+SESSION_MS, HEARTBEAT_MS, LAG_MS = 500, 100, 400
+TRACE_LINES = 60
+QUIET_MS = 20_000
+
+
+class Violation(AssertionError):
+    """A law does not hold."""
+
+
+class SimNode:
+    """One node through all its lives: its disk stays."""
+
+    def __init__(self, world: World, node_id: int) -> None:
+        self.world, self.id = world, node_id
+        self.store = MemoryStore(node_id, world.clock)
+        self.life = 0
+        self.member: Member | None = None
+        self.purgatory = Purgatory()
+        self.failures = Failures(world.clock.monotonic)
+        self.clock = world.clock
+        self.paused_until = 0
+        self.saved: dict[tuple[str, int], int] = {}
+        self._wake_at = float("inf")
+
+    def start(self) -> None:
+        world = self.world
+        self.life += 1
+        self.purgatory = Purgatory()
+        self._wake_at = float("inf")
+        self.member = member = Member(
+            self.id,
+            world,
+            world.clock,
+            lag_s=LAG_MS / 1000,
+            heartbeat_s=HEARTBEAT_MS / 1000,
+            incarnation=self.life,
+            saved=self.saved,
+        )
+        records, next_batch = world.quorum.everything()
+        authority: Any = world
+        cluster = MemberCluster(world.config, self.store, world.clock.now_ms(), member, authority, records)
+        member.begin(cluster, self, records, next_batch)
+        member.join({"PLAINTEXT": ("sim", self.id)})
+        self.settle()
+
+    def crash(self) -> None:
+        if self.member is not None:
+            self.member.end()
+        self.member = None
+        self.life += 1
+
+    @property
+    def partition(self) -> ReplicatedPartition | None:
+        """The replica of the living node."""
+        if self.member is None:
+            return None
+        found = self.member.cluster.topics[TOPIC].partitions[0]
+        assert isinstance(found, ReplicatedPartition)
+        return found
+
+    @property
+    def log(self) -> MemoryLog | None:
+        """The log on the node's disk, whether the node lives or not."""
+        return self.store._logs.get((TOPIC_ID, 0))
+
+    def settle(self) -> None:
+        """Run what is due, and have the world come back for what is due next."""
+        for _ in range(100):
+            due = self.purgatory.take_due(self.world.clock.monotonic())
+            if not due:
+                break
+            for resume in due:
+                resume()
+        deadline = self.purgatory.next_deadline()
+        if deadline is not None and deadline < self._wake_at - 1e-9:
+            self._wake_at = deadline
+            life = self.life
+
+            def wake() -> None:
+                if self.life == life:
+                    self._wake_at = float("inf")
+                    self.settle()
+
+            ms = max(0, round(deadline * 1000) - self.world.uptime_ms + 1)
+            self.world.after(ms, self.id, wake)
+
+
+class World:
+    """Everything. It is the transport of the nodes as well."""
+
+    def __init__(self, seed: int, *, faults: float = 1.0) -> None:
+        self.random = Random(seed)
+        self.seed = seed
+        self.clock = ManualClock(1_000_000)
+        self.config = BrokerConfig({"offsets.topic.num.partitions": "1"})
+        self.trace: deque[str] = deque(maxlen=TRACE_LINES)
+        self.events: list[tuple[int, float, int, int | None, Callable[[], None]]] = []
+        self._number = 0
+        self.cut: set[tuple[int, int]] = set()
+        self.loss = self.random.choice((0.0, 0.02, 0.1)) * faults
+        self.repetition = self.random.choice((0.0, 0.05)) * faults
+        self.delay_ms = self.random.choice((1, 5, 40, 200))
+        self.minimum = self.random.choice((1, 2, 2))
+        self.quorum = Quorum(MemoryLog(now_ms=0), "sim", self, self.clock, SESSION_MS / 1000, Random(seed))
+        # What a node's metadata need of the controller.
+        self.placing: Any = self.quorum.controller
+        self.cluster_id = "sim"
+        self.nodes = {each: SimNode(self, each) for each in NODES}
+        self._checker = Checker(self)
+        self.acked: dict[int, bytes] = {}
+        self._waiting: list[tuple[Written, PartitionProduceResponse, int, bytes]] = []
+        self._values = 0
+        self.steps = 0
+
+    # --- time and messages -------------------------------------------------------------------------------
+
+    @property
+    def uptime_ms(self) -> int:
+        return round(self.clock.monotonic() * 1000)
+
+    def after(self, ms: int, node: int | None, action: Callable[[], None]) -> None:
+        """Have something happen so many milliseconds from now, at a node, or anywhere."""
+        self._number += 1
+        heapq.heappush(self.events, (self.uptime_ms + ms, self.random.random(), self._number, node, action))
+
+    def send(self, source: int, target: int, message: Any, answered: Callable[[Any], None]) -> None:
+        """Carry a message, and its answer back: each may be lost, late and repeated."""
+        life = self.life_of(source)
+
+        def answer(response: Any) -> None:
+            def deliver() -> None:
+                if self.life_of(source) == life:
+                    answered(response)
+
+            self._carry(target, source, deliver)
+
+        def receive() -> None:
+            if target == CONTROLLER:
+                self.quorum.receive(source, message, answer)
+            else:
+                there = self.nodes[target].member
+                if there is not None:
+                    there.receive(source, message, answer)
+
+        self._carry(source, target, receive)
+
+    def life_of(self, node: int) -> int:
+        """The number of a node's present life; the controller has one."""
+        return 0 if node == CONTROLLER else self.nodes[node].life
+
+    def _carry(self, source: int, target: int, deliver: Callable[[], None]) -> None:
+        if (source, target) in self.cut or self.random.random() < self.loss:
+            return
+        times = 2 if self.random.random() < self.repetition else 1
+        for _ in range(times):
+            self.after(self.random.randint(0, self.delay_ms), target if target > 0 else None, deliver)
+
+    def step(self) -> None:
+        """Let the next event happen, and check the laws."""
+        when, _, _, node, action = heapq.heappop(self.events)
+        if when > self.uptime_ms:
+            self.clock.advance(when - self.uptime_ms)
+        self.steps += 1
+        if node is not None:
+            there = self.nodes[node]
+            if there.paused_until > self.uptime_ms:
+                self.after(there.paused_until - self.uptime_ms, node, action)
+                return
+            action()
+            if there.member is not None:
+                there.settle()
+        else:
+            action()
+        self._acknowledge()
+        self._checker.check()
+
+    def run(self, until_ms: int) -> None:
+        """Let everything happen up to a time."""
+        while self.events and self.events[0][0] <= until_ms:
+            self.step()
+
+    # --- what a cluster lives through --------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Create the topic, and start the nodes."""
+        self.quorum.commit(
+            [
+                TopicRecord(name=TOPIC, topic_id=TOPIC_ID),
+                ConfigRecord(
+                    resource_type=2,
+                    resource_name=TOPIC,
+                    name="min.insync.replicas",
+                    value=str(self.minimum),
+                ),
+                PartitionRecord(
+                    topic_id=TOPIC_ID,
+                    partition_id=0,
+                    replicas=list(NODES),
+                    isr=list(NODES),
+                    leader=-1,
+                    leader_epoch=0,
+                    partition_epoch=0,
+                ),
+            ],
+            self.clock.now_ms(),
+        )
+        for node in self.nodes.values():
+            node.start()
+        self.after(SESSION_MS // 8, None, self._expire)
+        self.after(5, None, self._produce)
+        self.after(7, None, self._consume)
+
+    def _expire(self) -> None:
+        self.after(SESSION_MS // 8, None, self._expire)
+        self.quorum.expire()
+
+    def tell(self, text: str) -> None:
+        """Note what happens."""
+        self.trace.append(f"{self.uptime_ms:6} {text}")
+
+    def _produce(self) -> None:
+        self.after(self.random.randint(1, 60), None, self._produce)
+        node = self.nodes[self.random.choice(NODES)]
+        partition = node.partition
+        if partition is None or node.paused_until > self.uptime_ms or not partition.leads:
+            return
+        self._values += 1
+        value = b"%d" % self._values
+        assert node.member is not None
+        node.member.acks = -1
+        acks_all = self.random.random() < 0.8
+        try:
+            node.member.acks = -1 if acks_all else 1
+            appended = partition.append(
+                memoryview(bytearray(encode_batch([(None, value, (), 1)]))), 9, self.clock.now_ms()
+            )
+        except KafkaError as error:
+            self.tell(f"{node.id} refuses {value!r}: {error.code}")
+            return
+        finally:
+            node.member.acks = 1
+        self.tell(f"{node.id} appends {value!r} at {appended.base_offset}, epoch {partition.leader_epoch}")
+        if self.random.random() < 0.02:
+            assert node.log is not None
+            node.log.truncate_to(appended.base_offset)
+            self.tell(f"{node.id} dies while it writes: the batch is torn")
+            self.kill(node.id)
+            return
+        if acks_all:
+            answer = PartitionProduceResponse(base_offset=appended.base_offset)
+            self._waiting.append((Written(partition, answer), answer, appended.base_offset, value))
+        node.member._node.purgatory.notify(partition, 100)
+        node.settle()
+
+    def _acknowledge(self) -> None:
+        still = []
+        for written, answer, offset, value in self._waiting:
+            if not written.is_done:
+                still.append((written, answer, offset, value))
+            elif not answer.error_code:
+                self.acked[offset] = value
+                self.tell(f"{value!r} at {offset} is acknowledged")
+        self._waiting = still
+
+    def _consume(self) -> None:
+        self.after(self.random.randint(1, 40), None, self._consume)
+        node = self.nodes[self.random.choice(NODES)]
+        partition = node.partition
+        if partition is None or node.paused_until > self.uptime_ms:
+            return
+        offset = self.random.randint(0, max(0, partition.reader.end_offset))
+        try:
+            found = partition.read(offset, 10_000, at_least_one=True).to_bytes()
+        except KafkaError:
+            return
+        self._checker.delivered(found, node.id)
+
+    def kill(self, node: int) -> None:
+        """End a life; what waited for its answers gets none."""
+        there = self.nodes[node]
+        partition = there.partition
+        self._waiting = [each for each in self._waiting if each[0].partition is not partition]
+        there.crash()
+        self.tell(f"{node} is killed")
+        self.after(self.random.randint(10, 1500), None, lambda: self._revive(node))
+
+    def _revive(self, node: int) -> None:
+        if self.nodes[node].member is None:
+            self.tell(f"{node} starts")
+            self.nodes[node].start()
+
+    def trouble(self) -> None:
+        """Let something go wrong."""
+        kind, node = self.random.random(), self.random.choice(NODES)
+        there = self.nodes[node]
+        if kind < 0.35:
+            if there.member is not None:
+                self.kill(node)
+        elif kind < 0.6:
+            other = self.random.choice([each for each in (*NODES, CONTROLLER) if each != node])
+            links = {(node, other), (other, node)} if self.random.random() < 0.7 else {(node, other)}
+            self.cut |= links
+            self.tell(f"cut {sorted(links)}")
+        elif kind < 0.75:
+            self.cut.clear()
+            self.tell("all links heal")
+        elif kind < 0.9:
+            there.paused_until = self.uptime_ms + self.random.randint(50, 1500)
+            self.tell(f"{node} is paused until {there.paused_until}")
+        elif there.member is not None:
+            there.member.save_high_watermarks()
+
+    def heal(self) -> None:
+        """No trouble any more."""
+        self.cut.clear()
+        self.loss = self.repetition = 0.0
+        self.delay_ms = min(self.delay_ms, 40)
+        for node in self.nodes.values():
+            node.paused_until = 0
+            if node.member is None:
+                node.start()
+        self.tell("healed")
+
+
+class Checker:
+    """The laws."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._leaders: dict[int, int] = {}
+        self._committed: list[tuple[int, bytes]] = []
+        self._delivered: dict[int, bytes] = {}
+        self._settled: dict[int, int] = {}
+        self._seen: tuple[Any, ...] = ()
+
+    def fail(self, law: str) -> None:
+        world = self._world
+        image = world.quorum.image.topics[TOPIC].partitions[0]
+        logs = {
+            each.id: (each.log.end_offset, records_of(each.log)[-4:], each.log.leader_epochs.entries[-4:])
+            for each in world.nodes.values()
+            if each.log is not None
+        }
+        story = "\n".join(world.trace)
+        raise Violation(
+            f"seed {world.seed}, step {world.steps}: {law}\nleader {image.leader}, epoch {image.leader_epoch}"
+            f", {image.replicas}\nends of logs, last records, epochs: {logs}\n{story}"
+        )
+
+    def check(self) -> None:
+        """Check what can be seen now; nothing where nothing has changed."""
+        world = self._world
+        image = world.quorum.image.topics[TOPIC].partitions[0]
+        replicas = [(each, each.partition) for each in world.nodes.values()]
+        seen = (
+            image.leader,
+            image.leader_epoch,
+            image.replicas,
+            *(
+                None if found is None else (found.leads, found.leader_epoch, found.high_watermark)
+                for _, found in replicas
+            ),
+            *(None if node.log is None else node.log.end_offset for node, _ in replicas),
+            len(world.acked),
+        )
+        if seen == self._seen:
+            return
+        self._seen = seen
+        if image.leader >= 0 and image.leader not in image.replicas.in_sync:
+            self.fail("the leader is not in the ISR")
+        for node, found in replicas:
+            leads = found is not None and found.leads and found.followers is not None
+            if found is None or not leads:
+                continue
+            if self._leaders.setdefault(found.leader_epoch, node.id) != node.id:
+                self.fail(f"two leaders of epoch {found.leader_epoch}")
+        self._agree([(node, found) for node, found in replicas if found is not None])
+        for node, found in replicas:
+            is_current = found is not None and found.leads and found.leader_epoch == image.leader_epoch
+            if found is not None and is_current and image.leader == node.id:
+                self._lead(node, found)
+
+    def _agree(self, replicas: list[tuple[SimNode, ReplicatedPartition]]) -> None:
+        """Replicas have the same records below the lower of their high watermarks."""
+        logs = [(node, found.high_watermark, records_of(node.log)) for node, found in replicas]
+        for number, (node, mark, records) in enumerate(logs):
+            if mark > 0 and (node.log is None or mark > node.log.end_offset):
+                self.fail(f"the high watermark of {node.id}, {mark}, is behind the end of its log")
+            for other, other_mark, others in logs[number + 1 :]:
+                common = min(mark, other_mark)
+                if records[:common] != others[:common]:
+                    self.fail(f"{node.id} and {other.id} differ below {common}")
+
+    def _lead(self, node: SimNode, found: ReplicatedPartition) -> None:
+        """The present leader has all that was ever committed; its high watermark says what is."""
+        records = records_of(node.log)
+        if records[: len(self._committed)] != self._committed:
+            self.fail(f"committed records are not in the log of leader {node.id}")
+        mark = found.high_watermark
+        if mark > len(self._committed):
+            self._committed = records[:mark]
+            for offset, (_, value) in enumerate(self._committed):
+                if self._delivered.get(offset, value) != value:
+                    self.fail(f"offset {offset} was delivered with another record")
+        for offset, value in self._world.acked.items():
+            # A leader that does not know yet of the next may have acknowledged it: what counts is that all
+            # that can lead have it.
+            if offset >= len(records) or records[offset][1] != value:
+                self.fail(f"{value!r} at {offset} was acknowledged, and leader {node.id} does not have it")
+        if found.is_settled:
+            before = max(self._settled.values(), default=0)
+            if mark < before:
+                self.fail(f"the high watermark has gone back from {before} to {mark}")
+            self._settled[found.leader_epoch] = mark
+
+    def delivered(self, data: bytes, node: int) -> None:
+        """A consumer has been given these batches."""
+        for offset, value in batches_of(data):
+            if self._delivered.setdefault(offset, value) != value:
+                self.fail(f"node {node} gave another record at offset {offset} than was given before")
+            if offset < len(self._committed) and self._committed[offset][1] != value:
+                self.fail(f"node {node} gave a record at offset {offset} that is not the committed one")
+
+
+def batches_of(data: bytes) -> list[tuple[int, bytes]]:
+    """Offset and checksum of each batch, each of which has one record."""
+    found = []
+    position = 0
+    while position < len(data):
+        header = read_header(data, position)
+        found.append((header.base_offset, value_of(data[position : position + header.size])))
+        position += header.size
+    return found
+
+
+def records_of(log: MemoryLog | None) -> list[tuple[int, bytes]]:
+    """The records of a log, each as the leader epoch of its batch and its bytes, by offset."""
+    found: list[tuple[int, bytes]] = []
+    for segment in log.segments if log is not None else ():
+        for batch in segment._batches:  # type: ignore[attr-defined]
+            epoch = int.from_bytes(batch[12:16], "big", signed=True)
+            found.append((epoch, value_of(batch)))
+    return found
+
+
+def value_of(batch: bytes) -> bytes:
+    """The value of the one record of a batch."""
+    return bytes(batch[67:-1])
+
+
+def run(seed: int, *, troubles: int = 12, trouble_every_ms: int = 700) -> World:
+    """Run a world with trouble, then without, until it is whole again.
+
+    Raises:
+        Violation: a law did not hold, or the cluster has not recovered.
+    """
+    world = World(seed)
+    world.begin()
+    world.run(world.random.randint(50, 600))
+    for _ in range(troubles):
+        world.trouble()
+        world.run(world.uptime_ms + world.random.randint(1, trouble_every_ms))
+    world.heal()
+    deadline = world.uptime_ms + QUIET_MS
+    while not is_whole(world):
+        if world.uptime_ms > deadline:
+            world._checker.fail("the cluster has not recovered")
+        world.run(world.uptime_ms + 200)
+    before = len(world.acked)
+    while len(world.acked) <= before:
+        if world.uptime_ms > deadline:
+            world._checker.fail("nothing is acknowledged any more")
+        world.run(world.uptime_ms + 200)
+    return world
+
+
+def is_whole(world: World) -> bool:
+    """Whether all replicas are in sync, and a leader is there."""
+    image = world.quorum.image.topics[TOPIC].partitions[0]
+    return image.leader >= 0 and set(image.replicas.in_sync) == set(NODES)
+
+
+def main() -> int:
+    """Run the seeds that are named, or so many from a first one on: FIRST..LAST."""
+    first, _, last = sys.argv[1].partition("..")
+    for seed in range(int(first), int(last or first) + 1):
+        try:
+            world = run(seed)
+        except Violation as violation:
+            print(violation)
+            return 1
+        if not last:
+            print("\n".join(world.trace), f"\n{world.steps} steps, {len(world.acked)} acknowledged")
+    print("no violation")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
