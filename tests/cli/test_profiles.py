@@ -162,3 +162,15 @@ def test_mistakes_are_told_in_one_line(
         out, err = capsys.readouterr()
         assert (out, err.count("\n")) == ("", 1)
         assert message in err
+
+
+def test_the_tab_key_knows_profiles(
+    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for text, expected in ((FILE, ["staging"]), ("[", [])):
+        path.write_text(text)
+        monkeypatch.setenv("_PENSTOCK_COMPLETE", "bash_complete")
+        monkeypatch.setenv("COMP_WORDS", "penstock topic list --profile st")
+        monkeypatch.setenv("COMP_CWORD", "4")
+        main([])
+        assert [line.partition(",")[2] for line in capsys.readouterr().out.splitlines()] == expected

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from penstock.cli.client_config import completed, without_passwords
-from penstock.cli.profiles import PROFILE_VARIABLE
+from penstock.cli.profiles import PROFILE_VARIABLE, profiles_path, read_profiles
 from penstock.cli.settings import BOOTSTRAP, Setting, gathered, meaning
 from penstock.errors import ConfigError
 
@@ -49,6 +49,15 @@ def _remember(key: str) -> Callable[[click.Context, click.Parameter, str | None]
     return keep
 
 
+def _profile_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Profiles whose names begin so; none where the file has a mistake."""
+    try:
+        names = read_profiles(profiles_path()).sections
+    except ConfigError:
+        return []
+    return sorted(name for name in names if name.startswith(incomplete) and name.isprintable())
+
+
 def profile_option() -> Decorator:
     """``--profile NAME``: a section of the user's file of settings."""
     return click.option(
@@ -57,6 +66,7 @@ def profile_option() -> Decorator:
         is_eager=True,
         expose_value=False,
         callback=_remember(PROFILE),
+        shell_complete=_profile_names,
         help="A section of ~/.config/penstock/config.toml with settings of the client.",
     )
 
