@@ -6,6 +6,7 @@ Attempts that failed are repeated after a pause that grows (``reconnect.backoff.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +16,19 @@ from penstock.client.cluster.obstacles import UNREACHABLE_S, Troubles
 from penstock.client.cluster.other_protocols import explained
 from penstock.client.cluster.retry import Backoff
 from penstock.client.config import Address, ClientConfig
+from penstock.common.logs import logger_named
 from penstock.common.reused_buffers import ReusedMemory
 from penstock.errors import NetworkError, PenstockError
 
 if TYPE_CHECKING:
     from penstock.client.cluster.secured import SecuredOpener
     from penstock.protocol.message import Message
+
+
+log = logger_named("penstock.client")
+
+ONE_LOSS_S = 1.0
+"""Connections to one broker for several purposes are lost together: within this time that is one loss."""
 
 
 class Peer:
@@ -53,6 +61,8 @@ class ConnectionPool:
         self._opening: dict[tuple[Address, str], asyncio.Task[Peer]] = {}
         self._failures: dict[Address, tuple[int, float]] = {}
         """Per address: failed attempts in a row, and the loop time before which not to try again."""
+        self._said: dict[Address, tuple[bool, float]] = {}
+        """What the log says of an address: whether it is connected, and since when (monotonic time)."""
         self._is_ancient: dict[Address, bool] = {}
         self._is_closed = False
 
@@ -78,6 +88,7 @@ class ConnectionPool:
         peer = self._peers.get((address, purpose))
         if peer is not None and peer.connection.cause is not None:
             del self._peers[address, purpose]
+            self._say_lost(address, peer.connection.cause)
             return None
         return peer
 
@@ -116,6 +127,7 @@ class ConnectionPool:
             peer = await self._greet(address)
         except PenstockError as error:
             self._troubles.note(address, error, UNREACHABLE_S)
+            self._say_unreachable(address, error)
             self._failures[address] = (
                 failures + 1,
                 loop.time() + self._reconnect.seconds(failures, self._dice),
@@ -123,8 +135,35 @@ class ConnectionPool:
             raise
         self._failures.pop(address, None)
         self._troubles.end(address)
+        self._say_connected(address)
         self._peers[address, purpose] = peer
         return peer
+
+    # -- what the log says at INFO: each change of an address once
+
+    def _say_connected(self, address: Address) -> None:
+        was_connected, since = self._said.get(address, (None, 0.0))
+        now = time.monotonic()
+        if was_connected is None:
+            log.info("%s: connected to %s", self._config.client_id, address)
+        elif not was_connected:
+            log.info(
+                "%s: connected to %s, after %.1f s without", self._config.client_id, address, now - since
+            )
+        if not was_connected:
+            self._said[address] = (True, now)
+
+    def _say_lost(self, address: Address, cause: BaseException) -> None:
+        was_connected, since = self._said.get(address, (None, 0.0))
+        now = time.monotonic()
+        if was_connected and now - since > ONE_LOSS_S:
+            self._said[address] = (False, now)
+            log.info("%s: lost %s, connecting again: %s", self._config.client_id, address, cause)
+
+    def _say_unreachable(self, address: Address, error: PenstockError) -> None:
+        if self._said.get(address, (True, 0.0))[0]:
+            self._said[address] = (False, time.monotonic())
+            log.info("%s: cannot reach %s: %s", self._config.client_id, address, error)
 
     async def connect(self, address: Address) -> Connection:
         """Open one more connection, which is the caller's.

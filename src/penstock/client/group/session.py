@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from penstock.client.arguments import by_partition
@@ -48,6 +48,9 @@ JOIN_CHECK_S = 0.01
 """How often a commit that was refused looks whether a JoinGroup in flight has been answered."""
 
 log = logger_named("penstock.client.group")
+
+SHOWN_MAX = 10
+"""So many partitions are listed in a line of the log."""
 
 
 class Notice(NamedTuple):
@@ -173,6 +176,10 @@ class GroupSession:
     async def _prepare(self, member: Member, change: Change) -> Callback | None:
         """Do what comes before the callback, and return the callback."""
         callbacks = self._callbacks
+        if change.kind is not Kind.LOST:
+            log.info(
+                "group %s: %s %s", self._config.group_id, change.kind.name.lower(), _listed(change.partitions)
+            )
         if change.kind is Kind.REVOKED:
             if self._commits_by_itself:
                 await self._commit_at_last(self._holder.consumed())
@@ -448,3 +455,10 @@ def parse_topics(
 def _complain(offsets: Committable, error: PenstockError | None) -> None:
     if error is not None:
         log.warning("automatic commit: %s", error)
+
+
+def _listed(partitions: Sequence[TopicPartition]) -> str:
+    """Partitions for the log, where there are many the first of them."""
+    shown = ", ".join(map(str, sorted(partitions)[:SHOWN_MAX]))
+    more = len(partitions) - SHOWN_MAX
+    return f"{shown} and {more} more" if more > 0 else shown or "nothing"

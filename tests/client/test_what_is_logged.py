@@ -1,0 +1,74 @@
+"""What clients log at INFO: connected, lost, connected again, and what a rebalance brings; each once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import pytest
+
+from penstock import Consumer, Producer
+from penstock.client.cluster import connection_pool
+from penstock.errors import NetworkError
+from penstock.testing import KafkaBroker
+
+
+def said(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """The lines since the last call, at INFO and above."""
+    lines = [record.getMessage() for record in caplog.records if record.levelno >= logging.INFO]
+    caplog.clear()
+    return [line for line in lines if line.startswith(("shop:", "group "))]
+
+
+def test_connections(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection_pool, "ONE_LOSS_S", 0.0)
+    caplog.set_level(logging.INFO, "penstock.client")
+    with KafkaBroker() as broker, Producer(broker.bootstrap_servers, client_id="shop") as producer:
+        address = broker.bootstrap_servers
+        producer.send("orders", b"1").result(timeout=30)
+        producer.send("orders", b"2").result(timeout=30)
+        assert said(caplog) == [f"shop: connected to {address}"]
+        broker.restart()
+        producer.send("orders", b"3").result(timeout=30)
+        lost, *_, again = said(caplog)
+        assert lost.startswith(f"shop: lost {address}, connecting again: ")
+        assert again.startswith(f"shop: connected to {address}, after ")
+        producer.send("orders", b"4").result(timeout=30)
+        assert said(caplog) == []
+
+
+def test_a_broker_that_is_not_there(caplog: pytest.LogCaptureFixture, free_port: Callable[[], int]) -> None:
+    caplog.set_level(logging.INFO, "penstock.client")
+    address = f"127.0.0.1:{free_port()}"
+    with pytest.raises(NetworkError), Producer(address, client_id="shop", max_block_ms=300) as producer:
+        producer.send("orders", b"1")
+    [line] = said(caplog)
+    assert line.startswith(f"shop: cannot reach {address}: ")
+
+
+@pytest.fixture
+def free_port() -> Callable[[], int]:
+    import socket
+
+    def find() -> int:
+        with socket.socket() as held:
+            held.bind(("127.0.0.1", 0))
+            port: int = held.getsockname()[1]
+            return port
+
+    return find
+
+
+def test_rebalances(servers: str, new_topic: Callable[..., str], caplog: pytest.LogCaptureFixture) -> None:
+    topic = new_topic(12)
+    caplog.set_level(logging.INFO, "penstock.client.group")
+    with Consumer(servers, group_id=topic) as consumer:
+        consumer.subscribe([topic])
+        while not consumer.assignment():
+            consumer.poll(100)
+        [line] = said(caplog)
+        listed = ", ".join(f"{topic}-{number}" for number in range(10))
+        assert line == f"group {topic}: assigned {listed} and 2 more"
+        consumer.poll(50)
+        assert said(caplog) == []
+    assert said(caplog) == [f"group {topic}: revoked {listed} and 2 more"]
