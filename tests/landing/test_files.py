@@ -138,6 +138,7 @@ def test_splitting_keeps_every_row_in_its_partition(kinds: list[str | None], sec
     }
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(codec="utf-8"), min_size=1, max_size=20))
 def test_names_of_directories(text: str) -> None:
     name = escaped(text)
