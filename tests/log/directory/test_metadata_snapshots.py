@@ -18,7 +18,12 @@ from penstock.log.directory.metadata_snapshots import (
     write_first_voters,
     write_snapshot,
 )
-from penstock.protocol.messages.voters_record import VotersRecord
+from penstock.protocol.messages.k_raft_version_record import KRaftVersionRecord
+from penstock.protocol.messages.snapshot_footer_record import SnapshotFooterRecord
+from penstock.protocol.messages.snapshot_header_record import SnapshotHeaderRecord
+from penstock.protocol.messages.voters_record import Endpoint, KRaftVersionFeature, Voter, VotersRecord
+from penstock.records.batch import decode_batch
+from penstock.records.format.batch_header import split_batches
 
 NOW_MS = 1_700_000_000_000
 
@@ -41,6 +46,15 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
     [file] = snapshots_in(str(tmp_path))
     found = read_snapshot(file)
     assert (list(found.values), found.quorum, found.end_offset, found.epoch) == (VALUES, quorum, 1234, 4)
+
+
+def test_header_and_footer_are_kafkas(tmp_path: Path) -> None:
+    data = written(tmp_path, 10, []).read_bytes()
+    header, footer = (
+        decode_batch(data, start, end, "x", 0)[0].value for start, end, _ in split_batches(data)
+    )
+    assert header == SnapshotHeaderRecord(version=0, last_contained_log_timestamp=1).encode(0)
+    assert footer == SnapshotFooterRecord(version=0).encode(0)
 
 
 def test_the_newest_within_the_log_counts(tmp_path: Path) -> None:
@@ -102,4 +116,14 @@ def test_the_first_voter_is_this_node(tmp_path: Path) -> None:
     assert quorum.voters is not None
     [voter] = VotersRecord.decode(quorum.voters, 0).voters
     assert voter.voter_directory_id == directory_id
+    feature = KRaftVersionFeature(min_supported_version=0, max_supported_version=1)
+    endpoints = [Endpoint(name="CONTROLLER", host="localhost", port=9093)]
+    expected = Voter(
+        voter_id=7,
+        voter_directory_id=directory_id,
+        endpoints=endpoints,
+        k_raft_version_feature=feature,
+    )
+    assert quorum.voters == VotersRecord(version=0, voters=[expected]).encode(0)
+    assert quorum.kraft_version == KRaftVersionRecord(version=0, k_raft_version=1).encode(0)
     assert snapshots_in(str(tmp_path)) == [], "it stands for no part of the log"

@@ -17,6 +17,7 @@ from penstock.broker.metadata.levels import LEVELS, OTHER_FEATURES_SINCE, featur
 from penstock.broker.metadata.takeover import MetadataRecords, check_takeover, metadata_of
 from penstock.broker.partitions.internal_topics import METADATA_TOPIC
 from penstock.errors import ConfigError, DecodeError, StorageError
+from penstock.log.directory.files import sync_directory
 from penstock.log.directory.identity_files import read_meta_properties
 from penstock.log.directory.metadata_snapshots import write_snapshot
 from penstock.log.disk.data_directory import CLEAN_SHUTDOWN, DataDirectory
@@ -109,6 +110,7 @@ def _write(path: str, folded: FoldedMetadata, records: MetadataRecords, now_ms: 
         last_timestamp_ms=now_ms,
         now_ms=now_ms,
     )
+    sync_directory(f"{path}/{_METADATA}")
 
 
 def _read(path: str) -> tuple[DirectoryState, FoldedMetadata, MetadataRecords]:

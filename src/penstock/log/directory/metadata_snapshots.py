@@ -15,11 +15,7 @@ from typing import NamedTuple
 
 from penstock.common.logs import logger_named
 from penstock.errors import DecodeError, StorageError
-from penstock.log.directory.files import storage, sync_directory, write_whole
-from penstock.protocol.messages.k_raft_version_record import KRaftVersionRecord
-from penstock.protocol.messages.snapshot_footer_record import SnapshotFooterRecord
-from penstock.protocol.messages.snapshot_header_record import SnapshotHeaderRecord
-from penstock.protocol.messages.voters_record import Endpoint, KRaftVersionFeature, Voter, VotersRecord
+from penstock.log.directory.files import storage, write_whole
 from penstock.records.batch import decode_batch, encode_batch
 from penstock.records.format.batch_header import read_header, split_batches
 
@@ -29,6 +25,12 @@ SUFFIX = ".checkpoint"
 
 HEADER, FOOTER, KRAFT_VERSION, VOTERS = 3, 4, 5, 6
 """Types of control records. 2 is LeaderChange, which stands in the log alone."""
+
+_NO_TAGS = b"\0"
+"""The end of a struct of a flexible version, without tagged fields."""
+
+_ONE = b"\2"
+"""The length of a compact array of one element: one more than that."""
 
 RECORDS_PER_BATCH = 1000
 """A batch of so many records stays far below the 8 MiB that Kafka's controllers allow."""
@@ -69,6 +71,8 @@ class Quorum(NamedTuple):
         """
         if self.voters is None:
             return None
+        from penstock.protocol.messages.voters_record import VotersRecord
+
         return {voter.voter_id for voter in VotersRecord.decode(self.voters, 0).voters}
 
 
@@ -190,14 +194,12 @@ def write_snapshot(
         StorageError: it cannot be written; there is none of that name then, or the one there was.
     """
     path = f"{directory}/{end_offset:020d}-{epoch:010d}{SUFFIX}"
-    header = SnapshotHeaderRecord(version=0, last_contained_log_timestamp=last_timestamp_ms)
-    controls = [(HEADER, header.encode(0))]
+    controls = [(HEADER, bytes(2) + last_timestamp_ms.to_bytes(8, "big") + _NO_TAGS)]
     if quorum.kraft_version is not None:
         controls.append((KRAFT_VERSION, quorum.kraft_version))
     if quorum.voters is not None:
         controls.append((VOTERS, quorum.voters))
     write_whole(path, b"".join(_batches(controls, values, epoch, now_ms)), sync=True)
-    sync_directory(directory)
     return SnapshotFile(end_offset, epoch, path)
 
 
@@ -215,7 +217,7 @@ def _batches(
     if rows:
         yield encode_batch(rows, base_offset=offset, partition_leader_epoch=epoch)
         offset += len(rows)
-    yield _control(offset, [(FOOTER, SnapshotFooterRecord(version=0).encode(0))], epoch, now_ms)
+    yield _control(offset, [(FOOTER, bytes(2) + _NO_TAGS)], epoch, now_ms)
 
 
 def _control(offset: int, records: list[tuple[int, bytes]], epoch: int, now_ms: int) -> bytes:
@@ -232,14 +234,11 @@ def write_first_voters(directory: str, node_id: int, directory_id: bytes, now_ms
     Raises:
         StorageError: it cannot be written.
     """
-    voter = Voter(
-        voter_id=node_id,
-        voter_directory_id=directory_id,
-        endpoints=[Endpoint(name=CONTROLLER_LISTENER, host="localhost", port=CONTROLLER_PORT)],
-        k_raft_version_feature=KRaftVersionFeature(min_supported_version=0, max_supported_version=1),
-    )
-    quorum = Quorum(
-        KRaftVersionRecord(version=0, k_raft_version=1).encode(0),
-        VotersRecord(version=0, voters=[voter]).encode(0),
-    )
+    # Written by hand, as is all that a start of a new directory writes: compiling codecs would take 40 ms.
+    name, host = CONTROLLER_LISTENER.encode(), b"localhost"
+    endpoint = bytes((len(name) + 1,)) + name + bytes((len(host) + 1,)) + host
+    endpoint += CONTROLLER_PORT.to_bytes(2, "big") + _NO_TAGS
+    voter = node_id.to_bytes(4, "big") + directory_id + _ONE + endpoint
+    voter += b"\0\0\0\1" + _NO_TAGS + _NO_TAGS  # versions 0 to 1 of the feature
+    quorum = Quorum(b"\0\0\0\1" + _NO_TAGS, bytes(2) + _ONE + voter + _NO_TAGS)
     write_snapshot(directory, 0, 0, (), quorum=quorum, last_timestamp_ms=0, now_ms=now_ms)
