@@ -17,6 +17,10 @@ from penstock.model import Header, Record, TimestampType
 
 _TIMESTAMP_NAMES = {TimestampType.CREATE_TIME: "create", TimestampType.LOG_APPEND_TIME: "logappend"}
 
+# Made once: json.dumps makes an encoder for every call that has options.
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_encode_ascii = json.JSONEncoder(separators=(",", ":")).encode
+
 
 class Message(NamedTuple):
     """A record to be sent. What is None is left to the producer, or is null (key and value)."""
@@ -42,18 +46,20 @@ def json_printer(record: Record, *, for_terminal: bool = False) -> bytes:
         "ts": record.timestamp,
     }
     for name, value in (("key", record.key), ("payload", record.value)):
-        envelope[name] = _text(value)
-        if not _is_utf8(value):
+        text, is_exact = _text(value)
+        envelope[name] = text
+        if not is_exact:
             envelope[f"{name}_base64"] = _base64(value)
     if record.headers:
-        envelope["headers"] = [text for name, value in record.headers for text in (name, _text(value))]
-        if not all(_is_utf8(value) for _, value in record.headers):
+        texts = [(name, *_text(value)) for name, value in record.headers]
+        envelope["headers"] = [each for name, text, _ in texts for each in (name, text)]
+        if not all(is_exact for _, _, is_exact in texts):
             envelope["headers_base64"] = [
                 text for name, value in record.headers for text in (name, _base64(value))
             ]
-    line = json.dumps(envelope, ensure_ascii=False, separators=(",", ":"))
+    line = _encode(envelope)
     if for_terminal and not line.isprintable():
-        line = json.dumps(envelope, separators=(",", ":"))
+        line = _encode_ascii(envelope)
     return line.encode("utf-8", "surrogatepass") + b"\n"
 
 
@@ -142,19 +148,15 @@ def _refuse_base64(name: str) -> bytes:
     raise ConfigError(f'"{name}" is no base64') from None
 
 
-def _text(value: bytes | None) -> str | None:
-    return None if value is None else value.decode("utf-8", "replace")
+def _text(value: bytes | None) -> tuple[str | None, bool]:
+    """The text of a value, and whether it is all of it: it is not where bytes are no UTF-8."""
+    if value is None:
+        return None, True
+    try:
+        return value.decode("utf-8"), True
+    except UnicodeDecodeError:
+        return value.decode("utf-8", "replace"), False
 
 
 def _base64(value: bytes | None) -> str | None:
     return None if value is None else base64.b64encode(value).decode("ascii")
-
-
-def _is_utf8(value: bytes | None) -> bool:
-    if value is None:
-        return True
-    try:
-        value.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
