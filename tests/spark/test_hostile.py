@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,6 +30,12 @@ HOSTILE: dict[str, tuple[bytes | None, list[tuple[str, bytes | None]]]] = {
     "thousands of headers": (b"x", [(f"h{n}", b"v" * 10) for n in range(5_000)]),
     "a name that is no attribute's": (b"x", [*EVENT, ("ce_\x00\x1b[31m", b"v")]),
     "an id of megabytes": (b"x", [*EVENT[:1], ("ce_id", b"\x80" * HUGE), *EVENT[2:]]),
+    "an attribute twice": (b"x", [*EVENT, ("ce_id", b"2")]),
+    "names of headers that are garbage": (b"x", [("\x00\uffff", b"\xff"), ("", None), ("ce_", b"v")]),
+    "JSON of other types": (b'{"specversion": 1, "id": [], "source": {}, "type": null}', [JSON]),
+    "JSON that is a number": (b"1e999", [JSON]),
+    "JSON with a byte order mark": (b"\xef\xbb\xbf{}", [JSON]),
+    "JSON with half a character": (b'{"specversion": "1.0", "id": "\\ud800"}', [JSON]),
     "JSON that ends early": (b'{"specversion": "1.0", "id": ', [JSON]),
     "JSON of nothing but brackets": (b"[" * 200_000, [JSON]),
     "JSON that is no object": (b"[1, 2, 3]", [JSON]),
@@ -93,3 +102,27 @@ def test_what_is_no_event_goes_to_the_dead_letters_with_its_reason(
         .where("error is null and cast(data as string) = 'good'")
     )
     assert good.count() == len(HOSTILE)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3000)
+def test_records_of_100_mb_take_memory_for_a_few_of_them(tmp_path: Path) -> None:
+    """A task holds what it fetched, its columns and what it hands over, whatever else is in the topic."""
+    program = Path(__file__).parents[1] / "spark_hostile_sizes.py"
+    size_mb = 100
+    done = subprocess.run(
+        [sys.executable, str(program), str(tmp_path / "checkpoint"), str(size_mb)],
+        capture_output=True,
+        text=True,
+        timeout=2900,
+    )
+    lines = [line for line in done.stdout.splitlines() if line.startswith("ACCOUNTS ")]
+    assert lines, done.stderr[-5000:]
+    accounts = json.loads(lines[0].removeprefix("ACCOUNTS "))
+    size = size_mb << 20
+    assert accounts["letters"] == [1, size, size, size + 1]
+    assert accounts["events"] == [4, 4, size]
+    assert sorted(reason[: reason.index(":")] for reason in accounts["reasons"]) == ["D8", "J1", "J19", "K15"]
+    assert max(map(len, accounts["reasons"])) < 1_000
+    assert accounts["worker_mb"] < 300 + 10 * size_mb
+    assert accounts["jvm_mb"] < 4_500
