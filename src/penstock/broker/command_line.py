@@ -18,7 +18,7 @@ class Option(NamedTuple):
 
     name: str
     spellings: tuple[str, ...]
-    kind: Literal["text", "port", "file", "setting"]
+    kind: Literal["text", "port", "number", "file", "setting"]
     metavar: str
     help: str
     setting: str | None = None
@@ -53,6 +53,14 @@ OPTIONS = (
         "text",
         "RELEASE",
         "Behave as this release of Apache Kafka: 0.8.2, 0.9, 0.10.2, 0.11, 1.1, 2.8, 3.9, 4.0 ...",
+    ),
+    Option(
+        "brokers",
+        ("--brokers",),
+        "number",
+        "N",
+        "Run so many brokers with replicas in this process, on ports that follow one another: for tests.",
+        setting="penstock.brokers",
     ),
     Option(
         "config_file",
@@ -140,6 +148,8 @@ def read(words: Sequence[str]) -> Settings:
             config[name] = text
         elif option.kind == "port" and not _is_port(value):
             raise ConfigError(f"{spelling} {value!r} is no port: 0 to 65535")
+        elif option.kind == "number" and not (value.isascii() and value.isdecimal()):
+            raise ConfigError(f"{spelling} takes a number, not {value!r}")
         else:
             values[option.name] = value
     return settings_of(values, config)

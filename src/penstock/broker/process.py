@@ -64,8 +64,43 @@ def run_broker(
     host = listed_host if host is None else host
     port = listed_port if port is None else port
     with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
-        run_to_the_end(runner, serve(settings, host, port, announce or _print_line))
+        if settings.integer("penstock.brokers") > 1:
+            serving_all = serve_cluster(settings, host, port, announce or _print_line)
+            run_to_the_end(runner, serving_all)
+        else:
+            run_to_the_end(runner, serve(settings, host, port, announce or _print_line))
     return 0
+
+
+async def serve_cluster(
+    config: BrokerConfig, host: str, port: int, announce: Callable[[str], object]
+) -> None:
+    """Serve a cluster on the running loop until SIGTERM or SIGINT: `penstock.brokers` brokers from `port` on.
+
+    Raises:
+        ConfigError, NetworkError, StorageError: as `run_broker`.
+    """
+    from penstock.broker.cluster import Cluster  # most processes are one broker
+
+    loop = asyncio.get_running_loop()
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        on_signal(loop, number, stopping.set)
+    count = config.integer("penstock.brokers")
+    texts = {name: text for name, text in config.settings.items() if name not in _OF_ONE_BROKER}
+    ports = [port + each if port else 0 for each in range(count)]
+    cluster = Cluster(count, config.data_dir, host, ports, config=texts)
+    async with cluster.serving():
+        gc.collect()
+        gc.freeze()
+        place = cluster.data_dir or "memory"
+        announce(f"penstock cluster of {count} listening on {cluster.bootstrap_servers}, data in {place}")
+        await stopping.wait()
+    logger.info("stopped in order")
+
+
+_OF_ONE_BROKER = ("penstock.brokers", "log.dirs", "log.dir", "node.id", "broker.id", "listeners", "port")
+"""Settings that brokers of a cluster cannot have in common, or that say where the first one is."""
 
 
 async def serve(config: BrokerConfig, host: str, port: int, announce: Callable[[str], object]) -> None:

@@ -18,6 +18,7 @@ def _click_option(option: Option) -> Callable[[Callable[..., Any]], Callable[...
         "text": click.STRING,
         "setting": click.STRING,
         "port": click.IntRange(0, 65535),
+        "number": click.IntRange(1),
         "file": click.Path(exists=True, dir_okay=False),
     }
     return click.option(

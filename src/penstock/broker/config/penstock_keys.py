@@ -47,6 +47,14 @@ PENSTOCK_KEYS = (
         at_most=65535,
     ),
     broker_key(
+        "penstock.brokers",
+        INT,
+        "1",
+        "How many brokers a process runs, with replicas among them. For tests.",
+        at_least=1,
+        at_most=100,
+    ),
+    broker_key(
         "penstock.kept.state.bytes.max",
         LONG,
         "67108864",

@@ -1,0 +1,65 @@
+"""A cluster of three beside one broker: time to start, memory, and acknowledged single produces.
+
+    python benchmarks/cluster.py
+
+Each is measured in a process of its own. Targets for the cluster: 300 ms and 90 MB.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+
+RUNS = 5
+
+CODE = """
+import json, resource, sys, time
+started, cpu = time.perf_counter(), time.process_time()
+if sys.argv[1] == "one broker":
+    from penstock.broker.broker import Broker
+    served = Broker()
+else:
+    from penstock.broker.cluster import Cluster
+    served = Cluster(3)
+import socket
+with served:
+    for address in served.bootstrap_servers.split(","):
+        host, _, port = address.rpartition(":")
+        socket.create_connection((host, int(port))).close()
+    start_ms, start_cpu_ms = (time.perf_counter() - started) * 1e3, (time.process_time() - cpu) * 1e3
+    with open("/proc/self/status") as status:
+        memory = next(int(line.split()[1]) for line in status if line.startswith("VmRSS")) / 1024
+    from penstock import Producer
+    latencies = []
+    with Producer(served.bootstrap_servers, {"acks": "all", "linger.ms": "0"}) as producer:
+        for number in range(500):
+            before = time.perf_counter()
+            producer.send("t", b"x" * 100).result()
+            latencies.append(time.perf_counter() - before)
+latencies.sort()
+print(json.dumps([start_ms, start_cpu_ms, memory, latencies[250] * 1e3, latencies[494] * 1e3]))
+"""
+
+COLUMNS = ("start ms", "start CPU ms", "memory MB", "acked produce p50 ms", "p99 ms")
+
+
+def measure(which: str) -> list[float]:
+    """Return the medians of several runs, in the order of `COLUMNS`."""
+    runs = []
+    for _ in range(RUNS):
+        done = subprocess.run([sys.executable, "-c", CODE, which], capture_output=True, text=True, check=True)
+        runs.append(json.loads(done.stdout))
+    return [statistics.median(column) for column in zip(*runs, strict=True)]
+
+
+def main() -> None:
+    """Print one line for each."""
+    print(f"{'':16}" + "".join(f"{each:>22}" for each in COLUMNS))
+    for which in ("one broker", "three brokers"):
+        print(f"{which:16}" + "".join(f"{each:22.2f}" for each in measure(which)))
+
+
+if __name__ == "__main__":
+    main()
