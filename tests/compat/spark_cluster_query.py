@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from penstock import Admin, write_topic
+from penstock import Admin, read_topic, write_topic
 from penstock.broker.security.throwaway import Security
 from penstock.spark import ParquetTable, session
 from penstock.testing import KafkaBroker
@@ -35,6 +35,7 @@ def main(master: str, directory: Path, seconds: float) -> None:
         with Admin(config=settings) as admin:
             admin.create_topic("in", partitions=4)
             admin.create_topic("out", partitions=2)
+            admin.create_topic("exact", partitions=2)
 
         def write(first: int) -> None:
             texts = pa.array([b"%d" % n for n in range(first, first + PORTION)], pa.binary())
@@ -53,6 +54,20 @@ def main(master: str, directory: Path, seconds: float) -> None:
         accounts["written"] = source.option("subscribe", "out").load().count()
         hosts = spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()
         accounts["executors"] = len(hosts) - 1
+        into = spark.readStream.format("penstock").options(**options).option("subscribe", "in")
+        exact = (
+            into.option("startingOffsets", "earliest")
+            .schema("value binary")
+            .load()
+            .writeStream.format("penstock")
+            .options(**options, topic="exact", exactlyOnce=True)
+            .option("checkpointLocation", str(directory / "exact"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        exact.awaitTermination(PATIENCE_S)
+        copied = read_topic("exact", brokers, config=secured, isolation="read_committed")["value"].to_pylist()
+        accounts["exactly once"] = sorted(map(int, copied)) == list(range(PORTION))
         table = ParquetTable(directory / "table")
         stream = (
             spark.readStream.format("penstock")
