@@ -20,10 +20,14 @@ class BrokerSettings(TypedDict, total=False):
     """Port for clients; replaced by advertised.listeners."""
     auto_create_topics_enable: bool
     """Whether asking for an unknown topic creates it. Default: true."""
+    broker_heartbeat_interval_ms: int
+    """In a cluster: how often a broker sends a heartbeat to the controller. Default: 2000."""
     broker_id: int
     """Older name of node.id."""
     broker_rack: str
-    """Rack in Metadata responses."""
+    """Rack in Metadata responses, and for the placement of replicas."""
+    broker_session_timeout_ms: int
+    """In a cluster: after how long without a heartbeat a broker is fenced. Default: 9000."""
     compression_gzip_level: int
     """Default of the topic setting compression.gzip.level. Level used when the broker itself compresses
     with gzip. Default: -1."""
@@ -83,7 +87,7 @@ class BrokerSettings(TypedDict, total=False):
     log_dir: str
     """Data directory; empty keeps everything in memory."""
     log_dirs: str
-    """Data directory; one only."""
+    """Data directories; the first is for the metadata, if none has them."""
     log_flush_interval_messages: int
     """Default of the topic setting flush.messages. Records after which the log is forced to disk; 1 is
     every batch. Default: 9223372036854775807."""
@@ -156,6 +160,8 @@ class BrokerSettings(TypedDict, total=False):
     message_max_bytes: int
     """Default of the topic setting max.message.bytes. Largest record batch accepted, as it arrives.
     Default: 1048588."""
+    metadata_log_max_record_bytes_between_snapshots: int
+    """So many bytes of metadata behind a snapshot have the next start write another. Default: 20971520."""
     min_insync_replicas: int
     """Default of the topic setting min.insync.replicas. Replicas that must have a record before
     acks=all is answered. Default: 1."""
@@ -171,6 +177,8 @@ class BrokerSettings(TypedDict, total=False):
     """Age at which offsets of empty groups expire. Default: 10080."""
     offsets_topic_num_partitions: int
     """Partitions of __consumer_offsets. Default: 50."""
+    offsets_topic_replication_factor: int
+    """Replicas of __consumer_offsets, no more than there are brokers. Default: 3."""
     offsets_topic_segment_bytes: int
     """Segment size of __consumer_offsets. Default: 104857600."""
     penstock_authentication_timeout_ms: int
@@ -213,6 +221,11 @@ class BrokerSettings(TypedDict, total=False):
     queued_max_request_bytes: int
     """Most memory for requests that are still arriving; the slowest sender is disconnected. -1 no
     limit. Default: 134217728."""
+    replica_lag_time_max_ms: int
+    """In a cluster: after how long a follower that has not all records leaves the in-sync replicas.
+    Default: 30000."""
+    replica_selector_class: str
+    """In a cluster: RackAwareReplicaSelector sends consumers to replicas in their rack."""
     socket_listen_backlog_size: int
     """Connections that may wait to be accepted. Default: 50."""
     socket_receive_buffer_bytes: int
@@ -229,11 +242,16 @@ class BrokerSettings(TypedDict, total=False):
     """How often transactional ids are looked for that were not used for too long. Default: 3600000."""
     transaction_state_log_num_partitions: int
     """Partitions of __transaction_state. Default: 50."""
+    transaction_state_log_replication_factor: int
+    """Replicas of __transaction_state, no more than there are brokers. Default: 3."""
     transaction_state_log_segment_bytes: int
     """Segment size of __transaction_state. Default: 104857600."""
     transaction_two_phase_commit_enable: bool
     """Whether producers may ask for transactions that never time out. Default: false."""
     transactional_id_expiration_ms: int
     """How long an unused transactional id is kept. Default: 604800000."""
+    unclean_leader_election_enable: bool
+    """Default of the topic setting unclean.leader.election.enable. Whether a replica that is not in
+    sync may lead where no other can: records may be lost. Default: false."""
     unstable_api_versions_enable: bool
     """Whether versions are offered that may still change. Default: false."""

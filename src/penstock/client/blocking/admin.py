@@ -209,5 +209,5 @@ class Admin(BlockingTransactionAdministration):
 
     def close(self) -> None:
         """Close the connections."""
-        if self._process is Blocking.process:
+        if self._process is Blocking._this_process:
             self._run(self._admin.close())

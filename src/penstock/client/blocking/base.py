@@ -17,12 +17,12 @@ S = TypeVar("S", bound="Blocking")
 class Blocking(ABC):
     """What all blocking clients have in common."""
 
-    process = object()
+    _this_process = object()
     """Stands for this process: a forked child has another. Compared for every record that is sent, where a
     question to the kernel would be a tenth of the cost."""
 
     def __init__(self) -> None:
-        self._process = Blocking.process
+        self._process = Blocking._this_process
         self._is_closed = False
 
     def __enter__(self: S) -> S:
@@ -49,7 +49,7 @@ class Blocking(ABC):
         """Finish what is under way, and let go of the connections."""
 
     def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        if self._process is not Blocking.process:
+        if self._process is not Blocking._this_process:
             coroutine.close()
             raise PenstockError(
                 f"this {type(self).__name__} was made before the process forked, and its connections stayed "
@@ -59,7 +59,7 @@ class Blocking(ABC):
 
 
 def _in_new_process() -> None:
-    Blocking.process = object()
+    Blocking._this_process = object()
 
 
 after_fork_in_child(_in_new_process)

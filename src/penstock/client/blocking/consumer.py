@@ -259,7 +259,7 @@ class Consumer(Blocking):
         of ``session.timeout.ms``. The end of a `with` block waits half a second at most when the program
         is interrupted.
         """
-        if self._process is Blocking.process and not self._is_closed:
+        if self._process is Blocking._this_process and not self._is_closed:
             self._is_closed = True
             try:
                 self._leave(has_failed, timeout)

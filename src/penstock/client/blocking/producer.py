@@ -87,7 +87,7 @@ class Producer(BlockingTransactionCalls):
         """Accept one record and return its delivery: `result()` waits for it. See `AsyncProducer.send`."""
         if event is not None:
             key, value, headers = record_of(event, value, key, headers, mode, key_mapper, event_format)
-        if self._process is Blocking.process:
+        if self._process is Blocking._this_process:
             accepted = self._producer.try_send(topic, value, key, partition, timestamp, headers)
             if accepted is not None:
                 return accepted[0]
@@ -138,7 +138,7 @@ class Producer(BlockingTransactionCalls):
         An open transaction is aborted, unless it is prepared.
         """
         _unclosed.discard(self)
-        if self._process is Blocking.process:
+        if self._process is Blocking._this_process:
             self._run(self._producer.close(timeout))
 
 
