@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -130,7 +129,7 @@ def test_from_one_broker_to_three_nodes(tmp_path: Path) -> None:
             for topic in (PLAIN, IN_TRANSACTIONS):
                 admin.create_topic(topic, 2)
         clients = Connected(turns.servers)
-        time.sleep(5)
+        clients.advance()
     try:
         with nodes_after(turns) as nodes:
             assert voters(nodes) == [1]
@@ -150,11 +149,11 @@ def test_from_one_broker_to_three_nodes(tmp_path: Path) -> None:
             with Admin(nodes.servers) as admin:
                 topics = admin.describe_topics(admin.list_topics(include_internal=True))
             assert {len(at.replicas) for topic in topics for at in topic.partitions} == {3}
-            time.sleep(5)
+            clients.advance()
             nodes.kill(0)
-            time.sleep(15)
+            clients.advance()
             nodes.start(0)
-            time.sleep(5)
+            clients.advance()
             clients.finish()
             clients.check()
     finally:

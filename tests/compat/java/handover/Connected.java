@@ -1,8 +1,6 @@
-import java.io.PrintStream;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
@@ -17,11 +15,19 @@ import org.apache.kafka.common.serialization.StringSerializer;
 
 /**
  * An idempotent producer, a transactional one and a consumer in a group, which stay connected to one address until a
- * line comes on standard input. Prints "acked N", "committed N" and "read N", and what failed.
+ * line comes on standard input. Prints "acked N", "committed N" and "read N" as they come, and what failed.
  */
 public class Connected {
     static final AtomicBoolean done = new AtomicBoolean();
-    static final ConcurrentLinkedQueue<String> lines = new ConcurrentLinkedQueue<>();
+    static final Lines lines = new Lines();
+
+    /** Prints at once, for a reader that waits for progress. */
+    static class Lines {
+        synchronized void add(String line) {
+            System.out.println(line);
+            System.out.flush();
+        }
+    }
 
     static Map<String, Object> settings(String servers) {
         return new java.util.HashMap<>(Map.of(
@@ -113,8 +119,5 @@ public class Connected {
         System.in.read();
         done.set(true);
         for (Thread thread : threads) thread.join();
-        PrintStream out = new PrintStream(System.out, false, "UTF-8");
-        lines.forEach(out::println);
-        out.flush();
     }
 }
