@@ -2,7 +2,7 @@
 # make setup   virtual environment in .venv with everything the other targets need
 # make test    the tests            make compat   those that need other people's clients or brokers, and slow ones
 # make check   format, lint, types, import rules, and the tests
-# make wheels  build the wheel and run the README's examples from it on every Python of 3.11 to 3.13 there is
+# make wheels  build the wheel and run the README's examples from it on every Python of 3.11 to 3.14 there is
 # make soak    the same laws for minutes: random kills, long runs
 # make attack  everything that ever harmed a broker, against one beside a good client; part of make soak
 # make fuzz    what reads bytes, against a fuzzer that is guided by coverage (ARGS="--seconds 600 message")

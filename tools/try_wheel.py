@@ -1,10 +1,10 @@
 """Build the wheel, install it into an empty environment per Python, run the README's examples there.
 
-Usage: python tools/try_wheel.py [3.11 3.12 3.13]
+Usage: python tools/try_wheel.py [3.11 3.12 3.13 3.14]
 
 Interpreters are looked for as ``pythonX.Y`` on PATH and below the versions folder of pyenv. One that
 is asked for on the command line and is not there is an error; without arguments every version of
-3.11 to 3.13 that the machine has is tried, and those missing are named.
+3.11 to 3.14 that the machine has is tried, and those missing are named.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-VERSIONS = ("3.11", "3.12", "3.13")
+VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 EXTRAS = "spark"
 README_TEST = "tests/test_documents.py::test_blocks_run[README.md]"
 
