@@ -30,6 +30,13 @@ def test_the_laws_hold(first: int) -> None:
         simulation.run(seed)
 
 
+def test_a_leader_that_starts_again_does_not_lead_in_the_epoch_of_its_earlier_life() -> None:
+    """What that life had proposed was written after the start: a replica in sync that the new life did not
+    count.
+    """
+    simulation.run(6956)
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(SOAK_S + 300)
 def test_the_laws_hold_for_long() -> None:

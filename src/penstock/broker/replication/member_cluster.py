@@ -94,6 +94,9 @@ class MemberReplicas(ReplicaManager):
             for partition, image in zip(
                 topic.partitions, self._image.topics[topic.name].partitions, strict=True
             ):
+                assert isinstance(partition, ReplicatedPartition)
+                if image.leader == self.host.node_id:
+                    partition.led_before = image.leader_epoch
                 self._follow(partition, image)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.partitions.partition import Appended, Partition
+from penstock.broker.partitions.partition_state import NO_LEADER
 from penstock.broker.replication.followers import Followers
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.records.format.batch_header import read_header, split_batches
@@ -58,7 +59,7 @@ class Host(Protocol):
 class ReplicatedPartition(Partition):
     """One partition of a cluster, as one of its nodes has it."""
 
-    __slots__ = ("_gap_to", "_host", "epoch", "followers", "losses")
+    __slots__ = ("_gap_to", "_host", "epoch", "followers", "led_before", "losses")
 
     def __init__(
         self,
@@ -78,6 +79,9 @@ class ReplicatedPartition(Partition):
         """The partition epoch: one more with every change of the metadata."""
         self.followers: Followers | None = None
         """The followers as their leader sees them; None where another node leads."""
+        self.led_before = -1
+        """The leader epoch in which an earlier life of this node led: this one must be elected anew, since
+        what that one had proposed may yet be written."""
         self.losses = 0
         """How often this node has lost the leadership: what it had appended before may be gone."""
 
@@ -101,6 +105,8 @@ class ReplicatedPartition(Partition):
         """
         before, led = self.leader_epoch, self.followers is not None
         self.leader, self.leader_epoch = image.leader, image.leader_epoch
+        if self.leads and self.leader_epoch <= self.led_before:
+            self.leader = NO_LEADER
         self.replicas, self.in_sync = image.replicas.assigned, image.replicas.in_sync
         self.epoch = image.epoch
         if not self.leads:
