@@ -125,18 +125,6 @@ def _does_not_wait_for_the_lagging(patch: Any) -> None:
     patch.setattr(ReplicatedPartition, "minimum_in_sync", property(lambda self: 1))
 
 
-def _watermark_with_the_election(patch: Any) -> None:
-    """A replica that begins to lead takes all that it has for committed."""
-    plain = ReplicatedPartition._lead
-
-    def lead(self: Any, now_s: float) -> None:
-        plain(self, now_s)
-        if self._log is not None:
-            self._place_watermarks(self._log, self._log.end_offset)
-
-    patch.setattr(ReplicatedPartition, "_lead", lead)
-
-
 def _no_divergence(patch: Any) -> None:
     """Followers do not say what epoch they have read last: logs that part are not noticed."""
     patch.setattr(ReplicatedPartition, "fetch_position", property(lambda self: (self.reader.end_offset, -1)))
@@ -158,7 +146,6 @@ MISTAKES: dict[Callable[[Any], None], int] = {
     _elects_any_that_lives: 0,
     _joins_too_early: 37,
     _does_not_wait_for_the_lagging: 16,
-    _watermark_with_the_election: 26,
     _no_divergence: 1,
     _starts_as_what_it_was: 19,
 }
