@@ -183,6 +183,8 @@ class BrokerSettings(TypedDict, total=False):
     """Segment size of __consumer_offsets. Default: 104857600."""
     penstock_authentication_timeout_ms: int
     """How long a connection may take for TLS and SASL until it is closed. Default: 30000."""
+    penstock_brokers: int
+    """How many brokers a process runs, with replicas among them. For tests. Default: 1."""
     penstock_kept_state_bytes_max: int
     """Memory for what is kept for clients: fetch sessions, groups, offsets, answers that are not read.
     Default: 67108864."""
