@@ -62,3 +62,12 @@ def test_a_lock_is_taken_once(tmp_path: Path) -> None:
         os._exit(int(operating_system.try_lock(os.open(path, os.O_RDWR))))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     os.close(fd)
+
+
+def test_a_lock_of_a_descriptor_is_taken_once_in_a_process(tmp_path: Path) -> None:
+    first, second = (os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT) for _ in range(2))
+    assert operating_system.try_lock(first, for_process=False)
+    assert not operating_system.try_lock(second, for_process=False)
+    os.close(first)
+    assert operating_system.try_lock(second, for_process=False)
+    os.close(second)

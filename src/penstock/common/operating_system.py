@@ -111,10 +111,11 @@ def sync_directory_entries(path: str) -> None:
         os.close(fd)
 
 
-def try_lock(fd: int) -> bool:
-    """Take the lock of an open file without waiting; return False if another process has it.
+def try_lock(fd: int, *, for_process: bool = True) -> bool:
+    """Take the lock of an open file without waiting; return False if another has it.
 
-    It ends with the descriptor, or the process. Kafka takes the lock of its directories likewise.
+    The lock is the process's, which may take it again, as Kafka has that of its directories; or, where
+    `for_process` is False, that of the descriptor. It ends with the descriptor, or the process.
 
     Raises:
         OSError: the file system has no locks.
@@ -124,7 +125,8 @@ def try_lock(fd: int) -> bool:
     except ImportError:
         return _try_lock_msvcrt(fd)
     try:
-        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        take = fcntl.lockf if for_process else fcntl.flock
+        take(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in (errno.EACCES, errno.EAGAIN):
             return False

@@ -101,7 +101,7 @@ class Output:
 
 def _lock(handle: int, directory: Path) -> None:
     """Lock an open file until it is closed, which the end of the process does in any case."""
-    if not try_lock(handle):
+    if not try_lock(handle, for_process=False):
         raise ConfigError(f"another demo is running in {directory}; wait for it, or choose another --output")
 
 
