@@ -37,6 +37,14 @@ def test_a_leader_that_starts_again_does_not_lead_in_the_epoch_of_its_earlier_li
     simulation.run(6956)
 
 
+@pytest.mark.parametrize("seed", [2094, 10644])
+def test_a_proposal_of_an_isr_is_not_repeated_when_it_is_settled(seed: int) -> None:
+    """Repeated in the place of the next one, or late, it had a replica in sync that its leader did not
+    count.
+    """
+    simulation.run(seed)
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(SOAK_S + 300)
 def test_the_laws_hold_for_long() -> None:

@@ -122,6 +122,8 @@ class Member:
         self._turns: dict[int, DelayedOperation] = {}
         self._proposed: dict[ReplicatedPartition, float] = {}
         self._lag_at = 0.0
+        self._proposals = 0
+        self._last_proposals: dict[ReplicatedPartition, int] = {}
 
     def begin(self, cluster: MemberCluster, node: Parts, records: Sequence[Any], next_batch: int) -> None:
         """Take over what there is: the cluster, which has applied `records`, and the node."""
@@ -375,7 +377,9 @@ class Member:
         if followers is None or self.ended:
             return
         followers.pending = True
+        self._proposals += 1
         self._proposed[partition] = self.monotonic()
+        self._last_proposals[partition] = self._proposals
         epochs = []
         for replica in in_sync:
             follower = followers.get(replica)
@@ -388,11 +392,14 @@ class Member:
             partition.leader_epoch,
             partition.epoch,
             tuple(epochs),
+            self._proposals,
         )
 
         def answered(answer: Decision | None) -> None:
             if answer is None or self.ended or partition.epoch != proposal.partition_epoch:
                 return
+            if proposal.number < self._last_proposals.get(partition, 0):
+                return  # a later one is under way, which decides
             if answer.error in (ErrorCode.INELIGIBLE_REPLICA, ErrorCode.STALE_BROKER_EPOCH):
                 self._proposed.pop(partition, None)
                 if partition.followers is followers:
@@ -402,7 +409,9 @@ class Member:
 
         def again() -> None:
             # What was proposed may have been written: only metadata or a refusal settle it.
-            if partition.followers is followers and followers.pending and partition in self._proposed:
+            # An alarm of a proposal that is settled must not repeat it in the place of the next one.
+            is_last = self._last_proposals.get(partition) == proposal.number
+            if partition.followers is followers and followers.pending and is_last:
                 self._propose(partition, in_sync)
 
         self._transport.send(self.node_id, CONTROLLER, proposal, answered)

@@ -66,6 +66,8 @@ class Proposal(NamedTuple):
     leader_epoch: int
     partition_epoch: int
     in_sync: tuple[tuple[int, int], ...]
+    number: int = 0
+    """Counts the proposals of one life of a node: an older one, or the same again, is not looked at."""
 
 
 class Decision(NamedTuple):

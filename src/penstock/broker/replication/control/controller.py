@@ -51,6 +51,8 @@ class Controller:
         self._heard: dict[int, float] = {}
         """When each broker that is not fenced has sent its last heartbeat."""
         self._incarnations: dict[int, int] = {}
+        self._proposals: dict[int, tuple[int, int]] = {}
+        """Broker epoch and number of the last proposal of each node."""
 
     # --- brokers -----------------------------------------------------------------------------------------
 
@@ -228,6 +230,11 @@ class Controller:
         broker = self._brokers.by_id.get(proposal.node)
         if broker is None or broker.epoch != proposal.broker_epoch:
             return ErrorCode.STALE_BROKER_EPOCH, []
+        if proposal.number:
+            # A copy that comes late must not be written after its leader has had it refused.
+            if (proposal.broker_epoch, proposal.number) <= self._proposals.get(proposal.node, (-1, 0)):
+                return ErrorCode.INVALID_UPDATE_VERSION, []
+            self._proposals[proposal.node] = proposal.broker_epoch, proposal.number
         if proposal.leader_epoch > partition.leader_epoch or proposal.partition_epoch > partition.epoch:
             return ErrorCode.NOT_CONTROLLER, []
         if proposal.leader_epoch < partition.leader_epoch:
