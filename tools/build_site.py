@@ -50,13 +50,15 @@ GUIDE = (
 )
 """How-tos in the order of most readers; those not named follow by name."""
 
+PAGES = ("*.md", "docs/**/*.md", "examples/**/*.md")
+
 FENCE_REMARK = re.compile(r"^```(\w+) [^\n`]*$", re.MULTILINE)
 """A remark behind the language of a code block: it is for the tests that run the block."""
 
 
 def gather(place: Path) -> None:
     """Put every page of the site below `place`."""
-    for page in sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]):
+    for page in sorted(found for pages in PAGES for found in ROOT.glob(pages)):
         name = page.relative_to(ROOT)
         if name.parts[:2] != ("docs", "site"):
             write(place / name, for_the_site(page.read_text(encoding="utf-8"), name.parent))
@@ -115,7 +117,10 @@ def tables_of_contents(place: Path) -> str:
     first = [name.removesuffix(".md") for name in made]
     parts = {
         "Begin": ["README", "docs/tutorial"],
-        "How to": [f"docs/how-to/{name}" for name in ordered],
+        "How to": [
+            *(f"docs/how-to/{name}" for name in ordered),
+            *sorted(str(page.relative_to(place).with_suffix("")) for page in place.glob("examples/**/*.md")),
+        ],
         "Reference": [
             *(f"docs/reference/{name}" for name in first),
             *(f"docs/reference/{name}" for name in reference if name not in first),
