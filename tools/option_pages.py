@@ -21,6 +21,10 @@ OTHER_NAME = re.compile(r"`+(?P<name>\w+)`+ in (?P<whose>[^.]+)\.")
 """The description of an option that is another name of one."""
 
 
+BOOTSTRAP = ("str | Sequence[str]", "Where the cluster is: `host:port`, several separated by commas.")
+"""Type and description of the option that clients take as their first argument."""
+
+
 def option_pages() -> dict[str, str]:
     """Return the pages by file name."""
     return {
@@ -64,6 +68,8 @@ def client_page() -> str:
         elsewhere = seen if options == "SecurityOptions" else seen | set(documented("SecurityOptions"))
         described = {name: about for name, about in documented(options).items() if name not in elsewhere}
         seen |= set(described)
+        if options == "ClientOptions":
+            described = {"bootstrap_servers": BOOTSTRAP} | described
         rows = [
             (f"`{name}`", f"`{kind}`", default_of(defaults.get(name)), doc + other_names(name, described))
             for name, (kind, doc) in described.items()
