@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING, Any
 from penstock.broker.metadata.metadata_log import (
     DIRECTORIES_SINCE,
     ELIGIBLE_REPLICAS_SINCE,
-    NEWEST_VERSIONS,
-    record_head,
+    known_head,
 )
-from penstock.errors import DecodeError
 from penstock.protocol import messages
 from penstock.protocol.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from penstock.protocol.messages.client_quota_record import ClientQuotaRecord
@@ -118,10 +116,7 @@ class FoldedMetadata:
         Raises:
             DecodeError: its type or version is unknown, or it is damaged.
         """
-        key, version, position = record_head(value)
-        newest = NEWEST_VERSIONS.get(key)
-        if newest is None or version > newest:
-            raise DecodeError(f"a record of type {key} and version {version}")
+        key, version, position = known_head(value)
         name = RECORD_NAMES.get(key)
         if name is None:
             return

@@ -9,7 +9,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from penstock.broker.metadata.metadata_log import METADATA_LEVEL_MAX, NEWEST_VERSIONS, record_head
+from penstock.broker.metadata.metadata_log import METADATA_LEVEL_MAX, known_head
 from penstock.common.logs import logger_named
 from penstock.errors import DecodeError
 from penstock.protocol.messages.abort_transaction_record import AbortTransactionRecord
@@ -134,10 +134,7 @@ class _Image:
         Raises:
             DecodeError: its type or version is unknown, or it is damaged.
         """
-        key, version, position = record_head(value)
-        newest = NEWEST_VERSIONS.get(key)
-        if newest is None or version > newest:
-            raise DecodeError(f"a record of type {key} and version {version}")
+        key, version, position = known_head(value)
         cls = _READ.get(key)
         if cls is None:
             return

@@ -123,6 +123,19 @@ def unframe(value: bytes) -> Message | None:
     return cls.decode(value[position:], version)
 
 
+def known_head(value: bytes) -> tuple[int, int, int]:
+    """Return type, version and position of a record in its frame.
+
+    Raises:
+        DecodeError: its type or version is unknown, or it is damaged.
+    """
+    key, version, position = record_head(value)
+    newest = NEWEST_VERSIONS.get(key)
+    if newest is None or version > newest:
+        raise DecodeError(f"a record of type {key} and version {version}")
+    return key, version, position
+
+
 def record_head(value: bytes) -> tuple[int, int, int]:
     """Return type and version of a framed metadata record, and where its body begins.
 

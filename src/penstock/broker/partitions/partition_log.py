@@ -13,6 +13,7 @@ from penstock.broker.partitions.log_store import log_config
 from penstock.broker.partitions.partition_state import PartitionState
 from penstock.broker.partitions.producers.producer_state import Producers
 from penstock.broker.partitions.producers.producer_state_manager import ProducerStateManager
+from penstock.errors import KafkaError
 from penstock.log.memory import MemoryLog
 from penstock.protocol.error_codes import ErrorCode, error_for
 
@@ -297,6 +298,14 @@ class PartitionLog(PartitionState):
             self._open_to_read()
         return self._no_producers() if self._producers is None else self._producers.producers
 
+    def out_of_range(self, offset: int) -> KafkaError:
+        """The error for an offset that the log does not have: OFFSET_OUT_OF_RANGE (1)."""
+        log = self.reader
+        return error_for(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"offset {offset} of {self!r}, which has {log.start_offset} to {log.end_offset}",
+        )
+
     def end_of_epoch(self, epoch: int) -> tuple[int, int]:
         """Return (epoch, end offset) of the last leader epoch up to `epoch`; (-1, -1) for a later one.
 
@@ -325,9 +334,6 @@ class PartitionLog(PartitionState):
         """
         log = self.reader
         if not log.start_offset <= offset <= log.end_offset:
-            raise error_for(
-                ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"offset {offset} of {self!r}, which has {log.start_offset} to {log.end_offset}",
-            )
+            raise self.out_of_range(offset)
         end_offset = self._last_stable_offset if committed_only else self._high_watermark
         return log.read(offset, max_bytes, up_to_offset=end_offset, at_least_one=at_least_one)

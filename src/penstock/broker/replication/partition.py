@@ -251,10 +251,7 @@ class ReplicatedPartition(Partition):
         """
         log = self.reader
         if not log.start_offset <= offset <= log.end_offset:
-            raise error_for(
-                ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"offset {offset} of {self!r}, which has {log.start_offset} to {log.end_offset}",
-            )
+            raise self.out_of_range(offset)
         return log.read(offset, max_bytes, up_to_offset=log.end_offset, at_least_one=at_least_one)
 
     def end_of_epoch(self, epoch: int) -> tuple[int, int]:
