@@ -182,8 +182,8 @@ NOUNS: Mapping[str, tuple[Field, ...]] = {
     ),
     "quota": _fields(
         ("user", "text or null", "the user; `<default>` for all that have none of their own"),
-        ("client_id", "text or null", "the client id, likewise"),
-        ("ip", "text or null", "the address, likewise"),
+        ("client_id", "text or null", "the client id; `<default>` for all that have none of their own"),
+        ("ip", "text or null", "the address; `<default>` for all that have none of their own"),
         ("quota", "text", "the name of the quota"),
         ("value", "number", "its value"),
     ),

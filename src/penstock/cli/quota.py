@@ -54,8 +54,8 @@ def list_quotas(bootstrap: str, properties: tuple[str, ...], as_json: bool) -> N
 @bootstrap_option()
 @property_option()
 @click.option("--user", help="Of this user; '<default>' for all that have none of their own.")
-@click.option("--client-id", help="Of this client id, likewise; of this user's, beside --user.")
-@click.option("--ip", help="Of this address, likewise.")
+@click.option("--client-id", help="Of this client id, or '<default>'; with --user, of that user's.")
+@click.option("--ip", help="Of this address, or '<default>'.")
 @click.argument("quotas", metavar="NAME=VALUE...", nargs=-1, required=True)
 def set_quotas(
     bootstrap: str,

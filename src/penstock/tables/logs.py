@@ -92,7 +92,7 @@ def scan_log(
             number, the partitions not named beginning at the earliest. A time means the first record at or
             after it. Offsets before the log's start mean its start. With Kafka 0.7 offsets are bytes, at
             which a message must begin, and there are no times.
-        end: where to stop, exclusive; likewise, the partitions not named ending at the latest.
+        end: where to stop, exclusive, in the forms of `start`; partitions not named end at the latest.
         last: in place of `start`: so many offsets before the end of each partition, or a duration before now.
         limit: how many records at most: the first by partition and offset.
         columns: names of `COLUMN_NAMES`, in the order wanted; all by default.

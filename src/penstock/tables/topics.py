@@ -55,7 +55,8 @@ def read_topic(
             for each partition by its number, those left out beginning at the earliest. A time means the
             first record that is not older. Offsets outside the log are cut to what it holds. Text without a
             zone is UTC, a `datetime` without one local time.
-        end: where to stop, exclusive; likewise, where no record is as young as a time the latest.
+        end: where to stop, exclusive, in the forms of `start`. A time that no record has reached means the
+            latest.
         last: in place of `start`: so many records of each partition (as offsets count, which compaction and
             transactions leave gaps in), or a duration before now.
         limit: how many records at most: the first by partition and offset.
