@@ -42,7 +42,7 @@ test: $(VENV)/.everything
 check: lint test
 
 compat: $(VENV)/.everything
-	$(PYTEST) -n 2 --dist loadfile -m "(compat or slow) and not alone and not soak" $(ARGS)
+	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder -m "(compat or slow) and not alone and not soak" $(ARGS)
 	$(PYTEST) -m "alone and not soak"
 
 soak: $(VENV)/.everything

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -13,6 +14,26 @@ from penstock import Admin, Broker
 # How long an example takes says more about what else the machine does than about the code.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
+
+# Files with few tests that take minutes. Run by file in two processes, they come first, so that neither
+# process is left alone with one at the end.
+LONG_FILES = (
+    "test_spark_connector.py",
+    "test_documents.py",
+    "test_spark_cluster.py",
+    "test_run.py",
+    "test_spark_kills.py",
+    "test_site.py",
+)
+
+
+@pytest.hookimpl(trylast=True)  # when those that are not chosen are gone
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With `--no-loadscope-reorder`: long files first, then those with the most tests, as xdist does."""
+    if config.getoption("loadscopereorder", True):
+        return
+    sizes = Counter(item.path for item in items)
+    items.sort(key=lambda item: (item.path.name not in LONG_FILES, -sizes[item.path]))
 
 
 @pytest.fixture(scope="session")
