@@ -85,6 +85,7 @@ class Shared:
             )
             self._store = open_store(BrokerConfig({**settings, "node.id": "0"}), self.clock)
         session_s = self.config.integer("broker.session.timeout.ms") / 1000
+        rebalances = self.config.boolean("auto.leader.rebalance.enable")
         self.quorum = Quorum(
             self._store.metadata_log(),
             self._store.cluster_id,
@@ -93,6 +94,7 @@ class Shared:
             session_s,
             self.random,
             lambda: self.config.boolean("unclean.leader.election.enable"),
+            self.config.integer("leader.imbalance.check.interval.seconds") if rebalances else None,
         )
         self.transport.attach(CONTROLLER, self.quorum.receive, lambda: None)
         self._expire()

@@ -439,6 +439,17 @@ def test_the_preferred_leader_is_elected_on_demand(cluster: KafkaCluster) -> Non
     assert cluster.partition(TOPIC)[:2] == (1, 2)
 
 
+def test_leaders_go_back_to_the_preferred_replicas_by_themselves() -> None:
+    with KafkaCluster(3, clock=ManualClock(10**12)) as cluster:
+        cluster.create_topic(TOPIC, replicas=[[1, 2, 3]])
+        assert cluster.move_leader(TOPIC, node=3) == 3
+        cluster.advance(299)
+        assert cluster.partition(TOPIC)[:2] == (3, 1)
+        cluster.advance(2)
+        assert cluster.partition(TOPIC)[:2] == (1, 2)
+        assert produce(cluster, 1).error_code == 0
+
+
 def test_replicas_move_and_take_their_records_along(cluster: KafkaCluster) -> None:
     cluster.create_topic("m", replicas=[[1, 3]])
     produce(cluster, 1, b"moved", topic="m")

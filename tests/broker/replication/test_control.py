@@ -11,6 +11,7 @@ from penstock.broker.metadata.image import ClusterImage, Replicas
 from penstock.broker.replication.brokers import BrokerStates
 from penstock.broker.replication.control.controller import Controller
 from penstock.broker.replication.control.elections import Kind, elect
+from penstock.broker.replication.control.periodic_elections import UNCLEAN_S, PeriodicElections
 from penstock.broker.replication.control.placement import Candidate, place
 from penstock.broker.replication.control.reassignments import Moved, begin, cancel, complete
 from penstock.broker.replication.messages import Heartbeat, Proposal, Registration
@@ -282,3 +283,70 @@ def test_elections_that_are_asked_for() -> None:
     assert refusal(Kind.PREFERRED) == ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
     world.write(world.controller.elect("t", 0, Kind.UNCLEAN))
     assert world.state[::2] == (2, (2,))
+
+
+def test_leaders_go_back_to_the_preferred_replicas_when_it_is_time() -> None:
+    world = World()
+    elections = PeriodicElections(world.controller, 0.0, 300.0)
+    world.write(world.controller.lead("t", 0, 3))
+    assert not elections.take_due(299.9)
+    world.write(elections.take_due(300.0))
+    assert world.state[:2] == (1, 2)
+    assert not elections.take_due(600.0)
+    world.write(world.controller.fence(1))
+    assert not elections.take_due(900.0)
+    assert world.state[0] == 2
+    world.register(1, 41)
+    assert not elections.take_due(1200.0)
+    assert world.propose(1, 2, 3) == 0
+    assert not elections.take_due(1499.9)
+    world.write(elections.take_due(1500.0))
+    assert world.state[0] == 1
+
+
+def test_leaders_stay_where_they_are_if_they_are_told_to() -> None:
+    world = World()
+    world.write(world.controller.lead("t", 0, 3))
+    assert not PeriodicElections(world.controller, 0.0, None).take_due(1e9)
+
+
+def test_elections_beyond_the_most_of_one_turn_follow_with_the_next() -> None:
+    world = World()
+    partitions = 1_005
+    records: list[Message] = [
+        PartitionRecord(
+            topic_id=TOPIC_ID,
+            partition_id=number,
+            replicas=[2, 1],
+            isr=[2, 1],
+            leader=1,
+            leader_epoch=0,
+            partition_epoch=0,
+        )
+        for number in range(1, partitions)
+    ]
+    world.write(records)
+    elections = PeriodicElections(world.controller, 0.0, 300.0)
+    first = elections.take_due(300.0)
+    assert len(first) == 1_000
+    world.write(first)
+    second = elections.take_due(300.1)
+    assert len(second) == 4
+    world.write(second)
+    assert not elections.take_due(300.2)
+
+
+def test_a_partition_that_any_replica_may_lead_gets_a_leader_when_it_is_time() -> None:
+    world = World()
+    for node in (2, 3, 1):
+        world.write(world.controller.fence(node))
+    world.register(3, 33)
+    elections = PeriodicElections(world.controller, 0.0, 300.0)
+    assert not elections.take_due(UNCLEAN_S)
+    assert world.state[0] == -1
+    unclean = ConfigRecord(
+        resource_type=2, resource_name="t", name="unclean.leader.election.enable", value="true"
+    )
+    world.write([unclean])
+    world.write(elections.take_due(2 * UNCLEAN_S))
+    assert world.state[::2] == (3, (3,))

@@ -70,7 +70,12 @@ BROKER_KEYS = table(
     broker_key(
         "auto.create.topics.enable", BOOLEAN, "true", "Whether asking for an unknown topic creates it."
     ),
-    _idle("auto.leader.rebalance.enable", BOOLEAN, "true", _NO_REPLICAS),
+    broker_key(
+        "auto.leader.rebalance.enable",
+        BOOLEAN,
+        "true",
+        "In a cluster: whether leaders go back to the preferred replicas by themselves.",
+    ),
     broker_key("broker.id", INT, None, "Older name of node.id.", at_least=-1),
     broker_key(
         "broker.heartbeat.interval.ms",
@@ -114,6 +119,13 @@ BROKER_KEYS = table(
         "group.min.session.timeout.ms", INT, "6000", "Shortest session timeout of a member.", at_least=1
     ),
     _idle("inter.broker.listener.name", STRING, None, _NO_QUORUM),
+    broker_key(
+        "leader.imbalance.check.interval.seconds",
+        LONG,
+        "300",
+        "In a cluster: how often leaders go back to the preferred replicas.",
+        at_least=1,
+    ),
     broker_key(
         "listener.security.protocol.map", STRING, "PLAINTEXT:PLAINTEXT", "Security of each listener by name."
     ),

@@ -20,6 +20,8 @@ class BrokerSettings(TypedDict, total=False):
     """Port for clients; replaced by advertised.listeners."""
     auto_create_topics_enable: bool
     """Whether asking for an unknown topic creates it. Default: true."""
+    auto_leader_rebalance_enable: bool
+    """In a cluster: whether leaders go back to the preferred replicas by themselves. Default: true."""
     broker_heartbeat_interval_ms: int
     """In a cluster: how often a broker sends a heartbeat to the controller. Default: 2000."""
     broker_id: int
@@ -58,6 +60,8 @@ class BrokerSettings(TypedDict, total=False):
     """Shortest session timeout of a member. Default: 6000."""
     host_name: str
     """Address to listen on, before listeners came. Needs port."""
+    leader_imbalance_check_interval_seconds: int
+    """In a cluster: how often leaders go back to the preferred replicas. Default: 300."""
     listener_security_protocol_map: str
     """Security of each listener by name. Default: PLAINTEXT:PLAINTEXT."""
     listeners: str

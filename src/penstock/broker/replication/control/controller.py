@@ -253,7 +253,26 @@ class Controller:
         found = self._change(topic.name, partition, in_sync=in_sync)
         return ErrorCode.NONE, [] if found is None else [found]
 
-    # --- by request --------------------------------------------------------------------------------------
+    # --- elections ---------------------------------------------------------------------------------------
+
+    def elections(self, kind: Kind, most: int) -> list[Message]:
+        """Hold `most` elections that nothing has asked for; return what is written.
+
+        PREFERRED concerns partitions that another replica leads, UNCLEAN those without a leader that any
+        replica may lead.
+        """
+        records: list[Message] = []
+        for topic, partition in self._partitions():
+            if len(records) >= most:
+                break
+            if kind is Kind.UNCLEAN:
+                is_concerned = partition.leader == NO_LEADER and self._may_be_unclean(topic)
+            else:
+                is_concerned = partition.leader != partition.replicas.assigned[0]
+            found = self._change(topic, partition, kind=kind) if is_concerned else None
+            if found is not None:
+                records.append(found)
+        return records
 
     def elect(self, topic: str, index: int, kind: Kind) -> list[Message]:
         """Hold an election that was asked for (ElectLeaders); return what is written.

@@ -22,6 +22,7 @@ from penstock.broker.metadata.image import (
 from penstock.broker.metadata.metadata_log import MetadataLog
 from penstock.broker.replication.brokers import BrokerStates
 from penstock.broker.replication.control.controller import Controller
+from penstock.broker.replication.control.periodic_elections import PeriodicElections
 from penstock.broker.replication.messages import (
     CONTROLLER,
     Batch,
@@ -68,8 +69,9 @@ class Quorum:
         session_s: float,
         random: Random,
         unclean_default: Callable[[], bool] = lambda: False,
+        rebalance_s: float | None = None,
     ) -> None:
-        """Read what was written before.
+        """Read what was written before. Every `rebalance_s` seconds leaders go back to preferred replicas.
 
         Raises:
             StorageError: the log cannot be read or written.
@@ -78,6 +80,7 @@ class Quorum:
         self.image = ClusterImage()
         self.brokers = BrokerStates()
         self.controller = Controller(self.image, self.brokers, session_s, random, unclean_default)
+        self._elections = PeriodicElections(self.controller, clock.monotonic(), rebalance_s)
         self.producer_ids_end = 0
         self._transport = transport
         self._clock = clock
@@ -218,13 +221,15 @@ class Quorum:
         self._commit(self.controller.fence(node))
 
     def expire(self) -> None:
-        """Fence the nodes that have sent no heartbeat for too long.
+        """Fence the nodes that have sent no heartbeat for too long, and hold the elections that are due.
 
         Raises:
             StorageError: it could not be written.
         """
-        while records := self.controller.expire(self._clock.monotonic()):
+        now_s = self._clock.monotonic()
+        while records := self.controller.expire(now_s):
             self._commit(records)
+        self._commit(self._elections.take_due(now_s))
 
 
 def _ignore(answer: object) -> None:

@@ -1,0 +1,48 @@
+"""Elections that the controller holds by itself from time to time: leaders go back to the preferred replicas.
+
+Without I/O and clocks, as the controller. Rules as in Apache Kafka's KRaft controller, which takes every
+partition back that it can: `leader.imbalance.per.broker.percentage` has no effect there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.broker.replication.control.elections import Kind
+
+if TYPE_CHECKING:
+    from penstock.broker.replication.control.controller import Controller
+    from penstock.protocol.message import Message
+
+UNCLEAN_S = 300.0
+"""`unclean.leader.election.interval.ms`, a setting that Apache Kafka does not list: how often partitions are
+looked at that have no leader, although any replica may lead them."""
+
+ELECTIONS_MAX = 1_000
+"""Elections of one turn; where there are more, the next turn follows at once."""
+
+
+class PeriodicElections:
+    """When the next elections are due. `preferred_s` is `leader.imbalance.check.interval.seconds`; None where
+    `auto.leader.rebalance.enable` is off.
+    """
+
+    def __init__(self, controller: Controller, now_s: float, preferred_s: float | None) -> None:
+        self._controller = controller
+        self._intervals: dict[Kind, float] = {Kind.UNCLEAN: UNCLEAN_S}
+        if preferred_s is not None:
+            self._intervals[Kind.PREFERRED] = preferred_s
+        self._due = {kind: now_s + interval_s for kind, interval_s in self._intervals.items()}
+
+    def take_due(self, now_s: float) -> list[Message]:
+        """Return what is written for the elections that are due; they are due again after their interval."""
+        records: list[Message] = []
+        for kind, interval_s in self._intervals.items():
+            if now_s >= self._due[kind]:
+                found = self._controller.elections(kind, ELECTIONS_MAX)
+                self._due[kind] = now_s if len(found) >= ELECTIONS_MAX else now_s + interval_s
+                if found:
+                    # What another kind of election decides has to see what this one has changed.
+                    records = found
+                    break
+        return records
