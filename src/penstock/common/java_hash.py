@@ -25,6 +25,15 @@ def string_hash(text: str) -> int:
     return value - (1 << 32) if value >= 1 << 31 else value
 
 
+def partition_of(key: str, count: int) -> int:
+    """Return which of `count` partitions holds the state of a group, or of a transactional id.
+
+    That is ``Utils.abs(key.hashCode()) % count``, where the smallest number has no positive one: 0.
+    """
+    number = string_hash(key)
+    return 0 if number == -(1 << 31) else abs(number) % count
+
+
 def partition_hash(topic: str, partition: int) -> int:
     """Return ``TopicPartition.hashCode`` as an unsigned number of 32 bits."""
     return (31 * (31 + partition) + string_hash(topic)) & 0xFFFFFFFF

@@ -16,7 +16,7 @@ from penstock.broker.replication.control.elections import Kind
 from penstock.broker.replication.messages import CONTROLLER
 from penstock.broker.requests.purgatory import Wait
 from penstock.clock import MovableClock
-from penstock.common.java_hash import string_hash
+from penstock.common.java_hash import partition_of
 from penstock.errors import NetworkError
 from penstock.protocol.api_keys import ApiKey
 
@@ -373,9 +373,9 @@ class KafkaCluster(Cluster):
 
     def _state_of(self, group: str | None, transactional_id: str | None) -> tuple[str, int]:
         topic = OFFSETS_TOPIC if group is not None else TRANSACTIONS_TOPIC
-        number = string_hash(group if group is not None else transactional_id or "")
+        key = group if group is not None else transactional_id or ""
         count = self._call(lambda: len(self._shared.quorum.image.topics[topic].partitions))
-        return topic, 0 if number == -(1 << 31) else abs(number) % count
+        return topic, partition_of(key, count)
 
     # --- time --------------------------------------------------------------------------------------------
 

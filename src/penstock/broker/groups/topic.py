@@ -19,7 +19,7 @@ from penstock.broker.groups.records import (
 )
 from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC
 from penstock.broker.partitions.producers.transactional_appends import append_offsets
-from penstock.common.java_hash import string_hash
+from penstock.common.java_hash import partition_of
 from penstock.errors import DecodeError
 from penstock.log.segments.salvage import sound_batches
 from penstock.log.walk import walk_buffer
@@ -117,8 +117,7 @@ class OffsetsTopic:
         topic = self._cluster.topics.get(NAME)
         count = len(topic.partitions) if topic is not None else 0
         count = count or self._cluster.config.integer("offsets.topic.num.partitions")
-        number = string_hash(group_id)
-        return 0 if number == -(1 << 31) else abs(number) % count
+        return partition_of(group_id, count)
 
     def used_partitions(self) -> list[int]:
         """Return the numbers of the partitions that may hold something."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from penstock.broker.replication.control.elections import Kind
 from penstock.broker.requests.repetition import merged
-from penstock.common.java_hash import string_hash
+from penstock.common.java_hash import partition_of
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.error_codes import ErrorCode
@@ -153,9 +153,7 @@ class Answers:
         topic = self._member.cluster.topics.get(OFFSETS_TOPIC if kind == GROUP_KEY else TRANSACTIONS_TOPIC)
         leader = -1
         if topic is not None and topic.partitions:
-            number = string_hash(key)
-            index = 0 if number == -(1 << 31) else abs(number) % len(topic.partitions)
-            leader = topic.partitions[index].leader
+            leader = topic.partitions[partition_of(key, len(topic.partitions))].leader
         if leader in living:
             answer.node_id, (answer.host, answer.port) = leader, living[leader]
         else:

@@ -20,7 +20,7 @@ from penstock.broker.transactions.transaction import (
     image_of,
     stored_form,
 )
-from penstock.common.java_hash import string_hash
+from penstock.common.java_hash import partition_of
 from penstock.protocol.error_codes import ErrorCode
 
 if TYPE_CHECKING:
@@ -103,8 +103,7 @@ class Registry:
 
     def partition_of(self, transactional_id: str) -> int:
         """Return the partition of `__transaction_state` that an id lives in."""
-        number = string_hash(transactional_id)
-        return 0 if number == -(1 << 31) else abs(number) % self.partition_count
+        return partition_of(transactional_id, self.partition_count)
 
     def is_loaded(self, index: int) -> bool:
         """Whether the ids of a partition are known."""
