@@ -13,7 +13,6 @@ from penstock.broker.groups.offsets import Committed, PartitionKey
 from penstock.broker.handlers.offset_commit import offset_error, storing_error
 from penstock.broker.partitions.producers.transactional_appends import join
 from penstock.broker.requests.string_lengths import STRING_BYTES_MAX
-from penstock.broker.transactions.service import Joining
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode
@@ -84,7 +83,8 @@ def _commit(
     service, group_id = context.node.groups, request.group_id
     if not group_id or len(group_id.encode()) > STRING_BYTES_MAX:
         return ErrorCode.INVALID_GROUP_ID
-    joining = Joining(context.node.transactions, request.transactional_id, context.version, of_offsets=True)
+    transactions = context.node.transactions
+    joining = transactions.joining(request.transactional_id, context.version, of_offsets=True)
     try:
         service.create_topic(context.now_ms)
         group = service.open(group_id)

@@ -12,18 +12,25 @@ from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.node import Node
 from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from penstock.broker.replication.commitment import Commitment
 from penstock.broker.replication.partition import ReplicatedPartition
 from penstock.broker.transactions.service import Joining, TransactionService
-from penstock.common.java_hash import string_hash
+from penstock.common.java_hash import partition_of
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode, error_for
 
 if TYPE_CHECKING:
     from penstock.broker.metadata.replica_manager import Topic
+    from penstock.broker.partitions.partition import Partition
+    from penstock.broker.replication.entrants import Entrant
     from penstock.broker.replication.member import Member
     from penstock.broker.transactions.coordinator import Coordinator
     from penstock.broker.transactions.outbox import Markers
     from penstock.broker.transactions.transaction import TopicPartition
+
+
+MARKER_RETRY_S = 0.001, 0.5
+"""How long after a marker was written it is first looked whether its replicas have it; later on at most."""
 
 
 class Peers(Protocol):
@@ -40,10 +47,11 @@ class MemberNode(Node):
     peers: Peers
 
     @property
-    def transactions(self) -> TransactionService:
+    def transactions(self) -> MemberTransactions:
         """The transaction coordinator. Nothing of it is read before it is needed."""
         if self._transactions is None:
             self._transactions = MemberTransactions(self)
+        assert isinstance(self._transactions, MemberTransactions)
         return self._transactions
 
     # --- as `Moves` of the member ------------------------------------------------------------------------
@@ -56,9 +64,7 @@ class MemberNode(Node):
                     self._groups.unload(partition.index)
             touched = [each for each in partitions if each.topic == TRANSACTIONS_TOPIC]
             if touched and (self._transactions is not None or any(each.leads for each in touched)):
-                service = self.transactions
-                assert isinstance(service, MemberTransactions)
-                service.moved(touched)
+                self.transactions.moved(touched)
 
     def deleted(self, topics: Sequence[Topic]) -> None:
         """Topics have been deleted, by a request to any node: what groups have committed of them goes."""
@@ -71,6 +77,12 @@ class MemberTransactions(TransactionService):
     """The transactions that one member of a cluster coordinates."""
 
     _node: MemberNode
+
+    def __init__(self, node: MemberNode) -> None:
+        self._unsure: dict[tuple[str, TopicPartition], tuple[Markers, Commitment]] = {}
+        """Markers that have been written and that followers do not have yet, by transaction and partition."""
+        super().__init__(node)
+        self.coordinator.retry_first_s, self.coordinator.retry_max_s = MARKER_RETRY_S
 
     def open(self) -> Coordinator:
         if not self._is_loaded and self.topic.exists:
@@ -91,6 +103,8 @@ class MemberTransactions(TransactionService):
                 coordinator.unload(partition.index)
             elif coordinator.epoch_of(partition.index) != partition.leader_epoch:
                 self._load(partition.index)
+        known = self.coordinator.transactions
+        self._unsure = {key: each for key, each in self._unsure.items() if key[0] in known}
         self.settle()
 
     def _mark(self, markers: Markers) -> dict[TopicPartition, ErrorCode]:
@@ -103,46 +117,103 @@ class MemberTransactions(TransactionService):
             return {}
         return super()._mark(markers)
 
-    def mark(
-        self,
-        tp: TopicPartition,
-        producer_id: int,
-        epoch: int,
-        coordinator_epoch: int,
-        is_commit: bool,
-        version: int,
-    ) -> ErrorCode:
-        topic = self._node.cluster.topics.get(tp[0])
-        if topic is None or tp[1] >= len(topic.partitions):
-            return ErrorCode.NONE
-        partition = topic.partitions[tp[1]]
+    def _mark_at(self, partition: Partition, markers: Markers) -> ErrorCode:
+        """Write a marker at the partition's leader. NONE once its in-sync replicas have it."""
         there = self._reach(partition.leader)
         if there is None:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        service = there.transactions
         try:
-            target = there.cluster.topic(tp[0]).partition(tp[1])
+            target = there.cluster.topic(partition.topic).partition(partition.index)
         except KafkaError as error:
             return ErrorCode(error.code)
-        return service.mark_partition(target, producer_id, epoch, coordinator_epoch, is_commit, version)
+        assert isinstance(target, ReplicatedPartition)
+        key = markers.transactional_id, (partition.topic, partition.index)
+        of, commitment = self._unsure.pop(key, (None, None))
+        is_there = commitment is not None and commitment.partition is target and not commitment.is_lost
+        if commitment is None or not is_there or not _is_of_one_end(of, markers):
+            refusal = there.transactions.mark_at_leader(target, markers)
+            if refusal:
+                return refusal
+            commitment = Commitment(target)
+        if commitment.is_committed:
+            return ErrorCode.NONE
+        self._unsure[key] = markers, commitment
+        return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+
+    def mark_at_leader(self, partition: Partition, markers: Markers) -> ErrorCode:
+        """Write a marker to a partition that this node leads, for the coordinator on any node."""
+        return super()._mark_at(partition, markers)
 
     def _reach(self, node_id: int) -> MemberNode | None:
         node = self._node
         return node if node_id == node.node_id else node.peers.reach(node.node_id, node_id)
 
-    def joining(self, transactional_id: str, version: int) -> Joining:
-        return MemberJoining(self, transactional_id, version)
+    def joining(self, transactional_id: str, version: int, *, of_offsets: bool = False) -> Joining:
+        return MemberJoining(self, transactional_id, version, of_offsets=of_offsets)
 
     def coordinator_of(self, transactional_id: str) -> MemberTransactions | None:
         """The service that coordinates an id; None where it cannot be reached."""
         topic = self._node.cluster.topics.get(TRANSACTIONS_TOPIC)
         if topic is None:
             return None
-        number = string_hash(transactional_id)
-        index = 0 if number == -(1 << 31) else abs(number) % len(topic.partitions)
-        there = self._reach(topic.partitions[index].leader)
-        service = None if there is None else there.transactions
-        return service if isinstance(service, MemberTransactions) else None
+        there = self._reach(topic.partitions[partition_of(transactional_id, len(topic.partitions))].leader)
+        return None if there is None else there.transactions
+
+    def commitment_of(self, transactional_id: str) -> Commitment:
+        """What is stored of a transactional id on this node by now.
+
+        Raises:
+            StorageError: the log cannot be opened.
+        """
+        partitions = self._node.cluster.topics[TRANSACTIONS_TOPIC].partitions
+        state = partitions[self.coordinator.partition_of(transactional_id)]
+        assert isinstance(state, ReplicatedPartition)
+        return Commitment(state)
+
+    def entry(self, transactional_id: str, entrants: Sequence[Entrant]) -> Entry:
+        """Have partitions take part in a transaction before they are written to."""
+        return Entry(self, transactional_id, entrants)
+
+
+_COMES_LATER = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+"""Errors of a node that is about to coordinate, and has not learned of it yet, or not read what there is."""
+
+
+class Entry:
+    """Partitions that are to take part in a transaction, wherever its coordinator is.
+
+    A partition must not be written to before the coordinator's replicas know that it takes part: the next
+    coordinator would end the transaction without it, and it would stay open in that partition.
+    """
+
+    def __init__(
+        self, service: MemberTransactions, transactional_id: str, entrants: Sequence[Entrant]
+    ) -> None:
+        self._service = service
+        self._transactional_id = transactional_id
+        self._entrants = entrants
+        self._asked: tuple[MemberTransactions, Commitment] | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the partitions can be written to. True as well where the coordinator refuses, or cannot be
+        reached at first: who writes gets the error when it asks. One that is lost later has a successor.
+
+        Raises:
+            StorageError: the coordinator's log cannot be opened.
+        """
+        found = self._service.coordinator_of(self._transactional_id)
+        if found is None:
+            return self._asked is None
+        if self._asked is None or self._asked[0] is not found or self._asked[1].is_lost:
+            for partition, producer_id, epoch in self._entrants:
+                error = found.add_partitions(
+                    self._transactional_id, producer_id, epoch, [partition], is_implicit=True
+                )
+                if error:
+                    return self._asked is None or error not in _COMES_LATER
+            self._asked = found, found.commitment_of(self._transactional_id)
+        return self._asked[1].is_committed
 
 
 class MemberJoining(Joining):
@@ -162,3 +233,8 @@ class MemberJoining(Joining):
             super().join(topic, index, producer_id, epoch)
         finally:
             self._service = service
+
+
+def _is_of_one_end(one: Markers | None, other: Markers) -> bool:
+    """Whether markers end the same transaction of the same coordinator, in the same way."""
+    return one is not None and one._replace(partitions=other.partitions) == other

@@ -10,15 +10,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from penstock.broker.replication.commitment import Commitment
+from penstock.broker.replication.coordinated import COORDINATED
+from penstock.broker.replication.entrants import (
+    enter,
+    entrants_of_offsets,
+    entrants_of_records,
+    refused_offsets,
+    refused_records,
+)
 from penstock.broker.replication.partition import ReplicatedPartition
 from penstock.broker.replication.replica_fetch import follower_of, serve
 from penstock.broker.requests.purgatory import Wait
+from penstock.common.java_hash import partition_of
 from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages import fetch_response, produce_response
 
 if TYPE_CHECKING:
     from penstock.broker.context import Context
+    from penstock.broker.replication.coordinated import Parts
     from penstock.broker.replication.member import Member
     from penstock.broker.requests.routes import Handler, VersionedRoute
 
@@ -51,8 +62,10 @@ class Gate:
 
     def intercept(self, route: VersionedRoute) -> VersionedRoute:
         """Put the gate around a route, where it concerns its API."""
-        wrap = _WRAPPED.get(route.key)
-        return route if wrap is None else route._replace(handle=wrap(self, route.handle))
+        wrap, parts = _WRAPPED.get(route.key), COORDINATED.get(route.key)
+        if wrap is not None:
+            return route._replace(handle=wrap(self, route.handle))
+        return route if parts is None else route._replace(handle=self.coordinate(route.handle, parts))
 
     def _with(self, acks: int, any_replica: bool, call: Callable[[], Any]) -> Any:
         """Call a handler, now or when it has waited, with what its request allows."""
@@ -73,6 +86,19 @@ class Gate:
         """Answer once the in-sync replicas have the records, where acks=all asks for that."""
 
         def handle(request: Any, context: Context[Any]) -> Any:
+            if request.transactional_id is not None and request.acks:
+                entrants = entrants_of_records(request, context.version, self._topic)
+                if entrants:
+                    return enter(
+                        entrants,
+                        request,
+                        context,
+                        lambda: append(request, context),
+                        lambda: refused_records(request),
+                    )
+            return append(request, context)
+
+        def append(request: Any, context: Context[Any]) -> Any:
             outcome = self._with(request.acks, False, lambda: inner(request, context))
             return _then(outcome, lambda response: self._produced(response, request, context))
 
@@ -252,19 +278,41 @@ class Gate:
 
     # --- coordinators ------------------------------------------------------------------------------------
 
-    def coordinate(self, inner: Handler) -> Handler:
-        """Answer once what the coordinator has stored is replicated."""
+    def commit_in_transaction(self, inner: Handler) -> Handler:
+        """Store offsets in a transaction once its coordinator has the partition that they are stored in."""
+        stored = self.coordinate(inner, COORDINATED[ApiKey.TXN_OFFSET_COMMIT])
 
         def handle(request: Any, context: Context[Any]) -> Any:
-            return _then(inner(request, context), lambda response: self._stored(response, context))
+            entrants = entrants_of_offsets(request, context.version, self._member.cluster.topics)
+            if not entrants:
+                return stored(request, context)
+            return enter(
+                entrants, request, context, lambda: stored(request, context), lambda: refused_offsets(request)
+            )
 
         return handle
 
-    def _stored(self, response: Any, context: Context[Any]) -> Any:
+    def coordinate(self, inner: Handler, parts: Parts) -> Handler:
+        """Answer once what the coordinator has stored of the groups and ids of the request is replicated."""
+
+        def handle(request: Any, context: Context[Any]) -> Any:
+            outcome = inner(request, context)
+            return _then(outcome, lambda response: self._stored(request, response, context, parts))
+
+        return handle
+
+    def _stored(self, request: Any, response: Any, context: Context[Any], parts: Parts) -> Any:
         unreplicated = self._member.unreplicated
         if not unreplicated or response is None:
             return response
-        waiting = [_State(partition, response) for partition in list(unreplicated)]
+        waiting = []
+        topics = self._member.cluster.topics
+        for name, key, part in parts(request, response):
+            topic = topics.get(name)
+            partition = topic.partitions[partition_of(key, len(topic.partitions))] if topic else None
+            if partition in unreplicated:
+                assert isinstance(partition, ReplicatedPartition)
+                waiting.append(_State(partition, part))
         waiting = [each for each in waiting if not each.is_done]
         if not waiting:
             return response
@@ -274,23 +322,23 @@ class Gate:
 _HINTED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
-class Written:
+class Written(Commitment):
     """Records of one partition that are to be replicated before their answer is given."""
 
+    __slots__ = ("_answer",)
+
     def __init__(self, partition: ReplicatedPartition, answer: Any) -> None:
-        self.partition = partition
+        super().__init__(partition)
         self._answer = answer
-        self._end_offset = partition.log.end_offset
-        self._losses = partition.losses
 
     @property
     def is_done(self) -> bool:
         """Whether nothing is left to be waited for; the answer then has its outcome."""
         partition = self.partition
-        if partition.losses != self._losses or not partition.leads:
+        if self.is_lost:
             self.fail(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             return True
-        if partition.high_watermark < self._end_offset:
+        if not self.is_committed:
             return False
         if len(partition.in_sync) < partition.minimum_in_sync:
             self.fail(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
@@ -308,7 +356,9 @@ class Written:
 
 
 class _State(Written):
-    """State of a coordinator that is to be replicated before an answer is given."""
+    """State of a coordinator that is to be replicated before a part of an answer is given."""
+
+    __slots__ = ()
 
     def fail(self, code: ErrorCode) -> None:
         if code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
@@ -369,20 +419,5 @@ _WRAPPED: dict[int, Callable[[Gate, Handler], Handler]] = {
     ApiKey.FETCH: Gate.fetch,
     ApiKey.LIST_OFFSETS: Gate.list_offsets,
     ApiKey.OFFSET_FOR_LEADER_EPOCH: Gate.end_of_epoch,
-    **dict.fromkeys(
-        (
-            ApiKey.JOIN_GROUP,
-            ApiKey.SYNC_GROUP,
-            ApiKey.LEAVE_GROUP,
-            ApiKey.OFFSET_COMMIT,
-            ApiKey.OFFSET_DELETE,
-            ApiKey.DELETE_GROUPS,
-            ApiKey.TXN_OFFSET_COMMIT,
-            ApiKey.INIT_PRODUCER_ID,
-            ApiKey.ADD_PARTITIONS_TO_TXN,
-            ApiKey.ADD_OFFSETS_TO_TXN,
-            ApiKey.END_TXN,
-        ),
-        Gate.coordinate,
-    ),
+    ApiKey.TXN_OFFSET_COMMIT: Gate.commit_in_transaction,
 }

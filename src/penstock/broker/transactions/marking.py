@@ -28,6 +28,8 @@ class Marking(Registry):
 
     def __init__(self, partition_count: int, feature_level: int) -> None:
         super().__init__(partition_count, feature_level)
+        self.retry_first_s = RETRY_FIRST_S
+        self.retry_max_s = RETRY_MAX_S
         self._retries: dict[str, Transaction] = {}
         """Transactions that miss markers, or the record behind them, and are waiting to try again."""
 
@@ -94,7 +96,7 @@ class Marking(Registry):
 
     def _try_later(self, transaction: Transaction, now: Instant) -> None:
         doubled = 2 * transaction.retry_after_s
-        transaction.retry_after_s = min(max(doubled, RETRY_FIRST_S), RETRY_MAX_S)
+        transaction.retry_after_s = min(max(doubled, self.retry_first_s), self.retry_max_s)
         transaction.retry_at_s = now.uptime_s + transaction.retry_after_s
         self._retries[transaction.id] = transaction
 

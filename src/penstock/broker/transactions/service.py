@@ -235,9 +235,11 @@ class TransactionService:
             self.settle()
         return answer.outcome or Outcome(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
-    def joining(self, transactional_id: str, version: int) -> Joining:
-        """What has partitions take part in the transaction of a Produce request of `version`."""
-        return Joining(self, transactional_id, version)
+    def joining(self, transactional_id: str, version: int, *, of_offsets: bool = False) -> Joining:
+        """What has partitions take part in the transaction of a Produce request of `version`, or of a
+        TxnOffsetCommit with `of_offsets`.
+        """
+        return Joining(self, transactional_id, version, of_offsets=of_offsets)
 
     # --- the coordinator's output ------------------------------------------------------------------------
 
@@ -276,33 +278,24 @@ class TransactionService:
             self.coordinator.stored(store, now)
 
     def _mark(self, markers: Markers) -> dict[TopicPartition, ErrorCode]:
-        return {
-            partition: self.mark(
-                partition,
-                markers.producer_id,
-                markers.epoch,
-                markers.coordinator_epoch,
-                markers.is_commit,
-                markers.client_version,
-            )
-            for partition in markers.partitions
-        }
+        return {each: self.mark(each, markers) for each in markers.partitions}
 
-    def mark(
-        self,
-        tp: TopicPartition,
-        producer_id: int,
-        epoch: int,
-        coordinator_epoch: int,
-        is_commit: bool,
-        version: int,
-    ) -> ErrorCode:
+    def mark(self, tp: TopicPartition, markers: Markers) -> ErrorCode:
         """Write one marker. A partition that is gone has nothing to be marked: NONE."""
         topic = self._node.cluster.topics.get(tp[0])
         if topic is None or tp[1] >= len(topic.partitions):
             return ErrorCode.NONE
+        return self._mark_at(topic.partitions[tp[1]], markers)
+
+    def _mark_at(self, partition: Partition, markers: Markers) -> ErrorCode:
+        """Write a marker to a partition that exists."""
         return self.mark_partition(
-            topic.partitions[tp[1]], producer_id, epoch, coordinator_epoch, is_commit, version
+            partition,
+            markers.producer_id,
+            markers.epoch,
+            markers.coordinator_epoch,
+            markers.is_commit,
+            markers.client_version,
         )
 
     def mark_partition(

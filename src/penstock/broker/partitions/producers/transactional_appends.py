@@ -66,7 +66,7 @@ def refusal_of(error: KafkaError, records: memoryview | None, joining: Joining |
 
     It looks first whether a batch of a transaction comes in a request without a transactional id (53).
     """
-    return _without_id() if joining is None and _is_transactional(records) else error
+    return _without_id() if joining is None and is_transactional(records) else error
 
 
 def refusal_of_all(batches: Iterable[memoryview | None], transactional_id: str | None) -> KafkaError | None:
@@ -77,7 +77,7 @@ def refusal_of_all(batches: Iterable[memoryview | None], transactional_id: str |
     """
     producer = None
     for batch in batches:
-        if batch is None or not _is_transactional(batch):
+        if batch is None or not is_transactional(batch):
             continue
         if transactional_id is None:
             return _without_id()
@@ -90,7 +90,8 @@ def refusal_of_all(batches: Iterable[memoryview | None], transactional_id: str |
     return None
 
 
-def _is_transactional(records: memoryview | None) -> bool:
+def is_transactional(records: memoryview | None) -> bool:
+    """Whether records are a batch of a transaction."""
     return (
         records is not None
         and len(records) >= HEADER_BYTES

@@ -89,6 +89,11 @@ class Transactions:
 
     # --- data --------------------------------------------------------------------------------------------
 
+    def is_open(self, producer_id: int, epoch: int) -> bool:
+        """Whether a producer has a transaction open in this epoch."""
+        state = self._producers.get(producer_id)
+        return state is not None and state.epoch == epoch and producer_id in self.open
+
     def begin_verification(
         self, producer_id: int, epoch: int, first_sequence: int, is_implicit: bool, now_ms: int
     ) -> Verification | None:
@@ -103,7 +108,7 @@ class Transactions:
         if state is not None:
             if state.epoch > epoch:
                 raise _fenced(producer_id, epoch, state.epoch)
-            if state.epoch == epoch and producer_id in self.open:
+            if self.is_open(producer_id, epoch):
                 return None
         found = self._verifications.get(producer_id)
         if found is None or found.epoch < epoch:

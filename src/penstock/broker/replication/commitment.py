@@ -1,0 +1,30 @@
+"""Whether what was appended to a partition is committed: the in-sync replicas have it; or may be lost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from penstock.broker.replication.partition import ReplicatedPartition
+
+
+class Commitment:
+    """What a partition has when this is made, up to the end of its log, under the leader that it has then."""
+
+    __slots__ = ("_end_offset", "_losses", "partition")
+
+    def __init__(self, partition: ReplicatedPartition) -> None:
+        """Raises StorageError: the log cannot be opened."""
+        self.partition = partition
+        self._end_offset = partition.log.end_offset
+        self._losses = partition.losses
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the leadership has ended meanwhile: what had not been committed may be gone."""
+        return self.partition.losses != self._losses or not self.partition.leads
+
+    @property
+    def is_committed(self) -> bool:
+        """Whether the high watermark covers it."""
+        return self.partition.high_watermark >= self._end_offset

@@ -1,0 +1,61 @@
+"""On which of the broker's own partitions the answer of a coordinator depends: those that it stores in.
+
+A request of a group depends on one partition of `__consumer_offsets`, one of a transactional id on one of
+`__transaction_state`. A request that names several has a part of its answer for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
+
+from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from penstock.protocol.api_keys import ApiKey
+
+Part: TypeAlias = tuple[str, str, Any]
+"""The topic of the state, the group or transactional id, and the part of the answer that depends on it."""
+
+
+def _of_group(request: Any, response: Any) -> Iterable[Part]:
+    return [(OFFSETS_TOPIC, request.group_id, response)]
+
+
+def _of_deleted_groups(request: Any, response: Any) -> Iterable[Part]:
+    return [(OFFSETS_TOPIC, each.group_id, each) for each in response.results]
+
+
+def _of_fetched_groups(request: Any, response: Any) -> Iterable[Part]:
+    if not response.groups:
+        return _of_group(request, response)
+    return [(OFFSETS_TOPIC, each.group_id, each) for each in response.groups]
+
+
+def _of_id(request: Any, response: Any) -> Iterable[Part]:
+    name = request.transactional_id
+    return [] if name is None else [(TRANSACTIONS_TOPIC, name, response)]
+
+
+def _of_added_partitions(request: Any, response: Any) -> Iterable[Part]:
+    several = [(TRANSACTIONS_TOPIC, each.transactional_id, each) for each in response.results_by_transaction]
+    return several or [(TRANSACTIONS_TOPIC, request.v3_and_below_transactional_id, response)]
+
+
+Parts: TypeAlias = Callable[[Any, Any], Iterable[Part]]
+"""Returns the parts of a request and its answer."""
+
+COORDINATED: dict[int, Parts] = {
+    ApiKey.JOIN_GROUP: _of_group,
+    ApiKey.SYNC_GROUP: _of_group,
+    ApiKey.LEAVE_GROUP: _of_group,
+    ApiKey.OFFSET_COMMIT: _of_group,
+    ApiKey.OFFSET_FETCH: _of_fetched_groups,
+    ApiKey.OFFSET_DELETE: _of_group,
+    ApiKey.DELETE_GROUPS: _of_deleted_groups,
+    ApiKey.TXN_OFFSET_COMMIT: _of_group,
+    ApiKey.INIT_PRODUCER_ID: _of_id,
+    ApiKey.ADD_PARTITIONS_TO_TXN: _of_added_partitions,
+    ApiKey.ADD_OFFSETS_TO_TXN: _of_id,
+    ApiKey.END_TXN: _of_id,
+}
+"""By API. OffsetFetch stores nothing: it must not give away what may
+still be lost."""

@@ -1,0 +1,148 @@
+"""Partitions that a transaction begins in with a request; the wait until its coordinator's replicas know.
+
+Since KIP-890 a write adds its partition to the transaction. The coordinator may be on another node, and may
+be replaced by one that does not know of the partition: it would end the transaction without a marker there,
+and the partition's readers would wait for ever. So nothing is written before the addition is committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC
+from penstock.broker.partitions.producers.transactional_appends import is_transactional
+from penstock.broker.requests.purgatory import Wait
+from penstock.broker.transactions.service import OFFSETS_IMPLICIT_SINCE, PRODUCE_IMPLICIT_SINCE
+from penstock.common.java_hash import partition_of
+from penstock.errors import StorageError
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.produce_response import (
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from penstock.records.format.batch_header import read_header
+
+if TYPE_CHECKING:
+    from penstock.broker.context import Context
+    from penstock.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
+
+Entrant: TypeAlias = tuple[tuple[str, int], int, int]
+"""A partition that is to take part in a transaction, the producer's id and its epoch."""
+
+PATIENCE_S = 5.0
+"""How long a write waits for the coordinator's replicas. Then its answer is an error that clients retry."""
+
+STEP_S = 0.001
+"""How long after it was asked the coordinator, which may be on another node, is looked at again."""
+
+TOPIC_IDS_SINCE = 13
+
+
+def entrants_of_records(
+    request: Any, version: int, topic_of: Callable[[str, bytes, bool], Any]
+) -> list[Entrant]:
+    """Return the partitions of a Produce request in which a transaction begins with it."""
+    found: list[Entrant] = []
+    if version < PRODUCE_IMPLICIT_SINCE:
+        return found
+    for data in request.topic_data:
+        topic = topic_of(data.name, data.topic_id, version >= TOPIC_IDS_SINCE)
+        for each in data.partition_data if topic is not None else ():
+            if not 0 <= each.index < len(topic.partitions) or not is_transactional(each.records):
+                continue
+            header = read_header(each.records)
+            producer = header.producer_id, header.producer_epoch
+            if _begins(topic.partitions[each.index], *producer):
+                found.append(((topic.name, each.index), *producer))
+    return found
+
+
+def entrants_of_offsets(request: Any, version: int, topics: Mapping[str, Any]) -> list[Entrant]:
+    """Return the partition that a TxnOffsetCommit request stores in, where the transaction begins there."""
+    topic = topics.get(OFFSETS_TOPIC)
+    if version < OFFSETS_IMPLICIT_SINCE or topic is None:
+        return []
+    index = partition_of(request.group_id, len(topic.partitions))
+    producer = request.producer_id, request.producer_epoch
+    return [((OFFSETS_TOPIC, index), *producer)] if _begins(topic.partitions[index], *producer) else []
+
+
+def _begins(partition: Any, producer_id: int, epoch: int) -> bool:
+    if not partition.leads:
+        return False
+    try:
+        return not partition.states.transactions.is_open(producer_id, epoch)
+    except StorageError:
+        return False  # met again by who writes, and reported
+
+
+def enter(
+    entrants: list[Entrant],
+    request: Any,
+    context: Context[Any],
+    write: Callable[[], Any],
+    refuse: Callable[[], Any],
+) -> Any:
+    """Return what `write` returns, once the replicas of the coordinator know of the partitions; `refuse`
+    where they do not in time.
+    """
+    entry = context.node.transactions.entry(request.transactional_id, entrants)
+    deadline = context.now + PATIENCE_S
+
+    def check() -> Any:
+        if entry.is_done:
+            return write()
+        if context.now >= deadline:
+            return refuse()
+        return Wait((), context.node.clock.monotonic() + STEP_S, 1, check)
+
+    if entry.is_done:
+        return write()
+    for topic in getattr(request, "topic_data", ()):  # the frame is not there any more when its turn comes
+        for data in topic.partition_data:
+            data.records = None if data.records is None else memoryview(bytearray(data.records))
+    return check()
+
+
+def refused_records(request: Any) -> ProduceResponse:
+    """Return the answer to a Produce whose partitions were not added in time: NOT_ENOUGH_REPLICAS (19)."""
+    return ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=[
+                    PartitionProduceResponse(
+                        index=each.index, error_code=ErrorCode.NOT_ENOUGH_REPLICAS, base_offset=-1
+                    )
+                    for each in topic.partition_data
+                ],
+            )
+            for topic in request.topic_data
+        ]
+    )
+
+
+def refused_offsets(request: Any) -> TxnOffsetCommitResponse:
+    """Return the answer to a TxnOffsetCommit whose partition was not added in time: error 15."""
+    from penstock.protocol.messages.txn_offset_commit_response import (  # rarely needed
+        TxnOffsetCommitResponse,
+        TxnOffsetCommitResponsePartition,
+        TxnOffsetCommitResponseTopic,
+    )
+
+    code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return TxnOffsetCommitResponse(
+        topics=[
+            TxnOffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=[
+                    TxnOffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code)
+                    for each in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

@@ -1,0 +1,250 @@
+"""Coordinators of a cluster: what their answers wait for, and what survives when they move."""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Iterator
+
+import pytest
+
+from broker.replication.test_cluster import ask, until
+from broker.wire_client import WireClient
+from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from penstock.common.java_hash import partition_of
+from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.delete_groups_request import DeleteGroupsRequest
+from penstock.protocol.messages.end_txn_request import EndTxnRequest
+from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from penstock.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from penstock.protocol.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from penstock.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
+from penstock.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from penstock.protocol.messages.txn_offset_commit_request import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from penstock.records.batch import encode_batch
+from penstock.testing import KafkaCluster
+
+TOPIC = "t"
+READ_COMMITTED = 1
+STATE = [[1, 2], [1, 3], [2, 1], [2, 3], [3, 1], [3, 2]]
+"""The replicas of each of the two topics that coordinators store in, by partition."""
+GROUPS = [f"g{number}" for number in range(40)]
+
+
+@pytest.fixture
+def cluster() -> Iterator[KafkaCluster]:
+    """Lagging followers stay in sync for an hour, so that nothing goes on without them."""
+    with KafkaCluster(
+        3,
+        replica_lag_time_max_ms=3_600_000,
+    ) as cluster:
+        cluster.create_topic(TOPIC, partitions=3, replicas=[[1, 2, 3], [2, 3, 1], [3, 1, 2]])
+        for topic in (OFFSETS_TOPIC, TRANSACTIONS_TOPIC):
+            cluster.create_topic(topic, replicas=STATE, cleanup_policy="compact")
+        yield cluster
+
+
+def commit_of(group: str, offset: int) -> OffsetCommitRequest:
+    """The request that commits an offset without a member."""
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+    topic = OffsetCommitRequestTopic(name=TOPIC, partitions=[partition])
+    return OffsetCommitRequest(group_id=group, generation_id_or_member_epoch=-1, topics=[topic])
+
+
+def commit(cluster: KafkaCluster, group: str, offset: int) -> int:
+    """Commit an offset without a member; return the error."""
+    answer = ask(cluster, cluster.coordinator(group=group), commit_of(group, offset), 8)
+    code: int = answer.topics[0].partitions[0].error_code
+    return code
+
+
+def fetch_of(group: str) -> OffsetFetchRequest:
+    """The request for all offsets of a group."""
+    return OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=None)])
+
+
+def committed(cluster: KafkaCluster, group: str) -> tuple[int, int]:
+    """The error of a group, and its offset of partition 0."""
+    found = ask(cluster, cluster.coordinator(group=group), fetch_of(group), 8).groups[0]
+    offsets = [each.committed_offset for topic in found.topics for each in topic.partitions]
+    return found.error_code, offsets[0] if offsets else -1
+
+
+def begin(cluster: KafkaCluster, name: str) -> tuple[int, int]:
+    """Begin an id; return producer id and epoch."""
+    request = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=60_000)
+    answer = ask(cluster, cluster.coordinator(transactional_id=name), request, 5)
+    assert answer.error_code == 0
+    return answer.producer_id, answer.producer_epoch
+
+
+def write_of(name: str, producer: tuple[int, int], partition: int) -> ProduceRequest:
+    """The request that writes one record in a transaction, and adds the partition to it."""
+    batch = encode_batch(
+        [(None, b"v", (), 1000)],
+        producer_id=producer[0],
+        producer_epoch=producer[1],
+        base_sequence=0,
+        is_transactional=True,
+    )
+    data = PartitionProduceData(index=partition, records=memoryview(bytearray(batch)))
+    topic = TopicProduceData(name=TOPIC, partition_data=[data])
+    return ProduceRequest(transactional_id=name, acks=-1, timeout_ms=5000, topic_data=[topic])
+
+
+def write(cluster: KafkaCluster, name: str, producer: tuple[int, int], partition: int) -> int:
+    """Write one record in a transaction; return the error."""
+    answer = ask(cluster, cluster.partition(TOPIC, partition).leader, write_of(name, producer, partition), 12)
+    code: int = answer.responses[0].partition_responses[0].error_code
+    return code
+
+
+def end(cluster: KafkaCluster, name: str, producer: tuple[int, int], *, commits: bool = True) -> int:
+    """End a transaction; return the error."""
+    request = EndTxnRequest(
+        transactional_id=name, producer_id=producer[0], producer_epoch=producer[1], committed=commits
+    )
+    code: int = ask(cluster, cluster.coordinator(transactional_id=name), request, 5).error_code
+    return code
+
+
+def stable(cluster: KafkaCluster, partition: int) -> tuple[int, int]:
+    """The last stable offset and the high watermark of a partition, at its leader."""
+    asked = FetchPartition(partition=partition, fetch_offset=0, partition_max_bytes=1 << 20)
+    request = FetchRequest(
+        max_wait_ms=0,
+        isolation_level=READ_COMMITTED,
+        replica_id=-1,
+        topics=[FetchTopic(topic=TOPIC, partitions=[asked])],
+    )
+    found = ask(cluster, cluster.partition(TOPIC, partition).leader, request, 12).responses[0].partitions[0]
+    return found.last_stable_offset, found.high_watermark
+
+
+def log_end(cluster: KafkaCluster, partition: int, node: int) -> int:
+    """The end of a broker's log of a partition."""
+    return next(each.log_end_offset for each in cluster.replicas(TOPIC, partition) if each.node == node)
+
+
+def state(cluster: KafkaCluster, name: str) -> str:
+    """The state of a transaction as its coordinator has it, stored or not."""
+
+    def look() -> str:
+        node = cluster._shared.nodes[cluster_leader]
+        return node.transactions.coordinator.transactions[name].state.name
+
+    cluster_leader = cluster.coordinator(transactional_id=name)
+    return cluster._call(look)
+
+
+def id_in(partition: int) -> str:
+    """A transactional id whose state is in this partition."""
+    names = (f"x{number}" for number in range(100))
+    return next(name for name in names if partition_of(name, len(STATE)) == partition)
+
+
+def groups_on(cluster: KafkaCluster, node: int) -> list[str]:
+    """A group in each partition that this broker coordinates."""
+    found: dict[int, str] = {}
+    for group in GROUPS:
+        partition = partition_of(group, len(STATE))
+        if cluster.partition(OFFSETS_TOPIC, partition).leader == node:
+            found.setdefault(partition, group)
+    return list(found.values())
+
+
+# --- what answers wait for ----------------------------------------------------------------------------------
+
+
+def test_a_partition_that_stalls_holds_up_its_own_groups_alone(cluster: KafkaCluster) -> None:
+    held_by = {partition_of(group, len(STATE)): group for group in groups_on(cluster, 1)}
+    stalled, fine = held_by[STATE.index([1, 2])], held_by[STATE.index([1, 3])]
+    assert [commit(cluster, each, 1) for each in (stalled, fine)] == [0, 0]
+    cluster.freeze_follower(2)
+    port = int(cluster.address(1).rpartition(":")[2])
+    elsewhere = groups_on(cluster, 2)[0]
+    with WireClient(port) as client, WireClient(port) as reader:
+        client.send(commit_of(stalled, 2), 8)
+        reader.send(DeleteGroupsRequest(groups_names=[fine, elsewhere]), 2)
+        answer = reader.receive()[1]
+        assert [each.error_code for each in answer.results] == [0, ErrorCode.NOT_COORDINATOR]
+        assert commit(cluster, fine, 3) == 0
+        assert committed(cluster, fine) == (0, 3)
+        reader.send(fetch_of(stalled), 8)
+        assert not select.select([client.socket, reader.socket], [], [], 0)[0], "they wait for broker 2"
+        cluster.thaw_follower(2)
+        assert client.receive()[1].topics[0].partitions[0].error_code == 0
+        assert reader.receive()[1].groups[0].topics[0].partitions[0].committed_offset == 2
+
+
+def test_nothing_is_written_before_the_replicas_of_the_coordinator_know_of_the_partition(
+    cluster: KafkaCluster,
+) -> None:
+    """Their next leader would end the transaction without a marker there, and readers would wait for ever."""
+    name = id_in(STATE.index([1, 2]))
+    producer = begin(cluster, name)
+    for follower in (2, 3):
+        cluster.freeze_follower(follower)
+    with WireClient(int(cluster.address(3).rpartition(":")[2])) as client:
+        client.send(write_of(name, producer, 2), 12)
+        until(lambda: state(cluster, name) == "ONGOING")
+        assert log_end(cluster, 2, node=3) == 0
+        cluster.kill(1, fence=True)
+        for follower in (2, 3):
+            cluster.thaw_follower(follower)
+        assert client.receive()[1].responses[0].partition_responses[0].error_code == 0
+    assert end(cluster, name, producer) == 0
+    until(lambda: stable(cluster, 2) == (2, 2))
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_a_marker_that_its_leader_takes_to_the_grave_is_written_again(
+    cluster: KafkaCluster, commits: bool
+) -> None:
+    name = id_in(STATE.index([1, 2]))
+    producer = begin(cluster, name)
+    assert write(cluster, name, producer, 1) == 0
+    for follower in (1, 3):  # now broker 2 alone has what it leads
+        cluster.freeze_follower(follower)
+    assert end(cluster, name, producer, commits=commits) == 0
+    until(lambda: log_end(cluster, 1, node=2) == 2)
+    cluster.kill(2, fence=True)
+    for follower in (1, 3):
+        cluster.thaw_follower(follower)
+    until(lambda: stable(cluster, 1) == (2, 2))
+    until(lambda: state(cluster, name).startswith("COMPLETE"))
+
+
+def test_offsets_in_a_transaction_wait_for_the_coordinator_as_records_do(cluster: KafkaCluster) -> None:
+    name = id_in(STATE.index([1, 2]))
+    group = groups_on(cluster, 3)[0]
+    assert commit(cluster, group, 1) == 0
+    producer = begin(cluster, name)
+    for follower in (2, 3):
+        cluster.freeze_follower(follower)
+    partition = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=7)
+    request = TxnOffsetCommitRequest(
+        transactional_id=name,
+        group_id=group,
+        producer_id=producer[0],
+        producer_epoch=producer[1],
+        generation_id_or_member_epoch=-1,
+        topics=[TxnOffsetCommitRequestTopic(name=TOPIC, partitions=[partition])],
+    )
+    with WireClient(int(cluster.address(3).rpartition(":")[2])) as client:
+        client.send(request, 5)
+        until(lambda: state(cluster, name) == "ONGOING")
+        cluster.kill(1, fence=True)
+        for follower in (2, 3):
+            cluster.thaw_follower(follower)
+        assert client.receive()[1].topics[0].partitions[0].error_code == 0
+    assert committed(cluster, group) == (0, 1)
+    assert end(cluster, name, producer) == 0
+    until(lambda: committed(cluster, group) == (0, 7))
