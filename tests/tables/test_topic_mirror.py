@@ -15,6 +15,7 @@ import pytest
 
 from penstock import Admin, Broker, Consumer, Producer
 from penstock.errors import ConfigError, KafkaError, PenstockError
+from penstock.records.format.batch_header import read_header
 from penstock.tables import topic_mirror
 from penstock.tables.topic_mirror import TopicMirror
 
@@ -94,7 +95,7 @@ def test_everything_about_a_record_stays_and_a_second_run_goes_on(old: str, new:
 def test_a_copy_that_fails_midway_leaves_nothing_of_it(
     old: str, new: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(topic_mirror, "STEP_RECORDS_MAX", 6)
+    monkeypatch.setattr(topic_mirror, "STEP_BYTES_MAX", 100)
     fill(old, rounds=5)
     with TopicMirror("t", old, new) as mirror:
         assert mirror.step(5_000) > 0
@@ -174,6 +175,66 @@ def test_what_retention_has_removed_is_said(old: str, new: str, caplog: pytest.L
     with Admin(old) as admin:
         admin.delete_records({("t", 2): 3})
     assert copy(old, new) == 3
+    assert "t-2: offsets 2 to 2 were removed from the source before they were copied" in caplog.text
+
+
+def test_partitions_that_the_source_gets_meanwhile_are_copied_too(
+    old: str, new: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    fill(old)
+    with TopicMirror("t", old, new) as mirror:
+        while not mirror.is_at_end:
+            mirror.step()
+        with Admin(old) as admin:
+            admin.create_partitions("t", 5)
+        with Producer(old) as producer:
+            for number in (1, 3, 4):
+                producer.send("t", b"late", partition=number).result()
+        mirror.look_at_end()
+        assert not mirror.is_at_end
+        while not mirror.is_at_end:
+            mirror.step()
+        assert [part.copied for part in mirror.progress()] == [1, 2, 2, 1, 1]
+    assert "t has 5 partitions now" in caplog.text
+    assert copy(old, new) == 0
+    with Consumer(new) as consumer:
+        assert list(consumer.end_offsets([("t", 3), ("t", 4)]).values()) == [2, 2]  # a record, and its marker
+
+
+def test_the_codec_of_the_source_is_kept_unless_another_is_asked_for(old: str, new: str) -> None:
+    with Admin(old) as admin:
+        admin.create_topic("t", partitions=3)
+    with Producer(old, compression_type="zstd") as producer:
+        producer.send("t", b"v" * 1000, partition=0).result()
+    copy(old, new)
+    copy(old, new, target_topic="plain", name="plain", compression="none")
+    sizes = {}
+    for topic in ("t", "plain"):
+        with Consumer(new) as consumer:
+            consumer.assign([(topic, 0)])
+            consumer.seek_to_beginning()
+            part = consumer.poll_part(5_000)
+            assert part is not None
+            sizes[topic] = read_header(part.records).batch_length
+    assert sizes["t"] < 200 < 1000 < sizes["plain"]
+
+
+def test_what_retention_removes_while_it_is_copied_is_said(
+    old: str, new: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    fill(old)
+    with TopicMirror("t", old, new) as mirror:
+        while not mirror.is_at_end:
+            mirror.step()
+        mirror._consumer.pause([("t", 2)])
+        fill(old)
+        with Admin(old) as admin:
+            admin.delete_records({("t", 2): 3})
+        mirror._consumer.resume([("t", 2)])
+        mirror.look_at_end()
+        while not mirror.is_at_end:
+            mirror.step()
+        assert sum(part.copied for part in mirror.progress()) == 7
     assert "t-2: offsets 2 to 2 were removed from the source before they were copied" in caplog.text
 
 

@@ -46,7 +46,11 @@ LOOK_EVERY_S = 1.0
     help="Whether to copy what is not committed, or aborted.",
 )
 @click.option(
-    "-z", "--compression", "codec", type=click.Choice(CODECS), default="none", help="Compression codec."
+    "-z",
+    "--compression",
+    "codec",
+    type=click.Choice(CODECS),
+    help="Compress with this codec.  [default: as in the source; none, from Kafka 0.7]",
 )
 @click.option("-f", "--follow", is_flag=True, help="Go on with what comes, until interrupted.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but errors.")
@@ -62,7 +66,7 @@ def command(
     target_topic: str | None,
     name: str | None,
     isolation: str,
-    codec: str,
+    codec: str | None,
     follow: bool,
     quiet: bool,
     as_json: bool,
@@ -92,7 +96,9 @@ def command(
     if old_source is not None:
         if source or from_config or from_profile or name or len(topics) > 1:
             raise ConfigError("--from-0.7 takes one topic, and none of --from, --from-config, --name")
-        _copy_07(topics[0], old_source, bootstrap, target_topic, codec, config, follow, quiet, as_json)
+        _copy_07(
+            topics[0], old_source, bootstrap, target_topic, codec or "none", config, follow, quiet, as_json
+        )
         return
     source_config = of_source(from_config, from_profile)
     for each in [each for each in source_config if meaning(each) == meaning(BOOTSTRAP)]:

@@ -3,30 +3,46 @@
 How far the copy is stands in the target, as offsets of a group, and is committed in one transaction with the
 records: a copy that is killed at any moment and started again has every record once. Where the target has no
 transactions (before Kafka 0.11), a record that was written and not yet committed comes twice.
+
+Batches are copied as they are, without a look at their records, wherever that changes nothing
+(`penstock.tables.batch_copies` says where it does).
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+import itertools
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from penstock.client.admin.admin import NewTopic
 from penstock.client.blocking.admin import Admin
 from penstock.client.blocking.consumer import Consumer
 from penstock.client.blocking.producer import Producer
+from penstock.client.config import SECURITY_NAMES, ClientConfig, ConsumerConfig, known_names
+from penstock.client.produce.encoded import TableDelivery
+from penstock.clock import SystemClock
 from penstock.common.logs import logger_named
 from penstock.errors import ConfigError, KafkaError, PenstockError, TransactionError, UnsupportedVersionError
-from penstock.model import Record, TopicPartition
+from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode
-
-if TYPE_CHECKING:
-    from penstock.client import Delivery
+from penstock.records.compression.codecs import Codec
+from penstock.tables.batch_copies import BatchCopy, batch_copies
 
 log = logger_named("penstock.tables")
 
-STEP_RECORDS_MAX = 10_000
-"""How many records one transaction has at most."""
+STEP_BYTES_MAX = 32 << 20
+"""How many bytes of batches one transaction has, but for one batch more."""
+
+STEP_S_MAX = 5.0
+"""After so many seconds a transaction is committed: brokers abort those of a minute."""
+
+ANOTHER_MS = 100.0
+"""How long a transaction waits for more, where the source has more."""
+
+FETCH_OPTIONS = {"max.partition.fetch.bytes": 4 << 20, "fetch.max.bytes": 16 << 20}
+"""What is fetched at a time unless the settings of the source say otherwise."""
 
 RECORD_BYTES_MAX = 128 << 20
 """What a record may have unless the settings of the producer say otherwise: the source took it, after all."""
@@ -52,7 +68,8 @@ class TopicMirror:
 
     The target topic is created where it does not exist, with the partitions of the source and with the
     settings that are not default there. `name` is the group in the target that has the positions, and the
-    transactional id; a second copy under the same name fences the first.
+    transactional id; a second copy under the same name fences the first. `compression` None keeps the codec
+    of each batch.
 
     >>> with TopicMirror("orders", "old:9092", "new:9092") as mirror:
     ...     while not mirror.is_at_end:
@@ -72,7 +89,7 @@ class TopicMirror:
         *,
         target_topic: str | None = None,
         name: str | None = None,
-        compression: str = "none",
+        compression: str | None = None,
         isolation: str = "read_committed",
         source_config: Mapping[str, object] | None = None,
         config: Mapping[str, object] | None = None,
@@ -84,17 +101,28 @@ class TopicMirror:
         self._source, self._target = source, target
         self._source_config, self._config = dict(source_config or {}), dict(config or {})
         self._compression, self._isolation = compression, isolation
+        self._codec = None if compression is None else Codec.from_name(compression)
+        self._unpack = ConsumerConfig.parse(self._source_config, {"bootstrap_servers": source}).unpack_limits
+        self._clock = SystemClock()
         self._copied: dict[int, int] = {}
         self._ends: dict[TopicPartition, int] = {}
+        self._positions: dict[TopicPartition, int] = {}
+        self._fetched: dict[TopicPartition, int] = {}
+        """Where the next part of a partition is due to begin."""
+        self._under_way: tuple[TopicPartition, Iterator[BatchCopy]] | None = None
+        """The part of the source that is being copied: a transaction may end within it."""
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> TopicMirror:
         with contextlib.ExitStack() as stack:
-            partitions = self._prepare()
-            options = {"max.request.size": RECORD_BYTES_MAX, "compression.type": self._compression}
-            self._producer = self._open_producer(stack, {**options, **self._config})
+            self._source_admin = stack.enter_context(Admin(self._source, _shared(self._source_config)))
             self._admin = stack.enter_context(Admin(self._target, _shared(self._config)))
-            consumer_config = {**self._source_config, "isolation.level": self._isolation}
+            partitions = self._prepare()
+            options = {"max.request.size": RECORD_BYTES_MAX, "compression.type": self._compression or "none"}
+            self._producer = self._open_producer(stack, {**options, **self._config})
+            consumer_config = {**FETCH_OPTIONS, **self._source_config}
+            # What retention removes before it is copied must not take everything else with it.
+            consumer_config |= {"isolation.level": self._isolation, "auto.offset.reset": "earliest"}
             self._consumer = stack.enter_context(Consumer(self._source, consumer_config))
             self._begin([TopicPartition(self.topic, number) for number in partitions])
             self._stack = stack.pop_all()
@@ -106,28 +134,41 @@ class TopicMirror:
     @property
     def is_at_end(self) -> bool:
         """Whether everything is copied that was there when the end was looked at last."""
-        return all(self._consumer.position(tp) >= end for tp, end in self._ends.items())
+        return all(self._positions[tp] >= end for tp, end in self._ends.items())
 
     def look_at_end(self) -> None:
-        """Find out anew where the source ends."""
+        """Find out anew where the source ends. Partitions that it has got meanwhile are copied from now on.
+
+        Raises:
+            KafkaError: the topic is gone, or the target cannot have as many partitions.
+        """
+        (described,) = self._source_admin.describe_topics([self.topic])
+        found = {TopicPartition(self.topic, one.partition) for one in described.partitions}
+        if new := sorted(found - self._ends.keys()):
+            self._grow_target(len(found))
+            self._begin(new)
         self._ends = dict(self._consumer.end_offsets(list(self._ends)))
 
     def step(self, timeout_ms: float = 200.0) -> int:
-        """Copy what comes within `timeout_ms`, at most `STEP_RECORDS_MAX` records; return how many it were.
+        """Copy what comes within `timeout_ms`, as much as one transaction has; return how many records.
 
         What is returned for is acknowledged, and committed with its positions.
+
+        Raises:
+            CorruptRecordError: a batch of the source is damaged.
+            PenstockError: another copy of the same name has started, or the target does not take a batch.
         """
-        records = self._consumer.poll(timeout_ms=timeout_ms, max_records=STEP_RECORDS_MAX)
-        if not records:
+        first = self._next_copy(timeout_ms)
+        if first is None:
             return 0
-        positions = {
-            TopicPartition(self.target_topic, record.partition): record.offset + 1 for record in records
-        }
+        positions: dict[TopicPartition, int] = {}
+        counts: dict[int, int] = {}
+        copies = itertools.chain((first,), iter(self._another_copy, None))
         if self.is_exactly_once:
             try:
                 with self._producer.transaction():
-                    self._send(records)
-                    self._producer.send_offsets(positions, self.name)
+                    self._send(copies, positions, counts)
+                    self._producer.send_offsets(self._of_target(positions), self.name)
             except TransactionError as error:
                 if not any(word in str(error) for word in FENCED):
                     raise
@@ -136,61 +177,95 @@ class TopicMirror:
                     "copied once"
                 ) from error
         else:
-            for delivery in self._send(records):
-                delivery.result()
-            self._admin.alter_group_offsets(self.name, positions)
-        for record in records:
-            self._copied[record.partition] = self._copied.get(record.partition, 0) + 1
-        return len(records)
+            self._send(copies, positions, counts).result()
+            self._admin.alter_group_offsets(self.name, self._of_target(positions))
+        self._positions |= positions
+        for partition, count in counts.items():
+            self._copied[partition] = self._copied.get(partition, 0) + count
+        return sum(counts.values())
 
     def progress(self) -> list[CopyProgress]:
         """How far the copy is, partition by partition."""
         return [
-            CopyProgress(
-                tp.partition, self._copied.get(tp.partition, 0), self._consumer.position(tp), self._ends[tp]
-            )
+            CopyProgress(tp.partition, self._copied.get(tp.partition, 0), self._positions[tp], self._ends[tp])
             for tp in sorted(self._ends)
         ]
 
-    def _send(self, records: Sequence[Record]) -> list[Delivery]:
-        return [
-            self._producer.send(
-                self.target_topic,
-                record.value,
-                key=record.key,
-                partition=record.partition,
-                timestamp=record.timestamp if record.timestamp >= 0 else None,
-                headers=record.headers,
+    def _next_copy(self, timeout_ms: float) -> tuple[TopicPartition, BatchCopy] | None:
+        """The next batch to copy with its partition in the source; None where nothing comes in time."""
+        while True:
+            if self._under_way is not None:
+                tp, copies = self._under_way
+                copy = next(copies, None)
+                if copy is not None:
+                    return tp, copy
+                self._under_way = None
+            part = self._consumer.poll_part(timeout_ms)
+            if part is None:
+                return None
+            expected = self._fetched.get(part.tp, part.start)
+            if expected < part.start:
+                self._say_gone(part.tp, expected, part.start)
+            self._fetched[part.tp] = part.next_offset
+            self._under_way = (
+                part.tp,
+                batch_copies(part, codec=self._codec, now_ms=self._clock.now_ms(), unpack=self._unpack),
             )
-            for record in records
-        ]
+
+    def _another_copy(self) -> tuple[TopicPartition, BatchCopy] | None:
+        """The next batch of the transaction under way; at the end of the source it is not waited for."""
+        is_due = any(at < self._ends[tp] for tp, at in self._fetched.items())
+        return self._next_copy(ANOTHER_MS if is_due else 0)
+
+    def _send(
+        self,
+        copies: Iterator[tuple[TopicPartition, BatchCopy]],
+        positions: dict[TopicPartition, int],
+        counts: dict[int, int],
+    ) -> TableDelivery:
+        """Send as much as one transaction has; note where to go on, and how many records there were."""
+        delivery = TableDelivery(self.target_topic)
+        deadline = time.monotonic() + STEP_S_MAX
+        size = 0
+        for tp, copy in copies:
+            positions[tp] = copy.next_offset
+            if copy.batch is not None:
+                self._producer.send_encoded(self.target_topic, copy.batch, delivery)
+                counts[tp.partition] = counts.get(tp.partition, 0) + copy.batch.record_count
+                size += len(copy.batch.data)
+            if size >= STEP_BYTES_MAX or time.monotonic() > deadline:
+                break
+        return delivery
+
+    def _of_target(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        return {TopicPartition(self.target_topic, tp.partition): at for tp, at in positions.items()}
 
     def _prepare(self) -> list[int]:
         """Make the target topic, or check the one that is there; return the partitions of the source."""
-        with Admin(self._source, _shared(self._source_config)) as admin:
-            cluster = admin.describe_cluster()
-            (described,) = admin.describe_topics([self.topic])
-            try:
-                settings = {
-                    name: one.value
-                    for name, one in admin.describe_config(self.topic).items()
-                    if not one.is_default and one.value is not None and not name.startswith(NOT_COPIED)
-                }
-            except UnsupportedVersionError:
-                settings = {}
+        source = self._source_admin
+        cluster = source.describe_cluster()
+        (described,) = source.describe_topics([self.topic])
+        try:
+            settings = {
+                name: one.value
+                for name, one in source.describe_config(self.topic).items()
+                if not one.is_default and one.value is not None and not name.startswith(NOT_COPIED)
+            }
+        except UnsupportedVersionError:
+            settings = {}
         self.name = self.name or f"penstock-mirror-{cluster.cluster_id or 'source'}-{self.topic}"
         partitions = sorted(partition.partition for partition in described.partitions)
-        with Admin(self._target, _shared(self._config)) as admin:
-            if admin.describe_cluster().cluster_id == cluster.cluster_id and self.topic == self.target_topic:
-                raise ConfigError(
-                    f"source and target are one cluster ({cluster.cluster_id}): give the copy another name"
-                )
-            try:
-                admin.create_topics([NewTopic(self.target_topic, len(partitions), config=settings)])
-            except KafkaError as error:
-                if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
-                    raise
-            (target,) = admin.describe_topics([self.target_topic])
+        admin = self._admin
+        if admin.describe_cluster().cluster_id == cluster.cluster_id and self.topic == self.target_topic:
+            raise ConfigError(
+                f"source and target are one cluster ({cluster.cluster_id}): give the copy another name"
+            )
+        try:
+            admin.create_topics([NewTopic(self.target_topic, len(partitions), config=settings)])
+        except KafkaError as error:
+            if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
+                raise
+        (target,) = admin.describe_topics([self.target_topic])
         if len(target.partitions) < len(partitions):
             raise ConfigError(
                 f"topic {self.target_topic} has {len(target.partitions)} partitions, the source "
@@ -214,12 +289,19 @@ class TopicMirror:
         log.warning("%s: the target has no transactions, so records may come twice after a crash", self.name)
         return stack.enter_context(Producer(self._target, config))
 
+    def _grow_target(self, count: int) -> None:
+        """Have the target have as many partitions as the source has got."""
+        (target,) = self._admin.describe_topics([self.target_topic])
+        if len(target.partitions) < count:
+            self._admin.create_partitions(self.target_topic, count)
+        log.warning("%s has %d partitions now, and all are copied", self.topic, count)
+
     def _begin(self, partitions: Sequence[TopicPartition]) -> None:
-        """Go to where the copy was; to the beginning of partitions that have none."""
+        """Copy these as well, from where the copy was; from the beginning of those that have no position."""
         committed = self._admin.list_group_offsets(self.name)
         first = self._consumer.beginning_offsets(partitions)
-        self._ends = dict(self._consumer.end_offsets(partitions))
-        self._consumer.assign(partitions)
+        self._ends |= dict(self._consumer.end_offsets(partitions))
+        self._consumer.assign([*self._positions, *partitions])
         for tp in partitions:
             at = committed.get(TopicPartition(self.target_topic, tp.partition))
             position = first[tp] if at is None else at.offset
@@ -229,17 +311,20 @@ class TopicMirror:
                     f"is another topic of that name. penstock group delete {self.name} starts afresh"
                 )
             if position < first[tp]:
-                log.warning(
-                    "%s: offsets %d to %d were removed from the source before they were copied",
-                    tp, position, first[tp] - 1,
-                )  # fmt: skip
-            self._consumer.seek(tp, max(position, first[tp]))
+                self._say_gone(tp, position, first[tp])
+            self._positions[tp] = max(position, first[tp])
+            self._fetched[tp] = self._positions[tp]
+            self._consumer.seek(tp, self._positions[tp])
+
+    def _say_gone(self, tp: TopicPartition, position: int, first: int) -> None:
+        log.warning(
+            "%s: offsets %d to %d were removed from the source before they were copied",
+            tp, position, first - 1,
+        )  # fmt: skip
 
 
 def _shared(config: Mapping[str, object]) -> dict[str, object]:
     """Those settings of a client that every kind of client has."""
-    from penstock.client.config import SECURITY_NAMES, ClientConfig, known_names
-
     known = known_names(ClientConfig)
     return {
         name: value

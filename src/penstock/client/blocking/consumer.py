@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from penstock.client.fetch.cursors import FetchedPart
     from penstock.client.options import ConsumerOptions
 
 T = TypeVar("T")
@@ -168,6 +169,21 @@ class Consumer(Blocking):
             batch = consumer.poll_arrow_now(columns, batch_bytes)
             if batch is not None or not self._run(consumer.wait(deadline)):
                 return batch
+
+    def poll_part(self, timeout_ms: float = 1_000.0) -> FetchedPart | None:
+        """Return what one answer holds of one partition, as whole batches of bytes; None after `timeout_ms`.
+
+        Nothing is decoded or checked: there may be control batches, aborted ones (the part says which), and
+        records before its `start`. For copies of batches as they are. Raises as `poll`.
+        """
+        consumer = self._consumer
+        deadline = time.monotonic() + milliseconds(timeout_ms, "timeout_ms") / 1000
+        while True:
+            if consumer.needs_attention:
+                self._attend()
+            part = consumer.part_now()
+            if part is not None or not self._run(consumer.wait(deadline)):
+                return part
 
     def __iter__(self) -> Iterator[Record]:
         """Every record, for ever. The position follows record by record."""

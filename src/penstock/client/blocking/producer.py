@@ -11,7 +11,7 @@ import atexit
 import contextlib
 import time
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Unpack
 
 from penstock.client.arguments import checked, instance_of, optional, seconds
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.client.options import ProducerOptions
-    from penstock.client.produce.columns import TableDelivery
+    from penstock.client.produce.encoded import EncodedBatch, TableDelivery
     from penstock.cloudevents import Event
     from penstock.cloudevents.formats.registry import FormatName
     from penstock.cloudevents.headers import Mode
@@ -111,14 +111,33 @@ class Producer(BlockingTransactionCalls):
         producer = self._producer
         given = optional(instance_of(TableDelivery))(delivery, "delivery")
         delivery = TableDelivery(topic) if given is None else given
-        block_s = producer.config.max_block_ms / 1000
-        self._run(producer.get_ready(topic, time.monotonic() + block_s))
+        self._run(producer.get_ready(topic, time.monotonic() + self._block_s))
         for chunk in record_batches(data, fields or {}):
-            for batch in producer.encode_columns(topic, chunk):
-                if not producer.append_encoded(topic, batch, delivery):
-                    self._run(producer.get_ready(topic, time.monotonic() + block_s))
-                    producer.append_encoded(topic, batch, delivery, even_if_full=True)
+            self._append(topic, producer.encode_columns(topic, chunk), delivery)
         return delivery
+
+    def send_encoded(self, topic: str, batch: EncodedBatch, delivery: TableDelivery) -> None:
+        """Accept a batch of magic 2, whose bytes belong to the producer from now on: it stamps them.
+
+        It has no producer id yet, and its offset deltas are 0, 1, 2 and so on. `delivery` collects it. Waits
+        only while ``buffer.memory`` is full, or the topic or its partition is not known yet. Raises as
+        `AsyncProducer.send`.
+        """
+        if not self._producer.append_encoded(topic, batch, delivery):
+            deadline = time.monotonic() + self._block_s
+            self._run(self._producer.get_ready(topic, deadline, batch.partition))
+            self._producer.append_encoded(topic, batch, delivery, even_if_full=True)
+
+    @property
+    def _block_s(self) -> float:
+        return self._producer.config.max_block_ms / 1000
+
+    def _append(self, topic: str, batches: Iterable[EncodedBatch], delivery: TableDelivery) -> None:
+        producer = self._producer
+        for batch in batches:
+            if not producer.append_encoded(topic, batch, delivery):
+                self._run(producer.get_ready(topic, time.monotonic() + self._block_s))
+                producer.append_encoded(topic, batch, delivery, even_if_full=True)
 
     def warn_of_retention(self, topic: str, oldest_ms: int | None) -> None:
         """Log a warning where the topic's retention removes records as old as `oldest_ms`, written just now.

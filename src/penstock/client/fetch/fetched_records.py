@@ -182,6 +182,19 @@ class FetchedRecords(OffsetCalls):
                 return batch
             self._reading = None
 
+    def part_now(self) -> FetchedPart | None:
+        """Hand out what one answer holds of a partition, as bytes, from the position on. In any thread.
+
+        Batches may begin before the position, which is the `start` of the part. Raises KafkaError as `poll`.
+        """
+        self._come_back()
+        part = self._part_to_read(bytes)
+        if part is None:
+            return None
+        start = self._before[part.tp] = self._positions[part.tp]
+        self._positions[part.tp] = part.next_offset
+        return part._replace(start=start)
+
     def _part_to_read(self, kind: type) -> FetchedPart | None:
         """Return the next part; or the present one, if it was being handed out as the other kind."""
         reading, self._reading = self._reading, None

@@ -6,8 +6,8 @@ Needs pyarrow and numpy; imported by the first `send_arrow`.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from penstock.client.config import ProducerConfig
-from penstock.client.produce.delivery import Outcome, settled_within
+from penstock.client.produce.encoded import EncodedBatch as EncodedBatch
+from penstock.client.produce.encoded import TableDelivery as TableDelivery
+from penstock.client.produce.encoded import WriteSummary as WriteSummary
 from penstock.client.produce.partitioner import PARTITIONERS
 from penstock.client.produce.partitioner_columns import (
     UNDECIDED,
@@ -24,7 +26,7 @@ from penstock.client.produce.partitioner_columns import (
     rows_by_partition,
     spread,
 )
-from penstock.errors import ConfigError, EncodeError, RequestTimeoutError
+from penstock.errors import ConfigError, EncodeError
 from penstock.records.arrow import from_arrow
 from penstock.records.columns import RecordColumns
 from penstock.records.compression.codecs import Codec
@@ -48,83 +50,6 @@ _RECORD_COUNT = struct.Struct(">i")
 
 SPREAD_ROWS_MIN = 1_000
 """Fewer rows without keys stay together in one partition."""
-
-
-class EncodedBatch(NamedTuple):
-    """One batch of magic 2, ready to be stamped and sent."""
-
-    partition: int
-    data: memoryview
-    record_count: int
-
-
-class WriteSummary(NamedTuple):
-    """What was written: `offsets` has the first and the next offset per partition, as far as known."""
-
-    topic: str
-    rows: int
-    bytes: int
-    batches: int
-    offsets: Mapping[int, tuple[int, int]]
-
-
-class TableDelivery:
-    """The delivery of a table: awaitable in asyncio, `result()` waits for it elsewhere."""
-
-    def __init__(self, topic: str) -> None:
-        self.topic = topic
-        self.rows = 0
-        self._bytes = 0
-        self._outcomes: list[Outcome] = []
-
-    def add(self, outcome: Outcome, batch: EncodedBatch) -> None:
-        self._outcomes.append(outcome)
-        self.rows += batch.record_count
-        self._bytes += len(batch.data)
-
-    def done(self) -> bool:
-        return all(leaf.is_settled for outcome in self._outcomes for leaf in outcome.leaves())
-
-    def result(self, timeout: float | None = None) -> WriteSummary:
-        """Wait up to `timeout` seconds; return what was written.
-
-        Raises:
-            RequestTimeoutError: not yet known; the delivery goes on.
-            PenstockError: why some of the rows could not be delivered.
-        """
-        self._watch()
-        if not settled_within(self._outcomes, timeout):
-            raise RequestTimeoutError(
-                f"the rows for topic {self.topic!r} were not acknowledged within {timeout:g} s"
-                " (their delivery goes on)"
-            )
-        return self._summary()
-
-    def __await__(self) -> Generator[Any, None, WriteSummary]:
-        return self._wait().__await__()
-
-    async def _wait(self) -> WriteSummary:
-        self._watch()
-        for outcome in self._outcomes:
-            await outcome.wait()
-        return self._summary()
-
-    def _watch(self) -> None:
-        for outcome in self._outcomes:
-            for leaf in outcome.leaves():
-                leaf.is_watched = True
-
-    def _summary(self) -> WriteSummary:
-        offsets: dict[int, tuple[int, int]] = {}
-        leaves = [leaf for outcome in self._outcomes for leaf in outcome.leaves()]
-        for leaf in leaves:
-            if leaf.error is not None:
-                raise leaf.error
-            if leaf.base_offset >= 0:
-                begin, end = leaf.base_offset, leaf.base_offset + leaf.count
-                low, high = offsets.get(leaf.partition, (begin, end))
-                offsets[leaf.partition] = (min(low, begin), max(high, end))
-        return WriteSummary(self.topic, self.rows, self._bytes, len(leaves), dict(sorted(offsets.items())))
 
 
 class ColumnEncoder:

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.client.options import ProducerOptions
-    from penstock.client.produce.columns import ColumnEncoder, EncodedBatch, TableDelivery
+    from penstock.client.produce.columns import ColumnEncoder
+    from penstock.client.produce.encoded import EncodedBatch, TableDelivery
     from penstock.cloudevents import Event
     from penstock.cloudevents.formats.registry import FormatName
     from penstock.cloudevents.headers import Mode
@@ -275,12 +276,18 @@ class AsyncProducer(TransactionCalls):
             if accepted is not None:
                 return accepted[0]
 
-    async def get_ready(self, topic: str, deadline: float) -> None:
-        """Reach the cluster, get the topic's metadata, wait for room, as needed. Errors: see `send`."""
+    async def get_ready(self, topic: str, deadline: float, partition: int = 0) -> None:
+        """Reach the cluster, get the topic's metadata, wait for room, as needed. Errors: see `send`.
+
+        The metadata are got anew where they do not have `partition`: the topic may have grown.
+        """
         if self._sender is None or self._is_closed or not self._client.is_reached:
             await self.start()
         assert self._sender is not None
-        await self._know(topic, deadline)
+        state = await self._know(topic, deadline)
+        if partition >= state.count:
+            await self._client.topics_with([TopicPartition(topic, partition)])
+            await self._know(topic, deadline)
         left_s = deadline - self._clock.monotonic()
         if self._accumulator.is_full and not await self._sender.room(left_s):
             raise RequestTimeoutError(
@@ -352,11 +359,13 @@ class AsyncProducer(TransactionCalls):
     def append_encoded(
         self, topic: str, batch: EncodedBatch, delivery: TableDelivery, *, even_if_full: bool = False
     ) -> bool:
-        """Accept a batch, in any thread; False where there is no room for it at the moment."""
+        """Accept a batch, in any thread; False where `get_ready` has to be called before."""
+        state = self._topics.get(topic)
+        if self._sender is None or state is None or batch.partition >= state.count:
+            return False
         if self._accumulator.is_full and not even_if_full:
             return False
-        assert self._sender is not None
-        tp = self._topics[topic].tp[batch.partition]
+        tp = state.tp[batch.partition]
         outcome = self._accumulator.append_encoded(
             tp, batch.data, batch.record_count, self._clock.monotonic()
         )

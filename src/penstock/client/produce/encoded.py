@@ -1,0 +1,89 @@
+"""Batches that are encoded before a producer gets them, and the delivery of many of them.
+
+Tables come as such batches, and topics that are copied as they are. Needs neither numpy nor pyarrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from typing import Any, NamedTuple
+
+from penstock.client.produce.delivery import Outcome, settled_within
+from penstock.errors import RequestTimeoutError
+
+
+class EncodedBatch(NamedTuple):
+    """One batch of magic 2, ready to be stamped and sent."""
+
+    partition: int
+    data: memoryview
+    record_count: int
+
+
+class WriteSummary(NamedTuple):
+    """What was written: `offsets` has the first and the next offset per partition, as far as known."""
+
+    topic: str
+    rows: int
+    bytes: int
+    batches: int
+    offsets: Mapping[int, tuple[int, int]]
+
+
+class TableDelivery:
+    """The delivery of a table: awaitable in asyncio, `result()` waits for it elsewhere."""
+
+    def __init__(self, topic: str) -> None:
+        self.topic = topic
+        self.rows = 0
+        self._bytes = 0
+        self._outcomes: list[Outcome] = []
+
+    def add(self, outcome: Outcome, batch: EncodedBatch) -> None:
+        self._outcomes.append(outcome)
+        self.rows += batch.record_count
+        self._bytes += len(batch.data)
+
+    def done(self) -> bool:
+        return all(leaf.is_settled for outcome in self._outcomes for leaf in outcome.leaves())
+
+    def result(self, timeout: float | None = None) -> WriteSummary:
+        """Wait up to `timeout` seconds; return what was written.
+
+        Raises:
+            RequestTimeoutError: not yet known; the delivery goes on.
+            PenstockError: why some of the rows could not be delivered.
+        """
+        self._watch()
+        if not settled_within(self._outcomes, timeout):
+            raise RequestTimeoutError(
+                f"the rows for topic {self.topic!r} were not acknowledged within {timeout:g} s"
+                " (their delivery goes on)"
+            )
+        return self._summary()
+
+    def __await__(self) -> Generator[Any, None, WriteSummary]:
+        return self._wait().__await__()
+
+    async def _wait(self) -> WriteSummary:
+        self._watch()
+        for outcome in self._outcomes:
+            await outcome.wait()
+        return self._summary()
+
+    def _watch(self) -> None:
+        for outcome in self._outcomes:
+            for leaf in outcome.leaves():
+                leaf.is_watched = True
+
+    def _summary(self) -> WriteSummary:
+        offsets: dict[int, tuple[int, int]] = {}
+        leaves = [leaf for outcome in self._outcomes for leaf in outcome.leaves()]
+        for leaf in leaves:
+            if leaf.error is not None:
+                raise leaf.error
+            if leaf.base_offset >= 0:
+                begin, end = leaf.base_offset, leaf.base_offset + leaf.count
+                low, high = offsets.get(leaf.partition, (begin, end))
+                offsets[leaf.partition] = (min(low, begin), max(high, end))
+        return WriteSummary(self.topic, self.rows, self._bytes, len(leaves), dict(sorted(offsets.items())))

@@ -1,0 +1,144 @@
+"""Batches of one log made ready for another: whole where that changes nothing, else written anew.
+
+Promises the records that a reader would get, in their order, with keys, values, headers, timestamps and
+codec: nothing of control batches, of aborted transactions, or before the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from penstock.client.fetch.cursors import FetchedPart
+from penstock.client.produce.encoded import EncodedBatch
+from penstock.errors import CorruptRecordError, UnpackLimitError
+from penstock.records.aborted import AbortedTransactions
+from penstock.records.batch import ABORT_MARKER, encode_batch, iter_records, read_marker
+from penstock.records.compression.budget import UnpackBudget, UnpackLimits, naming_place
+from penstock.records.format.batch_header import (
+    ATTRIBUTES_POSITION,
+    CODEC_MASK,
+    LOG_APPEND_BIT,
+    BatchHeader,
+    read_header,
+    set_base_offset,
+    set_leader_epoch,
+    set_producer,
+    split_batches,
+    verify_crc,
+)
+from penstock.records.legacy import read_message
+
+ROWS_MAX = 10_000
+"""Records that exist as objects at a time, where a batch has to be written anew."""
+
+
+class BatchCopy(NamedTuple):
+    """A batch to be sent, None where there is nothing to copy; and the offset to go on at in the source."""
+
+    batch: EncodedBatch | None
+    next_offset: int
+
+
+def batch_copies(
+    part: FetchedPart, *, codec: int | None, now_ms: int, unpack: UnpackLimits
+) -> Iterator[BatchCopy]:
+    """Yield the batches of a part, ready for a producer.
+
+    `codec` None keeps that of each batch. Records without a timestamp (magic 0) get `now_ms`. A batch is
+    written anew where the start cuts it, where compaction has left gaps in it, where its records have the
+    time of the source's broker, and where it has another codec than `codec`, or an older format.
+
+    Raises:
+        CorruptRecordError: a batch is damaged; those before it were yielded.
+        UnpackLimitError: a compressed batch that is written anew holds more than `unpack` allows.
+    """
+    try:
+        with naming_place(part.tp):
+            yield from _copies(part, codec, now_ms, unpack)
+    except UnpackLimitError:
+        raise
+    except CorruptRecordError as error:
+        raise CorruptRecordError(f"{part.tp}, behind offset {part.start}: {error}") from None
+
+
+def _copies(part: FetchedPart, codec: int | None, now_ms: int, unpack: UnpackLimits) -> Iterator[BatchCopy]:
+    view = part.records
+    transactions = AbortedTransactions(part.aborted) if part.aborted else None
+    next_offset = part.start
+    for start, end, magic in split_batches(view):
+        if magic == 2:
+            header = read_header(view, start)
+            verify_crc(view, start, end)
+            next_offset = max(next_offset, header.next_offset)
+            if _is_left_out(view, start, end, header, transactions) or next_offset <= part.start:
+                continue
+            if _may_stay_whole(header, part.start, codec):
+                yield BatchCopy(_whole(view, start, end, header, part.tp.partition), next_offset)
+                continue
+            found_codec = header.codec
+        else:
+            message = read_message(view, start, end)
+            next_offset = max(next_offset, message.offset + 1)
+            if message.offset < part.start:
+                continue
+            found_codec = message.codec
+        used = found_codec if codec is None else codec
+        yield from _written_anew(part, start, end, used, now_ms, unpack)
+    yield BatchCopy(None, max(next_offset, part.next_offset))
+
+
+def _is_left_out(
+    view: memoryview, start: int, end: int, header: BatchHeader, transactions: AbortedTransactions | None
+) -> bool:
+    """Whether a batch is a marker, or of a transaction that was aborted."""
+    if header.is_control:
+        if (
+            transactions is not None
+            and header.is_transactional
+            and read_marker(view, start, end)[0] == ABORT_MARKER
+        ):
+            transactions.end_transaction(header.producer_id, header.last_offset)
+        return True
+    if transactions is None or not header.is_transactional:
+        return False
+    return transactions.is_aborted(header.producer_id, header.last_offset)
+
+
+def _may_stay_whole(header: BatchHeader, start: int, codec: int | None) -> bool:
+    return (
+        header.base_offset >= start
+        and header.record_count == header.last_offset_delta + 1
+        and not header.attributes & LOG_APPEND_BIT
+        and not header.has_delete_horizon
+        and min(header.base_timestamp, header.max_timestamp) >= 0
+        and codec in (None, header.codec)
+    )
+
+
+def _whole(view: memoryview, start: int, end: int, header: BatchHeader, partition: int) -> EncodedBatch:
+    """The batch in memory of its own, without producer, transaction and offset."""
+    data = bytearray(view[start:end])
+    data[ATTRIBUTES_POSITION : ATTRIBUTES_POSITION + 2] = bytes((0, header.attributes & CODEC_MASK))
+    set_base_offset(data, 0, 0)
+    set_leader_epoch(data, 0, -1)
+    set_producer(data, 0, len(data), -1, -1, -1)
+    return EncodedBatch(partition, memoryview(data), header.record_count)
+
+
+def _written_anew(
+    part: FetchedPart, start: int, end: int, codec: int, now_ms: int, unpack: UnpackLimits
+) -> Iterator[BatchCopy]:
+    budget = UnpackBudget(unpack.max_bytes, unpack.max_records)
+    for records in iter_records(
+        part.records, start, end, *part.tp, budget, verify=True, chunk_records=ROWS_MAX
+    ):
+        rows = [
+            (r.key, r.value, r.headers, r.timestamp if r.timestamp >= 0 else now_ms)
+            for r in records
+            if r.offset >= part.start
+        ]
+        if rows:
+            data = memoryview(bytearray(encode_batch(rows, codec=codec)))
+            batch = EncodedBatch(part.tp.partition, data, len(rows))
+            yield BatchCopy(batch, records[-1].offset + 1)
