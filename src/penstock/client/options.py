@@ -304,7 +304,7 @@ class ConsumerOptions(ClientOptions, total=False):
     group_protocol: str
     """``classic``."""
     client_rack: str | None
-    """Where this consumer is, for the assignors of the group."""
+    """Where this consumer is: leaders may send it to a replica there, and assignors get it."""
     session_timeout_ms: float
     """How long a member may be silent before its partitions go to others; 45,000 by default."""
     heartbeat_interval_ms: float

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.client.cluster.metadata import NO_TOPIC_ID, Cluster
+from penstock.client.cluster.metadata import NO_NODE, NO_TOPIC_ID, Cluster
 from penstock.errors import CorruptRecordError, PenstockError
 from penstock.model import TopicPartition
 from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
@@ -44,10 +44,13 @@ class Cursor:
         "end",
         "failing_since",
         "is_stopped",
+        "leader_until",
         "may_have_gaps",
         "not_before",
         "offset",
         "record_bytes",
+        "replica",
+        "replica_until",
         "size_max",
         "tp",
         "tries",
@@ -74,6 +77,10 @@ class Cursor:
         self.tries = 0
         self.empties = 0
         """How many answers in a row held nothing, although the log goes on behind `offset`."""
+        self.replica = NO_NODE
+        """The node that the leader has sent this reader to; -1 to ask the leader."""
+        self.replica_until = self.leader_until = 0.0
+        """Monotonic seconds until which that one is asked, and until which the leader keeps the reader."""
         self.may_have_gaps: bool | None = None
         """Whether compaction may have left nothing at the end of the log; None before that is known."""
 
@@ -132,6 +139,8 @@ class FetchLimits(NamedTuple):
     min_bytes: int
     max_bytes: int
     isolation_level: int
+    rack: str = ""
+    """``client.rack``: leaders may send readers to a replica there."""
 
 
 class FetchSettings(NamedTuple):
@@ -152,13 +161,18 @@ class FetchSettings(NamedTuple):
             config.fetch_min_bytes,
             config.fetch_max_bytes,
             ISOLATION_LEVELS[config.isolation_level],
+            config.client_rack or "",
         )
         violation_patience_s = config.default_api_timeout_ms / 1000
         return cls(limits, config.queued_max_messages_kbytes << 10, None, violation_patience_s)
 
 
-def fetch_request(cursors: Iterable[Cursor], cluster: Cluster, limits: FetchLimits) -> FetchRequest:
-    """Ask for what comes at the cursors, the first one first: brokers fill the answer in this order."""
+def fetch_request(
+    cursors: Iterable[Cursor], cluster: Cluster, limits: FetchLimits, rack: str = ""
+) -> FetchRequest:
+    """Ask for what comes at the cursors, the first one first: brokers fill the answer in this order. A leader
+    may name a replica in `rack` instead.
+    """
     topics: dict[str, FetchTopic] = {}
     for cursor in cursors:
         name, partition = cursor.tp
@@ -176,6 +190,7 @@ def fetch_request(cursors: Iterable[Cursor], cluster: Cluster, limits: FetchLimi
         max_bytes=limits.max_bytes,
         isolation_level=limits.isolation_level,
         topics=list(topics.values()),
+        rack_id=rack,
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from penstock.client.cluster.answers import left_out
 from penstock.client.cluster.client import FETCH, AsyncClient
+from penstock.client.cluster.metadata import NO_NODE
 from penstock.client.cluster.retry import Verdict, judge, timed_out
 from penstock.client.cluster.topic_settings import is_compacted
 from penstock.client.fetch.cursors import (
@@ -27,6 +28,7 @@ from penstock.client.fetch.cursors import (
     measure,
 )
 from penstock.client.fetch.fetch_buffer import FetchBuffer
+from penstock.client.fetch.read_replicas import ReadReplicas
 from penstock.common.keyed_tasks import KeyedTasks
 from penstock.common.logs import logger_named
 from penstock.errors import DecodeError, KafkaError, NetworkError, PenstockError, ProtocolViolationError
@@ -72,6 +74,8 @@ class Fetcher:
         self.cursors: dict[TopicPartition, Cursor] = {}
         self._client = client
         self._settings = settings
+        max_age_s = client.config.metadata_max_age_ms / 1000
+        self._replicas = ReadReplicas(client.cluster, settings.limits.rack, max_age_s)
         self._loop = asyncio.get_running_loop()
         self._thread_id = threading.get_ident()
         self._lock = threading.Lock()
@@ -177,7 +181,7 @@ class Fetcher:
     def _take_turn(self, now: float) -> float:
         """Send what is due; return when the next turn is."""
         wake_at = float("inf")
-        by_leader: dict[int, list[Cursor]] = {}
+        by_node: dict[int, list[Cursor]] = {}
         leaderless = False
         for cursor in self._cursors():
             if cursor.is_stopped or cursor.is_finished:
@@ -185,13 +189,13 @@ class Fetcher:
             if cursor.not_before > now:
                 wake_at = min(wake_at, cursor.not_before)
                 continue
-            leader = self._client.cluster.leader(cursor.tp)
-            if leader is None:
+            node_id = self._replicas.node_of(cursor, now)
+            if node_id is None:
                 leaderless = True
-            elif leader not in self._under_way:
-                by_leader.setdefault(leader, []).append(cursor)
-        for leader, cursors in by_leader.items():
-            self._fetch(leader, cursors)
+            elif node_id not in self._under_way:
+                by_node.setdefault(node_id, []).append(cursor)
+        for node_id, cursors in by_node.items():
+            self._fetch(node_id, cursors)
         if leaderless or (self._client.metadata_is_old and self.cursors):
             self._tasks.start("metadata", self._fetch_metadata())
         return wake_at
@@ -210,13 +214,14 @@ class Fetcher:
             return
         limits = self._settings.limits
         cluster = self._client.cluster
-        request = fetch_request(cursors, cluster, limits)
+        rack = self._replicas.rack_for(cursors, self._loop.time())
+        request = fetch_request(cursors, cluster, limits, rack)
         try:
             version = peer.versions.choose(FetchRequest, fetch_version_limit(cursors, cluster))
             timeout_s = self._client.request_timeout_s + limits.max_wait_ms / 1000 + TIMEOUT_SLACK_S
             future = peer.connection.request(request, version, timeout_s)
         except PenstockError as error:
-            self._failed(cursors, error)
+            self._failed(cursors, error, node_id)
             return
         asked = [(cursor, cursor.offset) for cursor in cursors]
         self._under_way[node_id] = (cursors, self._loop.time())
@@ -231,18 +236,19 @@ class Fetcher:
             return
         if error is not None:
             if not isinstance(error, _Abandoned):
-                self._failed(cursors, error if isinstance(error, PenstockError) else DecodeError(str(error)))
+                reason = error if isinstance(error, PenstockError) else DecodeError(str(error))
+                self._failed(cursors, reason, node_id)
             self.wake()
             return
         answer: FetchResponse = done.result()
         if answer.error_code:
             error = error_for(answer.error_code, f"fetching from broker {self._client.address_of(node_id)}")
-            self._failed(cursors, error)
+            self._failed(cursors, error, node_id)
         else:
             had_parts = len(self.buffer)
             self._take_answer(node_id, answer, asked)
             if len(self.buffer) == had_parts:
-                self._slow_down(asked, started)
+                self._slow_down(node_id, asked, started)
         self.buffer.announce()
         # Straight on, so that the next answer is under way while this one is decoded.
         self._pump()
@@ -263,33 +269,45 @@ class Fetcher:
                     error_for(ErrorCode.THROTTLING_QUOTA_EXCEEDED, f"fetching {cursor.tp} from {broker}")
                     if throttle_s
                     else left_out(broker, f"partition {cursor.tp}", "Fetch"),
+                    NO_NODE if throttle_s else node_id,
                 )
                 cursor.not_before = max(cursor.not_before, not_before)
                 continue
             cursor.not_before = not_before
+            if data.error_code:
+                self._refused(cursor, offset, data.error_code, node_id)
+                continue
+            if self._replicas.sent_on(cursor, node_id, data.preferred_read_replica, self._loop.time()):
+                continue
             try:
                 self._take_partition(cursor, offset, data, broker, was_first=index == 0 and not throttle_s)
             except ProtocolViolationError as error:
-                self._failed([cursor], error)
+                self._failed([cursor], error, node_id)
             except DecodeError as error:
                 self._give_up(cursor, error)
 
-    def _slow_down(self, asked: Sequence[tuple[Cursor, int]], started: float) -> None:
+    def _refused(self, cursor: Cursor, offset: int, code: int, node_id: int) -> None:
+        """Take the error of a partition. What a replica behind its leader does not have, the leader may."""
+        if code == ErrorCode.OFFSET_OUT_OF_RANGE and self._replicas.failed(
+            cursor, node_id, self._loop.time()
+        ):
+            return
+        broker = self._client.address_of(node_id)
+        what = f"fetching {cursor.tp} at offset {offset} from broker {broker}"
+        self._failed([cursor], error_for(code, what), node_id)
+
+    def _slow_down(self, node_id: int, asked: Sequence[tuple[Cursor, int]], started: float) -> None:
         """Keep a distance to a broker that answers with nothing at once, instead of waiting as it should."""
         limits, now = self._settings.limits, self._loop.time()
         if limits.min_bytes and now - started < limits.max_wait_ms / 2000:
             for cursor, offset in asked:
-                if cursor.offset == offset:
+                if cursor.offset == offset and cursor.replica in (NO_NODE, node_id):
                     pause_s = self._client.backoff.seconds(cursor.empties, self._client.dice)
                     cursor.not_before = max(cursor.not_before, now + pause_s)
 
     def _take_partition(
         self, cursor: Cursor, offset: int, data: PartitionData, broker: object, *, was_first: bool
     ) -> None:
-        if data.error_code:
-            what = f"fetching {cursor.tp} at offset {offset} from broker {broker}"
-            self._failed([cursor], error_for(data.error_code, what))
-            return
         records = memoryview(data.records) if data.records is not None else NO_RECORDS
         next_offset, size = measure(records, offset)
         if not size:
@@ -383,12 +401,15 @@ class Fetcher:
         now = self._loop.time()
         cursor.failing_since = cursor.failing_since or now
         cursor.not_before = now + self._client.backoff.seconds(0, self._client.dice)
+        if self._replicas.is_behind(cursor, now):
+            cursor.failing_since = 0.0
+            return
         if now - cursor.failing_since >= BEYOND_END_PATIENCE_S:
             why = f"partition {cursor.tp} ends at {visible}; {cursor.offset} to {cursor.end} were asked for"
             self._give_up(cursor, KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, "OFFSET_OUT_OF_RANGE", why))
 
-    def _failed(self, cursors: Iterable[Cursor], error: PenstockError) -> None:
-        """Try again later, or give the cursors up."""
+    def _failed(self, cursors: Iterable[Cursor], error: PenstockError, node_id: int = NO_NODE) -> None:
+        """Try again later, or give the cursors up. `node_id` is the one that was asked, if any."""
         now = self._loop.time()
         verdict = judge(error)
         if verdict is not Verdict.FATAL:
@@ -399,6 +420,7 @@ class Fetcher:
             if verdict is Verdict.FATAL:
                 self._give_up(cursor, error)
                 continue
+            self._replicas.failed(cursor, node_id, now)
             cursor.failing_since = cursor.failing_since or now
             if isinstance(error, ProtocolViolationError):
                 cursor.violated_since = cursor.violated_since or now
@@ -435,13 +457,13 @@ class Fetcher:
         try:
             await self._client.peer(node_id, FETCH)
         except PenstockError as error:
-            self._failed(cursors, error)
+            self._failed(cursors, error, node_id)
 
     async def _fetch_metadata(self) -> None:
         try:
             await self._client.refresh(cursor.tp.topic for cursor in self._cursors())
         except PenstockError as error:
-            self._failed([c for c in self._cursors() if self._client.cluster.leader(c.tp) is None], error)
+            self._failed([cursor for cursor in self._cursors() if self._is_nowhere(cursor)], error)
         else:
             self._check_topics()
         self.wake()
@@ -450,10 +472,14 @@ class Fetcher:
     def _check_topics(self) -> None:
         """Count a partition that still has no leader as a failure."""
         for cursor in self._cursors():
-            if self._client.cluster.leader(cursor.tp) is None and not cursor.is_stopped:
+            if self._is_nowhere(cursor) and not cursor.is_stopped:
                 topic = self._client.cluster.topics.get(cursor.tp.topic)
                 code = (topic.error_code if topic else 0) or ErrorCode.LEADER_NOT_AVAILABLE
                 self._failed([cursor], error_for(code, f"partition {cursor.tp}"))
+
+    def _is_nowhere(self, cursor: Cursor) -> bool:
+        """Whether no node is known that a partition can be read from."""
+        return self._replicas.node_of(cursor, self._loop.time()) is None
 
 
 class _Abandoned(NetworkError):

@@ -72,7 +72,9 @@ class RangeReader:
         self._unfinished: dict[TopicPartition, Cursor] = {}
         self._waiting: list[Cursor] = []
         """Further ranges of partitions that have one under way."""
-        limits = FetchLimits(MAX_WAIT_MS, 1, fetch_bytes, ISOLATION_LEVELS[isolation])
+        config = client.config
+        rack = config.client_rack if isinstance(config, ConsumerConfig) else None
+        limits = FetchLimits(MAX_WAIT_MS, 1, fetch_bytes, ISOLATION_LEVELS[isolation], rack or "")
         self._fetcher = Fetcher(
             client,
             FetchSettings(

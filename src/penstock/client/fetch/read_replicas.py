@@ -1,0 +1,84 @@
+"""Which replica each partition is read from: its leader, or the nearest one that the leader names (KIP-392).
+
+Without I/O: times are seconds of the event loop's clock. Rules as in Java's consumer: the replica that the
+leader has named is asked until `metadata.max.age.ms` is over, it fails, or the metadata have it offline; then
+the leader is asked again. Unlike there, a partition then stays with its leader for a while, since the leader
+names a replica that does not answer for as long as its session lasts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from penstock.client.cluster.metadata import NO_NODE
+from penstock.common.logs import logger_named
+
+if TYPE_CHECKING:
+    from penstock.client.cluster.metadata import Cluster
+    from penstock.client.fetch.cursors import Cursor
+
+LEADER_S = 10.0
+"""How long a partition is read from its leader after another replica has failed: longer than the session of a
+broker (9 s by default), after whose end the leader does not name it any more."""
+
+BEHIND_S = 1.0
+"""How long a replica may take to have what a range needs: twice the longest wait of a follower's fetch."""
+
+log = logger_named("penstock.client")
+
+
+class ReadReplicas:
+    """Chooses for the cursors of one fetcher. Without a `rack` every partition is read from its leader."""
+
+    def __init__(self, cluster: Cluster, rack: str, max_age_s: float) -> None:
+        """`max_age_s` is ``metadata.max.age.ms`` in seconds."""
+        self._cluster = cluster
+        self._rack = rack
+        self._max_age_s = max_age_s
+
+    def node_of(self, cursor: Cursor, now: float) -> int | None:
+        """Return the node to ask next; None while the partition has no leader."""
+        replica = cursor.replica
+        if replica == NO_NODE:
+            return self._cluster.leader(cursor.tp)
+        if now < cursor.replica_until and self._is_online(cursor, replica):
+            return replica
+        cursor.replica = NO_NODE
+        return self._cluster.leader(cursor.tp)
+
+    def _is_online(self, cursor: Cursor, replica: int) -> bool:
+        info = self._cluster.partition(cursor.tp)
+        return replica in self._cluster.nodes and info is not None and replica not in info.offline_replicas
+
+    def rack_for(self, cursors: Iterable[Cursor], now: float) -> str:
+        """Return the rack that a request names; empty where a partition of it is to stay with its leader."""
+        if self._rack and any(cursor.leader_until > now for cursor in cursors):
+            return ""
+        return self._rack
+
+    def sent_on(self, cursor: Cursor, node: int, preferred: int, now: float) -> bool:
+        """Note which replica `node` names in its answer, if any; return whether that one is asked next.
+
+        A node that names itself, or one that the metadata do not have, is asked again without a rack.
+        """
+        if preferred == NO_NODE or not self._rack:
+            return False
+        if preferred == node or not self._is_online(cursor, preferred):
+            cursor.leader_until = now + LEADER_S
+            return False
+        log.debug("%s is read from broker %d, as broker %d says", cursor.tp, preferred, node)
+        cursor.replica, cursor.replica_until = preferred, now + self._max_age_s
+        return True
+
+    def failed(self, cursor: Cursor, node: int, now: float) -> bool:
+        """Note that a node could not be read from; return whether it was another replica than the leader."""
+        if cursor.replica != node or node == NO_NODE:
+            return False
+        log.debug("%s is read from its leader again: broker %d has failed", cursor.tp, node)
+        cursor.replica, cursor.leader_until = NO_NODE, now + LEADER_S
+        return True
+
+    def is_behind(self, cursor: Cursor, now: float) -> bool:
+        """Whether a replica has not had what a range needs for so long that the leader is asked instead."""
+        return now - cursor.failing_since >= BEHIND_S and self.failed(cursor, cursor.replica, now)
