@@ -16,7 +16,7 @@ from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSource
 from pyspark.sql.types import StructType
 
 from penstock.errors import ConfigError
-from penstock.spark.runtime.daemon import leave_planner_quietly
+from penstock.spark.runtime.daemon import leave_planner_quietly, settle_planner
 from penstock.spark.runtime.releases import HAS_READ_LIMITS, HAS_STREAM_ARROW_WRITERS
 from penstock.spark.runtime.worker_errors import plain_errors
 from penstock.spark.source.landing.options import lands
@@ -27,6 +27,7 @@ from penstock.spark.source.stream_reader import StreamPlanner, StreamReader, Unl
 from penstock.spark.source.writer import BatchWriter, SinkColumns, StreamWriter
 
 leave_planner_quietly()
+settle_planner()
 
 
 class PenstockDataSource(DataSource):
