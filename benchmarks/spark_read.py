@@ -5,7 +5,11 @@ at its best: V2 reader, large fetches. Rows go nowhere: Spark's `noop` sink.
 
     python benchmarks/spark_read.py [--quick] [--rounds N]
 
-PENSTOCK_BENCH_CONNECTOR=no leaves the JVM connector out.
+A source in Python that does nothing but hand over one batch again and again (`empty_source.py`) stands beside
+both: what it costs, no source in Python can save.
+
+PENSTOCK_BENCH_CONNECTOR=no leaves the JVM connector out. PENSTOCK_BENCH_ROWS is how many records each topic
+has (1,000,000), PENSTOCK_BENCH_SCENARIOS a list of those to run, by the names in `TOPICS` and `value`.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ import numpy as np
 import psutil
 import pyarrow as pa
 
+import empty_source
 from broker_process import running_broker
 from harness import Contestant, Outcome, arguments, measure, report
 from penstock import Admin, write_topic
@@ -43,18 +48,16 @@ ATTRIBUTES = ("id", "source", "specversion", "type", "subject", "time")
 
 def main() -> None:
     options = arguments("Spark batch read", rounds=3)
-    rows = 200_000 if options.quick else 1_000_000
+    rows = int(os.environ.get("PENSTOCK_BENCH_ROWS", 200_000 if options.quick else 1_000_000))
+    wanted = os.environ.get("PENSTOCK_BENCH_SCENARIOS", "plain,value,headers,events,kilobyte").split(",")
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as directory, running_broker() as brokers:
         jars = jvm_connector(Path(directory))
         config = {"spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text"}
         if jars:
             config["spark.jars"] = ",".join(map(str, jars))
-        for topic, make in (
-            ("plain", plain_rows),
-            ("kilobyte", kilobyte_rows),
-            ("headers", header_rows),
-            ("events", event_rows),
-        ):
+        for topic, make in TOPICS.items():
+            if topic not in wanted and not (topic == "plain" and "value" in wanted):
+                continue
             with Admin(bootstrap_servers=brokers) as admin:
                 admin.create_topic(topic, partitions=PARTITIONS)
             write_topic(
@@ -62,9 +65,11 @@ def main() -> None:
             )
         spark = session("spark-read", "local[2]", config=config)
         try:
-            for title, contestants in scenarios(spark, brokers, rows, with_jvm=bool(jars)):
-                measure(contestants, options.rounds)
-                report(f"{title}, {rows:,} records", contestants)
+            empty_source.register(spark)
+            for name, title, contestants in scenarios(spark, brokers, rows, with_jvm=bool(jars)):
+                if name in wanted:
+                    measure(contestants, options.rounds)
+                    report(f"{title}, {rows:,} records", contestants)
         finally:
             spark.stop()
 
@@ -79,7 +84,9 @@ def jvm_connector(directory: Path) -> list[Path]:
         return []
 
 
-def scenarios(spark: Any, brokers: str, rows: int, *, with_jvm: bool) -> list[tuple[str, list[Contestant]]]:
+def scenarios(
+    spark: Any, brokers: str, rows: int, *, with_jvm: bool
+) -> list[tuple[str, str, list[Contestant]]]:
     def ours(name: str, topic: str, schema: str | None = None, **extra: str) -> Contestant:
         frame = partial(read, spark, "penstock", brokers, topic, schema, extra)
         return Contestant(name, partial(consume, frame, rows))
@@ -93,18 +100,29 @@ def scenarios(spark: Any, brokers: str, rows: int, *, with_jvm: bool) -> list[tu
 
         return [Contestant(name, partial(consume, frame, rows))] if with_jvm else []
 
+    def nothing(schema: str | None = None, value_bytes: int = 100) -> Contestant:
+        frame = partial(empty, spark, rows, schema, value_bytes)
+        return Contestant("a Python source without work", partial(consume, frame, rows))
+
     with_headers = {"includeHeaders": "true"}
     return [
-        ("7 columns, 100 B values", [ours("penstock", "plain"), *jvm("JVM connector, V2, tuned", "plain")]),
         (
+            "plain",
+            "7 columns, 100 B values",
+            [ours("penstock", "plain"), *jvm("JVM connector, V2, tuned", "plain"), nothing()],
+        ),
+        (
+            "value",
             "value only",
             [
                 ours("penstock", "plain", "value binary"),
                 ours("penstock, as string", "plain", "value string"),
+                nothing("value binary"),
                 *jvm("JVM connector, V2, tuned", "plain", lambda frame: frame.select("value")),
             ],
         ),
         (
+            "headers",
             "7 columns and 6 headers",
             [
                 ours("penstock", "headers", **with_headers),
@@ -112,6 +130,7 @@ def scenarios(spark: Any, brokers: str, rows: int, *, with_jvm: bool) -> list[tu
             ],
         ),
         (
+            "events",
             "CloudEvents, binary mode: 6 attributes and data",
             [
                 ours(
@@ -125,8 +144,13 @@ def scenarios(spark: Any, brokers: str, rows: int, *, with_jvm: bool) -> list[tu
             ],
         ),
         (
+            "kilobyte",
             "7 columns, 1 KiB values",
-            [ours("penstock", "kilobyte"), *jvm("JVM connector, V2, tuned", "kilobyte")],
+            [
+                ours("penstock", "kilobyte"),
+                *jvm("JVM connector, V2, tuned", "kilobyte"),
+                nothing(value_bytes=1024),
+            ],
         ),
     ]
 
@@ -136,6 +160,12 @@ def read(
 ) -> Any:
     reader = spark.read.format(form).option("kafka.bootstrap.servers", brokers).option("subscribe", topic)
     reader = reader.options(**extra)
+    return (reader.schema(schema) if schema else reader).load()
+
+
+def empty(spark: Any, rows: int, schema: str | None, value_bytes: int) -> Any:
+    """The rows of the source without work."""
+    reader = spark.read.format("empty").options(rows=rows, valueBytes=value_bytes)
     return (reader.schema(schema) if schema else reader).load()
 
 
@@ -201,6 +231,15 @@ def event_rows(start: int, count: int) -> pa.Table:
         HEADERS,
     )
     return plain_rows(start, count).append_column("headers", headers)
+
+
+TOPICS: Mapping[str, Callable[[int, int], pa.Table]] = {
+    "plain": plain_rows,
+    "kilobyte": kilobyte_rows,
+    "headers": header_rows,
+    "events": event_rows,
+}
+"""What each topic holds: a table of so many rows from a number on."""
 
 
 if __name__ == "__main__":
