@@ -74,6 +74,13 @@ class AuthenticationError(PenstockError):
     """
 
 
+class LoginPendingError(NetworkError):
+    """A login was refused that was accepted before, and its secrets come from files that may be replaced.
+
+    Clients try again for `penstock.login.patience.ms`, after which the refusal is an `AuthenticationError`.
+    """
+
+
 class RequestTimeoutError(PenstockError, TimeoutError):
     """No answer, or no success in spite of retries, within the time allowed."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -95,3 +97,12 @@ def test_any_text_is_read_or_refused(text: str, begun: bool) -> None:
         parse_jaas(f"{PLAIN} required {text}" if begun else text)
     except ConfigError:
         return
+
+
+def test_values_stand_for_what_they_refer_to(tmp_path: Path) -> None:
+    (tmp_path / "ann").write_text("secret\n")
+    text = f'{PLAIN} required username=ann password="${{file:{tmp_path}/ann}}";'
+    assert parse_jaas(text).text("password") == "secret"
+    (tmp_path / "ann").unlink()
+    with pytest.raises(ConfigError, match="cannot be read"):
+        parse_jaas(text)

@@ -66,3 +66,21 @@ def test_references_are_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     file.write_bytes(b"x" * ((1 << 20) + 1))
     with pytest.raises(ConfigError, match="longer than"):
         secret_from_file(str(file))
+
+
+def test_references_name_entries_and_files_of_directories(tmp_path: Path) -> None:
+    properties = tmp_path / "secrets.properties"
+    properties.write_text("# of the client\nuser=ann\npass\\ word = a\\u0062c \nuser=bob\n")
+    (tmp_path / "password").write_text("whole\n")
+    (tmp_path / "odd:name").write_text("colon")
+    assert resolved(f"${{file:{properties}:pass word}}").reveal() == "abc"
+    assert resolved(f"${{file:{properties}:user}}").reveal() == "bob"
+    assert resolved(f"${{dir:{tmp_path}:password}}").reveal() == "whole"
+    assert resolved(f"${{directory:{tmp_path}:password}}").reveal() == "whole"
+    assert resolved(f"${{file:{tmp_path}/odd:name}}").reveal() == "colon"
+    with pytest.raises(ConfigError, match="has no entry 'none'"):
+        resolved(f"${{file:{properties}:none}}")
+    with pytest.raises(ConfigError, match="No such file"):
+        resolved(f"${{dir:{tmp_path}:none}}")
+    for literal in ("${}", "${file:}", "${env}", f"${{dir:{tmp_path}}}", "${vault:a:b}", "x${env:HOME}"):
+        assert resolved(literal).reveal() == literal

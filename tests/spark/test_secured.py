@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from penstock import Admin, Broker, write_topic
+from penstock import Admin, Broker, Consumer, Producer, write_topic
 from penstock.broker.security.throwaway import Security
+from penstock.testing import KafkaBroker
 
 pytestmark = pytest.mark.spark
 
@@ -69,6 +71,62 @@ def test_a_wrong_password_is_told_without_being_shown(spark: Any, secured: Broke
     with pytest.raises(Exception, match="does user 'ann' exist") as caught:
         spark.read.format("penstock").options(**wrong).option("subscribe", "in").load().count()
     assert CANARY not in str(caught.value)
+
+
+def test_a_query_goes_on_when_its_password_is_replaced(spark: Any, tmp_path: Path) -> None:
+    """Read and written by ann, whose password changes at the broker first and in her file later."""
+    security = Security("SASL_PLAINTEXT", users={"admin": "x", "ann": "first"}, mechanisms=["SCRAM-SHA-256"])
+    with KafkaBroker(security=security) as broker:
+        for topic in ("in", "out"):
+            broker.create_topic(topic, partitions=2)
+        path = tmp_path / "password"
+        path.write_text("first")
+        login = {**broker.client_settings("ann"), "sasl.password": f"${{file:{path}}}"}
+        secured = {f"kafka.{name}": value for name, value in login.items()}
+        query = (
+            spark.readStream.format("penstock")
+            .options(**secured)
+            .option("subscribe", "in")
+            .option("startingOffsets", "earliest")
+            .load()
+            .select("value")
+            .writeStream.format("penstock")
+            .options(**secured)
+            .option("topic", "out")
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .start()
+        )
+        try:
+            with (
+                Producer(config=broker.client_settings("admin")) as producer,
+                Consumer(config=broker.client_settings("admin")) as consumer,
+                Admin(config=broker.client_settings("admin")) as admin,
+            ):
+                consumer.assign([("out", 0), ("out", 1)])
+                consumer.seek_to_beginning()
+                for number in range(2):
+                    if number:
+                        admin.set_password("ann", "second", ["SCRAM-SHA-256"])
+                        broker.expire_sessions("ann")
+                    producer.send("in", b"%d" % number).result(30)
+                    if number:
+                        time.sleep(0.5)
+                        assert query.isActive
+                        path.write_text("second")
+                    assert one_value(consumer, query) == b"%d" % number
+        finally:
+            query.stop()
+        assert query.exception() is None
+
+
+def one_value(consumer: Consumer, query: Any) -> bytes | None:
+    """The value of the next record, the only one that comes."""
+    while query.isActive:
+        found = consumer.poll(1_000)
+        if found:
+            assert len(found) == 1
+            return found[0].value
+    raise AssertionError(str(query.exception()))
 
 
 @pytest.fixture(scope="module")

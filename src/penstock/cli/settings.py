@@ -26,7 +26,7 @@ HIDDEN = "(hidden)"
 SECRET_WORDS = re.compile(
     r"password|secret|jaas|token\.provider|\.pem$|keystore\.key$|oauthbearer\.(config|ext)"
 )
-REFERENCE = re.compile(r"\$\{(?:env|file):[^}]*\}")
+REFERENCE = re.compile(r"\$\{(?:env|file|dir|directory):[^}]*\}")
 
 
 class Setting(NamedTuple):

@@ -233,6 +233,8 @@ class ClientConfig:
     api_version_request: bool = _option(True, boolean)
     api_version_request_timeout_ms: float = _option(10_000.0, milliseconds(1))
     unstable_api_versions_enable: bool = _option(False, boolean)
+    # Files with secrets are delivered within a minute or two: Kubernetes looks once a minute.
+    penstock_login_patience_ms: float = _option(120_000.0, milliseconds())
     metadata_max_age_ms: float = _option(300_000.0, milliseconds(1), "topic.metadata.refresh.interval.ms")
     # librdkafka waits 30 s for an unknown topic to appear, Java 60 s: too long for a typing error.
     topic_metadata_propagation_max_ms: float = _option(5_000.0, milliseconds())

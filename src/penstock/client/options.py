@@ -182,6 +182,9 @@ class ClientOptions(SecurityOptions, total=False):
     """How long that answer may take; 10,000 by default."""
     unstable_api_versions_enable: bool
     """Whether versions that are not final are used where brokers offer them; False by default."""
+    penstock_login_patience_ms: float
+    """How long to try again when a login is refused whose secrets come from files and were accepted before;
+    120,000 by default."""
     metadata_max_age_ms: float
     """How old metadata may be before it is asked for again; 300,000 by default."""
     topic_metadata_refresh_interval_ms: float

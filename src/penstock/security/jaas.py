@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from penstock.errors import ConfigError
-from penstock.security.secrets import HIDDEN, Secret
+from penstock.security.secrets import HIDDEN, Secret, resolved
 
 FLAGS = frozenset(("required", "requisite", "sufficient", "optional"))
 TEXT_CHARACTERS_MAX = 1 << 20
@@ -65,10 +65,11 @@ class _Token(NamedTuple):
 
 
 def parse_jaas(text: str) -> LoginModule:
-    """Read one entry.
+    """Read one entry. Values such as ``"${file:/path}"`` stand for what they refer to.
 
     Raises:
-        ConfigError: the text does not follow the grammar, holds several entries, or names a refused module.
+        ConfigError: the text does not follow the grammar, holds several entries, or names a refused module;
+            what it refers to is not there.
     """
     if len(text) > TEXT_CHARACTERS_MAX:
         raise ConfigError(f"sasl.jaas.config has more than {TEXT_CHARACTERS_MAX} characters")
@@ -124,7 +125,7 @@ def _option(text: str, tokens: list[_Token], index: int, options: dict[str, Secr
             place,
             f"the value of {key.text!r} is expected; quote what has other characters than letters",
         )
-    options[key.text] = Secret(tokens[index + 2].text)
+    options[key.text] = resolved(tokens[index + 2].text)
     return index + 3
 
 

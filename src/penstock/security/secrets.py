@@ -5,8 +5,9 @@ from __future__ import annotations
 import hmac
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from penstock.errors import ConfigError
 
@@ -105,20 +106,64 @@ def secret_from_environment(name: str, environment: Mapping[str, str] = os.envir
     return Secret(value)
 
 
-REFERENCES: Mapping[str, Callable[[str], Secret]] = {
-    "env:": secret_from_environment,
-    "file:": secret_from_file,
-}
-"""Beginnings of ``${env:NAME}`` and ``${file:/path}``, which settings may hold in place of a secret."""
+ENVIRONMENT, FILE, DIRECTORIES = "env", "file", ("dir", "directory")
+"""Names of providers in references: those that Apache Kafka's documentation gives to its classes
+``EnvVarConfigProvider``, ``FileConfigProvider`` and ``DirectoryConfigProvider`` (KIP-297, KIP-632).
+"""
+
+
+class Reference(NamedTuple):
+    """Where a secret is kept: in an environment variable, in a file, or under a key of a properties file."""
+
+    variable: str | None
+    path: str | None
+    key: str | None = None
+
+    def read(self) -> Secret:
+        """The secret as it is there now. Raises ConfigError where it is not there."""
+        if self.path is None:
+            return secret_from_environment(self.variable or "")
+        text = secret_from_file(self.path)
+        return text if self.key is None else _property(text, self.path, self.key)
+
+
+def reference(text: str) -> Reference | None:
+    """What a text refers to; None where it stands for itself.
+
+    ``${env:NAME}`` is a variable, ``${file:/path}`` a whole file, ``${file:/path:key}`` one entry of a
+    file of properties, ``${dir:/path:name}`` (or ``directory``) a whole file in a directory.
+    """
+    if not (text.startswith("${") and text.endswith("}")):
+        return None
+    provider, colon, rest = text[2:-1].partition(":")
+    if not colon or not rest:
+        return None
+    if provider == ENVIRONMENT:
+        return Reference(rest, None)
+    path, _, key = rest.rpartition(":")
+    # A colon may belong to the path: of a drive, or of a file whose name has one.
+    is_keyed = bool(path and key) and not set(key) & {"/", "\\"}
+    if provider in DIRECTORIES and is_keyed:
+        return Reference(None, f"{path}/{key}")
+    if provider == FILE:
+        is_keyed = is_keyed and not Path(rest).expanduser().exists()
+        return Reference(None, path, key) if is_keyed else Reference(None, rest)
+    return None
+
+
+def _property(text: Secret, path: str, key: str) -> Secret:
+    from penstock.common.properties_files import parse_properties
+
+    found = [entry.value for entry in parse_properties(text.reveal(), path) if entry.name == key]
+    if not found:
+        raise ConfigError(f"{path} has no entry {key!r}: a secret is expected there, as {key}=…")
+    return Secret(found[-1])
 
 
 def resolved(text: str) -> Secret:
-    """The secret that a text stands for: what ``${env:NAME}`` or ``${file:/path}`` names, or itself.
+    """The secret that a text stands for: what it refers to (see `reference`), or itself.
 
-    Raises ConfigError where the variable or the file is missing.
+    Raises ConfigError where the variable, the file or its entry is missing.
     """
-    if text.startswith("${") and text.endswith("}"):
-        for beginning, read in REFERENCES.items():
-            if text[2:].startswith(beginning):
-                return read(text[2 + len(beginning) : -1])
-    return Secret(text)
+    kept_at = reference(text)
+    return Secret(text) if kept_at is None else kept_at.read()

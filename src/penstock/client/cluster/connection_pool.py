@@ -18,7 +18,7 @@ from penstock.client.cluster.retry import Backoff
 from penstock.client.config import Address, ClientConfig
 from penstock.common.logs import logger_named
 from penstock.common.reused_buffers import ReusedMemory
-from penstock.errors import NetworkError, PenstockError
+from penstock.errors import LoginPendingError, NetworkError, PenstockError
 
 if TYPE_CHECKING:
     from penstock.client.cluster.secured import SecuredOpener
@@ -176,10 +176,20 @@ class ConnectionPool:
         return await connect(address, self._config, self._memory)
 
     async def _greet(self, address: Address) -> Peer:
-        """Connect, negotiate versions, authenticate.
+        """Connect, negotiate versions, authenticate; again, while a refused login is waited out.
 
         A broker that has once answered ApiVersions is never taken for one before 0.10.
         """
+        while True:
+            try:
+                return await self._greet_once(address)
+            except LoginPendingError as error:
+                assert self._secured is not None
+                self._troubles.note(address, error, UNREACHABLE_S)
+                self._say_unreachable(address, error)
+                await self._secured.until_another_try()
+
+    async def _greet_once(self, address: Address) -> Peer:
         is_ancient = self._is_ancient.get(address) if self._config.api_version_request else True
         try:
             connection, versions = await negotiate(
@@ -191,7 +201,7 @@ class ConnectionPool:
             if self._secured is not None:
                 await self._secured.authenticate(connection, versions)
         except NetworkError as error:
-            if address in self._is_ancient:
+            if isinstance(error, LoginPendingError) or address in self._is_ancient:
                 raise
             raise await explained(error, address, self._config.security) from error
         self._is_ancient[address] = versions.is_ancient

@@ -18,14 +18,27 @@ from typing import TYPE_CHECKING, Any
 from penstock.client.cluster.connection import Connection, open_socket
 from penstock.client.security.authenticator import Authenticator, Incoming, Outgoing, RawToken
 from penstock.client.security.credentials import Credentials
-from penstock.errors import DecodeError, NetworkError, PenstockError, RequestTimeoutError
+from penstock.client.security.rotation import (
+    LOGINS,
+    LOOK_EVERY_S,
+    TRY_AGAIN_AFTER_S,
+    SecurityFiles,
+    context_of,
+    is_same_login,
+    login_key,
+)
+from penstock.errors import (
+    AuthenticationError,
+    DecodeError,
+    NetworkError,
+    PenstockError,
+    RequestTimeoutError,
+)
 from penstock.protocol.api import ApiKey
 from penstock.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from penstock.security.tls import TlsConnection, TlsError
-from penstock.security.tls_context import client_context
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Sequence
 
     from typing_extensions import Buffer
@@ -307,9 +320,10 @@ class SecuredOpener:
         self.settings = settings
         self._config = config
         self._memory = memory
-        self._context: ssl.SSLContext | None = None
-        if settings.uses_tls:
-            self._context = settings.ssl_context or client_context(settings.tls)
+        self._files = SecurityFiles(settings)
+        self._renewing = asyncio.Lock()
+        self._login = login_key(config.bootstrap_servers, settings.given)
+        self._context = context_of(settings)
         self._credentials = Credentials(settings) if settings.uses_sasl else None
         self._ciphertext = memoryview(bytearray(CIPHERTEXT_BYTES if settings.uses_tls else 0))
 
@@ -320,6 +334,7 @@ class SecuredOpener:
             AuthenticationError: the broker is not who it should be, or does not speak TLS.
             NetworkError: it cannot be reached, or not in time.
         """
+        await self._renew()
         config, context = self._config, self._context
         sock = await open_socket(address, config)
         loop = asyncio.get_running_loop()
@@ -363,19 +378,51 @@ class SecuredOpener:
 
         Raises:
             AuthenticationError: the broker refuses, or does not prove who it is. The connection is closed.
+            LoginPendingError: the broker refuses what a file has; another try is worth while.
             NetworkError, RequestTimeoutError: the connection ended.
         """
         if self._credentials is None:
             return
         assert isinstance(connection, SecuredConnection)
+        await self._renew()
         try:
             await self._authenticate(connection, versions, self._credentials)
+        except AuthenticationError as error:
+            patience_s = self._config.penstock_login_patience_ms / 1000
+            judged = LOGINS.judge(self._login, error, patience_s, self._files)
+            connection.close(judged)
+            raise judged from None
         except PenstockError as error:
             connection.close(error)
             raise
         except BaseException:
             connection.close()
             raise
+        LOGINS.accept(self._login)
+
+    async def until_another_try(self) -> None:
+        """Return when a login that is waited out is worth another try."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + TRY_AGAIN_AFTER_S
+        while loop.time() < deadline:
+            await asyncio.sleep(LOOK_EVERY_S)
+            if self._files.have_changed():
+                return
+
+    async def _renew(self) -> None:
+        """Take certificates and secrets from their files again, where these have changed."""
+        if not self._files.have_changed():
+            return
+        async with self._renewing:
+            if not self._files.have_changed():
+                return
+            found = await asyncio.to_thread(self._files.read, self.settings)
+            if found is None:
+                return
+            settings, self._context = found
+            if not is_same_login(settings, self.settings):
+                self._credentials = Credentials(settings) if settings.uses_sasl else None
+            self.settings = settings
 
     async def _authenticate(
         self, connection: SecuredConnection, versions: NodeVersions, credentials: Credentials

@@ -90,7 +90,9 @@ class TokenSource:
                     f"the token ended {now - token.expires_at_s:.0f} s ago by this machine's clock"
                 )
             self._token = token
-            life_s = 0.0 if token.expires_at_s is None else token.expires_at_s - now
+            # A file costs nothing to read, and may have been replaced because the token was revoked.
+            is_kept = token.expires_at_s is not None and not self._settings.is_token_file
+            life_s = token.expires_at_s - now if is_kept and token.expires_at_s is not None else 0.0
             self._refresh_at_s = now + REFRESH_AFTER * life_s
             return token
 

@@ -219,7 +219,7 @@ def parse_security(given: Mapping[str, object]) -> SecuritySettings | None:
             )
         return None
     tls = TlsSettings(**{name: value for name, value in values.items() if name in TLS_FIELDS})
-    settings: dict[str, Any] = {"protocol": protocol, "tls": _checked_tls(tls, spelt)}
+    settings: dict[str, Any] = {"protocol": protocol, "tls": _checked_tls(tls, spelt), "given": dict(given)}
     if "ssl_context" in values:
         settings["ssl_context"] = values["ssl_context"]
     if protocol.startswith("SASL"):

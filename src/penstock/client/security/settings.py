@@ -39,6 +39,11 @@ class OAuthSettings:
     unsecured_claims: Mapping[str, object] = field(default_factory=dict)
     unsecured_lifetime_s: float = 3600.0
 
+    @property
+    def is_token_file(self) -> bool:
+        """Whether tokens are what a file holds."""
+        return self.token_endpoint is not None and self.token_endpoint.startswith("file:")
+
 
 @dataclass(frozen=True, kw_only=True)
 class SecuritySettings:
@@ -58,6 +63,8 @@ class SecuritySettings:
     kerberos_service: str = "kafka"
     kerberos_principal: str | None = None
     kerberos_keytab: str | None = None
+    given: Mapping[str, object] = field(default_factory=dict, repr=False, compare=False)
+    """What these settings were read from, by dotted names: read again when a file of theirs has changed."""
 
     @property
     def uses_tls(self) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from penstock.client.background_loop import run
 from penstock.client.cluster.client import AsyncClient
-from penstock.client.config import ConsumerConfig
+from penstock.client.config import ClientConfig, ConsumerConfig
 from penstock.client.fetch.offsets import fetch_offsets
 from penstock.errors import ConfigError, KafkaError, RequestTimeoutError
 from penstock.model import TopicPartition
@@ -38,6 +38,16 @@ def client_config(bootstrap_servers: str, client: Mapping[str, object]) -> Consu
         ConfigError: an option is unknown, malformed, or belongs to a producer.
     """
     return ConsumerConfig.parse(client, {"bootstrap_servers": bootstrap_servers})
+
+
+def presume_login(config: ClientConfig) -> None:
+    """Have clients of this process wait where a login is refused whose secret is being replaced: another
+    process of the query has been accepted with it.
+    """
+    if config.security is not None:
+        from penstock.client.security.rotation import presume_accepted
+
+        presume_accepted(config.bootstrap_servers, config.security)
 
 
 class Brokers:

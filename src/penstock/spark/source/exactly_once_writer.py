@@ -16,7 +16,7 @@ from penstock.spark.runtime.releases import DataSourceStreamArrowWriter
 from penstock.spark.runtime.worker_errors import plain_errors
 from penstock.spark.source.options import WriteOptions
 from penstock.spark.source.reader import settle
-from penstock.spark.source.writer import SinkColumns
+from penstock.spark.source.writer import SinkColumns, presume_written_before
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,6 +49,7 @@ class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Prepared:
         with plain_errors():
+            presume_written_before(self._options)
             place, run_id, batch = (
                 place_of(self._options, _local(QUERY_ID)),
                 _local(RUN_ID),
@@ -62,6 +63,7 @@ class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
         written = _prepared(messages)
         if written:
             with plain_errors():
+                presume_written_before(self._options)
                 commit_batch(
                     written[0].place,
                     written[0].run_id,

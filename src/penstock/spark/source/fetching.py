@@ -15,7 +15,7 @@ from penstock.common.operating_system import after_fork_in_child
 from penstock.errors import KafkaError
 from penstock.model import OffsetRange
 from penstock.protocol.error_codes import ErrorCode
-from penstock.spark.source.brokers import NOT_THERE, client_config
+from penstock.spark.source.brokers import NOT_THERE, client_config, presume_login
 from penstock.spark.source.options import ReadOptions
 from penstock.spark.source.outage import Patience
 from penstock.spark.source.planning import DATA_LOSS_ADVICE, DataLossError
@@ -45,6 +45,8 @@ def fetch(
         PenstockError: the brokers cannot be reached, the records are damaged, or the like.
     """
     config = client_config(options.bootstrap_servers, options.client)
+    if patience and patience.is_proven:
+        presume_login(config)
     batches = scan_ranges(
         _client(options),
         spans,

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import BinaryType, DataType, IntegerType, StringType, StructType, TimestampType
 
+from penstock.client.config import ProducerConfig
 from penstock.errors import ConfigError, EncodeError
 from penstock.spark.runtime.releases import DataSourceStreamArrowWriter
 from penstock.spark.runtime.worker_errors import plain_errors
+from penstock.spark.source.brokers import presume_login
 from penstock.spark.source.options import WriteOptions
 from penstock.spark.source.reader import settle
 from penstock.spark.source.schema import HEADERS_TYPE
@@ -119,6 +121,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self._columns = columns
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        presume_written_before(self._options)
         return write_rows(self._options, self._columns, iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batch_id: int) -> None:
@@ -126,6 +129,12 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batch_id: int) -> None:
         """Nothing to do: what was written stays, and a batch that is repeated writes it again."""
+
+
+def presume_written_before(options: WriteOptions) -> None:
+    """Take the login of a stream for one that was accepted: this process may be new, the query is not."""
+    if "security.protocol" in options.client:
+        presume_login(ProducerConfig.parse(options.client, {"bootstrap_servers": options.bootstrap_servers}))
 
 
 def write_rows(options: WriteOptions, columns: SinkColumns, batches: Iterator[pa.RecordBatch]) -> Written:
