@@ -24,6 +24,30 @@ OTHER_NAME = re.compile(r"`+(?P<name>\w+)`+ in (?P<whose>[^.]+)\.")
 BOOTSTRAP = ("str | Sequence[str]", "Where the cluster is: `host:port`, several separated by commas.")
 """Type and description of the option that clients take as their first argument."""
 
+ARGUMENTS = {
+    "ProducerOptions": {
+        "key_serializer": (
+            "Callable[[K], bytes | None]",
+            "What makes bytes of keys; without it, keys are bytes. It is never given None.",
+        ),
+        "value_serializer": (
+            "Callable[[V], bytes | None]",
+            "What makes bytes of values; without it, values are bytes. It is never given None.",
+        ),
+    },
+    "ConsumerOptions": {
+        "key_deserializer": (
+            "Callable[[bytes], K]",
+            "What reads keys; without it, they are bytes. It is never given None.",
+        ),
+        "value_deserializer": (
+            "Callable[[bytes], V]",
+            "What reads values; without it, they are bytes. It is never given None.",
+        ),
+    },
+}
+"""Types and descriptions of further arguments of the constructors."""
+
 
 def option_pages() -> dict[str, str]:
     """Return the pages by file name."""
@@ -70,6 +94,7 @@ def client_page() -> str:
         seen |= set(described)
         if options == "ClientOptions":
             described = {"bootstrap_servers": BOOTSTRAP} | described
+        described |= ARGUMENTS.get(options, {})
         rows = [
             (f"`{name}`", f"`{kind}`", default_of(defaults.get(name)), doc + other_names(name, described))
             for name, (kind, doc) in described.items()

@@ -6,7 +6,12 @@ the command line prints them as they are, without a traceback.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from penstock.printable import printable
+
+if TYPE_CHECKING:
+    from penstock.model import Record
 
 
 class PenstockError(Exception):
@@ -52,6 +57,25 @@ class UnpackLimitError(CorruptRecordError):
 
 class EncodeError(PenstockError, ValueError):
     """A value cannot be written in the format or version asked for. The caller's fault."""
+
+
+class SerializationError(EncodeError):
+    """A serializer of the application has raised, or returned no bytes. What it raised is `__cause__`."""
+
+
+class DeserializationError(DecodeError):
+    """A deserializer of the application has raised. What it raised is `__cause__`.
+
+    `record` is the record as it is in the topic, with key and value as bytes. It counts as handed out: the
+    consumer's next call goes on behind it. `seek` to its offset to have it again.
+    """
+
+    def __init__(self, message: str, record: Record) -> None:
+        super().__init__(message)
+        self.record = record
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.args[0], self.record)
 
 
 class StorageError(PenstockError, OSError):

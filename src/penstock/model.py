@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Generic, NamedTuple
 
 from penstock.printable import printable
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    K = TypeVar("K", default=bytes)
+    V = TypeVar("V", default=bytes)
+else:
+    # Defaults of type variables are for type checkers; Python has them from 3.13 on.
+    from typing import TypeVar
+
+    K = TypeVar("K")
+    V = TypeVar("V")
 
 Header = tuple[str, bytes | None]
 """One record header: name and value. Names may repeat; a value may be null."""
@@ -42,12 +54,13 @@ class TopicPartition(NamedTuple):
         return printable(f"{self.topic}-{self.partition}")
 
 
-class Record(NamedTuple):
+class Record(NamedTuple, Generic[K, V]):
     """One record with its position in a topic. `timestamp` is in milliseconds since 1970, UTC.
 
     A tuple and not a dataclass, because consumers make millions of them: a frozen dataclass takes
     four times as long to build. What consumers return, and what `penstock.Record` names, is
-    `penstock.client.record.Record`: the same tuple, which also reads CloudEvents.
+    `penstock.client.record.Record`: the same tuple, which also reads CloudEvents. Its type arguments are the
+    types of key and value, bytes by default.
     """
 
     topic: str
@@ -55,8 +68,8 @@ class Record(NamedTuple):
     offset: int
     timestamp: int
     timestamp_type: TimestampType
-    key: bytes | None
-    value: bytes | None
+    key: K | None
+    value: V | None
     headers: Sequence[Header]
 
 

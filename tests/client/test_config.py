@@ -98,7 +98,7 @@ def test_offset_reset_has_many_spellings(value: str, parsed: str) -> None:
         ({"transactional.id": "x", "acks": 1}, "transactions need idempotence"),
         ({"sasl.mechanisn": "PLAIN"}, "did you mean 'sasl.mechanism'"),
         ({"security.protocol": "TLS"}, "expected one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
-        ({"value.serializer": str}, "serialise them yourself"),
+        ({"value.serializer": "org.apache.kafka.StringSerializer"}, "give str.encode"),
     ],
 )
 def test_what_is_wrong_is_said(options: dict[str, object], words: str) -> None:

@@ -28,14 +28,19 @@ from penstock.client.options import documented
 from penstock.client.security.options import OPTIONS
 
 ROOT = Path(__file__).resolve().parents[2]
+ARGUMENTS = {
+    "bootstrap_servers", "key_serializer", "value_serializer", "key_deserializer", "value_deserializer",
+}  # fmt: skip
+"""Options that are arguments of the constructors, since type checkers read the types of records off them."""
+
 KINDS = [(AdminOptions, ClientConfig), (ProducerOptions, ProducerConfig), (ConsumerOptions, ConsumerConfig)]
 
 
 @pytest.mark.parametrize(("options", "config"), KINDS)
 def test_there_is_a_keyword_for_every_setting(options: type, config: type[ClientConfig]) -> None:
     settings = {name.replace(".", "_") for name in [*known_names(config), *OPTIONS]}
-    assert set(documented(options.__name__)) == settings - {"bootstrap_servers"}
-    assert set(typing.get_type_hints(options, localns=NAMES)) == settings - {"bootstrap_servers"}
+    assert set(documented(options.__name__)) == settings - ARGUMENTS
+    assert set(typing.get_type_hints(options, localns=NAMES)) == settings - ARGUMENTS
 
 
 NAMES = {"ssl": __import__("ssl")}
@@ -48,7 +53,7 @@ def test_types_fit_what_is_read(options: type, config: type[ClientConfig]) -> No
     """The default of each setting is of its keyword's type, and every word that is offered is taken."""
     hints = typing.get_type_hints(options, localns=NAMES)
     for option in fields(config):
-        if not option.metadata or option.name == "bootstrap_servers":
+        if not option.metadata or option.name in ARGUMENTS:
             continue
         hint = hints[option.name]
         parse: Callable[[object], object] = option.metadata["parse"]

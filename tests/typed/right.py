@@ -1,7 +1,8 @@
-"""Fifty right uses of the public calls, which type checkers must accept. Checked, never run."""
+"""Right uses of the public calls, which type checkers must accept. Checked, never run."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
@@ -116,3 +117,32 @@ async def twins(producer: AsyncProducer, options: Mapping[str, object]) -> None:
     await (await producer.send("orders", b"x"))  # 49
     print(await read_topic_async("orders", SERVERS, config=options))
     await write_topic_async(scan_topic_async("orders", SERVERS, limit=5), "copy", SERVERS)  # 50
+
+
+def as_json(value: dict[str, int]) -> bytes:
+    return json.dumps(value).encode()
+
+
+async def types_of_records(plain: Producer, texts: Consumer[str, str]) -> None:
+    Producer(SERVERS, key_serializer=str.encode).send("orders", b"x", key="ada")  # 51
+    tickets = Producer(SERVERS, value_serializer=as_json, linger_ms=5)
+    tickets.send("orders", {"tickets": 2}, key=b"ada")  # 52
+    found: list[Record[str, str]] = texts.poll()  # 53
+    print(len((found[0].key or "") + (found[0].value or "")))
+    for record in Consumer(SERVERS, value_deserializer=bytes.decode, group_id="billing"):  # 54
+        name: str | None = record.value
+        key: bytes | None = record.key
+        print(name, key)
+    producer: Producer[bytes, bytes] = plain  # 55
+    print(producer)
+    both: Producer[str, dict[str, int]] = Producer(  # 56
+        SERVERS, key_serializer=str.encode, value_serializer=as_json
+    )
+    both.send("orders", {"tickets": 2}, key="ada")
+    counts = AsyncConsumer(SERVERS, key_deserializer=int, value_deserializer=json.loads)  # 57
+    count: int | None = (await counts.poll())[0].key
+    print(count)
+    await AsyncProducer(SERVERS, value_serializer=as_json).send_and_wait("orders", {"tickets": 2})  # 58
+    Consumer(SERVERS, {"value.deserializer": bytes.decode})  # 59
+    record_of_bytes: Record = Consumer(SERVERS).poll()[0]  # 60
+    print(record_of_bytes.event)

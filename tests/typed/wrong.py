@@ -1,4 +1,4 @@
-"""Fifty wrong uses of the public calls, each of which type checkers must refuse. Checked, never run.
+"""Wrong uses of the public calls, each of which type checkers must refuse. Checked, never run.
 
 An ignored error that is none is an error itself: of mypy by warn_unused_ignores, of pyright by
 reportUnnecessaryTypeIgnoreComment.
@@ -84,3 +84,19 @@ def tables(admin: Admin) -> None:
     read_log(b"data", "orders")  # type: ignore  # 49
     for batch in scan_topic_async("orders", SERVERS):  # type: ignore  # 50
         print(batch)
+
+
+def types_of_records(plain: Producer, texts: Consumer[str, str]) -> None:
+    Producer(SERVERS, value_serializer="StringSerializer")  # type: ignore  # 51
+    Producer(SERVERS, value_serializer=str.encode).send("orders", b"x")  # type: ignore  # 52
+    Producer(SERVERS, key_serializer=str.encode).send("orders", key=7)  # type: ignore  # 53
+    Producer(SERVERS, value_deserializer=bytes.decode)  # type: ignore  # 54
+    plain.send("orders", {"tickets": 2})  # type: ignore  # 55
+    number: int = texts.poll()[0].value  # type: ignore  # 56
+    print(number)
+    Consumer(SERVERS, value_deserializer=str.encode)  # type: ignore  # 57
+    for record in AsyncConsumer(SERVERS, value_deserializer=bytes.decode):  # type: ignore  # 58
+        print(record)
+    other: Producer[str, str] = plain  # type: ignore  # 59
+    print(other)
+    Consumer(SERVERS, key_deserializer=int).poll()[0].key.decode()  # type: ignore  # 60

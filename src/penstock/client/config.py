@@ -197,6 +197,15 @@ def classic_only(value: object) -> str:
     return "classic"
 
 
+def function_of_one(value: object) -> Callable[[Any], Any] | None:
+    """Read a serializer or a deserializer; None is none."""
+    if value is None:
+        return None
+    from penstock.client.serializers import read_function  # few clients have one
+
+    return read_function(value)
+
+
 def partitioner_choice(value: object) -> str | Partitioner:
     return value if callable(value) else one_of(*PARTITIONER_NAMES)(value)
 
@@ -244,13 +253,13 @@ class ClientConfig:
     receive_buffer_bytes: int = _option(-1, whole_number(-1), "socket.receive.buffer.bytes")
 
     @classmethod
-    def of(
-        cls: type[C], bootstrap_servers: object, config: Mapping[str, object] | None, keywords: object
-    ) -> C:
-        """The options of a client's constructor. Raises as `parse`."""
+    def of(cls: type[C], config: Mapping[str, object] | None, keywords: object, **arguments: object) -> C:
+        """The options of a client's constructor; of its `arguments` those that are None are left out.
+
+        Raises: as `parse`.
+        """
         given: dict[str, object] = dict(keywords)  # type: ignore[call-overload]
-        if bootstrap_servers is not None:
-            given["bootstrap_servers"] = bootstrap_servers
+        given |= {name: value for name, value in arguments.items() if value is not None}
         return cls.parse(config, given)
 
     @classmethod
@@ -327,6 +336,8 @@ class ProducerConfig(ClientConfig):
     allow_auto_create_topics: bool = _option(True, boolean)
     transactional_id: str | None = _option(None, optional_text)
     transaction_timeout_ms: float = _option(60_000.0, milliseconds(1))
+    key_serializer: Callable[[Any], bytes | None] | None = _option(None, function_of_one)  # noqa: RUF009
+    value_serializer: Callable[[Any], bytes | None] | None = _option(None, function_of_one)  # noqa: RUF009
 
     def check(self) -> None:
         if self.transactional_id is not None:
@@ -384,6 +395,8 @@ class ConsumerConfig(ClientConfig):
     )
     enable_auto_commit: bool = _option(True, boolean)
     auto_commit_interval_ms: float = _option(5_000.0, milliseconds(1))
+    key_deserializer: Callable[[bytes], Any] | None = _option(None, function_of_one)  # noqa: RUF009
+    value_deserializer: Callable[[bytes], Any] | None = _option(None, function_of_one)  # noqa: RUF009
 
     @property
     def unpack_limits(self) -> UnpackLimits:
@@ -427,10 +440,6 @@ SECURITY_NAMES = (
 
 NOT_THERE_YET = {
     "group.remote.assignor": "the group protocol of KIP-848 is not supported yet",
-    "key.serializer": "keys are bytes: serialise them yourself",
-    "value.serializer": "values are bytes: serialise them yourself",
-    "key.deserializer": "keys are bytes: deserialise them yourself",
-    "value.deserializer": "values are bytes: deserialise them yourself",
 }
 """Prefixes of Kafka's option names without effect here, and what to do."""
 

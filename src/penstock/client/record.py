@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from penstock.model import K, V
 from penstock.model import Record as PlainRecord
 
 if TYPE_CHECKING:
     from penstock.cloudevents.read_record import Outcome
 
 
-class Record(PlainRecord):
+class Record(PlainRecord[K, V]):
     """One record of a topic. `timestamp` is in milliseconds since 1970, UTC.
 
-    A tuple of topic, partition, offset, timestamp, timestamp_type, key, value and headers.
+    A tuple of topic, partition, offset, timestamp, timestamp_type, key, value and headers. Key and value are
+    bytes, or what the deserializers of the consumer return, or None: ``Record[str, dict]``.
     """
 
     __slots__ = ()
@@ -22,9 +24,12 @@ class Record(PlainRecord):
     def event(self) -> Outcome:
         """The CloudEvent that the record carries; `NotAnEvent` or `InvalidEvent` where it carries none.
 
-        Never raises. Decoded at each access, in the strict profile;
+        Never raises, unless a deserializer has made something else than bytes or text of key or value.
+        Decoded at each access, in the strict profile;
         `penstock.cloudevents.from_message(record, ...)` takes options.
         """
         from penstock.cloudevents.read_record import from_record  # most records are no events
 
-        return from_record(self.key, self.value, self.headers)
+        key: Any = self.key
+        value: Any = self.value
+        return from_record(key, value, self.headers)

@@ -106,7 +106,7 @@ class AsyncAdmin(
         config: AdminOptions | Mapping[str, object] | None = None,
         **options: Unpack[AdminOptions],
     ) -> None:
-        self.config = ClientConfig.of(bootstrap_servers, config, options)
+        self.config = ClientConfig.of(config, options, bootstrap_servers=bootstrap_servers)
         self._client = AsyncClient(self.config)
         self._is_closed = False
 

@@ -7,7 +7,7 @@ import contextlib
 import re
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
 from penstock.client.arguments import checked, column_names, flag, milliseconds, seconds
 from penstock.client.blocking.base import Blocking
@@ -18,7 +18,7 @@ from penstock.client.group.session import Callback
 from penstock.client.produce.producer import closing_patience_s
 from penstock.client.record import Record
 from penstock.common.extras import need_arrow
-from penstock.model import COLUMN_NAMES, TopicPartition
+from penstock.model import COLUMN_NAMES, K, TopicPartition, V
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Consumer(Blocking):
+class Consumer(Blocking, Generic[K, V]):
     """Reads records of partitions, those of its choice or those that its group gives it.
 
     >>> with Consumer("localhost:9092", group_id="billing") as consumer:
@@ -47,16 +47,29 @@ class Consumer(Blocking):
     Options: Kafka's dotted names in `config`, or the same with underscores as keywords: those of
     `penstock.client.ConsumerOptions`, which ``help()`` lists. For one thread at
     a time; heartbeats go on in the background. Callbacks of `subscribe` run in the thread that polls.
+
+    Keys and values are bytes, or what `key_deserializer` and `value_deserializer` make of them. These are
+    functions of one argument, such as ``bytes.decode``; None is never given to them. `poll_arrow` is not
+    concerned.
     """
 
     def __init__(
         self,
         bootstrap_servers: str | Sequence[str] | None = None,
         config: ConsumerOptions | Mapping[str, object] | None = None,
+        *,
+        key_deserializer: Callable[[bytes], K] | None = None,
+        value_deserializer: Callable[[bytes], V] | None = None,
         **options: Unpack[ConsumerOptions],
     ) -> None:
         super().__init__()
-        self._consumer = AsyncConsumer(bootstrap_servers, config, **options)
+        self._consumer = AsyncConsumer[K, V](
+            bootstrap_servers,
+            config,
+            key_deserializer=key_deserializer,
+            value_deserializer=value_deserializer,
+            **options,
+        )
 
     def _twin(self) -> object:
         return self._consumer
@@ -137,7 +150,7 @@ class Consumer(Blocking):
 
     # -- records
 
-    def poll(self, timeout_ms: float = 1_000.0, max_records: int | None = None) -> list[Record]:
+    def poll(self, timeout_ms: float = 1_000.0, max_records: int | None = None) -> list[Record[K, V]]:
         """Return the next records: what is there at once, at most `max_records` (default
         ``max.poll.records``); wait up to `timeout_ms` for the first. See `AsyncConsumer.poll`.
         """
@@ -185,7 +198,7 @@ class Consumer(Blocking):
             if part is not None or not self._run(consumer.wait(deadline)):
                 return part
 
-    def __iter__(self) -> Iterator[Record]:
+    def __iter__(self) -> Iterator[Record[K, V]]:
         """Every record, for ever. The position follows record by record."""
         while True:
             if self._consumer.needs_attention:

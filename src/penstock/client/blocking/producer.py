@@ -11,8 +11,8 @@ import atexit
 import contextlib
 import time
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Unpack
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, Unpack
 
 from penstock.client.arguments import checked, instance_of, optional, seconds
 from penstock.client.blocking.base import Blocking
@@ -22,7 +22,7 @@ from penstock.client.produce.events import record_of
 from penstock.client.produce.producer import AsyncProducer, closing_patience_s
 from penstock.common.extras import need_arrow
 from penstock.errors import PenstockError
-from penstock.model import Header
+from penstock.model import Header, K, V
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -40,7 +40,7 @@ EXIT_PATIENCE_S = 5.0
 """How long the end of the process may wait for producers that were not closed."""
 
 
-class Producer(BlockingTransactionCalls):
+class Producer(BlockingTransactionCalls, Generic[K, V]):
     """Writes records to topics.
 
     >>> with Producer(bootstrap_servers="localhost:9092") as producer:
@@ -49,16 +49,29 @@ class Producer(BlockingTransactionCalls):
 
     Options: Kafka's dotted names in `config`, or the same with underscores as keywords: those of
     `penstock.client.ProducerOptions`, which ``help()`` lists. Thread-safe.
+
+    Keys and values are bytes, or what `key_serializer` and `value_serializer` make bytes of. These are
+    functions of one argument, such as ``str.encode``; None is never given to them.
     """
 
     def __init__(
         self,
         bootstrap_servers: str | Sequence[str] | None = None,
         config: ProducerOptions | Mapping[str, object] | None = None,
+        *,
+        key_serializer: Callable[[K], bytes | None] | None = None,
+        value_serializer: Callable[[V], bytes | None] | None = None,
         **options: Unpack[ProducerOptions],
     ) -> None:
         super().__init__()
-        self._producer = AsyncProducer(bootstrap_servers, config, **options)
+        self._producer = AsyncProducer[K, V](
+            bootstrap_servers,
+            config,
+            key_serializer=key_serializer,
+            value_serializer=value_serializer,
+            **options,
+        )
+        self._serializers = self._producer.serializers
         _unclosed.add(self)
 
     def _twin(self) -> object:
@@ -73,9 +86,9 @@ class Producer(BlockingTransactionCalls):
     def send(
         self,
         topic: str,
-        value: bytes | None = None,
+        value: V | None = None,
         *,
-        key: bytes | None = None,
+        key: K | None = None,
         partition: int | None = None,
         timestamp: int | datetime | None = None,
         headers: Sequence[Header] = (),
@@ -85,6 +98,8 @@ class Producer(BlockingTransactionCalls):
         event_format: FormatName = "json",
     ) -> Delivery:
         """Accept one record and return its delivery: `result()` waits for it. See `AsyncProducer.send`."""
+        if self._serializers is not None:
+            key, value = self._serializers.apply(topic, key, value)
         if event is not None:
             key, value, headers = record_of(event, value, key, headers, mode, key_mapper, event_format)
         if self._process is Blocking._this_process:
@@ -161,7 +176,7 @@ class Producer(BlockingTransactionCalls):
             self._run(self._producer.close(timeout))
 
 
-_unclosed: weakref.WeakSet[Producer] = weakref.WeakSet()
+_unclosed: weakref.WeakSet[Producer[Any, Any]] = weakref.WeakSet()
 
 
 @atexit.register

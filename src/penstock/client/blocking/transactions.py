@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.client.blocking.base import Blocking
 from penstock.client.produce.transaction_calls import group_metadata_of
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class BlockingTransactionCalls(Blocking):
     """A part of `Producer`. For errors, see the method of that name in `AsyncProducer`."""
 
-    _producer: AsyncProducer
+    _producer: AsyncProducer[Any, Any]
 
     @property
     def transactional_id(self) -> str | None:

@@ -12,13 +12,13 @@ import inspect
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Self, Unpack
 
-from penstock.client.arguments import column_names, milliseconds, topic_partition, topic_partitions, whole
+from penstock.client.arguments import column_names, milliseconds, topic_partitions, whole
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.config import ConsumerConfig
+from penstock.client.fetch.assigned_partitions import AssignedPartitions
 from penstock.client.fetch.cursors import Cursor, FetchSettings
-from penstock.client.fetch.fetched_records import FetchedRecords
 from penstock.client.fetch.fetcher import Fetcher
 from penstock.client.fetch.position_lookup import BY_AGE, COMMITTED, NO_POSITION
 from penstock.client.group.session import Callback, Callbacks, GroupSession
@@ -26,7 +26,7 @@ from penstock.client.record import Record
 from penstock.clock import SystemClock
 from penstock.common.extras import need_arrow
 from penstock.errors import ConfigError, NetworkError
-from penstock.model import COLUMN_NAMES, EARLIEST, LATEST, TopicPartition
+from penstock.model import COLUMN_NAMES, EARLIEST, LATEST, K, TopicPartition, V
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,7 +42,7 @@ THREADED_BYTES_MIN = 128 << 10
 """Parts from this size on are decoded in another thread, so that the event loop goes on."""
 
 
-class AsyncConsumer(FetchedRecords):
+class AsyncConsumer(AssignedPartitions[K, V]):
     """Reads records of partitions, those of its choice or those that its group gives it.
 
     >>> async with AsyncConsumer("localhost:9092", group_id="billing") as consumer:
@@ -57,22 +57,35 @@ class AsyncConsumer(FetchedRecords):
 
     Options: Kafka's dotted names in `config`, or the same with underscores as keywords: those of
     `penstock.client.ConsumerOptions`, which ``help()`` lists.
+
+    Keys and values are bytes, or what `key_deserializer` and `value_deserializer` make of them. These are
+    functions of one argument, such as ``bytes.decode``; None is never given to them. `poll_arrow` is not
+    concerned.
     """
 
     def __init__(
         self,
         bootstrap_servers: str | Sequence[str] | None = None,
         config: ConsumerOptions | Mapping[str, object] | None = None,
+        *,
+        key_deserializer: Callable[[bytes], K] | None = None,
+        value_deserializer: Callable[[bytes], V] | None = None,
         **options: Unpack[ConsumerOptions],
     ) -> None:
-        super().__init__(ConsumerConfig.of(bootstrap_servers, config, options), SystemClock())
+        read = ConsumerConfig.of(
+            config,
+            options,
+            bootstrap_servers=bootstrap_servers,
+            key_deserializer=key_deserializer,
+            value_deserializer=value_deserializer,
+        )
+        super().__init__(read, SystemClock())
         self._client = AsyncClient(self.config)
-        self._paused: set[TopicPartition] = set()
         self._is_closed = False
         self._group = GroupSession(self._client, self.config, self) if self.config.group_id else None
         self._starting: asyncio.Task[None] | None = None
 
-    async def start(self) -> AsyncConsumer:
+    async def start(self) -> Self:
         """Reach the cluster. Optional: the first `poll` does it as well.
 
         Raises:
@@ -83,7 +96,7 @@ class AsyncConsumer(FetchedRecords):
         await self._client.bootstrap()
         return self
 
-    async def __aenter__(self) -> AsyncConsumer:
+    async def __aenter__(self) -> Self:
         return await self.start()
 
     async def __aexit__(self, exc_type: object, exc: object, traceback: object) -> None:
@@ -191,84 +204,6 @@ class AsyncConsumer(FetchedRecords):
         """The id that the group's coordinator gave this consumer; empty before it has joined."""
         return self._group.member_id if self._group is not None else ""
 
-    def assignment(self) -> list[TopicPartition]:
-        """The partitions that are read."""
-        return list(self._positions)
-
-    def seek(self, partition: TopicPartition | tuple[str, int], offset: int) -> None:
-        """Go on at an offset, or at `EARLIEST` or `LATEST`.
-
-        Raises:
-            ConfigError: the partition is not assigned, or the offset is negative.
-        """
-        tp = self._assigned(partition)
-        offset = whole(offset, "the offset")
-        if offset < 0 and offset not in (EARLIEST, LATEST):
-            raise ConfigError(f"offset {offset}: offsets begin at 0")
-        with self._position_lock:
-            self._forget([tp])
-            self._positions[tp] = offset
-        self._before.pop(tp, None)
-        if self._group is not None:
-            self._group.sought(tp)
-
-    def seek_to_beginning(self, *partitions: TopicPartition | tuple[str, int]) -> None:
-        """Go on at the first record of some partitions, of all by default."""
-        for tp in partitions or self.assignment():
-            self.seek(tp, EARLIEST)
-
-    def seek_to_end(self, *partitions: TopicPartition | tuple[str, int]) -> None:
-        """Go on behind the last record of some partitions, of all by default."""
-        for tp in partitions or self.assignment():
-            self.seek(tp, LATEST)
-
-    def seek_to_committed(self, *partitions: TopicPartition | tuple[str, int]) -> None:
-        """Go back to what the group has committed, for some partitions, for all by default.
-
-        What an aborted transaction has read comes again. Where nothing is committed, ``auto.offset.reset``
-        decides.
-
-        Raises:
-            ConfigError: a partition is not assigned, or there is no ``group.id``.
-        """
-        group = self._group_of("seek_to_committed()")
-        for tp in [self._assigned(partition) for partition in partitions] or self.assignment():
-            with self._position_lock:
-                self._forget([tp])
-                self._positions[tp] = COMMITTED
-            self._before.pop(tp, None)
-            group.sought(tp)
-
-    def pause(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
-        """Hand out no records of some partitions until `resume`."""
-        self._set_paused(topic_partitions(partitions, "pause()"), True)
-
-    def resume(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
-        """Go on with paused partitions, where they were."""
-        self._set_paused(topic_partitions(partitions, "resume()"), False)
-
-    def paused(self) -> set[TopicPartition]:
-        """The partitions that are paused."""
-        return set(self._paused)
-
-    def _set_paused(self, partitions: Iterable[TopicPartition], is_paused: bool) -> None:
-        for tp in partitions:
-            self._assigned(tp)
-            if not is_paused:
-                self._paused.discard(tp)
-                continue
-            with self._position_lock:
-                # What has been fetched is dropped and fetched again later: a paused partition must
-                # not fill the buffer.
-                self._forget([tp])
-                self._paused.add(tp)
-
-    def _assigned(self, partition: TopicPartition | tuple[str, int]) -> TopicPartition:
-        tp = topic_partition(partition)
-        if tp not in self._positions:
-            raise ConfigError(f"partition {tp} is not assigned")
-        return tp
-
     # -- what the group gives and takes (see `penstock.client.group.session.Holder`)
 
     def hold(self, partitions: Iterable[TopicPartition]) -> None:
@@ -350,7 +285,7 @@ class AsyncConsumer(FetchedRecords):
 
     # -- records
 
-    async def poll(self, timeout_ms: float = 1_000.0, max_records: int | None = None) -> list[Record]:
+    async def poll(self, timeout_ms: float = 1_000.0, max_records: int | None = None) -> list[Record[K, V]]:
         """Return the next records, of one partition or several: what is there at once, at most
         `max_records` (default ``max.poll.records``); wait up to `timeout_ms` for the first.
 
@@ -358,6 +293,8 @@ class AsyncConsumer(FetchedRecords):
             KafkaError: a topic does not exist, or the position is outside the log and
                 ``auto.offset.reset`` is none.
             CorruptRecordError: a batch is damaged. Its partition stays where it is: `seek` past it.
+            DeserializationError: a deserializer has raised. The error has the record, which counts as handed
+                out: the next poll goes on behind it, unless you `seek` to it.
             NetworkError: no broker has been reached so far.
             PenstockError: the group refuses the member, or an assignor of one's own has failed.
         """
@@ -477,7 +414,7 @@ class AsyncConsumer(FetchedRecords):
                 if position >= 0 and tp not in self._paused:
                     self._fetcher.start(Cursor(tp, position, None, self.config.max_partition_fetch_bytes))
 
-    async def __aiter__(self) -> AsyncIterator[Record]:
+    async def __aiter__(self) -> AsyncIterator[Record[K, V]]:
         """Every record, for ever. The position follows record by record."""
         clock = time.monotonic
         breathe_at = clock() + BREATH_S

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic
 
 from penstock.client.arguments import size
 from penstock.client.fetch.position_lookup import NO_POSITION, OffsetCalls
 from penstock.client.fetch.readings import ColumnReading, RowReading
 from penstock.client.record import Record
-from penstock.errors import DecodeError, KafkaError, PenstockError
-from penstock.model import TopicPartition
+from penstock.errors import DecodeError, DeserializationError, KafkaError, PenstockError
+from penstock.model import K, TopicPartition, V
 from penstock.protocol.error_codes import ErrorCode
 
 if TYPE_CHECKING:
@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     from penstock.client.config import ConsumerConfig
     from penstock.client.fetch.cursors import FetchedPart
     from penstock.client.fetch.fetcher import Fetcher
+    from penstock.client.serializers import Deserializers
     from penstock.clock import Clock
 
 
-class FetchedRecords(OffsetCalls):
+class FetchedRecords(OffsetCalls, Generic[K, V]):
     """The positions of a consumer, and what it hands out at them."""
 
     def __init__(self, config: ConsumerConfig, clock: Clock) -> None:
@@ -45,6 +46,7 @@ class FetchedRecords(OffsetCalls):
         self._reading: RowReading | ColumnReading | None = None
         self._is_iterating = False
         self._polls = 0
+        self._deserialize = deserializers_of(config)
 
     def __repr__(self) -> str:
         group = "" if self.config.group_id is None else f", group {self.config.group_id}"
@@ -83,9 +85,9 @@ class FetchedRecords(OffsetCalls):
         if self._before:
             self._before.clear()
 
-    def poll_now(self, limit: int) -> list[Record]:
+    def poll_now(self, limit: int) -> list[Record[K, V]]:
         """Hand out what has been fetched already, in any thread. Raises as `poll`."""
-        records: list[Record] = []
+        records: list[Any] = []
         self._come_back()
         while len(records) < limit:
             try:
@@ -98,10 +100,41 @@ class FetchedRecords(OffsetCalls):
                 break
             tp = reading.part.tp
             self._before.setdefault(tp, self._positions[tp])
-            found = reading.take(limit - len(records))
+            found: list[Any] = reading.take(limit - len(records))
+            is_cut = False
+            if self._deserialize is not None:
+                found, is_cut = self._deserialized(reading, found, is_first=not records)
             records = records + found if records else found
             self._positions[tp] = reading.position
+            if is_cut:
+                break
         return records
+
+    def _deserialized(
+        self, reading: RowReading, taken: list[Record], *, is_first: bool
+    ) -> tuple[list[Record[K, V]], bool]:
+        """Return the records that `reading` has just given out with keys and values read, and whether they
+        end before one that cannot be read.
+
+        That one comes again in the next poll, as the first. There it raises, and counts as handed out.
+        """
+        assert self._deserialize is not None
+        index = reading.index - len(taken)
+        made: list[Record[K, V]] = []
+        try:
+            for record in taken:
+                made.append(self._deserialize(record))  # noqa: PERF401  what comes before an error is kept
+        except DeserializationError:
+            reading.index = index + len(made)
+            if made or not is_first:
+                return made, True
+            reading.index += 1
+            self._positions[reading.part.tp] = reading.position
+            raise
+        except BaseException:  # Ctrl-C: these records come again
+            reading.index = index
+            raise
+        return made, False
 
     def _row_reading(self) -> RowReading | None:
         """Return the part to hand records out of; None when nothing has been fetched."""
@@ -232,19 +265,29 @@ class FetchedRecords(OffsetCalls):
         """Whether there are records that have been decoded and not handed out."""
         return isinstance(self._reading, RowReading) and not self._reading.is_done
 
-    def iterate_now(self) -> Iterator[Record]:
+    def iterate_now(self) -> Iterator[Record[K, V]]:
         """The records that have been fetched already, one by one.
 
         Ends when the application seeks, or the group needs attention.
         """
         self._come_back()
         self._is_iterating = True
+        deserialize = self._deserialize
         while (reading := self._row_reading()) is not None:
             tp = reading.part.tp
             while self._reading is reading and reading.index < len(reading.rows):
-                record = reading.rows[reading.index]
+                record: Any = reading.rows[reading.index]
                 reading.index += 1
                 self._positions[tp] = reading.position
-                yield record
+                yield record if deserialize is None else deserialize(record)
                 if self.needs_attention:
                     return
+
+
+def deserializers_of(config: ConsumerConfig) -> Deserializers[Any, Any] | None:
+    """The deserializers of a consumer; None where keys and values stay bytes."""
+    if config.key_deserializer is None and config.value_deserializer is None:
+        return None
+    from penstock.client.serializers import Deserializers
+
+    return Deserializers(config.key_deserializer, config.value_deserializer)

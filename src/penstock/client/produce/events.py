@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 def record_of(
     event: object,
-    value: bytes | None,
-    key: bytes | None,
+    value: object,
+    key: Any,
     headers: Sequence[Any],
     mode: Mode,
     key_mapper: KeyMapper | None,
     event_format: FormatName,
-) -> tuple[bytes | None, bytes | None, Sequence[Header]]:
+) -> tuple[Any, Any, Sequence[Header]]:
     """Key, value and headers of the record that carries `event`; see `penstock.cloudevents.to_record`.
 
     Raises:

@@ -7,8 +7,8 @@ Keyed records go where Java would send them; the others fill one partition's bat
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Unpack
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, Self, Unpack
 
 from penstock.client.arguments import checked, instance_of, optional, seconds, topic_name, whole
 from penstock.client.cluster.client import AsyncClient
@@ -26,7 +26,7 @@ from penstock.clock import Clock, SystemClock
 from penstock.common.extras import need_arrow
 from penstock.common.logs import logger_named
 from penstock.errors import NetworkError, PenstockError, RequestTimeoutError
-from penstock.model import Header, RecordMetadata, TopicPartition
+from penstock.model import Header, K, RecordMetadata, TopicPartition, V
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from penstock.client.options import ProducerOptions
     from penstock.client.produce.columns import ColumnEncoder
     from penstock.client.produce.encoded import EncodedBatch, TableDelivery
+    from penstock.client.serializers import Serializers
     from penstock.cloudevents import Event
     from penstock.cloudevents.formats.registry import FormatName
     from penstock.cloudevents.headers import Mode
@@ -68,7 +69,7 @@ class _TopicState:
         self.sticky = sticky
 
 
-class AsyncProducer(TransactionCalls):
+class AsyncProducer(TransactionCalls, Generic[K, V]):
     """Writes records to topics.
 
     >>> async with AsyncProducer(bootstrap_servers="localhost:9092") as producer:
@@ -79,15 +80,27 @@ class AsyncProducer(TransactionCalls):
 
     Options: Kafka's dotted names in `config`, or the same with underscores as keywords: those of
     `penstock.client.ProducerOptions`, which ``help()`` lists.
+
+    Keys and values are bytes, or what `key_serializer` and `value_serializer` make bytes of. These are
+    functions of one argument, such as ``str.encode``; None is never given to them.
     """
 
     def __init__(
         self,
         bootstrap_servers: str | Sequence[str] | None = None,
         config: ProducerOptions | Mapping[str, object] | None = None,
+        *,
+        key_serializer: Callable[[K], bytes | None] | None = None,
+        value_serializer: Callable[[V], bytes | None] | None = None,
         **options: Unpack[ProducerOptions],
     ) -> None:
-        self.config = ProducerConfig.of(bootstrap_servers, config, options)
+        self.config = ProducerConfig.of(
+            config,
+            options,
+            bootstrap_servers=bootstrap_servers,
+            key_serializer=key_serializer,
+            value_serializer=value_serializer,
+        )
         self._client = AsyncClient(self.config)
         self._clock: Clock = SystemClock()
         """The time of records without a timestamp, and the seconds of the event loop for deadlines."""
@@ -101,6 +114,8 @@ class AsyncProducer(TransactionCalls):
         self._partitioner: Partitioner = PARTITIONERS[chosen] if isinstance(chosen, str) else chosen
         self._null_is_free = isinstance(chosen, str) and self._partitioner(None, 1) is None
         """Whether records without a key may go anywhere: the partitioner need not be asked."""
+        self.serializers = serializers_of(self.config)
+        """What makes bytes of keys and values; None where they are bytes."""
         self._topics: dict[str, _TopicState] = {}
         self._sender: Sender | None = None
         self._encoder: ColumnEncoder | None = None
@@ -112,7 +127,7 @@ class AsyncProducer(TransactionCalls):
         closed = ", closed" if self._is_closed else ""
         return f"<{type(self).__name__} of {self.config.described}{transactional}{closed}>"
 
-    async def start(self) -> AsyncProducer:
+    async def start(self) -> Self:
         """Reach the cluster. Optional: the first `send` does it as well.
 
         Raises:
@@ -130,7 +145,7 @@ class AsyncProducer(TransactionCalls):
         await self._client.bootstrap()
         return self
 
-    async def __aenter__(self) -> AsyncProducer:
+    async def __aenter__(self) -> Self:
         return await self.start()
 
     async def __aexit__(self, exc_type: type[BaseException] | None, exc: object, traceback: object) -> None:
@@ -141,9 +156,9 @@ class AsyncProducer(TransactionCalls):
     async def send(
         self,
         topic: str,
-        value: bytes | None = None,
+        value: V | None = None,
         *,
-        key: bytes | None = None,
+        key: K | None = None,
         partition: int | None = None,
         timestamp: int | datetime | None = None,
         headers: Sequence[Header] = (),
@@ -164,11 +179,14 @@ class AsyncProducer(TransactionCalls):
         Raises:
             ConfigError: there is a value as well as an event.
             InvalidEventError: no record of that mode can carry the event.
+            SerializationError: a serializer has raised, or returned something else than bytes.
             EncodeError: a key or value is not bytes, or a header is not (str, bytes or None).
             KafkaError: the topic does not exist, or the record is too large.
             NetworkError: no broker answers.
             RequestTimeoutError: no room within ``max.block.ms``.
         """
+        if self.serializers is not None:
+            key, value = self.serializers.apply(topic, key, value)
         if event is not None:
             key, value, headers = record_of(event, value, key, headers, mode, key_mapper, event_format)
         accepted = self.try_send(topic, value, key, partition, timestamp, headers)
@@ -183,9 +201,9 @@ class AsyncProducer(TransactionCalls):
     async def send_and_wait(
         self,
         topic: str,
-        value: bytes | None = None,
+        value: V | None = None,
         *,
-        key: bytes | None = None,
+        key: K | None = None,
         partition: int | None = None,
         timestamp: int | datetime | None = None,
         headers: Sequence[Header] = (),
@@ -195,17 +213,25 @@ class AsyncProducer(TransactionCalls):
         event_format: FormatName = "json",
     ) -> RecordMetadata:
         """Send one record and return where it went. Raises as `send`, and why it could not be delivered."""
-        if event is not None:
-            key, value, headers = record_of(event, value, key, headers, mode, key_mapper, event_format)
-        return await (
-            await self.send(topic, value, key=key, partition=partition, timestamp=timestamp, headers=headers)
+        delivery = await self.send(
+            topic,
+            value,
+            key=key,
+            partition=partition,
+            timestamp=timestamp,
+            headers=headers,
+            event=event,
+            mode=mode,
+            key_mapper=key_mapper,
+            event_format=event_format,
         )
+        return await delivery
 
     def try_send(
         self,
         topic: str,
-        value: bytes | None,
-        key: bytes | None,
+        value: Any,
+        key: Any,
         partition: int | None,
         timestamp: int | datetime | None,
         headers: Sequence[Header],
@@ -257,8 +283,8 @@ class AsyncProducer(TransactionCalls):
     async def send_when_possible(
         self,
         topic: str,
-        value: bytes | None,
-        key: bytes | None,
+        value: Any,
+        key: Any,
         partition: int | None,
         timestamp: int | datetime | None,
         headers: Sequence[Header],
@@ -441,6 +467,15 @@ class AsyncProducer(TransactionCalls):
             if self._sender is not None:
                 self._sender.report_unnoticed()
             await self._client.close()
+
+
+def serializers_of(config: ProducerConfig) -> Serializers | None:
+    """The serializers of a producer; None where keys and values are bytes."""
+    if config.key_serializer is None and config.value_serializer is None:
+        return None
+    from penstock.client.serializers import Serializers
+
+    return Serializers(config.key_serializer, config.value_serializer)
 
 
 def closing_patience_s(exc_type: type[BaseException] | None) -> float | None:

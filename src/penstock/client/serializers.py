@@ -1,0 +1,134 @@
+"""Serializers and deserializers: functions of the application between its values and the bytes of records.
+
+They take one argument and return one value. Nulls are never given to them: a record without a value stays
+one. What they raise becomes an error that names the record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple
+
+from penstock.errors import DeserializationError, SerializationError
+from penstock.model import K, TopicPartition, V
+
+if TYPE_CHECKING:
+    from penstock.client.record import Record
+
+Serializer = Callable[[Any], bytes | None]
+Deserializer = Callable[[bytes], Any]
+
+IN_PLACE_OF_JAVA = {
+    "StringSerializer": "str.encode",
+    "StringDeserializer": "bytes.decode",
+    "ByteArraySerializer": "None: bytes are the default",
+    "ByteArrayDeserializer": "None: bytes are the default",
+    "IntegerSerializer": "lambda number: number.to_bytes(4, 'big', signed=True)",
+    "IntegerDeserializer": "lambda data: int.from_bytes(data, 'big', signed=True)",
+    "LongSerializer": "lambda number: number.to_bytes(8, 'big', signed=True)",
+    "LongDeserializer": "lambda data: int.from_bytes(data, 'big', signed=True)",
+    "DoubleSerializer": "struct.Struct('>d').pack",
+}
+"""What does here what a class of Java's clients does there, by the end of its name."""
+
+
+def read_function(value: object) -> Callable[[Any], Any]:
+    """Return the option `value`, which must be a function of one argument.
+
+    Raises:
+        ValueError: it is no function, a coroutine function, or one that needs more arguments.
+    """
+    if isinstance(value, str):
+        instead = IN_PLACE_OF_JAVA.get(value.rpartition(".")[2], "str.encode, or bytes.decode to read")
+        raise ValueError(f"a function is needed here, not the name of a class; give {instead}")
+    if not callable(value):
+        raise ValueError("a function of one argument is needed, such as str.encode, or bytes.decode to read")
+    import inspect  # rarely needed, and slow to import
+
+    if inspect.iscoroutinefunction(value):
+        raise ValueError("an ordinary function is needed, not a coroutine function")
+    try:
+        signature = inspect.signature(value)
+    except (TypeError, ValueError):  # some of those written in C have none
+        return value
+    try:
+        signature.bind(None)
+    except TypeError:
+        raise ValueError(
+            f"a function of one argument is needed, and this one is called as {signature}; "
+            "wrap it: lambda value: function(value, ...)"
+        ) from None
+    return value
+
+
+class Serializers(NamedTuple):
+    """The serializers of a producer."""
+
+    key: Serializer | None
+    value: Serializer | None
+
+    def apply(self, topic: object, key: Any, value: Any) -> tuple[Any, Any]:
+        """Return the bytes of key and value, as far as there are serializers for them.
+
+        Raises:
+            SerializationError: a serializer has raised, or returned something else than bytes.
+        """
+        if key is not None and self.key is not None:
+            key = _bytes_of(self.key, key, "key_serializer", topic)
+        if value is not None and self.value is not None:
+            value = _bytes_of(self.value, value, "value_serializer", topic)
+        return key, value
+
+
+def _bytes_of(serializer: Serializer, value: object, name: str, topic: object) -> bytes | None:
+    try:
+        made: object = serializer(value)
+    except Exception as error:
+        raise SerializationError(
+            f"{name} failed for a {type(value).__name__}: {type(error).__name__}: {error}; "
+            f"the record was not sent to topic {topic!r}"
+        ) from error
+    if made is None or isinstance(made, bytes):
+        return made
+    if isinstance(made, (bytearray, memoryview)):
+        return bytes(made)
+    raise SerializationError(
+        f"{name} returned {type(made).__name__} for a {type(value).__name__}, bytes or None are needed; "
+        f"the record was not sent to topic {topic!r}"
+    )
+
+
+class Deserializers(Generic[K, V]):
+    """The deserializers of a consumer, as one function from records of bytes to records of its types."""
+
+    __slots__ = ("_key", "_value")
+
+    def __init__(self, key: Deserializer | None, value: Deserializer | None) -> None:
+        self._key = key
+        self._value = value
+
+    def __call__(self, record: Record) -> Record[K, V]:
+        """Return `record` with its key and value read.
+
+        Raises:
+            DeserializationError: a deserializer has raised; the error has the record as it is in the topic.
+        """
+        topic, partition, offset, timestamp, timestamp_type, key, value, headers = record
+        read_key: Any = key
+        read_value: Any = value
+        name = "key_deserializer"
+        try:
+            if key is not None and self._key is not None:
+                read_key = self._key(key)
+            name = "value_deserializer"
+            if value is not None and self._value is not None:
+                read_value = self._value(value)
+        except Exception as error:
+            raise DeserializationError(
+                f"{name} failed for offset {offset} of {TopicPartition(topic, partition)}: "
+                f"{type(error).__name__}: {error}; the record is the error's `record`, and the next call "
+                "goes on behind it",
+                record,
+            ) from error
+        kind: type[Record[K, V]] = type(record)  # type: ignore[assignment]
+        return kind(topic, partition, offset, timestamp, timestamp_type, read_key, read_value, headers)
