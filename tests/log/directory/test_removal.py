@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -34,11 +35,11 @@ def test_what_exceeds_the_share_of_a_second_is_removed_in_a_thread(
     names: list[str] = []
     remove = removal.remove_directory
 
-    def slow(path: str) -> None:
+    def slow(path: str, *rest: Callable[[], bool]) -> bool:
         nonlocal now
         now += INLINE_S / 3.5
         names.append(threading.current_thread().name)
-        remove(path)
+        return remove(path, *rest)
 
     monkeypatch.setattr(removal, "remove_directory", slow)
     remover = Remover(lambda: now)
@@ -71,3 +72,28 @@ def test_what_cannot_be_removed_is_told_and_holds_up_nothing(
 def test_an_error_at_once_is_the_callers(tmp_path: Path) -> None:
     with pytest.raises(StorageError):
         Remover().remove(str(tmp_path / "gone-delete"))
+
+
+def test_a_stop_waits_for_the_file_at_hand_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(removal, "INLINE_S", 0.0)
+    begun, may_go_on = threading.Event(), threading.Event()
+    unlink = removal.remove_file
+
+    def held(path: str) -> None:
+        begun.set()
+        assert may_go_on.wait(30)
+        unlink(path)
+
+    monkeypatch.setattr(removal, "remove_file", held)
+    remover = Remover()
+    for number in range(3):
+        remover.remove(make(tmp_path / f"{number}-delete"))
+    assert begun.wait(30)
+    stopper = threading.Thread(target=remover.stop)
+    stopper.start()
+    assert remover._stopping.wait(30)
+    may_go_on.set()
+    stopper.join(30)
+    assert not stopper.is_alive()
+    left = [len([*path.rglob("*")]) for path in sorted(tmp_path.iterdir())]
+    assert left == [2, 3, 3], "one file is gone, of the first directory"

@@ -3,7 +3,7 @@
 Deleting a topic renames the directories of its partitions, which makes them none; their files may be
 removed at any time after that. One directory takes a fraction of a millisecond, but one request may delete
 thousands, and a file of gigabytes takes longer. So the caller's thread spends a share of every second on it,
-and a thread does the rest. What a crash leaves is removed at the next start.
+and a thread does the rest. What is left at a stop, or by a crash, is removed after the next start.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ class Remover:
         self._spent_s = 0.0
         self._waiting: deque[str] = deque()
         self._thread: threading.Thread | None = None
+        self._stopping = threading.Event()
 
     def remove(self, path: str) -> None:
         """Remove a directory with all that is in it, now or soon.
@@ -64,31 +65,45 @@ class Remover:
             if self._waiting:  # came when the thread had just ended
                 self._run()
 
+    def stop(self) -> None:
+        """Return when nothing is being removed any more: after the file at hand, whatever waits.
+
+        Directories that are left keep their names, by which the next start finds them.
+        """
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join()
+
     def _run(self) -> None:
         """Remove what waits. A directory that cannot be removed is left to the next start, and logged."""
-        while self._waiting:
+        while self._waiting and not self._stopping.is_set():
             path = self._waiting.popleft()
             try:
-                remove_directory(path)
+                remove_directory(path, self._stopping.is_set)
             except StorageError as error:
                 logger.warning("%s; it is tried again at the next start", error)
             except Exception:
                 logger.exception("removing %s failed; it is tried again at the next start", path)
 
 
-def remove_directory(path: str) -> None:
+def remove_directory(path: str, is_enough: Callable[[], bool] = lambda: False) -> bool:
     """Remove a directory that holds files, and perhaps directories, but none worth keeping.
+
+    Return whether it is gone: before each file, `is_enough` may say to leave what is still there.
 
     Raises:
         StorageError: something in it cannot be removed.
     """
     for child in _children(path):
-        if child.is_dir(follow_symlinks=False):
-            remove_directory(child.path)
-        else:
+        if is_enough():
+            return False
+        if not child.is_dir(follow_symlinks=False):
             remove_file(child.path)
+        elif not remove_directory(child.path, is_enough):
+            return False
     with storage("delete", path):
         os.rmdir(path)
+    return True
 
 
 def _children(path: str) -> Iterator[os.DirEntry[str]]:

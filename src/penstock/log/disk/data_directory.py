@@ -3,8 +3,8 @@
 The files are Kafka's. In the directory: `meta.properties`; `.lock`, held while a process uses it;
 `.kafka_cleanshutdown`, there only while none does and the last one closed everything; the checkpoints
 `recovery-point-offset-checkpoint`, `log-start-offset-checkpoint` and `cleaner-offset-checkpoint`. One
-directory a partition, named topic-partition; one whose deletion has begun ends in `-delete` and is removed
-at the next start, while `-stray` and `-future` (Kafka's own affairs) are left alone.
+directory a partition, named topic-partition; one whose deletion has begun ends in `-delete`, and what is left
+of it is removed after the next start, while `-stray` and `-future` (Kafka's own affairs) are left alone.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from penstock.log.directory.identity_files import (
     write_meta_properties,
     write_topic_id,
 )
-from penstock.log.directory.removal import Remover, remove_directory
+from penstock.log.directory.removal import Remover
 from penstock.log.disk.disk_log import DiskLog
 from penstock.log.disk.inspection import Noted, problems_of
 from penstock.model import TopicPartition
@@ -165,7 +165,7 @@ class DataDirectory:
             names = os.listdir(self.path)
         for name in names:
             if name.endswith(SUFFIX_DELETE):
-                remove_directory(f"{self.path}/{name}")
+                self._remover.remove(f"{self.path}/{name}")
             elif name.endswith(SUFFIXES_FOREIGN):
                 logger.warning("leaving %s/%s alone", self.path, name)
 
@@ -379,7 +379,8 @@ class DataDirectory:
                 if log.end_offset > log.recovery_point:
                     log.flush()
                 log.close()
-            self._remover.wait()
+            # What is still to be removed must not hold up a stop: the next start has the rest of it removed.
+            self._remover.stop()
             self.write_checkpoints()
             path = f"{self.path}/{CLEAN_SHUTDOWN}"
             # A partition on disk that was never opened has not been checked: the mark would vouch for it.
@@ -391,6 +392,7 @@ class DataDirectory:
 
     def abandon(self) -> None:
         """Let go of everything as a crash would, but for the lock, which is released."""
+        self._remover.stop()
         self.logs.clear()
         if self._lock >= 0:
             os.close(self._lock)
