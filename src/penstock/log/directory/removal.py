@@ -66,7 +66,7 @@ class Remover:
                 self._run()
 
     def stop(self) -> None:
-        """Return when nothing is being removed any more: after the file at hand, whatever waits.
+        """Return when nothing is being removed any more: after the file at hand, however many wait.
 
         Directories that are left keep their names, by which the next start finds them.
         """
