@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from penstock.errors import ConfigError, StorageError
 from penstock.landing.atomic_files import TEMPORARY_SUFFIX, make_directory, storage_error, sync
+from penstock.landing.encodings import columns_with_dictionary, columns_with_statistics, compressions
 from penstock.landing.layout import Layout
 from penstock.landing.manifest import LandedFile
 from penstock.landing.partitioning import Values, directory, split
@@ -31,23 +32,6 @@ FILE_BYTES = 128 << 20
 
 PARTITIONS_MAX = 256
 """How many partitions one task may write. Every one is a file, in each batch."""
-
-UNIQUE_COLUMNS = (
-    "key",
-    "value",
-    "headers",
-    "offset",
-    "timestamp",
-    "id",
-    "time",
-    "data",
-    "error",
-    "extensions",
-)
-"""Columns whose values seldom repeat: a dictionary of them would be built in vain."""
-
-WITHOUT_STATISTICS = ("key", "value", "headers", "data", "extensions", "error")
-"""Columns by whose bounds no reader skips a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,14 +151,13 @@ class _OpenFile:
             if self._sink is None:
                 make_directory(self._staged.parent)
                 self._sink = pa.OSFile(str(self._staged), "wb")
-                names = rows[0].schema.names
                 self._writer = pq.ParquetWriter(
                     self._sink,
                     rows[0].schema,
-                    compression=self._settings.compression,
-                    use_dictionary=[name for name in names if name not in UNIQUE_COLUMNS],
+                    compression=compressions(rows, self._settings.compression),
+                    use_dictionary=columns_with_dictionary(rows),
                     write_statistics=self._settings.all_statistics
-                    or [name for name in names if name not in WITHOUT_STATISTICS],
+                    or columns_with_statistics(rows[0].schema.names),
                     store_schema=True,
                 )
             assert self._writer is not None

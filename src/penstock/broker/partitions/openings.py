@@ -55,13 +55,13 @@ class Openings:
             self._period_began = now - self._at_most_s
 
     def _say(self, now: float) -> None:
-        """Tell in the broker's log that partitions wait: a client only sees that its requests take long."""
+        """Log that partitions wait: a client only sees that its requests take long."""
         if self._said_at is not None and now - self._said_at < SAID_EVERY_S:
             return
         self._said_at = now
         logger.info(
-            "many partitions are used for the first time: opening their logs has taken %.0f ms of this second, "
-            "which is its share (penstock.log.open.ms.max); the others are answered with error 6 until clients "
-            "ask again",
+            "many partitions are used for the first time: opening their logs has taken %.0f ms of this "
+            "second, all its share (penstock.log.open.ms.max); the others are answered with error 6, after "
+            "which clients ask again",
             self._spent_s * 1000,
         )

@@ -1,0 +1,110 @@
+"""How the columns of a Parquet file are written, decided by its first row group. Needs pyarrow.
+
+Two attempts cost as much as all the rest of an encoder where they are in vain: a dictionary of values that
+seldom repeat, and compressing what is compressed or encrypted already. A sample shows it beforehand. Pages
+are PLAIN or have a dictionary, which every reader of Parquet takes; the delta encodings would make files of
+offsets and times smaller, but not every reader takes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+NEVER_REPEATING = ("value", "headers", "offset", "timestamp", "time", "data", "error", "extensions")
+"""Columns that never have a dictionary: large ones, and those that count on."""
+
+WITHOUT_STATISTICS = ("key", "value", "headers", "data", "extensions", "error")
+"""Columns by whose bounds no reader skips a file."""
+
+REPEATS_ROWS = 4096
+"""Rows that are looked at for values that repeat."""
+REPEATS_LEAST = 4
+"""How often a value has to be there, in the mean of these rows, for a dictionary to pay."""
+
+SAMPLED_BYTES_LEAST = 1 << 20
+"""Smaller columns are compressed untried: a sample would cost as much as it could save."""
+SAMPLE_BYTES = 64 << 10
+SAMPLES = 4
+COMPRESSED_SHARE_MAX = 0.95
+"""A column whose sample stays larger than this share of itself is stored as it is."""
+
+
+def columns_with_dictionary(rows: Sequence[pa.RecordBatch]) -> list[str]:
+    """The names of columns whose values repeat, as far as the first of `rows` show."""
+    first = rows[0].slice(0, REPEATS_ROWS)
+    return [
+        name
+        for name, column in zip(first.schema.names, first.columns, strict=True)
+        if name not in NEVER_REPEATING and _repeats(column)
+    ]
+
+
+def _repeats(column: pa.Array) -> bool:
+    if not (pa.types.is_string(column.type) or pa.types.is_binary(column.type)):
+        return True
+    present = len(column) - column.null_count
+    distinct = pc.count_distinct(column, mode="only_valid").as_py()
+    # A short batch says little; its dictionary costs little as well.
+    return len(column) < REPEATS_ROWS or distinct * REPEATS_LEAST <= present
+
+
+def columns_with_statistics(names: Iterable[str]) -> list[str]:
+    """Those of `names` by whose bounds readers skip files."""
+    return [name for name in names if name not in WITHOUT_STATISTICS]
+
+
+def compressions(rows: Sequence[pa.RecordBatch], codec: str) -> Mapping[str, str]:
+    """The codec of each column by its path: `codec`, or ``none`` where a sample of `rows` gets no smaller.
+
+    Raises:
+        pa.ArrowException: there is no such codec.
+    """
+    schema = rows[0].schema
+    found = {path: codec for field in schema for path in _leaves(field.name, field.type)}
+    if codec != "none":
+        for i, field in enumerate(schema):
+            is_text = pa.types.is_string(field.type) or pa.types.is_binary(field.type)
+            if is_text and not _gets_smaller([batch.column(i) for batch in rows], codec):
+                found[field.name] = "none"
+    return found
+
+
+def _leaves(path: str, kind: pa.DataType) -> Iterator[str]:
+    """The paths of the columns in the file that a column of Arrow becomes."""
+    if pa.types.is_map(kind):
+        yield f"{path}.key_value.key"
+        yield from _leaves(f"{path}.key_value.value", kind.item_type)
+    elif pa.types.is_list(kind):
+        yield from _leaves(f"{path}.list.element", kind.value_type)
+    elif pa.types.is_struct(kind):
+        for field in kind:
+            yield from _leaves(f"{path}.{field.name}", field.type)
+    else:
+        yield path
+
+
+def _gets_smaller(pieces: Sequence[pa.Array], codec: str) -> bool:
+    """Whether a sample of a column's bytes, taken at several places, is worth compressing."""
+    sizes = [piece.nbytes for piece in pieces]
+    if sum(sizes) < SAMPLED_BYTES_LEAST:
+        return True
+    step = max(1, len(pieces) // SAMPLES)
+    taken = b"".join(_first_bytes(piece) for piece in pieces[::step][:SAMPLES])
+    if not taken:
+        return True
+    # `lz4` is the block format in files, which this one is a frame around.
+    compressed = pa.Codec(codec if codec != "lz4" else "lz4_raw").compress(taken, asbytes=True)
+    return len(compressed) <= COMPRESSED_SHARE_MAX * len(taken)
+
+
+def _first_bytes(column: pa.Array) -> bytes:
+    """The first bytes of the values of a column of texts or bytes; SAMPLE_BYTES at most."""
+    offsets, data = column.buffers()[1:]
+    if data is None or not len(column):
+        return b""
+    bounds = pa.Array.from_buffers(pa.int32(), len(column) + 1, [None, offsets], offset=column.offset)
+    begin, end = bounds[0].as_py(), bounds[len(column)].as_py()
+    return bytes(data[begin : min(end, begin + SAMPLE_BYTES)])
