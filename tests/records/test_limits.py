@@ -108,8 +108,8 @@ def test_more_records_than_the_limit_are_refused_before_one_is_read() -> None:
 def test_rows_become_objects_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     count = 100_000
     batch = tiny_records(count, base_offset=5) + tiny_records(10, base_offset=5 + count)
-    for has_kernels in (False, True):
-        monkeypatch.setattr(rows, "_has_kernels", lambda answer=has_kernels: answer)
+    for is_there in (False, True):
+        monkeypatch.setattr(rows, "has_kernels", lambda answer=is_there: answer)
         monkeypatch.setattr(rows, "COMPILED_FROM_BYTES", 0)
         monkeypatch.setattr(rows, "LOAD_FROM_BYTES", 0)
         pieces = list(iter_rows(batch, "t", 0))

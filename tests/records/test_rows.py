@@ -24,7 +24,7 @@ from penstock.records.rows import decode_rows, rows_of
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     for name in ("COMPILED_FROM_BYTES", "LOAD_FROM_BYTES"):
         monkeypatch.setattr(rows, name, 1 << 40 if request.param == "pure" else 0)
-    monkeypatch.setattr(rows, "_has_kernels", lambda: True)
+    monkeypatch.setattr(rows, "has_kernels", lambda: True)
     return str(request.param)
 
 

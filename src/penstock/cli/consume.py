@@ -23,11 +23,19 @@ from penstock.cli.times import TIME_HELP
 from penstock.clock import SystemClock
 from penstock.errors import ConfigError
 from penstock.model import TopicPartition
+from penstock.records.rows import has_kernels
 
 if TYPE_CHECKING:
     from penstock.client import Consumer
+    from penstock.client.config import ConsumerConfig
+
+LINES_BYTES = 1 << 20
+"""About how many bytes of records become lines at a time."""
 
 POLL_MS = 200
+
+MUCH_RECORDS = 1_000
+"""From so many records on in one poll, more are taken to come, and columns are worth what they load."""
 
 
 @click.command("consume", short_help="Print the messages of a topic.")
@@ -174,7 +182,9 @@ def command(
     if isolation is not None:
         config["isolation.level"] = isolation
     from penstock.client import Consumer
+    from penstock.client.config import ConsumerConfig
 
+    is_plain = as_json and not unbuffered and (raw or not is_terminal())
     if group is not None:
         from penstock.cli import consume_group
 
@@ -202,7 +212,15 @@ def command(
     partitions = partitions_of(bootstrap, topic, chosen, config)
     with errors_only(quiet), Consumer(bootstrap_servers=bootstrap, config=config) as consumer:
         reading = Reading(consumer, partitions, span, exit_at_end=exit_at_end, quiet=quiet)
-        reading.print_to(sys.stdout.buffer, printer, count, unbuffered=unbuffered)
+        reading.print_to(
+            sys.stdout.buffer,
+            printer,
+            count,
+            unbuffered=unbuffered,
+            json_settings=ConsumerConfig.parse(config, {"bootstrap_servers": bootstrap})
+            if is_plain
+            else None,
+        )
 
 
 TABLES = ("parquet", "csv")
@@ -285,8 +303,19 @@ class Reading:
         for partition, offset in starts.items():
             consumer.seek(partition, offset)
 
-    def print_to(self, output: IO[bytes], printer: Printer, count: int | None, *, unbuffered: bool) -> None:
-        """Print until there is a reason to stop. A slow topic is shown as it comes."""
+    def print_to(
+        self,
+        output: IO[bytes],
+        printer: Printer,
+        count: int | None,
+        *,
+        unbuffered: bool,
+        json_settings: ConsumerConfig | None = None,
+    ) -> None:
+        """Print until there is a reason to stop. A slow topic is shown as it comes.
+
+        Where the lines are JSON, and `json_settings` are those of the consumer, many are made of columns.
+        """
         left = -1 if count is None else count
         if not self._exit_at_end:
             waiting.idle(f"waiting for messages of {self._topic}; Ctrl-C ends")
@@ -297,6 +326,7 @@ class Reading:
             )
             if records:
                 waiting.step_aside()
+            is_much = len(records) >= MUCH_RECORDS
             for record in records:
                 tp = TopicPartition(record.topic, record.partition)
                 if tp not in self._unfinished:
@@ -310,6 +340,39 @@ class Reading:
                 if unbuffered:
                     output.flush()
                 left -= 1
+            output.flush()
+            self._note_ends()
+            if is_much and json_settings is not None and has_kernels():
+                self._print_columns(output, left, json_settings)
+                return
+
+    def _print_columns(self, output: IO[bytes], left: int, config: ConsumerConfig) -> None:
+        """Go on as `print_to` with lines of JSON, at most `left` of them unless that is negative."""
+        from penstock.cli.json_lines import json_lines, rows_before
+        from penstock.records.decode import iter_columns
+
+        while self._unfinished and left != 0:
+            part = self._consumer.poll_part(POLL_MS)
+            if part is not None and part.tp in self._unfinished:
+                waiting.step_aside()
+                for columns in iter_columns(
+                    part.records,
+                    start_offset=part.start,
+                    end_offset=self._ends[part.tp] if self._exit_at_end else None,
+                    aborted=part.aborted,
+                    verify_crcs=config.check_crcs,
+                    limit_bytes=config.unpack_limits.max_bytes,
+                    limit_records=config.unpack_limits.max_records,
+                    batch_bytes=LINES_BYTES,
+                ):
+                    count, is_over = rows_before(columns, self._stop_ms)
+                    count = count if left < 0 else min(count, left)
+                    output.write(json_lines(columns, part.tp, count))
+                    left -= count if left > 0 else 0
+                    if is_over:
+                        self._finish(part.tp)
+                    if is_over or left == 0:
+                        break
             output.flush()
             self._note_ends()
 

@@ -9,17 +9,17 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import Any, NamedTuple
 
 from penstock.errors import ConfigError
 from penstock.model import Header, Record, TimestampType
 
-_TIMESTAMP_NAMES = {TimestampType.CREATE_TIME: "create", TimestampType.LOG_APPEND_TIME: "logappend"}
+TIMESTAMP_NAMES = {TimestampType.CREATE_TIME: "create", TimestampType.LOG_APPEND_TIME: "logappend"}
 
-# Made once: json.dumps makes an encoder for every call that has options.
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-_encode_ascii = json.JSONEncoder(separators=(",", ":")).encode
+_string, _string_ascii = encode_basestring, encode_basestring_ascii
+"""Text as a string of JSON, as it is but for what must be escaped, and in ASCII throughout."""
 
 
 class Message(NamedTuple):
@@ -38,29 +38,43 @@ def json_printer(record: Record, *, for_terminal: bool = False) -> bytes:
 
     JSON escapes some control characters. With `for_terminal`, a line with any other is ASCII throughout.
     """
-    envelope: dict[str, object] = {
-        "topic": record.topic,
-        "partition": record.partition,
-        "offset": record.offset,
-        "tstype": _TIMESTAMP_NAMES.get(record.timestamp_type, "unknown"),
-        "ts": record.timestamp,
-    }
-    for name, value in (("key", record.key), ("payload", record.value)):
-        text, is_exact = _text(value)
-        envelope[name] = text
-        if not is_exact:
-            envelope[f"{name}_base64"] = _base64(value)
+    if not for_terminal:
+        return _line(record, _string).encode("utf-8", "surrogatepass")
+    line = _line(record, _string)
+    if not line[:-1].isprintable():
+        line = _line(record, _string_ascii)
+    return line.encode("utf-8", "surrogatepass")
+
+
+def _line(record: Record, string: Callable[[str], str]) -> str:
+    """The line of a record; `string` writes text as a string of JSON."""
+    kind = TIMESTAMP_NAMES.get(record.timestamp_type, "unknown")
+    line = (
+        f'{{"topic":{string(record.topic)},"partition":{record.partition},"offset":{record.offset},'
+        f'"tstype":"{kind}","ts":{record.timestamp},"key":{_field("key", record.key, string)},'
+        f'"payload":{_field("payload", record.value, string)}'
+    )
     if record.headers:
         texts = [(name, *_text(value)) for name, value in record.headers]
-        envelope["headers"] = [each for name, text, _ in texts for each in (name, text)]
+        line += f',"headers":[{",".join(_pairs(((n, text) for n, text, _ in texts), string))}]'
         if not all(is_exact for _, _, is_exact in texts):
-            envelope["headers_base64"] = [
-                text for name, value in record.headers for text in (name, _base64(value))
-            ]
-    line = _encode(envelope)
-    if for_terminal and not line.isprintable():
-        line = _encode_ascii(envelope)
-    return line.encode("utf-8", "surrogatepass") + b"\n"
+            exact = ((name, _base64(value)) for name, value in record.headers)
+            line += f',"headers_base64":[{",".join(_pairs(exact, string))}]'
+    return line + "}\n"
+
+
+def _field(name: str, value: bytes | None, string: Callable[[str], str]) -> str:
+    if value is None:
+        return "null"
+    text, is_exact = _text(value)
+    written = string(text or "")
+    return written if is_exact else f'{written},"{name}_base64":"{_base64(value)}"'
+
+
+def _pairs(headers: Iterable[tuple[str, str | None]], string: Callable[[str], str]) -> Iterator[str]:
+    for name, value in headers:
+        yield string(name)
+        yield "null" if value is None else string(value)
 
 
 def parse_envelope(line: bytes) -> Message:

@@ -108,7 +108,7 @@ def iter_rows(
         UnpackLimitError: a compressed batch holds more than `limit_bytes` or `limit_records`.
     """
     view = memoryview(buffer)
-    if view.nbytes >= (COMPILED_FROM_BYTES if _DECODE in sys.modules else LOAD_FROM_BYTES) and _has_kernels():
+    if view.nbytes >= (COMPILED_FROM_BYTES if _DECODE in sys.modules else LOAD_FROM_BYTES) and has_kernels():
         yield from _from_columns(
             view,
             topic,
@@ -192,7 +192,7 @@ def iter_rows(
 
 
 @cache
-def _has_kernels() -> bool:
+def has_kernels() -> bool:
     """Whether the kernels can be had, and compiled: uncompiled ones are slower than pure Python."""
     if find_spec("numpy") is None or find_spec("numba") is None:
         return False
