@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -18,13 +19,28 @@ NODES = 3
 class KafkaCluster:
     """Runs while its ``with`` block does. Topics of the cluster itself have three replicas."""
 
-    def __init__(self, version: str, directory: Path, heap_mb: int = 512) -> None:
+    def __init__(
+        self,
+        version: str,
+        directory: Path,
+        heap_mb: int = 512,
+        *,
+        racks: Sequence[str] = (),
+        settings: Mapping[str, object] | None = None,
+        features: Mapping[str, int] | None = None,
+    ) -> None:
+        """`racks` are those of the nodes, in turn; `settings` go over ours into each `server.properties`, and
+        `features` are levels that the cluster begins with in place of the release's.
+        """
+        self._racks, self._more, self._features = racks, settings or {}, features or {}
         self._classpath = maven_classpath(f"kafka-{version}")
         self._directory = directory
         self._heap_mb = heap_mb
         ports = free_ports(2 * NODES)
         self.ports, self._controllers = ports[:NODES], ports[NODES:]
         self.servers = ",".join(f"127.0.0.1:{port}" for port in self.ports)
+        self.nodes = list(range(NODES))
+        """What `kill` and `start` take; the id of each broker is one more."""
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> KafkaCluster:
@@ -69,7 +85,7 @@ class KafkaCluster:
         place.mkdir(parents=True)
         voters = ",".join(f"{each + 1}@127.0.0.1:{self._controllers[each]}" for each in range(NODES))
         own, controller = self.ports[node], self._controllers[node]
-        settings = {
+        settings: dict[str, object] = {
             "process.roles": "broker,controller",
             "node.id": node + 1,
             "controller.quorum.voters": voters,
@@ -93,6 +109,9 @@ class KafkaCluster:
             "replica.lag.time.max.ms": 3000,
             "transaction.abort.timed.out.transaction.cleanup.interval.ms": 1000,
         }
+        if self._racks:
+            settings["broker.rack"] = self._racks[node]
+        settings |= self._more
         properties = place / "server.properties"
         properties.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
         java(
@@ -103,6 +122,7 @@ class KafkaCluster:
             CLUSTER_ID,
             "-c",
             properties,
+            *(word for name, level in self._features.items() for word in ("--feature", f"{name}={level}")),
             check=True,
         )
 

@@ -95,6 +95,10 @@ func main() {
 		runSecured(seeds)
 		return
 	}
+	if len(os.Args) > 3 && os.Args[2] == "cluster" {
+		runCluster(seeds, os.Args[3])
+		return
+	}
 	ctx, stop := context.WithTimeout(context.Background(), 120*time.Second)
 	defer stop()
 	for _, c := range []struct {

@@ -269,6 +269,10 @@ func contextOf(d time.Duration) (context.Context, context.CancelFunc) {
 func main() {
 	servers = []string{os.Args[1]}
 	parts := os.Args[2:]
+	if len(parts) == 2 && parts[0] == "cluster" {
+		runCluster(os.Args[1], parts[1])
+		return
+	}
 	for _, part := range parts {
 		switch part {
 		case "secured":
