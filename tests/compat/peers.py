@@ -47,6 +47,9 @@ DEBIAN_PACKAGES = {
 RELEASES = ("4.3.0", "3.9.1", "2.8.2", "1.1.1", "0.10.2.2", "0.9.0.1", "0.8.2.2", "0.8.1.1", "0.8.0")
 """The releases of Apache Kafka that have a directory under `java/`."""
 
+PATIENCE_S = 180
+"""How long a broker may take to start: some seconds, or minutes where the machine has much else to do."""
+
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -9,6 +9,7 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
 
+from compat.handover import Turns
 from compat.peers import real_kafka, until
 from penstock import Admin, Broker, read_topic
 from penstock.errors import StorageError
@@ -159,6 +160,53 @@ def test_metadata_that_snapshots_have_cut(tmp_path: Path) -> None:
         with real_kafka(VERSION, settings, directory=tmp_path, in_order=True) as servers:
             assert send(servers, "a", 1) == [4 + 2 * number]
             assert send(servers, f"ours-{number}", 1) == [0]
+
+
+@pytest.mark.parametrize(
+    ("version", "rounds"),
+    [("4.3.0", 1), *(pytest.param(each, 3, marks=pytest.mark.soak) for each in ("4.3.0", "3.9.1"))],
+)
+def test_apache_kafka_starts_where_our_metadata_log_is_cut(version: str, rounds: int, tmp_path: Path) -> None:
+    """Ours cuts its log, Apache Kafka adds to what is left, and ours cuts again; by a dynamic quorum."""
+    turns = Turns(tmp_path, dynamic_quorum=True)
+    metadata = turns.directory / "__cluster_metadata-0"
+    level = version.rpartition(".")[0]
+    small = (
+        "metadata.log.max.record.bytes.between.snapshots=3000",
+        "metadata.max.retention.bytes=9000",
+        f"penstock.metadata.version={level}",
+    )
+
+    def first_offset() -> int:
+        return min((int(path.stem) for path in metadata.glob("*.log")), default=0)
+
+    topics: list[str] = []
+    cut_at = 0
+    for number in range(rounds):
+        with turns.ours(*small, killed=number % 2 == 1) as servers, Admin(servers) as admin:
+            assert sorted(admin.list_topics()) == topics
+            topics += [f"a{number}", f"b{number}"]
+            admin.create_topic(f"a{number}", 1, config={"retention.ms": "86400000"})
+            assert send(servers, f"a{number}", 3) == [0, 1, 2]
+            while first_offset() == cut_at:
+                admin.create_topic("gone", 30)
+                admin.delete_topics(["gone"])
+            cut_at = first_offset()
+            admin.create_topic(f"b{number}", 1)
+        with turns.kafka(version) as servers, Admin(servers) as admin:
+            topics.sort()
+            assert sorted(admin.list_topics()) == topics
+            for each in range(number + 1):
+                assert admin.describe_config(f"a{each}")["retention.ms"].value == "86400000"
+                assert send(servers, f"a{each}", 1) == [3 + number - each]
+            topics += [f"c{number}"]
+            admin.create_topic(f"c{number}", 1)
+    with turns.ours(*small) as servers, Admin(servers) as admin:
+        assert sorted(admin.list_topics()) == sorted(topics)
+        assert send(servers, "a0", 1) == [3 + rounds]
+    log = (tmp_path / "server.log").read_text(errors="replace")
+    assert "stray" not in log.lower()
+    assert "conflicting entries" not in log
 
 
 def test_transactions(tmp_path: Path) -> None:

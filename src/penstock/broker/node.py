@@ -29,6 +29,7 @@ from penstock.records.compression.budget import UnpackLimits
 if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig
     from penstock.broker.groups.service import GroupService
+    from penstock.broker.metadata.metadata_upkeep import MetadataUpkeep
     from penstock.broker.partitions.log_store import LogStore
     from penstock.broker.partitions.partition import Partition
     from penstock.broker.partitions.upkeep.cleaner import Compactor
@@ -119,6 +120,8 @@ class Node:
         self._groups: GroupService | None = None
         self._transactions: TransactionService | None = None
         self._compactor: Compactor | None = None
+        self._metadata_upkeep: MetadataUpkeep | None = None
+        self._snapshot_bytes = config.integer("metadata.log.max.record.bytes.between.snapshots")
         self.flusher: Flusher | None = None
         """Who forces logs to disk, once a topic asks for it."""
         self.unpack_limits = UnpackLimits(
@@ -225,6 +228,8 @@ class Node:
                 self.failures.caught("housekeeping", f"the log of {partition}")
         if producers > self._producers_max:
             self._forget_producers()
+        with self.failures.barrier("housekeeping", "the metadata log"):
+            failures.extend(self._keep_metadata(uptime_s, now_ms))
         if self._groups is not None:
             with self.failures.barrier("housekeeping", "groups"):
                 failures.extend(self._groups.maintain(now_ms))
@@ -241,6 +246,28 @@ class Node:
             with self.failures.barrier("housekeeping", "compaction"):
                 failures.extend(self.compactor.step(compacted, now_ms))
         return failures
+
+    def _keep_metadata(self, uptime_s: float, now_ms: int) -> list[StorageError]:
+        """Have the metadata log not grow for ever; return what went wrong."""
+        log, directory = self.cluster.metadata_on_disk, self.store.metadata_directory
+        if log is None or directory is None:
+            return []
+        if self._metadata_upkeep is None:
+            if log.snapshot_file is None and log.bytes_behind <= self._snapshot_bytes:
+                return []
+            from penstock.broker.metadata.metadata_upkeep import MetadataUpkeep  # few logs get that long
+
+            self._metadata_upkeep = MetadataUpkeep(log, directory, self.config, self.failures)
+        try:
+            self._metadata_upkeep.step(uptime_s, now_ms, in_thread=self.call_soon is not None)
+        except StorageError as error:
+            return [error]
+        return []
+
+    def end_upkeep(self) -> None:
+        """End the threads that work in the data directory, before that is closed."""
+        if self._metadata_upkeep is not None:
+            self._metadata_upkeep.stop()
 
     def _forget_producers(self) -> None:
         """Keep as many producers as is allowed, as many in one partition as in another."""

@@ -14,7 +14,7 @@ from penstock.broker.metadata.stores import open_disk_store
 from penstock.broker.node import Node
 from penstock.clock import ManualClock
 from penstock.errors import ConfigError, StorageError
-from penstock.log.directory.metadata_snapshots import newest_whole, snapshots_in
+from penstock.log.directory.metadata_snapshots import newest_whole
 
 METADATA = "__cluster_metadata-0"
 
@@ -100,22 +100,3 @@ def test_what_is_no_data_directory_is_refused(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(ConfigError, match="is no release"):
         set_level(str(filled(tmp_path)), "2.8")
-
-
-def test_a_start_with_a_long_log_writes_a_snapshot(tmp_path: Path) -> None:
-    """The next one reads the snapshot, and what is behind it."""
-    filled(tmp_path)
-    clock = ManualClock(NOW_MS)
-    config = BrokerConfig({"metadata.log.max.record.bytes.between.snapshots": "200"})
-    snapshots = []
-    for number in range(3):
-        node = Node(config, open_disk_store(str(tmp_path), config, clock), clock)
-        assert set(node.cluster.topics) == {"t"} | {f"more-{each}" for each in range(number)}
-        assert node.cluster.topic("t").config.overrides == {"retention.ms": "1234"}
-        make_topic(node, f"more-{number}")
-        assert produce(node, batch_of(b"v")).base_offset == number + 1
-        node.store.close()
-        snapshots.append(len(snapshots_in(str(tmp_path / METADATA))))
-    assert snapshots[0] == 1
-    assert snapshots == sorted(snapshots)
-    assert describe(str(tmp_path)).topics == ["more-0", "more-1", "more-2", "t"]

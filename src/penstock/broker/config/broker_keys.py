@@ -174,8 +174,20 @@ BROKER_KEYS = table(
         "metadata.log.max.record.bytes.between.snapshots",
         LONG,
         "20971520",
-        "So many bytes of metadata behind a snapshot have the next start write another.",
+        "So many bytes of metadata behind a snapshot have another one written.",
         at_least=1,
+    ),
+    broker_key(
+        "metadata.max.retention.bytes",
+        LONG,
+        "104857600",
+        "Size of the metadata log with its snapshots above which old ones go; the newest snapshot stays.",
+    ),
+    broker_key(
+        "metadata.max.retention.ms",
+        LONG,
+        "604800000",
+        "Age of a snapshot of the metadata above which it goes with the log below the next one; -1 never.",
     ),
     broker_key(
         "max.connections",

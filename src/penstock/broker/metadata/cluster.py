@@ -26,7 +26,6 @@ from penstock.broker.partitions.internal_topics import METADATA_TOPIC
 from penstock.broker.partitions.log_store import NOT_REGISTERED
 from penstock.broker.quota_entities import Entity
 from penstock.common.logs import logger_named
-from penstock.errors import StorageError
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.config_record import ConfigRecord
 from penstock.protocol.messages.feature_level_record import FeatureLevelRecord
@@ -50,9 +49,6 @@ logger = logger_named("penstock.broker")
 PRODUCER_ID_BLOCK = 1000
 """Producer ids are reserved in blocks, so that one record covers a thousand producers."""
 
-SNAPSHOT_BYTES = "metadata.log.max.record.bytes.between.snapshots"
-"""The setting that says how long the metadata log grows until a start writes a snapshot of it."""
-
 TOPICS_TOLD = 10
 """Topics that one request creates or deletes and that have a line of their own in the broker's log."""
 
@@ -62,6 +58,8 @@ class Cluster:
 
     placing: Placing | None = None
     """What places replicas on brokers; None in a cluster of one."""
+    metadata_on_disk: MetadataLog | None = None
+    """The metadata log of this broker alone, where it is on disk."""
 
     def __init__(self, config: BrokerConfig, store: LogStore, now_ms: int) -> None:
         """Replay the metadata log; lead every partition; bring the stored data in line with the records.
@@ -98,6 +96,8 @@ class Cluster:
         store = self._store
         log = store.metadata_log()
         self._metadata = MetadataLog(log, store.metadata_files)
+        if store.metadata_directory is not None:
+            self.metadata_on_disk = self._metadata
         is_new = True
         removed_ids: set[bytes] = set()
         for record in self._metadata.replay():
@@ -115,20 +115,6 @@ class Cluster:
         store.broker_epoch = self._metadata.registrations.get(self.node_id, NOT_REGISTERED)
         self._lead_all(now_ms)
         self._take_in_unknown(removed_ids, now_ms)
-        if self._metadata.bytes_replayed > config.integer(SNAPSHOT_BYTES):
-            self._write_snapshot(now_ms)
-
-    def _write_snapshot(self, now_ms: int) -> None:
-        """Have the next start read a snapshot, rather than all of a log that has become long."""
-        directory = self._store.metadata_directory
-        if directory is None:
-            return
-        from penstock.broker.metadata.directory_levels import write_snapshot_of  # few logs are that long
-
-        try:
-            write_snapshot_of(directory, now_ms)
-        except StorageError as error:
-            logger.warning("there is no new snapshot of the metadata log: %s", error)
 
     def _take_in_unknown(self, removed_ids: set[bytes], now_ms: int) -> None:
         """Write records for topics whose data were written by another broker.

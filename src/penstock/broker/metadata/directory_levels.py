@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from penstock.broker.metadata.folding import METADATA_FEATURE, FoldedMetadata
@@ -19,7 +19,7 @@ from penstock.broker.partitions.internal_topics import METADATA_TOPIC
 from penstock.errors import ConfigError, DecodeError, StorageError
 from penstock.log.directory.files import sync_directory
 from penstock.log.directory.identity_files import read_meta_properties
-from penstock.log.directory.metadata_snapshots import write_snapshot
+from penstock.log.directory.metadata_snapshots import SnapshotFile, write_snapshot
 from penstock.log.disk.data_directory import CLEAN_SHUTDOWN, DataDirectory
 from penstock.model import TopicPartition
 
@@ -90,18 +90,28 @@ def set_level(path: str, release: str) -> DirectoryState:
     return describe(path)
 
 
-def write_snapshot_of(path: str, now_ms: int) -> None:
+def write_snapshot_of(
+    path: str, now_ms: int, *, end_offset: int, between: Callable[[int], None]
+) -> SnapshotFile:
     """Write a snapshot of the metadata of a directory that this process uses. The log stays as it is.
 
+    It stands for what the log has below `end_offset`. `between` is called with the number of each record that
+    is read: what it raises ends the work.
+
     Raises:
-        StorageError: the metadata cannot be read, or the snapshot not be written.
+        StorageError: the metadata cannot be read, or the snapshot not be written, or not be read back.
     """
-    _, folded, records = _read(path)
-    _write(path, folded, records, now_ms)
+    _, folded, records = _read(path, end_offset, between)
+    return _write(path, folded, records, now_ms)
 
 
-def _write(path: str, folded: FoldedMetadata, records: MetadataRecords, now_ms: int) -> None:
-    write_snapshot(
+def _write(path: str, folded: FoldedMetadata, records: MetadataRecords, now_ms: int) -> SnapshotFile:
+    """Write a snapshot, which counts once it has been read back.
+
+    Raises:
+        StorageError: it cannot be written, or what is read differs.
+    """
+    file = write_snapshot(
         f"{path}/{_METADATA}",
         records.end_offset,
         max(records.epoch, 0),
@@ -109,12 +119,16 @@ def _write(path: str, folded: FoldedMetadata, records: MetadataRecords, now_ms: 
         quorum=records.quorum,
         last_timestamp_ms=now_ms,
         now_ms=now_ms,
+        read_back=True,
     )
     sync_directory(f"{path}/{_METADATA}")
+    return file
 
 
-def _read(path: str) -> tuple[DirectoryState, FoldedMetadata, MetadataRecords]:
-    """What a directory says about itself, and the records that say so.
+def _read(
+    path: str, end_offset: int | None = None, between: Callable[[int], None] = lambda count: None
+) -> tuple[DirectoryState, FoldedMetadata, MetadataRecords]:
+    """What a directory says about itself below `end_offset`, and the records that say so.
 
     Raises:
         ConfigError: it is no data directory.
@@ -127,8 +141,9 @@ def _read(path: str) -> tuple[DirectoryState, FoldedMetadata, MetadataRecords]:
         raise ConfigError(f"{path} is no data directory with metadata; name one that a broker has written")
     folded = FoldedMetadata()
     try:
-        for value in records.values():
+        for count, value in enumerate(records.values(end_offset)):
             folded.apply(value)
+            between(count)
     except DecodeError as error:
         raise StorageError(f"the metadata of {path} cannot be read: {error}") from error
     was_clean = os.path.exists(f"{path}/{CLEAN_SHUTDOWN}")

@@ -32,6 +32,7 @@ from penstock.records.format.varint import read_unsigned
 
 if TYPE_CHECKING:
     from penstock.log.contract import Log
+    from penstock.log.directory.metadata_snapshots import SnapshotFile
     from penstock.protocol.message import Message
 
 LEADER_EPOCH = 1
@@ -157,6 +158,9 @@ class MetadataSnapshot(Protocol):
     """Metadata records that stand for all of the log below an offset."""
 
     @property
+    def file(self) -> SnapshotFile: ...
+
+    @property
     def end_offset(self) -> int: ...
 
     @property
@@ -190,8 +194,8 @@ class MetadataLog:
         self.epoch = LEADER_EPOCH if last < 0 else last + 1
         """The raft epoch of what this run writes: one more than the last of any controller on this log."""
         self._has_begun = False
-        self.bytes_replayed = 0
-        """How much of the log, that is behind the snapshot, a start has read."""
+        self.bytes_behind = 0
+        """How much of the log lies behind the newest snapshot."""
 
     @property
     def end_offset(self) -> int:
@@ -201,6 +205,29 @@ class MetadataLog:
     def has_snapshot(self) -> bool:
         """Whether a snapshot stands for the first part of the log."""
         return self._base is not None and self._base.snapshot is not None
+
+    @property
+    def snapshot_file(self) -> SnapshotFile | None:
+        """The snapshot that the start has read; None where there was none."""
+        snapshot = None if self._base is None else self._base.snapshot
+        return None if snapshot is None else snapshot.file
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of the log itself."""
+        return self._log.size_bytes
+
+    def bytes_below(self, offset: int) -> int:
+        """How many bytes `drop_before` would free."""
+        return sum(each.size for each in self._log.segments if each.end_offset <= offset)
+
+    def drop_before(self, offset: int) -> None:
+        """Have the log begin at an offset, for which a snapshot stands: whole segments below it go.
+
+        Raises:
+            StorageError: a file cannot be removed.
+        """
+        self._log.delete_before(offset)
 
     def replay(self) -> Iterator[Message]:
         """Every record ever appended that means something here, in order.
@@ -235,7 +262,7 @@ class MetadataLog:
             offset = snapshot.end_offset
         while offset < self._log.end_offset:
             data = self._log.read(offset, _READ_BYTES).to_bytes()
-            self.bytes_replayed += len(data)
+            self.bytes_behind += len(data)
             try:
                 for start, end, _ in split_batches(data):
                     header = read_header(data, start)
@@ -289,3 +316,4 @@ class MetadataLog:
             batch, first_offset=first_offset, last_offset=last_offset, max_timestamp=now_ms, now_ms=now_ms
         )
         self._log.flush()
+        self.bytes_behind += len(batch)

@@ -163,8 +163,8 @@ class MetadataRecords:
         self.epoch = -1 if snapshot is None else snapshot.epoch
         """The raft epoch of the last record that `values` has come to."""
 
-    def values(self) -> Iterator[bytes]:
-        """Yield the records in their frames.
+    def values(self, end_offset: int | None = None) -> Iterator[bytes]:
+        """Yield the records in their frames: all of them, or those below `end_offset`.
 
         Raises:
             StorageError: the log is damaged before its end.
@@ -176,9 +176,15 @@ class MetadataRecords:
         if self._snapshot is not None:
             yield from self._snapshot.values
             first_offset = self._snapshot.end_offset
-        for _, batch, header in _sound(self._path, self._directory, self._bases):
+        bases = [
+            base for base, after in zip(self._bases, self._bases[1:], strict=False) if after > first_offset
+        ]
+        bases += self._bases[-1:]
+        for _, batch, header in _sound(self._path, self._directory, bases):
             if header.base_offset < first_offset:
                 continue
+            if end_offset is not None and header.next_offset > end_offset:
+                return
             self.end_offset = header.next_offset
             self.epoch = max(self.epoch, header.partition_leader_epoch)
             for row in decode_batch(batch, 0, len(batch), METADATA_TOPIC, 0, verify=False):

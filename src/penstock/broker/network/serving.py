@@ -70,6 +70,8 @@ async def serving(
                 inspection.stop()
                 await server.stop()
     finally:
+        if server is not None:
+            server.node.end_upkeep()
         if server is not None and server.dies:
             store.abandon()
         else:

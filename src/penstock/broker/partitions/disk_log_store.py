@@ -13,6 +13,7 @@ from penstock.broker.partitions.openings import Openings
 from penstock.broker.partitions.producers.producer_snapshots import ProducerSnapshots
 from penstock.common.logs import logger_named
 from penstock.errors import ConfigError, StorageError
+from penstock.log.contract import LogConfig
 from penstock.log.directory.files import storage
 from penstock.log.disk.data_directory import DataDirectory
 from penstock.log.segments.closed import may_be_due, size_of
@@ -69,6 +70,9 @@ class DiskStore:
         self.metadata_directory: str | None = self._directory.all[0].path
         self.metadata_files: MetadataFiles | None = None
         self._on_disk = set(self._directory.partitions)
+        # A snapshot comes after so many bytes, and only whole segments below it can go.
+        between = config.integer("metadata.log.max.record.bytes.between.snapshots")
+        self._metadata_config = LogConfig(segment_bytes=between)
         self._openings = Openings(clock, config.integer("penstock.log.open.ms.max"))
 
     def uptime_ms(self) -> int:
@@ -115,7 +119,9 @@ class DiskStore:
         now_ms = self._clock.now_ms()
         path = f"{self._directory.all[0].path}/{partition}"
         if partition not in self._on_disk:
-            log = self._directory.create_log(partition, METADATA_TOPIC_ID, now_ms=now_ms)
+            log = self._directory.create_log(
+                partition, METADATA_TOPIC_ID, self._metadata_config, now_ms=now_ms
+            )
             if self.directory_id != _UNNAMED:
                 from penstock.log.directory.metadata_snapshots import write_first_voters
 
@@ -130,7 +136,7 @@ class DiskStore:
             files = MetadataFiles(path, self.node_id)
             if not segments_in(names):
                 files.begin_log()
-        log = self._directory.open_log(partition, now_ms=now_ms)
+        log = self._directory.open_log(partition, self._metadata_config, now_ms=now_ms)
         if files is not None:
             files.find_snapshot(log.start_offset, log.end_offset)
             self.metadata_files = files

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from penstock.common.logs import logger_named
 from penstock.errors import DecodeError, StorageError
-from penstock.log.directory.files import storage, write_whole
+from penstock.log.directory.files import remove_file, storage, write_whole
 from penstock.records.batch import decode_batch, encode_batch
 from penstock.records.format.batch_header import read_header, split_batches
 
@@ -37,6 +37,14 @@ RECORDS_PER_BATCH = 1000
 
 CONTROLLER_LISTENER, CONTROLLER_PORT = "CONTROLLER", 9093
 """Where Kafka's example configurations have a node's controller listen."""
+
+SUFFIX_PART = ".part"
+"""Stands behind the name of a snapshot that has not been read back. Apache Kafka removes such files, too."""
+
+_UNFINISHED = re.compile(r"\d{20}-\d{10}\.checkpoint(\.part|\.tmp|\.part\.tmp)")
+
+_HEADER_BYTES_MAX = 64 << 10
+"""The first batch of a snapshot, with the voters of the quorum, is far shorter."""
 
 _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 
@@ -108,6 +116,36 @@ def snapshots_in(directory: str) -> list[SnapshotFile]:
         if (match := _NAME.fullmatch(name)) and int(match[1]) > 0
     ]
     return sorted(found, reverse=True)
+
+
+def unfinished_in(directory: str) -> list[str]:
+    """Return the names of files that a crash has left of snapshots being written here.
+
+    Raises:
+        StorageError: the directory cannot be read.
+    """
+    with storage("read", directory):
+        names = os.listdir(directory)
+    return [name for name in names if _UNFINISHED.fullmatch(name)]
+
+
+def last_timestamp_ms(file: SnapshotFile) -> int | None:
+    """Return the time of the last record that a snapshot stands for, as its header has it.
+
+    None where the header cannot be read.
+
+    Raises:
+        StorageError: the file system fails.
+    """
+    with storage("read", file.path), open(file.path, "rb") as opened:
+        data = opened.read(_HEADER_BYTES_MAX)
+    try:
+        start, end, _ = next(split_batches(data))
+        row = next(iter(decode_batch(data, start, end, file.path, 0)))
+        value = row.value or b""
+    except (DecodeError, StopIteration):
+        return None
+    return int.from_bytes(value[2:10], "big") if len(value) >= 10 else None
 
 
 def newest_whole(directory: str, start_offset: int = 0, end_offset: int | None = None) -> Snapshot | None:
@@ -187,11 +225,15 @@ def write_snapshot(
     quorum: Quorum,
     last_timestamp_ms: int,
     now_ms: int,
+    read_back: bool = False,
 ) -> SnapshotFile:
     """Write a snapshot of what stands below `end_offset`: `values` are metadata records in their frames.
 
+    With `read_back` it gets its name only once it has been read from the disk, and holds `values`.
+
     Raises:
-        StorageError: it cannot be written; there is none of that name then, or the one there was.
+        StorageError: it cannot be written, or what is read differs; there is none of that name then, or the
+            one there was.
     """
     path = f"{directory}/{end_offset:020d}-{epoch:010d}{SUFFIX}"
     controls = [(HEADER, bytes(2) + last_timestamp_ms.to_bytes(8, "big") + _NO_TAGS)]
@@ -199,7 +241,20 @@ def write_snapshot(
         controls.append((KRAFT_VERSION, quorum.kraft_version))
     if quorum.voters is not None:
         controls.append((VOTERS, quorum.voters))
-    write_whole(path, b"".join(_batches(controls, values, epoch, now_ms)), sync=True)
+    if not read_back:
+        write_whole(path, b"".join(_batches(controls, values, epoch, now_ms)), sync=True)
+        return SnapshotFile(end_offset, epoch, path)
+    part = SnapshotFile(end_offset, epoch, path + SUFFIX_PART)
+    expected = list(values)
+    try:
+        write_whole(part.path, b"".join(_batches(controls, expected, epoch, now_ms)), sync=True)
+        if read_snapshot(part).values != expected:
+            raise StorageError(f"{part.path} does not hold what was written to it; check the disk")
+        with storage("rename", part.path):
+            os.replace(part.path, path)
+    except BaseException:
+        remove_file(part.path)
+        raise
     return SnapshotFile(end_offset, epoch, path)
 
 
