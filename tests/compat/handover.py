@@ -35,6 +35,8 @@ class Turns:
         self.directory = root / "data"
         self.port, self._controller = free_ports(2)
         self.servers = f"127.0.0.1:{self.port}"
+        self.controller_listener = f"CONTROLLER://127.0.0.1:{self._controller}"
+        """The listener that a test has to add where it names listeners for Apache Kafka."""
         self._dynamic_quorum = dynamic_quorum
 
     @contextlib.contextmanager
@@ -43,7 +45,7 @@ class Turns:
     ) -> Iterator[str]:
         """Apache Kafka, on the directory as it is."""
         own: dict[str, object] = {
-            "listeners": f"PLAINTEXT://{self.servers},CONTROLLER://127.0.0.1:{self._controller}",
+            "listeners": f"PLAINTEXT://{self.servers},{self.controller_listener}",
             "advertised.listeners": f"PLAINTEXT://{self.servers}",
             "controller.quorum.voters": f"1@127.0.0.1:{self._controller}",
         }
