@@ -48,7 +48,7 @@ def main(directory: Path) -> None:
     with Broker(log_retention_ms=-1) as broker:
         brokers = broker.bootstrap_servers
         with Admin(bootstrap_servers=brokers) as admin:
-            for topic in ("in", "copy", "streamed"):
+            for topic in ("in", "copy", "streamed", "latest"):
                 admin.create_topic(topic, partitions=2)
         write_topic(numbers(0, 100), "in", brokers)
         spark = session("release", "local[2]")
@@ -93,12 +93,22 @@ def main(directory: Path) -> None:
                 time.sleep(0.1)
         accounts["committed"] = sum(at.offset for at in committed.values())
         query.stop()
+        runs = []
+        for first in (190, 200, 210):
+            latest = spark.readStream.format("penstock").options(**at).load().select("value")
+            writer = latest.writeStream.format("penstock").option("kafka.bootstrap.servers", brokers)
+            writer = writer.option("topic", "latest").option("checkpointLocation", str(directory / "latest"))
+            follow(writer.trigger(availableNow=True).start(), lambda _: None)
+            values = read_topic("latest", brokers)["value"].to_pylist()
+            runs.append(sorted(map(int, values)) == [*range(190, first)])
+            write_topic(numbers(first, 10), "in", brokers)
+        accounts["runs from the latest"] = runs
         reader = spark.readStream.options(**at).option("startingOffsets", "earliest")
         landed = land(reader, directory / "lake", partition_by="partition")
         landed = landed.option("checkpointLocation", str(directory / "lake-state"))
         follow(landed.trigger(availableNow=True).start(), lambda _: None)
         values = landed_dataset(directory / "lake").to_table()["value"].to_pylist()
-        accounts["landed"] = sorted(map(int, values)) == list(range(190))
+        accounts["landed"] = sorted(map(int, values)) == list(range(220))
         try:
             accounts["events"] = from_cloudevents(frame).count()
         except MissingDependencyError as error:
