@@ -44,7 +44,11 @@ def test_there_is_a_keyword_for_every_setting(options: type, config: type[Client
 
 
 NAMES = {"ssl": __import__("ssl")}
-for _module, _name in (("penstock.client.assignors", "Assignor"), ("penstock.security.secrets", "Secret")):
+for _module, _name in (
+    ("penstock.client.assignors", "Assignor"),
+    ("penstock.security.secrets", "Secret"),
+    ("penstock.client", "Statistics"),
+):
     NAMES[_name] = getattr(__import__(_module, fromlist=[_name]), _name)
 
 

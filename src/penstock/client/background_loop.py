@@ -64,6 +64,11 @@ def background_loop() -> asyncio.AbstractEventLoop:
     return _started().loop
 
 
+def is_background_loop(loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether `loop` is the one of all blocking clients."""
+    return _background is not None and _background.loop is loop
+
+
 def _started() -> _Background:
     global _background
     if _background is None:

@@ -206,6 +206,13 @@ def function_of_one(value: object) -> Callable[[Any], Any] | None:
     return read_function(value)
 
 
+def statistics_function(value: object) -> Callable[[Any], Any] | None:
+    """Read a function, or a coroutine function; None is none."""
+    if value is None or callable(value):
+        return value
+    raise ValueError("a function is needed that takes penstock.client.Statistics")
+
+
 def partitioner_choice(value: object) -> str | Partitioner:
     return value if callable(value) else one_of(*PARTITIONER_NAMES)(value)
 
@@ -251,6 +258,8 @@ class ClientConfig:
     receive_message_max_bytes: int = _option(256 << 20, whole_number(1_000))
     send_buffer_bytes: int = _option(-1, whole_number(-1), "socket.send.buffer.bytes")
     receive_buffer_bytes: int = _option(-1, whole_number(-1), "socket.receive.buffer.bytes")
+    statistics_interval_ms: float = _option(0.0, milliseconds())
+    stats_cb: Callable[[Any], object] | None = _option(None, statistics_function)  # noqa: RUF009
 
     @classmethod
     def of(cls: type[C], config: Mapping[str, object] | None, keywords: object, **arguments: object) -> C:
@@ -313,6 +322,11 @@ class ClientConfig:
 
     def check(self) -> None:
         """Raise ConfigError when options contradict each other."""
+        if bool(self.statistics_interval_ms) != (self.stats_cb is not None):
+            raise ConfigError(
+                'options "statistics.interval.ms" and "stats_cb": how often, and the function that is called '
+                "with the statistics, belong together"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -340,6 +354,7 @@ class ProducerConfig(ClientConfig):
     value_serializer: Callable[[Any], bytes | None] | None = _option(None, function_of_one)  # noqa: RUF009
 
     def check(self) -> None:
+        super().check()
         if self.transactional_id is not None:
             if not self.transactional_id:
                 raise ConfigError('option "transactional.id" is empty: leave it out, or name the producer')
@@ -418,6 +433,7 @@ class ConsumerConfig(ClientConfig):
         return int(reset.removeprefix(BY_DURATION)) if reset.startswith(BY_DURATION) else None
 
     def check(self) -> None:
+        super().check()
         if self.heartbeat_interval_ms >= self.session_timeout_ms:
             raise ConfigError(
                 'options "heartbeat.interval.ms" and "session.timeout.ms": several heartbeats must fit into '

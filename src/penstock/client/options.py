@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import ssl
 
     from penstock.client.assignors import Assignor
+    from penstock.client.statistics.snapshots import Statistics
     from penstock.security.secrets import Secret
 
 SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
@@ -203,6 +204,10 @@ class ClientOptions(SecurityOptions, total=False):
     """SO_RCVBUF of sockets; -1, the default, is what the system has."""
     socket_receive_buffer_bytes: int
     """``receive_buffer_bytes`` in librdkafka."""
+    statistics_interval_ms: float
+    """How often ``stats_cb`` is called; 0, the default, is never."""
+    stats_cb: Callable[[Statistics], object] | None
+    """What is called with the statistics, on the client's event loop; of blocking clients in a thread."""
 
 
 class AdminOptions(ClientOptions, total=False):

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from penstock.client.options import AdminOptions
+    from penstock.client.statistics.snapshots import Statistics
 
 BROKER_DEFAULT = -1
 BROKER_DEFAULT_VERSION = 4
@@ -109,6 +110,7 @@ class AsyncAdmin(
         self.config = ClientConfig.of(config, options, bootstrap_servers=bootstrap_servers)
         self._client = AsyncClient(self.config)
         self._is_closed = False
+        self._client.begin_reports(self.stats)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.config.described}{', closed' if self._is_closed else ''}>"
@@ -129,6 +131,15 @@ class AsyncAdmin(
 
     async def __aexit__(self, exc_type: object, exc: object, traceback: object) -> None:
         await self.close()
+
+    def stats(self) -> Statistics:
+        """Return what this client has done since it was made, and what it has in hand. From any thread.
+
+        ``statistics.interval.ms`` and ``stats_cb`` have it reported again and again.
+        """
+        from penstock.client.cluster.client_statistics import client_statistics
+
+        return client_statistics(self._client, "admin")
 
     async def close(self) -> None:
         """Close the connections."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from penstock.client.admin.security import QuotaEntity
     from penstock.client.options import AdminOptions
+    from penstock.client.statistics.snapshots import Statistics
     from penstock.security.secrets import Secret
 
 
@@ -54,6 +55,10 @@ class Admin(BlockingTransactionAdministration):
 
     def _start(self) -> None:
         self._run(self._admin.start())
+
+    def stats(self) -> Statistics:
+        """Return what this client has done since it was made. See `AsyncAdmin.stats`."""
+        return self._admin.stats()
 
     def create_acls(self, acls: Iterable[Acl]) -> None:
         """Add access control entries; those that are there already stay once."""

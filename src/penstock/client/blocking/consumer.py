@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from penstock.client.fetch.cursors import FetchedPart
     from penstock.client.options import ConsumerOptions
+    from penstock.client.statistics.snapshots import Statistics
 
 T = TypeVar("T")
 
@@ -76,6 +77,10 @@ class Consumer(Blocking, Generic[K, V]):
 
     def _start(self) -> None:
         self._run(self._consumer.start())
+
+    def stats(self) -> Statistics:
+        """Return what this client has done since it was made. See `AsyncConsumer.stats`."""
+        return self._consumer.stats()
 
     # -- what to read
 

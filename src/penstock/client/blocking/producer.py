@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from penstock.client.options import ProducerOptions
     from penstock.client.produce.encoded import EncodedBatch, TableDelivery
+    from penstock.client.statistics.snapshots import Statistics
     from penstock.cloudevents import Event
     from penstock.cloudevents.formats.registry import FormatName
     from penstock.cloudevents.headers import Mode
@@ -79,6 +80,10 @@ class Producer(BlockingTransactionCalls, Generic[K, V]):
 
     def _start(self) -> None:
         self._run(self._producer.start())
+
+    def stats(self) -> Statistics:
+        """Return what this client has done since it was made. See `AsyncProducer.stats`."""
+        return self._producer.stats()
 
     def __exit__(self, exc_type: type[BaseException] | None, exc: object, traceback: object) -> None:
         self.close(closing_patience_s(exc_type))

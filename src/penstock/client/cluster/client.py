@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import time
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -28,6 +29,9 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 
 if TYPE_CHECKING:
+    from penstock.client.statistics.counters import ClientCounters
+    from penstock.client.statistics.reports import StatisticsReports
+    from penstock.client.statistics.snapshots import Statistics
     from penstock.protocol.message import Message
 
 T = TypeVar("T")
@@ -66,6 +70,9 @@ class AsyncClient:
         """Which broker has answered the last request for metadata."""
         self.troubles = Troubles()
         self._pool = ConnectionPool(config, self.dice, self.troubles)
+        self.made_at = time.monotonic()
+        self.reports: StatisticsReports | None = None
+        """Reports of statistics, where ``stats_cb`` is set. They begin when the cluster is reached."""
         register(self)
 
     async def __aenter__(self) -> AsyncClient:
@@ -78,6 +85,15 @@ class AsyncClient:
     def request_timeout_s(self) -> float:
         return self.config.request_timeout_ms / 1000
 
+    def begin_reports(self, snapshot: Callable[[], Statistics]) -> None:
+        """Have `snapshot` reported at ``statistics.interval.ms``, where that is set."""
+        if self.config.stats_cb is not None:
+            from penstock.client.statistics.reports import StatisticsReports
+
+            self.reports = StatisticsReports(
+                snapshot, self.config.stats_cb, self.config.statistics_interval_ms
+            )
+
     async def drained(self) -> None:
         """Wait until the kernel has taken everything that was sent: other bytes are lost on close."""
         while any(each.unsent_bytes for each in self.connections() if each.cause is None):
@@ -86,6 +102,8 @@ class AsyncClient:
     async def close(self) -> None:
         """Close every connection. Requests in flight raise a NetworkError."""
         self.troubles.clear()
+        if self.reports is not None:
+            self.reports.end()
         tasks = [*self._pool.end_opening(), *([self._refreshing] if self._refreshing else [])]
         for task in tasks:
             task.cancel()
@@ -171,6 +189,8 @@ class AsyncClient:
         deadline = asyncio.get_running_loop().time() + BOOTSTRAP_PATIENCE_S
         for tries in range(1 << 30):
             if self.is_reached:
+                if self.reports is not None:
+                    self.reports.begin()
                 return
             try:
                 await self.refresh()
@@ -182,6 +202,11 @@ class AsyncClient:
     def connections(self) -> list[Connection]:
         """The open connections, from any thread."""
         return self._pool.connections()
+
+    @property
+    def counters(self) -> ClientCounters:
+        """What has been counted for each broker."""
+        return self._pool.counters
 
     def feature_level(self, name: str) -> int:
         """The finalised level of a feature of the cluster, from the open connections; 0 for none."""
@@ -211,6 +236,8 @@ class AsyncClient:
 
     def throttle_s(self, broker: object, throttle_time_ms: int) -> float:
         """How many seconds a broker's quota makes this client wait; ``request.timeout.ms`` at most."""
+        if throttle_time_ms > 0 and isinstance(broker, Address):
+            self._pool.note_throttled(broker, throttle_time_ms)
         if throttle_time_ms <= self.config.request_timeout_ms:
             return max(throttle_time_ms, 0) / 1000
         log.warning(

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.client.cluster.other_protocols import TLS, known_beginning
 from penstock.client.config import Address, ClientConfig
+from penstock.client.statistics.counters import BrokerCounters, Durations
 from penstock.common.reused_buffers import ReusedMemory
 from penstock.errors import AuthenticationError, DecodeError, NetworkError, PenstockError, RequestTimeoutError
 from penstock.printable import printable
@@ -46,13 +47,18 @@ IOV_MAX = 1024
 
 
 class _Waiting:
-    """The caller of a request in flight: a future, and the deadline in seconds of the loop's clock."""
+    """The caller of a request in flight: a future, and times in seconds of the loop's clock."""
 
-    __slots__ = ("deadline", "future")
+    __slots__ = ("deadline", "durations", "future", "sent_at")
 
-    def __init__(self, future: asyncio.Future[Any], deadline: float) -> None:
+    def __init__(
+        self, future: asyncio.Future[Any], sent_at: float, deadline: float, durations: Durations
+    ) -> None:
         self.future = future
+        self.sent_at = sent_at
         self.deadline = deadline
+        self.durations = durations
+        """Where the time to the answer is counted."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -69,6 +75,8 @@ class Connection(asyncio.BufferedProtocol):
         self.address = address
         self.cause: PenstockError | None = None
         """Why the connection is dead; None while it lives."""
+        self.counters = BrokerCounters(str(address))
+        """What is counted for this broker. A pool of connections has its own put here."""
         self._sock = sock
         self._frame_bytes_max = frame_bytes_max
         self._wire: ClientConnection[_Waiting] = ClientConnection(
@@ -89,6 +97,11 @@ class Connection(asyncio.BufferedProtocol):
     def is_idle(self) -> bool:
         """Whether no request is in flight."""
         return not self._wire.requests_in_flight
+
+    @property
+    def requests_in_flight(self) -> int:
+        """How many requests wait for their answers."""
+        return self._wire.requests_in_flight
 
     def first_due(self) -> tuple[int, str] | None:
         """Correlation id and API name of the oldest request in flight; None if there is none. Thread-safe."""
@@ -117,8 +130,13 @@ class Connection(asyncio.BufferedProtocol):
         if self.cause is not None or self._transport is None:
             raise self._not_alive()
         future: asyncio.Future[Any] = self._loop.create_future()
-        deadline = self._loop.time() + timeout_s
-        chunks = self._wire.request(message, version, _Waiting(future, deadline))
+        now = self._loop.time()
+        deadline = now + timeout_s
+        counters = self.counters
+        durations = counters.durations_of(type(message))
+        chunks = self._wire.request(message, version, _Waiting(future, now, deadline, durations))
+        counters.tx += 1
+        counters.tx_bytes += sum(map(len, chunks))
         try:
             self._write(chunks)
         except PenstockError:
@@ -138,7 +156,10 @@ class Connection(asyncio.BufferedProtocol):
         """
         if self.cause is not None or self._transport is None:
             raise self._not_alive()
-        self._write(self._wire.request_without_answer(message, version))
+        chunks = self._wire.request_without_answer(message, version)
+        self.counters.tx += 1
+        self.counters.tx_bytes += sum(map(len, chunks))
+        self._write(chunks)
 
     def when_writable(self, callback: Callable[[], None]) -> None:
         """Call `callback` once the kernel has taken most of what was sent, or the connection is dead."""
@@ -200,10 +221,14 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         wire = self._wire
+        counters = self.counters
+        counters.rx_bytes += nbytes
         try:
             wire.received(nbytes)
             while (answer := wire.next_answer()) is not None:
                 waiting, response = answer
+                counters.rx += 1
+                waiting.durations.add(self._loop.time() - waiting.sent_at)
                 if not waiting.future.done():
                     waiting.future.set_result(response)
         except DecodeError as error:
@@ -265,6 +290,7 @@ class Connection(asyncio.BufferedProtocol):
         if first > self._loop.time():
             self._arm(first)
             return
+        self.counters.timeouts += 1
         self.close(RequestTimeoutError(f"broker {self.address} did not answer in time"))
 
 

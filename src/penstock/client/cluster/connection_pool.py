@@ -16,6 +16,7 @@ from penstock.client.cluster.obstacles import UNREACHABLE_S, Troubles
 from penstock.client.cluster.other_protocols import explained
 from penstock.client.cluster.retry import Backoff
 from penstock.client.config import Address, ClientConfig
+from penstock.client.statistics.counters import ClientCounters
 from penstock.common.logs import logger_named
 from penstock.common.reused_buffers import ReusedMemory
 from penstock.errors import LoginPendingError, NetworkError, PenstockError
@@ -29,6 +30,10 @@ log = logger_named("penstock.client")
 
 ONE_LOSS_S = 1.0
 """Connections to one broker for several purposes are lost together: within this time that is one loss."""
+
+
+ONE_THROTTLING_S = 60.0
+"""Pauses that a broker asks for within this time of each other are said once."""
 
 
 class Peer:
@@ -63,6 +68,7 @@ class ConnectionPool:
         """Per address: failed attempts in a row, and the loop time before which not to try again."""
         self._said: dict[Address, tuple[bool, float]] = {}
         """What the log says of an address: whether it is connected, and since when (monotonic time)."""
+        self.counters = ClientCounters()
         self._is_ancient: dict[Address, bool] = {}
         self._is_closed = False
 
@@ -88,6 +94,9 @@ class ConnectionPool:
         peer = self._peers.get((address, purpose))
         if peer is not None and peer.connection.cause is not None:
             del self._peers[address, purpose]
+            counters = self.counters.of(address)
+            counters.disconnects += 1
+            counters.is_connected = any(other == address for other, _ in self._peers)
             self._say_lost(address, peer.connection.cause)
             return None
         return peer
@@ -126,6 +135,7 @@ class ConnectionPool:
         try:
             peer = await self._greet(address)
         except PenstockError as error:
+            self.counters.of(address).failures += 1
             self._troubles.note(address, error, UNREACHABLE_S)
             self._say_unreachable(address, error)
             self._failures[address] = (
@@ -136,6 +146,9 @@ class ConnectionPool:
         self._failures.pop(address, None)
         self._troubles.end(address)
         self._say_connected(address)
+        counters = self.counters.of(address)
+        counters.connects += 1
+        counters.is_connected = True
         self._peers[address, purpose] = peer
         return peer
 
@@ -165,6 +178,19 @@ class ConnectionPool:
             self._said[address] = (False, time.monotonic())
             log.info("%s: cannot reach %s: %s", self._config.client_id, address, error)
 
+    def note_throttled(self, address: Address, pause_ms: int) -> None:
+        """Count a pause that a quota of the broker asks for; the first of a minute is logged."""
+        now, counters = time.monotonic(), self.counters.of(address)
+        if now - counters.throttled_at > ONE_THROTTLING_S:
+            log.info(
+                "%s: throttled by %s, which asks for a pause of %g s",
+                self._config.client_id,
+                address,
+                pause_ms / 1000,
+            )
+        counters.throttled_at = now
+        counters.throttle.add(pause_ms / 1000)
+
     async def connect(self, address: Address) -> Connection:
         """Open one more connection, which is the caller's.
 
@@ -172,8 +198,11 @@ class ConnectionPool:
             NetworkError: it cannot be opened.
         """
         if self._secured is not None:
-            return await self._secured.connect(address)
-        return await connect(address, self._config, self._memory)
+            connection: Connection = await self._secured.connect(address)
+        else:
+            connection = await connect(address, self._config, self._memory)
+        connection.counters = self.counters.of(address)
+        return connection
 
     async def _greet(self, address: Address) -> Peer:
         """Connect, negotiate versions, authenticate; again, while a refused login is waited out.

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.client.options import ConsumerOptions
+    from penstock.client.statistics.snapshots import Statistics
 
 BREATH_S = 0.02
 """How long ``async for`` may run without letting the event loop do anything else."""
@@ -84,6 +85,7 @@ class AsyncConsumer(AssignedPartitions[K, V]):
         self._is_closed = False
         self._group = GroupSession(self._client, self.config, self) if self.config.group_id else None
         self._starting: asyncio.Task[None] | None = None
+        self._client.begin_reports(self.stats)
 
     async def start(self) -> Self:
         """Reach the cluster. Optional: the first `poll` does it as well.
@@ -168,6 +170,7 @@ class AsyncConsumer(AssignedPartitions[K, V]):
         self.needs_attention = self._group is not None
         self._positions = {tp: self._positions.get(tp, start) for tp in wanted}
         self._paused &= set(wanted)
+        self._counted = {tp: counted for tp, counted in self._counted.items() if tp in self._positions}
 
     def subscribe(
         self,
@@ -218,6 +221,7 @@ class AsyncConsumer(AssignedPartitions[K, V]):
         for tp in gone:
             self._positions.pop(tp, None)
             self._before.pop(tp, None)
+            self._counted.pop(tp, None)
         self._paused -= gone
 
     def wake_up(self) -> None:
@@ -282,6 +286,26 @@ class AsyncConsumer(AssignedPartitions[K, V]):
         nowhere = [tp for tp, position in self._positions.items() if position == NO_POSITION]
         if nowhere:
             raise ConfigError(f"partition {nowhere[0]} has no position: seek(), or set auto.offset.reset")
+
+    def stats(self) -> Statistics:
+        """Return what this consumer has done since it was made, and what it has in hand. From any thread.
+
+        ``statistics.interval.ms`` and ``stats_cb`` have it reported again and again.
+        """
+        from penstock.client.fetch.consumer_statistics import consumer_statistics
+
+        group = self._group
+        return consumer_statistics(
+            self._client,
+            self.config,
+            self._positions.copy(),
+            {} if self._fetcher is None else self._fetcher.cursors.copy(),
+            self._counted,
+            self._counted_in_all,
+            {} if group is None else group.known_offsets(),
+            None if group is None else group.statistics(len(self._positions)),
+            self.fetched_bytes,
+        )
 
     # -- records
 

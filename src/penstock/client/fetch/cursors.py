@@ -43,8 +43,11 @@ class Cursor:
         "empties",
         "end",
         "failing_since",
+        "high_watermark",
         "is_stopped",
+        "last_stable_offset",
         "leader_until",
+        "log_start_offset",
         "may_have_gaps",
         "not_before",
         "offset",
@@ -66,6 +69,8 @@ class Cursor:
         """The most bytes to ask for at once; grows when a broker before 0.10.1 cuts the first batch."""
         self.record_bytes = 0.0
         """How much a record takes in the log, as seen so far; 0 before that."""
+        self.high_watermark = self.last_stable_offset = self.log_start_offset = -1
+        """What the last answer said of the partition; -1 for nothing."""
         self.is_stopped = False
         """Whether an error has ended it. The reader of the error then starts another cursor, or none."""
         self.not_before = 0.0

@@ -14,6 +14,7 @@ from penstock.client.arguments import size
 from penstock.client.fetch.position_lookup import NO_POSITION, OffsetCalls
 from penstock.client.fetch.readings import ColumnReading, RowReading
 from penstock.client.record import Record
+from penstock.client.statistics.counters import PartitionCounters
 from penstock.errors import DecodeError, DeserializationError, KafkaError, PenstockError
 from penstock.model import K, TopicPartition, V
 from penstock.protocol.error_codes import ErrorCode
@@ -47,6 +48,9 @@ class FetchedRecords(OffsetCalls, Generic[K, V]):
         self._is_iterating = False
         self._polls = 0
         self._deserialize = deserializers_of(config)
+        self._counted: dict[TopicPartition, PartitionCounters] = {}
+        """What was handed out of each partition that is assigned."""
+        self._counted_in_all = PartitionCounters()
 
     def __repr__(self) -> str:
         group = "" if self.config.group_id is None else f", group {self.config.group_id}"
@@ -152,6 +156,7 @@ class FetchedRecords(OffsetCalls, Generic[K, V]):
                     continue
                 self._positions[tp] = reading.position
                 if has_more:
+                    self._count(tp, len(reading.rows), 0)
                     break
             part = self._part_to_read(RowReading)
             if part is None:
@@ -169,7 +174,15 @@ class FetchedRecords(OffsetCalls, Generic[K, V]):
                 raise
             self._reading = reading
             self._positions[tp] = reading.position
+            self._count(tp, len(reading.rows), 0)
         return reading
+
+    def _count(self, tp: TopicPartition, records: int, size: int) -> None:
+        counted = self._counted.get(tp)
+        if counted is None:
+            counted = self._counted[tp] = PartitionCounters()
+        counted.add(records, size)
+        self._counted_in_all.add(records, size)
 
     def _give_back(self) -> None:
         """Go back before what has been handed out last."""
@@ -212,6 +225,7 @@ class FetchedRecords(OffsetCalls, Generic[K, V]):
             if self._reading is reading:
                 self._positions[tp] = reading.position
             if batch is not None:
+                self._count(tp, batch.num_rows, 0)
                 return batch
             self._reading = None
 
@@ -242,6 +256,7 @@ class FetchedRecords(OffsetCalls, Generic[K, V]):
             if part.error is not None:
                 self._handle(part.tp, part.error)
                 continue
+            self._count(part.tp, 0, part.size)
             return part
         return None
 

@@ -308,6 +308,9 @@ class Fetcher:
     def _take_partition(
         self, cursor: Cursor, offset: int, data: PartitionData, broker: object, *, was_first: bool
     ) -> None:
+        cursor.high_watermark = data.high_watermark
+        cursor.last_stable_offset = data.last_stable_offset
+        cursor.log_start_offset = data.log_start_offset
         records = memoryview(data.records) if data.records is not None else NO_RECORDS
         next_offset, size = measure(records, offset)
         if not size:

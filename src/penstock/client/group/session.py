@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -37,6 +38,7 @@ from penstock.protocol.error_codes import ErrorCode
 if TYPE_CHECKING:
     from penstock.client.cluster.client import AsyncClient
     from penstock.client.config import ConsumerConfig
+    from penstock.client.statistics.snapshots import GroupStatistics
 
 Callback = Callable[[list[TopicPartition]], object]
 """Called with the partitions that come or go, while the application waits for records."""
@@ -115,6 +117,9 @@ class GroupSession:
         self._known: dict[TopicPartition, int] = {}
         """What the coordinator has for the partitions held, as far as this consumer put or read it."""
         self._progress: object = None
+        self._rebalances = 0
+        self._rebalanced_at = 0.0
+        """When partitions came or went last (monotonic time)."""
 
     # -- subscribing, from any thread
 
@@ -176,6 +181,8 @@ class GroupSession:
     async def _prepare(self, member: Member, change: Change) -> Callback | None:
         """Do what comes before the callback, and return the callback."""
         callbacks = self._callbacks
+        self._rebalances += 1
+        self._rebalanced_at = time.monotonic()
         if change.kind is not Kind.LOST:
             log.info(
                 "group %s: %s %s", self._config.group_id, change.kind.name.lower(), _listed(change.partitions)
@@ -276,6 +283,26 @@ class GroupSession:
     def member_id(self) -> str:
         """The id that the coordinator gave; empty before that."""
         return self._member.membership.member_id if self._member is not None else ""
+
+    def statistics(self, assignment_size: int) -> GroupStatistics:
+        """Return what there is to say of this member, which has so many partitions. From any thread."""
+        from penstock.client.statistics.snapshots import GroupStatistics
+
+        member = self._member
+        phase = member.membership.phase if member is not None else Phase.OUT
+        age_s = time.monotonic() - self._rebalanced_at if self._rebalances else 0.0
+        return GroupStatistics(
+            group_id=self._coordinator.group_id,
+            member_id=self.member_id,
+            state="up" if phase is Phase.STABLE else phase.name.lower(),
+            assignment_size=assignment_size,
+            rebalance_cnt=self._rebalances,
+            rebalance_age=int(age_s * 1000),
+        )
+
+    def known_offsets(self) -> dict[TopicPartition, int]:
+        """Return what is known to be committed. From any thread."""
+        return self._known.copy()
 
     # -- offsets
 

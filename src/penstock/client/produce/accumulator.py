@@ -23,6 +23,7 @@ from penstock.client.produce.batches import Batch, Row
 from penstock.client.produce.delivery import Delivery, Outcome
 from penstock.client.produce.partition_queue import PartitionQueue, precedes
 from penstock.client.producer_id import NO_PRODUCER_ID, ProducerId
+from penstock.client.statistics.counters import PartitionCounters
 from penstock.errors import KafkaError, PenstockError, RequestTimeoutError
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode
@@ -74,6 +75,8 @@ class Accumulator:
         self._unsettled: dict[Outcome, None] = {}
         self._bytes = 0
         self._topic_limits: dict[str, int] = {}
+        self.written: dict[TopicPartition, PartitionCounters] = {}
+        """What has been acknowledged of each partition that was written to."""
         self._failures: deque[tuple[Outcome, int]] = deque(maxlen=FAILURES_KEPT)
         self._closed_by: PenstockError | None = None
 
@@ -236,6 +239,8 @@ class Accumulator:
             queue.not_before = 0.0
             queue.is_established = queue.is_established or batch.owner == queue.owner
             settle = self._release(batch)
+            if settle:
+                self._count(queue.tp, batch)
         if settle:
             batch.outcome.succeed(base_offset, batch.count, log_append_time)
 
@@ -254,6 +259,7 @@ class Accumulator:
             if code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
                 # The broker has the batch already, but no longer its offset.
                 self._release(batch)
+                self._count(queue.tp, batch)
                 final = None
             elif code in TOO_LARGE and batch.count > 1:
                 self._topic_limits[queue.tp.topic] = max(1, min(self._limit(queue.tp.topic), batch.size) // 2)
@@ -377,6 +383,22 @@ class Accumulator:
     def _requeue(self, queue: PartitionQueue, batch: Batch) -> None:
         queue.requeue(batch)
         self._busy.setdefault(queue.tp, queue)
+
+    def _count(self, tp: TopicPartition, batch: Batch) -> None:
+        written = self.written.get(tp)
+        if written is None:
+            written = self.written[tp] = PartitionCounters()
+        written.add(batch.count, batch.size)
+
+    def waiting(self) -> dict[TopicPartition, tuple[int, int]]:
+        """How many records of each partition wait to be acknowledged, and their bytes."""
+        with self._lock:
+            batches = {tp: [*queue.in_flight, *queue.waiting()] for tp, queue in self._queues.items()}
+            return {
+                tp: (sum(batch.count for batch in each), sum(batch.size for batch in each))
+                for tp, each in batches.items()
+                if each
+            }
 
     def _may_go_again(self, batch: Batch, error: PenstockError) -> bool:
         return judge(error) is not Verdict.FATAL and batch.attempts <= self._config.retries

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from penstock.client.produce.columns import ColumnEncoder
     from penstock.client.produce.encoded import EncodedBatch, TableDelivery
     from penstock.client.serializers import Serializers
+    from penstock.client.statistics.snapshots import Statistics
     from penstock.cloudevents import Event
     from penstock.cloudevents.formats.registry import FormatName
     from penstock.cloudevents.headers import Mode
@@ -118,6 +119,7 @@ class AsyncProducer(TransactionCalls, Generic[K, V]):
         """What makes bytes of keys and values; None where they are bytes."""
         self._topics: dict[str, _TopicState] = {}
         self._sender: Sender | None = None
+        self._client.begin_reports(self.stats)
         self._encoder: ColumnEncoder | None = None
         self._is_closed = False
 
@@ -415,6 +417,15 @@ class AsyncProducer(TransactionCalls, Generic[K, V]):
         warning = retention_warning(topic, settings, oldest_ms, self._clock.now_ms())
         if warning is not None:
             log.warning("%s", warning)
+
+    def stats(self) -> Statistics:
+        """Return what this producer has done since it was made, and what it has in hand. From any thread.
+
+        ``statistics.interval.ms`` and ``stats_cb`` have it reported again and again.
+        """
+        from penstock.client.produce.producer_statistics import producer_statistics
+
+        return producer_statistics(self._client, self._accumulator, self.config.buffer_memory)
 
     # -- the end
 

@@ -1,0 +1,59 @@
+"""Reports of statistics at an interval, to a function of the application."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from penstock.client.background_loop import is_background_loop
+from penstock.common.logs import logger_named
+
+if TYPE_CHECKING:
+    from penstock.client.statistics.snapshots import Statistics
+
+log = logger_named("penstock.client")
+
+
+class StatisticsReports:
+    """Calls a function with a snapshot, every so often, as long as the client lives.
+
+    Clients for asyncio call it on their event loop, and await what it returns, if that can be awaited.
+    Blocking ones call it in a thread of its own, since one loop serves all of them. What the function raises
+    is logged the first time, and the reports go on.
+    """
+
+    def __init__(
+        self, snapshot: Callable[[], Statistics], callback: Callable[[Statistics], object], interval_ms: float
+    ) -> None:
+        self.failures = 0
+        """How many calls have raised."""
+        self._snapshot = snapshot
+        self._callback = callback
+        self._interval_s = interval_ms / 1000
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """Begin, on the running event loop. Does nothing where that has been done."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._run())
+
+    def end(self) -> None:
+        """Call the function no more."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _run(self) -> None:
+        in_thread = is_background_loop(asyncio.get_running_loop())
+        while True:
+            await asyncio.sleep(self._interval_s)
+            try:
+                stats = self._snapshot()
+                made = await asyncio.to_thread(self._callback, stats) if in_thread else self._callback(stats)
+                if inspect.isawaitable(made):
+                    await made
+            except Exception:
+                if not self.failures:
+                    log.exception("the function for statistics has failed; it is called again")
+                self.failures += 1

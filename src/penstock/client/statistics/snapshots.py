@@ -1,0 +1,346 @@
+"""Snapshots of what a client has counted, under the names of librdkafka's statistics.
+
+Durations are in microseconds, sizes in bytes, except where a field says otherwise. Counters begin with the
+client. `Statistics.since` makes rates of two snapshots.
+
+Source: STATISTICS.md of librdkafka.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import Field, dataclass, field, fields, is_dataclass, replace
+from typing import Any, NamedTuple, TypeVar
+
+from penstock.client.statistics.counters import BrokerCounters, Durations, bucket_limits
+from penstock.model import TopicPartition
+
+S = TypeVar("S")
+
+
+def _count() -> Any:
+    """A field that only grows, of which two snapshots have a difference."""
+    return field(default=0, metadata={"grows": True})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """How long something took: `cnt` times, `sum` microseconds together.
+
+    Percentiles are read off buckets, of which there are four for each power of two: they are right within an
+    eighth. 0 where nothing was counted.
+    """
+
+    cnt: int = _count()
+    sum: int = _count()
+    min: int = 0
+    max: int = 0
+    buckets: Mapping[int, int] = field(default_factory=dict, repr=False)
+    """How many durations fell into each bucket, by `penstock.client.statistics.counters.bucket_of`."""
+
+    @classmethod
+    def of(cls, durations: Durations) -> Window:
+        """Return what has been counted so far."""
+        return cls(
+            cnt=durations.count,
+            sum=durations.sum_us,
+            min=durations.min_us,
+            max=durations.max_us,
+            buckets=durations.buckets.copy(),
+        )
+
+    @property
+    def avg(self) -> int:
+        """The mean."""
+        return self.sum // self.cnt if self.cnt else 0
+
+    def percentile(self, percent: float) -> int:
+        """Return the duration that `percent` of 100 do not exceed."""
+        left = sum(self.buckets.values()) * percent / 100
+        for bucket in sorted(self.buckets):
+            left -= self.buckets[bucket]
+            if left <= 0:
+                low, high = bucket_limits(bucket)
+                return max(self.min, min(self.max, (low + high) // 2))
+        return self.max
+
+    def since(self, earlier: Window) -> Window:
+        """Return what has been counted since `earlier`; its bounds are those of buckets."""
+        buckets = {
+            bucket: count - earlier.buckets.get(bucket, 0)
+            for bucket, count in self.buckets.items()
+            if count > earlier.buckets.get(bucket, 0)
+        }
+        return Window(
+            cnt=self.cnt - earlier.cnt,
+            sum=self.sum - earlier.sum,
+            min=bucket_limits(min(buckets))[0] if buckets else 0,
+            max=bucket_limits(max(buckets))[1] - 1 if buckets else 0,
+            buckets=buckets,
+        )
+
+    def as_dict(self) -> dict[str, int]:
+        """Return what librdkafka has of a window."""
+        percentiles = {f"p{percent:g}".replace(".", "_"): self.percentile(percent) for percent in PERCENTILES}
+        return {
+            "min": self.min, "max": self.max, "avg": self.avg, "sum": self.sum, "cnt": self.cnt, **percentiles
+        }  # fmt: skip
+
+
+PERCENTILES = (50, 75, 90, 95, 99, 99.99)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerStatistics:
+    """What happened between a client and one broker."""
+
+    name: str
+    """Its address, as host:port."""
+    state: str
+    """UP where there is a connection, DOWN where there is none."""
+    waitresp_cnt: int
+    """Requests that wait for their answers now."""
+    connects: int = _count()
+    """Connections that were opened."""
+    disconnects: int = _count()
+    """Connections that ended otherwise than by this client's decision."""
+    connect_failures: int = _count()
+    """Attempts to connect that failed."""
+    tx: int = _count()
+    """Requests that were sent."""
+    txbytes: int = _count()
+    """Bytes of requests, without those of TLS."""
+    rx: int = _count()
+    """Answers that came."""
+    rxbytes: int = _count()
+    """Bytes of answers, without those of TLS."""
+    req_timeouts: int = _count()
+    """Connections that were given up since an answer was overdue."""
+    rtt: Window
+    """From a request to its answer; Fetch is left out, since its answers wait for records."""
+    fetch_latency: Window
+    """From a Fetch to its answer, the time at the broker for ``fetch.min.bytes`` included."""
+    throttle: Window
+    """How long quotas of the broker made this client wait."""
+    req: Mapping[str, int] = field(default_factory=dict)
+    """Answers by API: ``{"Produce": 7}``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionStatistics:
+    """What a client has written to one partition, or read from it. Offsets that are not known are -1."""
+
+    txmsgs: int = _count()
+    """Records that were acknowledged."""
+    txbytes: int = _count()
+    """Bytes of these records, in batches before compression."""
+    rxmsgs: int = _count()
+    """Records that were decoded to be handed out."""
+    rxbytes: int = _count()
+    """Bytes of the batches that they came in."""
+    msgq_cnt: int = 0
+    """Records that wait to be acknowledged."""
+    msgq_bytes: int = 0
+    """Bytes of these records."""
+    app_offset: int = -1
+    """The offset of the next record that the application gets."""
+    next_offset: int = -1
+    """The offset of the next record that is fetched."""
+    committed_offset: int = -1
+    """What is committed for the group, as far as this client has committed or asked."""
+    hi_offset: int = -1
+    """The end of the partition (its high watermark), as of the last answer to a Fetch."""
+    ls_offset: int = -1
+    """Where the first open transaction begins (the last stable offset), as of then."""
+    lo_offset: int = -1
+    """The beginning of the partition (its log start offset), as of then."""
+    consumer_lag: int = -1
+    """From `app_offset` to the end that this consumer can read to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupStatistics:
+    """A consumer in its group."""
+
+    group_id: str
+    member_id: str
+    """Empty before it has joined."""
+    state: str
+    """``up`` for a member with an assignment; else the step of joining: ``joining``, ``syncing``, ..."""
+    assignment_size: int
+    """How many partitions this member has."""
+    rebalance_cnt: int = _count()
+    """How often partitions were assigned, revoked or lost."""
+    rebalance_age: int = 0
+    """Milliseconds since the last time; 0 before the first."""
+
+
+class Sample(NamedTuple):
+    """A number with its name and what it is of, as Prometheus has it."""
+
+    name: str
+    labels: dict[str, str]
+    value: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistics:
+    """What a client has done since it was made, and what it has in hand."""
+
+    client_id: str
+    type: str
+    """``producer``, ``consumer`` or ``admin``."""
+    ts: int
+    """When this was taken, in microseconds of a clock that is never set."""
+    time: int
+    """When this was taken, in seconds since 1970."""
+    age: int = _count()
+    """Microseconds since the client was made."""
+    msg_cnt: int = 0
+    """Records in a producer that are not acknowledged."""
+    msg_size: int = 0
+    """Bytes of these records."""
+    msg_size_max: int = 0
+    """How many bytes there may be: ``buffer.memory``, or what a consumer fetches ahead."""
+    fetchq_size: int = 0
+    """Bytes in a consumer that were fetched and not decoded."""
+    tx: int = _count()
+    """Requests to all brokers."""
+    tx_bytes: int = _count()
+    """Their bytes."""
+    rx: int = _count()
+    """Answers of all brokers."""
+    rx_bytes: int = _count()
+    """Their bytes."""
+    txmsgs: int = _count()
+    """Records that were acknowledged."""
+    txmsg_bytes: int = _count()
+    """Their bytes, in batches before compression."""
+    rxmsgs: int = _count()
+    """Records that were decoded to be handed out."""
+    rxmsg_bytes: int = _count()
+    """Bytes of the batches that they came in."""
+    brokers: Mapping[str, BrokerStatistics] = field(default_factory=dict)
+    """By address. Those of 1,000 brokers at most."""
+    partitions: Mapping[TopicPartition, PartitionStatistics] = field(default_factory=dict)
+    """Those that a producer has written to, or that a consumer has now."""
+    cgrp: GroupStatistics | None = None
+    """The group of a consumer."""
+
+    def since(self, earlier: Statistics) -> Statistics:
+        """Return what has happened since an earlier snapshot of this client: all that grows is a difference.
+
+        ``later.since(earlier).txmsgs / (later.ts - earlier.ts) * 1e6`` is a rate a second.
+        """
+        return _difference(self, earlier)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the form of librdkafka's JSON: topics with partitions, brokers with windows, the group."""
+        made = {each.name: getattr(self, each.name) for each in fields(self)}
+        made["name"] = self.client_id
+        made["brokers"] = {name: _plain(broker) for name, broker in self.brokers.items()}
+        topics: dict[str, Any] = {}
+        for tp, partition in made.pop("partitions").items():
+            topic = topics.setdefault(tp.topic, {"topic": tp.topic, "partitions": {}})
+            topic["partitions"][str(tp.partition)] = {"partition": tp.partition, **_plain(partition)}
+        made["topics"] = topics
+        if self.cgrp is None:
+            del made["cgrp"]
+        else:
+            made["cgrp"] = _plain(self.cgrp)
+        return made
+
+    def samples(self) -> Iterator[Sample]:
+        """Yield every number by itself, named after its place: ``brokers_rtt_p99`` with its broker."""
+        client = {"client_id": self.client_id}
+        for name, value in self.as_dict().items():
+            if isinstance(value, int):
+                yield Sample(name, client, value)
+        for broker, counted in self.brokers.items():
+            yield from _samples("brokers", {**client, "broker": broker}, _plain(counted))
+        for tp, each in self.partitions.items():
+            labels = {**client, "topic": tp.topic, "partition": str(tp.partition)}
+            yield from _samples("topics_partitions", labels, _plain(each))
+        if self.cgrp is not None:
+            yield from _samples("cgrp", {**client, "group": self.cgrp.group_id}, _plain(self.cgrp))
+
+
+def _samples(prefix: str, labels: dict[str, str], values: Mapping[str, Any]) -> Iterator[Sample]:
+    for name, value in values.items():
+        if name == "req":
+            for api, count in value.items():
+                yield Sample(f"{prefix}_req", {**labels, "api": api}, count)
+        elif isinstance(value, dict):
+            yield from _samples(f"{prefix}_{name}", labels, value)
+        elif isinstance(value, int):
+            yield Sample(f"{prefix}_{name}", labels, value)
+
+
+def _plain(counted: Any) -> dict[str, Any]:
+    values = {each.name: getattr(counted, each.name) for each in fields(counted)}
+    return {
+        name: value.as_dict() if isinstance(value, Window) else dict(value) if name == "req" else value
+        for name, value in values.items()
+    }
+
+
+def _difference(later: S, earlier: S) -> S:
+    changed: dict[str, Any] = {}
+    made: Any = later
+    for each in fields(made):
+        changed[each.name] = _field_difference(each, getattr(later, each.name), getattr(earlier, each.name))
+    result: S = replace(made, **changed)
+    return result
+
+
+def _field_difference(each: Field[Any], later: Any, earlier: Any) -> Any:
+    if each.metadata.get("grows"):
+        return later - earlier
+    if isinstance(later, Window):
+        return later.since(earlier)
+    if isinstance(later, Mapping):
+        return {
+            key: _entry_difference(value, earlier[key]) if key in earlier else value
+            for key, value in later.items()
+        }
+    return _difference(later, earlier) if is_dataclass(later) and earlier is not None else later
+
+
+def _entry_difference(later: Any, earlier: Any) -> Any:
+    return later - earlier if isinstance(later, int) else _difference(later, earlier)
+
+
+def broker_statistics(counters: BrokerCounters, waiting: int) -> BrokerStatistics:
+    """Return a snapshot of what was counted for one broker; `waiting` requests have no answer yet."""
+    requests = list(counters.requests.items())
+    named = {kind.__name__.removesuffix("Request"): durations for kind, durations in requests}
+    rtt = Durations()
+    for name, durations in named.items():
+        if name != "Fetch" and durations.count:
+            _join(rtt, durations)
+    return BrokerStatistics(
+        name=counters.name,
+        state="UP" if counters.is_connected else "DOWN",
+        waitresp_cnt=waiting,
+        connects=counters.connects,
+        disconnects=counters.disconnects,
+        connect_failures=counters.failures,
+        tx=counters.tx,
+        txbytes=counters.tx_bytes,
+        rx=counters.rx,
+        rxbytes=counters.rx_bytes,
+        req_timeouts=counters.timeouts,
+        rtt=Window.of(rtt),
+        fetch_latency=Window.of(named.get("Fetch", Durations())),
+        throttle=Window.of(counters.throttle),
+        req={name: durations.count for name, durations in named.items()},
+    )
+
+
+def _join(into: Durations, durations: Durations) -> None:
+    into.min_us = min(into.min_us, durations.min_us) if into.count else durations.min_us
+    into.max_us = max(into.max_us, durations.max_us)
+    into.count += durations.count
+    into.sum_us += durations.sum_us
+    for bucket, count in durations.buckets.copy().items():
+        into.buckets[bucket] = into.buckets.get(bucket, 0) + count
