@@ -15,14 +15,14 @@ import pytest
 from penstock import Admin, Consumer, Producer, TopicPartition
 from penstock.client import AsyncConsumer, AsyncProducer, Statistics
 from penstock.client.config import Address
-from penstock.client.statistics.counters import (
+from penstock.client.counters import (
     BROKERS_COUNTED_MAX,
     ClientCounters,
     Durations,
     bucket_limits,
     bucket_of,
 )
-from penstock.client.statistics.snapshots import Window
+from penstock.client.statistics import Window
 from penstock.errors import ConfigError, NetworkError
 from penstock.testing import KafkaBroker
 
@@ -49,7 +49,7 @@ def test_of_a_producer(servers: str, new_topic: NewTopic) -> None:
     assert (broker.state, broker.connects, broker.disconnects, broker.waitresp_cnt) == ("UP", 1, 0, 0)
     assert broker.req["Produce"] >= 1
     assert broker.req["Metadata"] >= 1
-    assert after.tx == broker.tx == broker.rx == sum(broker.req.values())
+    assert after.tx == broker.tx >= broker.rx == sum(broker.req.values())
     assert after.tx_bytes == broker.txbytes > 1_000
     assert 0 < broker.rtt.min <= broker.rtt.percentile(50) <= broker.rtt.percentile(99) <= broker.rtt.max
     assert broker.rtt.cnt == broker.rx
@@ -59,7 +59,7 @@ def test_of_a_producer(servers: str, new_topic: NewTopic) -> None:
     assert difference.brokers[servers].req["Metadata"] == 0
     assert difference.brokers[servers].rtt.cnt == difference.rx < after.rx
     assert difference.brokers[servers].rtt.max > 0
-    assert after.ts - before.ts == difference.age
+    assert abs(after.ts - before.ts - difference.age) <= 1
 
 
 def test_of_a_consumer_of_a_group(servers: str, new_topic: NewTopic) -> None:

@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from penstock.client.produce.columns import WriteSummary as WriteSummary
     from penstock.client.produce.delivery import Delivery as Delivery
     from penstock.client.produce.producer import AsyncProducer as AsyncProducer
-    from penstock.client.statistics.snapshots import BrokerStatistics as BrokerStatistics
-    from penstock.client.statistics.snapshots import GroupStatistics as GroupStatistics
-    from penstock.client.statistics.snapshots import PartitionStatistics as PartitionStatistics
-    from penstock.client.statistics.snapshots import Statistics as Statistics
+    from penstock.client.statistics import BrokerStatistics as BrokerStatistics
+    from penstock.client.statistics import GroupStatistics as GroupStatistics
+    from penstock.client.statistics import PartitionStatistics as PartitionStatistics
+    from penstock.client.statistics import Statistics as Statistics
     from penstock.client.transactions.steps import TransactionCoordinates as TransactionCoordinates
     from penstock.model import OffsetRange as OffsetRange
 
@@ -56,7 +56,7 @@ _HOMES = {
     "AsyncClient": "cluster.client",
     "AsyncConsumer": "fetch.consumer",
     "AsyncProducer": "produce.producer",
-    "BrokerStatistics": "statistics.snapshots",
+    "BrokerStatistics": "statistics",
     "ClusterDescription": "admin.admin",
     "ConfigValue": "admin.admin",
     "Consumer": "blocking.consumer",
@@ -65,7 +65,7 @@ _HOMES = {
     "GroupDescription": "admin.groups",
     "GroupListing": "admin.groups",
     "GroupMetadata": "group.offsets",
-    "GroupStatistics": "statistics.snapshots",
+    "GroupStatistics": "statistics",
     "HangingTransaction": "admin.transactions",
     "MemberDescription": "admin.groups",
     "NewTopic": "admin.admin",
@@ -73,10 +73,10 @@ _HOMES = {
     "OffsetAt": "fetch.offsets",
     "OffsetRange": "fetch.ranges",
     "PartitionProducer": "admin.transactions",
-    "PartitionStatistics": "statistics.snapshots",
+    "PartitionStatistics": "statistics",
     "Producer": "blocking.producer",
     "ProducerOptions": "options",
-    "Statistics": "statistics.snapshots",
+    "Statistics": "statistics",
     "Subscription": "assignors.member_metadata",
     "TableDelivery": "produce.columns",
     "TopicDescription": "admin.admin",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import ssl
 
     from penstock.client.assignors import Assignor
-    from penstock.client.statistics.snapshots import Statistics
+    from penstock.client.statistics import Statistics
     from penstock.security.secrets import Secret
 
 SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from penstock.client.options import AdminOptions
-    from penstock.client.statistics.snapshots import Statistics
+    from penstock.client.statistics import Statistics
 
 BROKER_DEFAULT = -1
 BROKER_DEFAULT_VERSION = 4

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from penstock.client.admin.security import QuotaEntity
     from penstock.client.options import AdminOptions
-    from penstock.client.statistics.snapshots import Statistics
+    from penstock.client.statistics import Statistics
     from penstock.security.secrets import Secret
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from penstock.client.fetch.cursors import FetchedPart
     from penstock.client.options import ConsumerOptions
-    from penstock.client.statistics.snapshots import Statistics
+    from penstock.client.statistics import Statistics
 
 T = TypeVar("T")
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from penstock.client.options import ProducerOptions
     from penstock.client.produce.encoded import EncodedBatch, TableDelivery
-    from penstock.client.statistics.snapshots import Statistics
+    from penstock.client.statistics import Statistics
     from penstock.cloudevents import Event
     from penstock.cloudevents.formats.registry import FormatName
     from penstock.cloudevents.headers import Mode

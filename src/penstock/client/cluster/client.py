@@ -29,9 +29,9 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 
 if TYPE_CHECKING:
-    from penstock.client.statistics.counters import ClientCounters
-    from penstock.client.statistics.reports import StatisticsReports
-    from penstock.client.statistics.snapshots import Statistics
+    from penstock.client.counters import ClientCounters
+    from penstock.client.statistics import Statistics
+    from penstock.client.statistics_reports import StatisticsReports
     from penstock.protocol.message import Message
 
 T = TypeVar("T")
@@ -88,7 +88,7 @@ class AsyncClient:
     def begin_reports(self, snapshot: Callable[[], Statistics]) -> None:
         """Have `snapshot` reported at ``statistics.interval.ms``, where that is set."""
         if self.config.stats_cb is not None:
-            from penstock.client.statistics.reports import StatisticsReports
+            from penstock.client.statistics_reports import StatisticsReports
 
             self.reports = StatisticsReports(
                 snapshot, self.config.stats_cb, self.config.statistics_interval_ms

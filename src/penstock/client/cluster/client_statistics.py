@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from penstock.client.statistics.snapshots import Statistics, broker_statistics
+from penstock.client.statistics import Statistics, broker_statistics
 
 if TYPE_CHECKING:
     from penstock.client.cluster.client import AsyncClient

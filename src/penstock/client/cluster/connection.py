@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.client.cluster.other_protocols import TLS, known_beginning
 from penstock.client.config import Address, ClientConfig
-from penstock.client.statistics.counters import BrokerCounters, Durations
+from penstock.client.counters import BrokerCounters, Durations
 from penstock.common.reused_buffers import ReusedMemory
 from penstock.errors import AuthenticationError, DecodeError, NetworkError, PenstockError, RequestTimeoutError
 from penstock.printable import printable

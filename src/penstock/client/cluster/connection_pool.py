@@ -16,7 +16,7 @@ from penstock.client.cluster.obstacles import UNREACHABLE_S, Troubles
 from penstock.client.cluster.other_protocols import explained
 from penstock.client.cluster.retry import Backoff
 from penstock.client.config import Address, ClientConfig
-from penstock.client.statistics.counters import ClientCounters
+from penstock.client.counters import ClientCounters
 from penstock.common.logs import logger_named
 from penstock.common.reused_buffers import ReusedMemory
 from penstock.errors import LoginPendingError, NetworkError, PenstockError

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.client.options import ConsumerOptions
-    from penstock.client.statistics.snapshots import Statistics
+    from penstock.client.statistics import Statistics
 
 BREATH_S = 0.02
 """How long ``async for`` may run without letting the event loop do anything else."""

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from penstock.client.cluster.client_statistics import client_statistics
-from penstock.client.statistics.counters import PartitionCounters
-from penstock.client.statistics.snapshots import GroupStatistics, PartitionStatistics, Statistics
+from penstock.client.counters import PartitionCounters
+from penstock.client.statistics import GroupStatistics, PartitionStatistics, Statistics
 
 if TYPE_CHECKING:
     from penstock.client.cluster.client import AsyncClient

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic
 
 from penstock.client.arguments import size
+from penstock.client.counters import PartitionCounters
 from penstock.client.fetch.position_lookup import NO_POSITION, OffsetCalls
 from penstock.client.fetch.readings import ColumnReading, RowReading
 from penstock.client.record import Record
-from penstock.client.statistics.counters import PartitionCounters
 from penstock.errors import DecodeError, DeserializationError, KafkaError, PenstockError
 from penstock.model import K, TopicPartition, V
 from penstock.protocol.error_codes import ErrorCode

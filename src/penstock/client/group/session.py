@@ -38,7 +38,7 @@ from penstock.protocol.error_codes import ErrorCode
 if TYPE_CHECKING:
     from penstock.client.cluster.client import AsyncClient
     from penstock.client.config import ConsumerConfig
-    from penstock.client.statistics.snapshots import GroupStatistics
+    from penstock.client.statistics import GroupStatistics
 
 Callback = Callable[[list[TopicPartition]], object]
 """Called with the partitions that come or go, while the application waits for records."""
@@ -286,7 +286,7 @@ class GroupSession:
 
     def statistics(self, assignment_size: int) -> GroupStatistics:
         """Return what there is to say of this member, which has so many partitions. From any thread."""
-        from penstock.client.statistics.snapshots import GroupStatistics
+        from penstock.client.statistics import GroupStatistics
 
         member = self._member
         phase = member.membership.phase if member is not None else Phase.OUT

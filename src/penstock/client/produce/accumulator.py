@@ -19,11 +19,11 @@ from typing import NamedTuple
 
 from penstock.client.cluster.retry import Backoff, Verdict, judge
 from penstock.client.config import ProducerConfig
+from penstock.client.counters import PartitionCounters
 from penstock.client.produce.batches import Batch, Row
 from penstock.client.produce.delivery import Delivery, Outcome
 from penstock.client.produce.partition_queue import PartitionQueue, precedes
 from penstock.client.producer_id import NO_PRODUCER_ID, ProducerId
-from penstock.client.statistics.counters import PartitionCounters
 from penstock.errors import KafkaError, PenstockError, RequestTimeoutError
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode

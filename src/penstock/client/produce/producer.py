@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from penstock.client.produce.columns import ColumnEncoder
     from penstock.client.produce.encoded import EncodedBatch, TableDelivery
     from penstock.client.serializers import Serializers
-    from penstock.client.statistics.snapshots import Statistics
+    from penstock.client.statistics import Statistics
     from penstock.cloudevents import Event
     from penstock.cloudevents.formats.registry import FormatName
     from penstock.cloudevents.headers import Mode

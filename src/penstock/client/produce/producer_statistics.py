@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.client.cluster.client_statistics import client_statistics
-from penstock.client.statistics.snapshots import PartitionStatistics, Statistics
+from penstock.client.statistics import PartitionStatistics, Statistics
 
 if TYPE_CHECKING:
     from penstock.client.cluster.client import AsyncClient

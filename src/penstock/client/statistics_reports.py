@@ -11,7 +11,7 @@ from penstock.client.background_loop import is_background_loop
 from penstock.common.logs import logger_named
 
 if TYPE_CHECKING:
-    from penstock.client.statistics.snapshots import Statistics
+    from penstock.client.statistics import Statistics
 
 log = logger_named("penstock.client")
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields, is_dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
-from penstock.client.statistics.counters import BrokerCounters, Durations, bucket_limits
+from penstock.client.counters import BrokerCounters, Durations, bucket_limits
 from penstock.model import TopicPartition
 
 S = TypeVar("S")
@@ -36,7 +36,7 @@ class Window:
     min: int = 0
     max: int = 0
     buckets: Mapping[int, int] = field(default_factory=dict, repr=False)
-    """How many durations fell into each bucket, by `penstock.client.statistics.counters.bucket_of`."""
+    """How many durations fell into each bucket, by `penstock.client.counters.bucket_of`."""
 
     @classmethod
     def of(cls, durations: Durations) -> Window:
